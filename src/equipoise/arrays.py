@@ -1,0 +1,94 @@
+"""Array namespaces: the same lines of code for NumPy arrays, torch tensors and their kin.
+
+NumPy input takes a fast path: it is computed in float64 and comes back as float64. Every other
+array keeps its namespace, its floating dtype and its device. Anything that is no array (a list, a
+pandas Series) is read as NumPy.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.exceptions import ClassMismatchError
+
+# Libraries whose arrays speak the array API only through array-api-compat.
+_WRAPPED = {"torch", "cupy", "dask", "jax", "jaxlib"}
+
+# scikit-learn and SciPy carry a copy; an installed one is newer.
+_COMPAT = (
+    "array_api_compat",
+    "sklearn.externals.array_api_compat",
+    "scipy._lib.array_api_compat",
+)
+
+
+def namespace(x: Any) -> Any:
+    """The array-API namespace of ``x``: NumPy for NumPy arrays and for what is no array."""
+    if isinstance(x, np.ndarray):
+        return np
+    if type(x).__module__.partition(".")[0] in _WRAPPED:
+        return _compat().array_namespace(x)
+    own = getattr(x, "__array_namespace__", None)
+    return np if own is None else own()
+
+
+def _compat() -> ModuleType:
+    for name in _COMPAT:
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise ImportError("Arrays of this type need array-api-compat: pip install array-api-compat.")
+
+
+def as_vector(x: Any, size: int, *, name: str) -> tuple[Any, Any]:
+    """``x`` as a floating vector with one entry per class, and its namespace."""
+    xp = namespace(x)
+    array = np.asarray(x, dtype=np.float64) if xp is np else _floating(x, xp)
+    if array.shape != (size,):
+        raise ClassMismatchError(
+            f"{name} must be a vector with one value for each of the {size} classes, "
+            f"got shape {tuple(array.shape)}."
+        )
+    return array, xp
+
+
+def _floating(x: Any, xp: Any) -> Any:
+    if xp.isdtype(x.dtype, "real floating"):
+        return x
+    return xp.astype(x, xp.asarray(0.0).dtype)
+
+
+def like(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
+    """``values`` as an array of the namespace, dtype and device of ``x``."""
+    if xp is np:
+        return values
+    return xp.asarray(values.copy(), dtype=x.dtype, device=x.device)
+
+
+def fresh(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
+    """A copy of ``values`` like ``x``, for the caller to change."""
+    return values.copy() if xp is np else like(values, x, xp)
+
+
+def to_numpy(x: Any) -> NDArray[np.float64]:
+    """``x`` as a float64 NumPy array, brought to the host and cut from any autograd graph."""
+    library = type(x).__module__.partition(".")[0]
+    if library == "torch":
+        x = x.detach().cpu().numpy()
+    elif library == "cupy":
+        x = x.get()
+    return np.asarray(x, dtype=np.float64)
+
+
+def cumulative_sum(x: Any, xp: Any) -> Any:
+    """Running sums of a vector; NumPy below 2.1 has them under another name only."""
+    return np.cumsum(x) if xp is np else xp.cumulative_sum(x)
+
+
+def concat(vectors: tuple[Any, ...], xp: Any) -> Any:
+    """Vectors joined end to end; NumPy below 2.0 has this under another name only."""
+    return np.concatenate(vectors) if xp is np else xp.concat(vectors)

@@ -1,0 +1,64 @@
+"""What a loss is: one number per row, from the true class and what was predicted for it.
+
+Conventions
+-----------
+``true`` holds the position of each row's class, an integer array of shape ``(n,)``.
+What is predicted comes in one of three kinds:
+
+* ``labels``: positions of predicted classes, shape ``(n,)``; -1 stands for any other class;
+* ``probabilities``: shape ``(n, k)``, rows summing to one;
+* ``scores``: shape ``(n, k)``, the larger the likelier.
+
+Two-class probabilities and scores may also be ``(n,)`` or ``(n, 1)``, about the second class.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.priors import Vector
+
+Positions = NDArray[np.intp]
+Matrix = NDArray[np.float64]
+Kind = Literal["labels", "probabilities", "scores"]
+Range = Literal["{0, 1}", "[0, 1]", "[0, inf)"]
+
+_RESPONSE_METHODS = {
+    "labels": "predict",
+    "probabilities": "predict_proba",
+    "scores": "decision_function",
+}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A named loss, with what it reads and the values it can take.
+
+    Parameters
+    ----------
+    name : str
+        Key in the registry :data:`equipoise.losses.LOSSES`.
+    rows : callable
+        ``rows(true, predictions)`` gives the loss of every row, shape ``(n,)``.
+    reads : {"labels", "probabilities", "scores"}
+        The kind of prediction that ``rows`` takes.
+    range : {"{0, 1}", "[0, 1]", "[0, inf)"}
+        The values of the loss; confidence intervals depend on it.
+    """
+
+    name: str
+    rows: Callable[[Positions, Any], Vector]
+    reads: Kind
+    range: Range
+
+    def __call__(self, true: Positions, predictions: Any) -> Vector:
+        """The loss of every row."""
+        return self.rows(true, predictions)
+
+    @property
+    def response_method(self) -> str:
+        """The scikit-learn method whose output this loss reads."""
+        return _RESPONSE_METHODS[self.reads]

@@ -1,0 +1,50 @@
+"""Risks of given predictions: by class, weighted, robust, of the worst class, with intervals.
+
+Start from :func:`class_risks`, whose result knows every risk that depends on the class risks
+alone; the metrics and the scorers are short forms of it.
+"""
+
+from equipoise.by_class import ByClass
+from equipoise.risks.class_risks import ClassRisks, class_risks
+from equipoise.risks.intervals import (
+    RiskInterval,
+    RiskIntervals,
+    class_risk_intervals,
+    worst_class_interval,
+)
+from equipoise.risks.metrics import (
+    balanced_risk,
+    robust_risk,
+    standard_risk,
+    weighted_risk,
+    worst_case_weights,
+    worst_class_risk,
+)
+from equipoise.risks.scorers import (
+    RiskScorer,
+    classifier_risks,
+    robust_scorer,
+    weighted_scorer,
+    worst_class_scorer,
+)
+
+__all__ = [
+    "ByClass",
+    "ClassRisks",
+    "RiskInterval",
+    "RiskIntervals",
+    "RiskScorer",
+    "balanced_risk",
+    "class_risk_intervals",
+    "class_risks",
+    "classifier_risks",
+    "robust_risk",
+    "robust_scorer",
+    "standard_risk",
+    "weighted_risk",
+    "weighted_scorer",
+    "worst_case_weights",
+    "worst_class_interval",
+    "worst_class_risk",
+    "worst_class_scorer",
+]

@@ -1,0 +1,231 @@
+r"""Class risks, and every risk that is a function of them.
+
+.. math::
+
+    R_q = \sum_i q_i p_i R_i \quad\text{with}\quad \sum_i q_i p_i = 1,
+    \qquad R_Q = \max_{q \in Q} R_q
+
+References
+----------
+Xu, Dan, Khim and Ravikumar (2020), Definition 1 (weighted risk) and Definition 2 (robust risk).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.by_class import ByClass, aligned_lines
+from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.losses import Loss, as_loss
+from equipoise.priors import (
+    Vector,
+    check_prior,
+    masses_of,
+    normalize_weights,
+    per_class,
+    weights_of,
+)
+from equipoise.risks.rows import RowLosses, row_losses
+from equipoise.sets import as_uncertainty
+
+Absent = Literal["raise", "drop"]
+
+
+class ClassRisks(Mapping[Any, float]):
+    r"""The risk :math:`R_i` and the prior :math:`p_i` of every class; it does not change.
+
+    Reads like a dictionary of risks by class name. From predictions, see :func:`class_risks`.
+
+    Parameters
+    ----------
+    risks : mapping by class name, or array-like of shape (n_classes,)
+        Class risks; those of an array belong to the classes ``0..k-1``, unless it is a `ByClass`.
+    prior : mapping by class name, or array-like of shape (n_classes,)
+        Class priors, at least 0 and summing to one.
+
+    Attributes
+    ----------
+    risks, prior : ByClass
+
+    Examples
+    --------
+    >>> from equipoise.sets import LabelCVaR
+    >>> risks = ClassRisks({"common": 0.2, "rare": 0.6}, prior={"common": 0.9, "rare": 0.1})
+    >>> round(risks.standard(), 6), round(risks.balanced(), 6), risks.worst()
+    (0.24, 0.4, 0.6)
+    >>> round(risks.robust(LabelCVaR(alpha=0.5)), 6)
+    0.28
+    >>> risks.worst_case_weights(LabelCVaR(alpha=0.5)).to_dict()["rare"]
+    2.0
+    """
+
+    __slots__ = ("prior", "risks")
+
+    risks: ByClass
+    prior: ByClass
+
+    def __init__(self, risks: Any, prior: Any) -> None:
+        named = risks if isinstance(risks, ByClass) else ByClass(risks)
+        values = np.asarray(named, dtype=np.float64)
+        if not np.isfinite(values).all():
+            raise InvalidInputError(f"risks must be finite, got {named.to_dict()}.")
+        classes = named.classes
+        object.__setattr__(self, "risks", ByClass(values, classes))
+        object.__setattr__(self, "prior", ByClass(check_prior(prior, classes), classes))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"ClassRisks does not change: cannot set {name!r}.")
+
+    def __getitem__(self, name: Any) -> float:
+        return float(self.risks[name])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.risks)
+
+    def __len__(self) -> int:
+        return len(self.risks)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.risks.__array__(dtype, copy)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClassRisks, (self.risks, self.prior)
+
+    def __eq__(self, other: object) -> bool:
+        # Equal to a dictionary of the same risks; two objects of this class must agree on both.
+        if isinstance(other, ClassRisks):
+            return self.risks == other.risks and self.prior == other.prior
+        return bool(self.risks == other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        columns = np.asarray(self.risks), np.asarray(self.prior)
+        return "\n".join(aligned_lines(self.classes, *columns, header=("class", "risk", "prior")))
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Class names, in order."""
+        return self.risks.classes
+
+    def with_prior(self, prior: Any) -> "ClassRisks":
+        """The same class risks in a population with another class prior."""
+        return ClassRisks(self.risks, prior)
+
+    def standard(self) -> float:
+        r"""The usual risk :math:`\sum_i p_i R_i`."""
+        return self._at(np.asarray(self.prior))
+
+    def balanced(self) -> float:
+        r"""The mean :math:`\frac{1}{k} \sum_i R_i` of the class risks."""
+        return float(np.asarray(self.risks).mean())
+
+    def weighted(self, weights: Any) -> float:
+        r"""The weighted risk :math:`\sum_i q_i p_i R_i`, with ``weights`` scaled to mean one."""
+        prior = np.asarray(self.prior)
+        q = normalize_weights(per_class(weights, self.classes, name="weights"), prior)
+        return self._at(masses_of(q, prior))
+
+    def worst(self) -> float:
+        r"""The largest class risk :math:`\max_i R_i`."""
+        return float(self.risks.max())
+
+    def worst_class(self) -> Any:
+        """The name of the class with the largest risk, the first of them if they tie."""
+        return self.risks.idxmax()
+
+    def robust(self, uncertainty: Any = None) -> float:
+        r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`."""
+        return self._at(self._worst_masses(uncertainty))
+
+    def worst_case_weights(self, uncertainty: Any = None) -> ByClass:
+        r"""Weights :math:`q \in Q` that attain the robust risk.
+
+        A class of prior 0 that carries mass, as a set of priors may have it, has weight infinity.
+        """
+        masses = self._worst_masses(uncertainty)
+        return ByClass(weights_of(masses, np.asarray(self.prior)), self.classes)
+
+    def worst_case_masses(self, uncertainty: Any = None) -> ByClass:
+        r"""Masses :math:`m_i = q_i p_i`, each class's share of the robust risk's weight."""
+        return ByClass(self._worst_masses(uncertainty), self.classes)
+
+    def _worst_masses(self, uncertainty: Any) -> Vector:
+        masses = as_uncertainty(uncertainty).resolve(np.asarray(self.prior), self.classes)
+        return np.asarray(masses.maximize(np.asarray(self.risks)), dtype=np.float64)
+
+    def _at(self, masses: Vector) -> float:
+        return float(masses @ np.asarray(self.risks))
+
+
+def class_risks(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    loss: str | Loss = "zero_one",
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    absent: Absent = "raise",
+) -> ClassRisks:
+    r"""The risk of every class, and the share of the rows that belong to it.
+
+    .. math:: R_i = \frac{\sum_{y_j = i} w_j \ell_j}{\sum_{y_j = i} w_j}, \qquad
+              p_i = \frac{\sum_{y_j = i} w_j}{\sum_j w_j}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True class labels.
+    y_pred : array-like of shape (n,) or (n, n_classes)
+        What the loss reads: predicted labels, probabilities or scores. Two-class probabilities
+        and scores may be ``(n,)`` or ``(n, 1)``, about the second class.
+    loss : str or Loss, default="zero_one"
+        See :mod:`equipoise.losses`.
+    labels : array-like of shape (n_classes,), optional
+        The classes, in the order of the columns of scores. Those in ``y_true``, sorted, if not
+        given. A predicted label that is no class is an error of the row, not of the input.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    absent : {"raise", "drop"}, default="raise"
+        A class in ``labels`` without a row of positive weight has no risk: refuse, or leave it
+        out of the result. There is no third way that would not invent a number.
+
+    Returns
+    -------
+    ClassRisks
+
+    Examples
+    --------
+    >>> risks = class_risks(["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"])
+    >>> risks["cat"], risks["dog"]
+    (0.5, 0.0)
+    >>> risks
+    class risk prior
+    cat:  0.5  0.5
+    dog:  0    0.5
+    """
+    rows = row_losses(
+        y_true, y_pred, loss=as_loss(loss), labels=labels, sample_weight=sample_weight
+    )
+    totals = rows.total_weights()
+    present = present_classes(rows, totals, absent)
+    risks = rows.weighted_sums(rows.losses)[present] / totals[present]
+    return ClassRisks(ByClass(risks, rows.classes[present]), totals[present] / totals.sum())
+
+
+def present_classes(rows: RowLosses, totals: Vector, absent: Absent) -> NDArray[np.bool_]:
+    """Which classes have any weight; unless told to drop the others, they are an error."""
+    if absent not in ("raise", "drop"):
+        raise InvalidParameterError(f"absent must be 'raise' or 'drop', got {absent!r}.")
+    present = totals > 0
+    if not present.any():
+        raise InvalidInputError("sample_weight must be positive in at least one row, got zeros.")
+    if absent == "raise" and not present.all():
+        raise ClassMismatchError(
+            f"every class needs a row of positive weight in y_true, "
+            f"{rows.classes[~present].tolist()} has none, so its risk is undefined; "
+            "absent='drop' leaves it out."
+        )
+    return present

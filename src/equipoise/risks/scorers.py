@@ -1,0 +1,162 @@
+"""Scorers for model selection: minus a risk, so that greater is better.
+
+Every risk of this package is a robust risk over some set of weights, so one scorer does for all:
+the worst class is the whole simplex, fixed weights are a single point.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
+
+from equipoise.by_class import ByClass
+from equipoise.exceptions import InvalidInputError
+from equipoise.losses import Loss, as_loss
+from equipoise.priors import per_class
+from equipoise.risks.class_risks import ClassRisks, class_risks
+from equipoise.sets import FixedWeights, WorstClass
+
+
+class RiskScorer(BaseEstimator):  # type: ignore[misc]
+    r"""Minus the robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` of a fitted classifier.
+
+    Called as ``scorer(estimator, X, y, sample_weight=None)``, it can be given as ``scoring`` to
+    cross-validation and grid search. It holds hyper-parameters only: it can be cloned and
+    pickled, and it takes part in scikit-learn's metadata routing (``set_score_request``).
+
+    A class that the estimator knows and that ``y`` lacks, as happens in small folds, has no risk
+    to estimate. It is left out, and the maximum runs over the weights of the classes present. An
+    ``uncertainty`` that names such a class is an error: stratify the folds.
+
+    Parameters
+    ----------
+    uncertainty : recipe of :mod:`equipoise.sets`, optional
+        The set of weights.
+    loss : str or Loss, default="zero_one"
+        It decides what is asked of the estimator: ``predict`` for labels, ``predict_proba`` for
+        probabilities, ``decision_function`` for scores.
+    class_prior : mapping by class name, or array-like in the order of ``estimator.classes_``
+        The class prior, restricted to the classes present. Their share of the rows scored if not
+        given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from equipoise.sets import LabelCVaR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> scorer = RiskScorer(LabelCVaR(alpha=0.5), loss="cross_entropy")
+    >>> score = scorer(LogisticRegression(max_iter=500).fit(X, y), X, y)
+    >>> f"{score:.2f}"
+    '-0.17'
+    """
+
+    # What scikit-learn's routing must not offer to route.
+    __metadata_request__score: ClassVar = {"estimator": UNUSED}
+
+    def __init__(
+        self, uncertainty: Any = None, *, loss: str | Loss = "zero_one", class_prior: Any = None
+    ) -> None:
+        self.uncertainty = uncertainty
+        self.loss = loss
+        self.class_prior = class_prior
+
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Minus the risk of the estimator on these rows."""
+        return self.score(estimator, X, y, sample_weight=sample_weight)
+
+    def score(
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Minus the risk of the estimator on these rows."""
+        risks = classifier_risks(estimator, X, y, loss=self.loss, sample_weight=sample_weight)
+        if self.class_prior is not None:
+            risks = risks.with_prior(self._present_prior(estimator, risks))
+        return -risks.robust(self.uncertainty)
+
+    def _present_prior(self, estimator: Any, risks: ClassRisks) -> ByClass:
+        """The given prior, conditional on the classes present."""
+        known = ByClass(
+            per_class(self.class_prior, estimator.classes_, name="class_prior"), estimator.classes_
+        )
+        here = {name: known[name] for name in risks if name in known}
+        present = per_class(here, risks.classes, name="class_prior")
+        return ByClass(present / present.sum(), risks.classes)
+
+    def _accept_sample_weight(self) -> bool:
+        # Without metadata routing, scikit-learn's multimetric scorer asks this of its scorers.
+        return True
+
+
+def classifier_risks(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: str | Loss = "zero_one",
+    sample_weight: ArrayLike | None = None,
+) -> ClassRisks:
+    """Class risks of a fitted classifier on these rows; classes without a row are left out."""
+    chosen = as_loss(loss)
+    if chosen.reads == "labels":
+        predicted = estimator.predict(X)
+        return class_risks(y, predicted, loss=chosen, sample_weight=sample_weight, absent="drop")
+    return class_risks(
+        y,
+        _response(estimator, X, chosen),
+        loss=chosen,
+        labels=estimator.classes_,
+        sample_weight=sample_weight,
+        absent="drop",
+    )
+
+
+def _response(estimator: Any, X: Any, loss: Loss) -> Any:
+    method = getattr(estimator, loss.response_method, None)
+    if method is None:
+        raise InvalidInputError(
+            f"loss={loss.name!r} needs an estimator with {loss.response_method}, got {estimator!r}."
+        )
+    return np.asarray(method(X))
+
+
+def robust_scorer(
+    uncertainty: Any = None, *, loss: str | Loss = "zero_one", class_prior: Any = None
+) -> RiskScorer:
+    """Minus the robust risk.
+
+    Examples
+    --------
+    >>> from equipoise.sets import LabelCVaR
+    >>> robust_scorer(LabelCVaR(alpha=0.05), loss="margin")
+    RiskScorer(loss='margin', uncertainty=LabelCVaR(alpha=0.05))
+    """
+    return RiskScorer(uncertainty, loss=loss, class_prior=class_prior)
+
+
+def worst_class_scorer(*, loss: str | Loss = "zero_one") -> RiskScorer:
+    """Minus the risk of the worst class.
+
+    Examples
+    --------
+    >>> worst_class_scorer()
+    RiskScorer(uncertainty=WorstClass())
+    """
+    return RiskScorer(WorstClass(), loss=loss)
+
+
+def weighted_scorer(
+    weights: Any = "balanced", *, loss: str | Loss = "zero_one", class_prior: Any = None
+) -> RiskScorer:
+    """Minus the risk at fixed weights: ``"standard"``, ``"balanced"``, or a weight per class.
+
+    Examples
+    --------
+    >>> weighted_scorer({"ham": 10, "spam": 1})
+    RiskScorer(uncertainty=FixedWeights(weights={'ham': 10, 'spam': 1}))
+    """
+    return RiskScorer(FixedWeights(weights), loss=loss, class_prior=class_prior)

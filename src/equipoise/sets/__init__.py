@@ -1,0 +1,29 @@
+"""Uncertainty sets: recipes that users write down, and the numerical sets they resolve to."""
+
+from equipoise.sets.ball import Ball, PriorBall
+from equipoise.sets.base import MassSet, Uncertainty
+from equipoise.sets.box import PriorBox, WeightBox
+from equipoise.sets.capped_simplex import CappedSimplex, DualSolution
+from equipoise.sets.convert import as_uncertainty
+from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
+from equipoise.sets.hull import Hull, WeightHull
+from equipoise.sets.point import FixedWeights, Point
+
+__all__ = [
+    "Ball",
+    "CappedSimplex",
+    "DualSolution",
+    "FixedWeights",
+    "Hull",
+    "LabelCVaR",
+    "LabelHCVaR",
+    "MassSet",
+    "Point",
+    "PriorBall",
+    "PriorBox",
+    "Uncertainty",
+    "WeightBox",
+    "WeightHull",
+    "WorstClass",
+    "as_uncertainty",
+]

@@ -1,0 +1,192 @@
+r"""Balls of masses around a centre: the class priors at test time are near a known prior.
+
+.. math:: M = \{ m \ge 0 : D(m, c) \le \text{radius}, \; \textstyle\sum_i m_i = 1 \}.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import as_vector, fresh, like, to_numpy
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.priors import Vector, check_prior
+from equipoise.sets.base import MassSet, Uncertainty
+from equipoise.sets.capped_simplex import CappedSimplex
+from equipoise.sets.checks import check_masses, check_number, refuse_infinite, refuse_nan
+from equipoise.sets.chi2 import ChiSquared
+from equipoise.sets.divergence import Divergence
+from equipoise.sets.filling import project_simplex
+from equipoise.sets.kl import KullbackLeibler
+from equipoise.sets.l2 import Euclidean
+from equipoise.sets.point import Point
+from equipoise.sets.tv import TotalVariation
+
+_TIE = 1e-90
+
+DIVERGENCES: dict[str, Divergence] = {
+    "kl": KullbackLeibler(),
+    "chi2": ChiSquared(),
+    "tv": TotalVariation(),
+    "l2": Euclidean(),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Ball(MassSet):
+    """Masses within a radius of a centre.
+
+    Parameters
+    ----------
+    center : array-like of shape (n_classes,)
+        A probability vector. Where the divergence needs it, classes without mass here have none
+        anywhere in the ball.
+    radius : float > 0
+        Largest divergence from the centre.
+    divergence : Divergence
+        How far masses lie from the centre.
+    """
+
+    center: Vector
+    radius: float
+    divergence: Divergence
+
+    def __post_init__(self) -> None:
+        check_number(self.radius, "radius", "(0, inf)")
+        object.__setattr__(self, "center", check_masses(self.center, "center"))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.center)
+
+    @cached_property
+    def is_simplex(self) -> bool:
+        """Whether the ball covers the whole simplex."""
+        return bool(np.all(self._inside)) and self.covers_support
+
+    @cached_property
+    def covers_support(self) -> bool:
+        """Whether the ball covers all masses on the classes it allows."""
+        # The corner of the rarest class lies farthest from the centre.
+        corner = np.zeros(len(self._core))
+        corner[np.argmin(self._core)] = 1.0
+        return self.divergence.distance(corner, self._core) <= self.radius * (1 + 1e-12)
+
+    def maximize(self, risks: Any) -> Any:
+        r"""The mass :math:`\arg\max_{m \in M} \langle m, r \rangle`."""
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
+        scaled = _unit_range(to_numpy(vector)[self._inside])
+        if scaled is None:
+            return fresh(self.center, vector, xp)
+        return self._spread(self.divergence.maximize(scaled, self._core, self.radius), vector, xp)
+
+    def project(self, point: Any) -> Any:
+        r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        refuse_infinite(vector, xp)
+        inside = to_numpy(vector)[self._inside]
+        masses = project_simplex(inside, 1.0, np)
+        if self.divergence.distance(masses, self._core) > self.radius:
+            masses = self.divergence.project(inside - inside.max(), self._core, self.radius)
+        return self._spread(masses, vector, xp)
+
+    def _spread(self, core: Vector, x: Any, xp: Any) -> Any:
+        """Masses of the allowed classes among those of all classes, as an array like ``x``."""
+        masses = np.zeros(self.n_classes)
+        masses[self._inside] = core
+        return like(masses, x, xp)
+
+    @cached_property
+    def _inside(self) -> Any:
+        return self.center > 0 if self.divergence.needs_support else np.ones(self.n_classes, bool)
+
+    @cached_property
+    def _core(self) -> Vector:
+        """The centre on the classes that the ball allows."""
+        core: Vector = self.center[self._inside]
+        return core
+
+
+def _unit_range(risks: Vector) -> Vector | None:
+    """Risks moved and scaled onto [-1, 0]; None where all are equal.
+
+    Infinitely bad classes outrank all others: only the mass on them counts.
+    """
+    if risks.max() == np.inf:
+        risks = np.where(risks == np.inf, 1.0, 0.0)
+    elif risks.min() == -np.inf:
+        raise InvalidInputError("risks must be above -inf in a ball of priors.")
+    # Halves keep the range of the largest floats finite.
+    halves = risks / 2
+    span = float(np.ptp(halves))
+    return _with_ties((halves - halves.max()) / span) if span > 0 else None
+
+
+def _with_ties(scaled: Vector) -> Vector:
+    """Risks nearer to the worst than any multiplier can tell, made equal to it."""
+    tied: Vector = np.where(scaled > -_TIE, 0.0, scaled)
+    return tied
+
+
+class PriorBall(Uncertainty):
+    r"""Class priors at test time within a distance of the training prior, or of a given one.
+
+    .. math:: M = \{ m \ge 0 : D(m, c) \le \text{radius}, \; \textstyle\sum_i m_i = 1 \}.
+
+    If the classes look the same at test time and only their shares change, a test prior is a
+    mass.
+
+    Parameters
+    ----------
+    radius : float >= 0
+        Largest divergence from the centre; 0 is the centre alone.
+    divergence : {"kl", "chi2", "tv", "l2"}
+        :math:`\sum_i m_i \log(m_i/c_i)`; :math:`\sum_i (m_i - c_i)^2 / c_i`;
+        :math:`\frac12 \sum_i |m_i - c_i|`; :math:`\|m - c\|_2`. Under the first two a class with
+        no mass in the centre has none in the ball.
+    center : dict by class or array, optional
+        A prior; the training prior when not given.
+
+    Examples
+    --------
+    >>> from equipoise.sets import PriorBall
+    >>> mass_set = PriorBall(radius=0.2, divergence="tv").resolve([0.9, 0.1])
+    >>> mass_set.maximize([0.2, 0.6]).round(12)
+    array([0.7, 0.3])
+    """
+
+    def __init__(self, radius: float, divergence: str = "kl", center: Any = None) -> None:
+        self.radius = radius
+        self.divergence = divergence
+        self.center = center
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
+        """The ball; a point or a simplex where the radius makes it one."""
+        p, names = self._prior(prior, classes)
+        center = p if self.center is None else check_prior(self.center, names, name="center")
+        radius = check_number(self.radius, "radius", "[0, inf)")
+        divergence = self._divergence()
+        if radius == 0:
+            return Point(center)
+        ball = Ball(center, radius, divergence)
+        return _face(ball) if ball.covers_support else ball
+
+    def _divergence(self) -> Divergence:
+        if not isinstance(self.divergence, str) or self.divergence not in DIVERGENCES:
+            raise InvalidParameterError(
+                f"divergence must be one of {', '.join(map(repr, DIVERGENCES))}, "
+                f"got {self.divergence!r}."
+            )
+        return DIVERGENCES[self.divergence]
+
+
+def _face(ball: Ball) -> CappedSimplex:
+    """All masses on the classes that the ball allows."""
+    allowed = np.ones(ball.n_classes)
+    if ball.divergence.needs_support:
+        allowed = np.where(ball.center > 0, 1.0, 0.0)
+    return CappedSimplex(np.zeros(ball.n_classes), allowed)

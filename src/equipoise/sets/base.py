@@ -1,0 +1,70 @@
+"""The two contracts of an uncertainty set.
+
+A *recipe* (:class:`Uncertainty`) holds hyper-parameters only. Given the class priors and names it
+*resolves* to a frozen numerical set of masses (:class:`MassSet`), which is all that solvers,
+estimators, metrics and plots ever need.
+
+Conventions
+-----------
+``risks``, ``point`` and masses are vectors with one entry per class. Numerical sets follow the
+array namespace of their input. A risk of ``+inf`` is a class that is infinitely bad; NaN is
+refused, because a maximiser that skips it would hide a broken class.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from equipoise.arrays import as_vector
+from equipoise.priors import Vector, check_prior
+
+
+class MassSet(ABC):
+    """A compact convex set of masses inside the probability simplex."""
+
+    @property
+    @abstractmethod
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def is_simplex(self) -> bool:
+        """Whether the set is the whole simplex, so that the robust risk is the worst class's."""
+        return False
+
+    @abstractmethod
+    def maximize(self, risks: Any) -> Any:
+        r"""A mass :math:`m \in \arg\max_{m \in M} \langle m, r \rangle`."""
+
+    @abstractmethod
+    def project(self, point: Any) -> Any:
+        r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
+
+    def support(self, risks: Any) -> Any:
+        r"""The robust risk :math:`\max_{m \in M} \langle m, r \rangle`."""
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        mass = self.maximize(vector)
+        # A class without mass counts nothing, even where its risk is infinite.
+        return xp.sum(mass * xp.where(mass > 0, vector, 0.0))
+
+
+class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
+    """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works."""
+
+    @abstractmethod
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
+        """The set of masses for these class priors (and names, ``0..k-1`` when not given)."""
+
+    def _prior(self, prior: Any, classes: ArrayLike | None) -> tuple[Vector, Any]:
+        """Checked prior and class names; a prior given by class names its classes itself."""
+        if classes is not None:
+            names = np.asarray(classes)
+        elif isinstance(prior, Mapping):
+            names = np.array(list(prior))
+        else:
+            names = np.arange(np.size(prior))
+        return check_prior(prior, names, name="prior"), names

@@ -1,0 +1,114 @@
+"""Boxes: a range for every class weight, or for every class prior at test time."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.exceptions import EmptySetError, InvalidParameterError
+from equipoise.priors import Vector, masses_of
+from equipoise.sets.base import Uncertainty
+from equipoise.sets.capped_simplex import SUM_SLACK, CappedSimplex
+from equipoise.sets.checks import check_interval, check_numbers, ends
+
+_NO_CAP = 1e300
+
+
+class WeightBox(Uncertainty):
+    r"""Class weights within given ranges.
+
+    .. math:: M = \{ m : p_i \, \text{lower}_i \le m_i \le p_i \, \text{upper}_i, \;
+              \textstyle\sum_i m_i = 1 \}.
+
+    Parameters
+    ----------
+    lower, upper : float, dict by class or array, optional
+        Ranges of the weights. A class that a dict leaves out may have any weight.
+
+    Examples
+    --------
+    >>> from equipoise.sets import WeightBox
+    >>> mass_set = WeightBox(upper={"rare": 3.0}).resolve([0.9, 0.1], ["common", "rare"])
+    >>> mass_set.maximize([0.2, 0.6]).round(12)
+    array([0.7, 0.3])
+    """
+
+    def __init__(self, lower: Any = None, upper: Any = None) -> None:
+        self.lower = lower
+        self.upper = upper
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
+        """The simplex with the weight ranges times the prior as floors and caps."""
+        p, names = self._prior(prior, classes)
+        low, up = _ranges(self.lower, self.upper, names, "[0, inf]")
+        # A finite number stands for no cap: a class of prior zero has no mass under any weight.
+        up = np.minimum(up, _NO_CAP)
+        return _box(masses_of(low, p), masses_of(up, p), "prior * ")
+
+
+class PriorBox(Uncertainty):
+    r"""Class priors at test time within given ranges, as in 'between 0.1% and 5%'.
+
+    .. math:: M = \{ m : \text{lower}_i \le m_i \le \text{upper}_i, \;
+              \textstyle\sum_i m_i = 1 \}.
+
+    If the classes look the same at test time and only their shares change, a test prior is a
+    mass.
+
+    Parameters
+    ----------
+    lower, upper : float, dict by class or array, optional
+        Ranges of the priors, inside [0, 1]. A class that a dict leaves out may have any prior.
+
+    Examples
+    --------
+    >>> from equipoise.sets import PriorBox
+    >>> mass_set = PriorBox(lower={"rare": 0.001}, upper={"rare": 0.05}).resolve(
+    ...     [0.9, 0.1], ["common", "rare"]
+    ... )
+    >>> mass_set.maximize([0.2, 0.6]).round(12)
+    array([0.95, 0.05])
+    """
+
+    def __init__(self, lower: Any = None, upper: Any = None) -> None:
+        self.lower = lower
+        self.upper = upper
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
+        """The simplex with the prior ranges as floors and caps."""
+        _, names = self._prior(prior, classes)
+        low, up = _ranges(self.lower, self.upper, names, "[0, 1]")
+        return _box(low, up, "")
+
+
+def _ranges(lower: Any, upper: Any, classes: NDArray[Any], interval: str) -> tuple[Vector, Vector]:
+    """Floors and caps per class; what is not given takes the ends of the interval."""
+    low, up = _bound(lower, classes, "lower", interval), _bound(upper, classes, "upper", interval)
+    if np.any(low > up):
+        bad = int(np.argmax(low > up))
+        raise InvalidParameterError(
+            f"lower must not exceed upper, got lower = {low[bad]:.6g} and upper = {up[bad]:.6g} "
+            f"for class {classes.tolist()[bad]!r}."
+        )
+    return low, up
+
+
+def _bound(values: Any, classes: NDArray[Any], name: str, interval: str) -> Vector:
+    free = ends(interval)[0 if name == "lower" else 1]
+    given = free if values is None else values
+    vector = check_numbers(given, classes, name=name, default=free)
+    return check_interval(vector, classes, name, interval)
+
+
+def _box(lower: Vector, upper: Vector, factor: str) -> CappedSimplex:
+    if lower.sum() > 1 + SUM_SLACK:
+        raise EmptySetError(
+            f"The box is empty unless the sum of {factor}lower over the classes is at most 1, "
+            f"got a sum of {lower.sum():.6g}."
+        )
+    if upper.sum() < 1 - SUM_SLACK:
+        raise EmptySetError(
+            f"The box is empty unless the sum of {factor}upper over the classes is at least 1, "
+            f"got a sum of {upper.sum():.6g}."
+        )
+    return CappedSimplex(lower, upper)

@@ -1,0 +1,148 @@
+r"""The simplex with a floor and a cap for every class.
+
+.. math:: M = \{ m : \text{lower} \le m \le \text{upper}, \; \textstyle\sum_i m_i = 1 \}.
+
+The simplex itself, LCVaR, LHCVaR and the boxes are all of this form.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import as_vector, like
+from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
+from equipoise.priors import Vector
+from equipoise.sets.base import MassSet
+from equipoise.sets.checks import frozen, refuse_infinite, refuse_nan
+from equipoise.sets.filling import fill, fill_level, project_box, project_simplex
+
+# A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
+_SNAP = 1e-12
+SUM_SLACK = 1e-9
+
+
+class DualSolution(NamedTuple):
+    """Minimiser and value of the dual of the robust risk in one scalar."""
+
+    level: float
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class CappedSimplex(MassSet):
+    """Masses between a floor and a cap per class (definitions 3 and 4 of the paper).
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (n_classes,)
+        Floors and caps of the masses; an infinite cap is no cap.
+    """
+
+    lower: Vector
+    upper: Vector
+
+    def __post_init__(self) -> None:
+        lower, upper = _bounds(self.lower, self.upper)
+        object.__setattr__(self, "lower", frozen(lower))
+        object.__setattr__(self, "upper", frozen(upper))
+
+    @classmethod
+    def whole(cls, n_classes: int) -> "CappedSimplex":
+        """The whole simplex."""
+        return cls(np.zeros(n_classes), np.ones(n_classes))
+
+    @cached_property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self._room)
+
+    @cached_property
+    def is_simplex(self) -> bool:
+        """Whether neither floor nor cap binds anywhere."""
+        return bool(np.all(self._room == 1))
+
+    def maximize(self, risks: Any) -> Any:
+        r"""Water-filling: :math:`\arg\max_{m \in M} \langle m, r \rangle`, ties shared."""
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
+        room = like(self._room, vector, xp)
+        if self.is_simplex:
+            return _share_worst(vector, room, xp)
+        return like(self.lower, vector, xp) + fill(vector, room, self._budget, xp)
+
+    def project(self, point: Any) -> Any:
+        r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        refuse_infinite(vector, xp)
+        if self.is_simplex:
+            return project_simplex(vector, 1.0, xp)
+        lower, upper = (like(bound, vector, xp) for bound in (self.lower, self.upper))
+        return project_box(vector, lower, upper, 1.0, xp)
+
+    def dual(self, risks: Any) -> DualSolution:
+        r"""The robust risk as a minimum over one scalar (propositions 4 and 5 of the paper).
+
+        .. math:: \min_\lambda \; \lambda \beta + \sum_i (u_i - l_i) (r_i - \lambda)_+
+                  + \sum_i l_i r_i, \qquad \beta = 1 - \textstyle\sum_i l_i,
+
+        which is :math:`\lambda + \sum_i u_i (r_i - \lambda)_+` without floors. The minimiser is
+        the risk of the first class, from the worst down, with which the caps sum to one; the
+        paper's appendix G.1 prints another, which is always zero.
+        """
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
+        room = like(self._room, vector, xp)
+        level = fill_level(vector, room, self._budget, xp)
+        excess = xp.where(vector > level, vector - level, 0.0)
+        floor = like(self.lower, vector, xp)
+        value = level * self._budget + float(xp.sum(room * excess)) + float(xp.sum(floor * vector))
+        return DualSolution(level, value)
+
+    @cached_property
+    def _room(self) -> Vector:
+        return self.upper - self.lower
+
+    @cached_property
+    def _budget(self) -> float:
+        return max(1 - float(np.sum(self.lower)), 0.0)
+
+
+def _share_worst(risks: Any, ones: Any, xp: Any) -> Any:
+    """All mass on the worst class, in equal parts where several tie."""
+    ties = risks == xp.max(risks)
+    return xp.where(ties, ones, 0.0) / int(xp.count_nonzero(ties))
+
+
+def _bounds(lower: ArrayLike, upper: ArrayLike) -> tuple[Vector, Vector]:
+    """Floors and caps, checked, with caps above one cut and sums within rounding of one mended."""
+    low, up = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+    if low.ndim != 1 or low.shape != up.shape or len(low) == 0:
+        raise ClassMismatchError(
+            f"lower and upper must hold one value per class, got shapes {low.shape} and {up.shape}."
+        )
+    up = np.where(up > 1 - _SNAP, 1.0, up)
+    _check_order(low, up)
+    _check_sums(float(low.sum()), float(up.sum()))
+    if len(low) == 1:
+        return np.zeros(1), np.ones(1)
+    return low / max(low.sum(), 1.0), up / min(up.sum(), 1.0)
+
+
+def _check_order(lower: Vector, upper: Vector) -> None:
+    valid = (lower >= 0) & (lower <= upper)
+    if not valid.all():
+        bad = int(np.argmin(valid))
+        raise InvalidParameterError(
+            f"lower and upper must satisfy 0 <= lower <= upper, got lower = {lower[bad]:.6g} and "
+            f"upper = {upper[bad]:.6g} for class number {bad}."
+        )
+
+
+def _check_sums(lower: float, upper: float) -> None:
+    if lower > 1 + SUM_SLACK:
+        raise EmptySetError(f"lower must sum to at most 1, got a sum of {lower:.6g}.")
+    if upper < 1 - SUM_SLACK:
+        raise EmptySetError(f"upper must sum to at least 1, got a sum of {upper:.6g}.")

@@ -1,0 +1,135 @@
+r"""The sets of the paper: each class weight is capped at an inverse level.
+
+With masses :math:`m_i = p_i q_i` the cap :math:`q_i \le 1/\alpha_i` reads
+:math:`m_i \le p_i / \alpha_i`. Where every such cap is at least one it binds nowhere, and the
+robust risk is the worst class risk.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.exceptions import EmptySetError, InvalidParameterError
+from equipoise.priors import Vector, masses_of
+from equipoise.sets.base import Uncertainty
+from equipoise.sets.capped_simplex import SUM_SLACK, CappedSimplex
+from equipoise.sets.checks import check_interval, check_number, check_numbers
+
+
+class WorstClass(Uncertainty):
+    r"""Any weighting at all: the robust risk is the largest class risk.
+
+    .. math:: M = \{ m \ge 0 : \textstyle\sum_i m_i = 1 \}.
+
+    Examples
+    --------
+    >>> from equipoise.sets import WorstClass
+    >>> float(WorstClass().resolve([0.9, 0.1]).support([0.2, 0.6]))
+    0.6
+    """
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
+        """The whole simplex."""
+        p, _ = self._prior(prior, classes)
+        return CappedSimplex.whole(len(p))
+
+
+class LabelCVaR(Uncertainty):
+    r"""Label conditional value at risk: no class weight above :math:`1/\alpha`.
+
+    .. math:: M = \{ m \ge 0 : m_i \le p_i / \alpha, \; \textstyle\sum_i m_i = 1 \}.
+
+    Definition 3 of the paper. ``alpha=1`` is the standard risk; from the smallest prior down it
+    is the worst class risk.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1]
+        Share of the population that the worst case is averaged over.
+
+    Examples
+    --------
+    >>> from equipoise.sets import LabelCVaR
+    >>> mass_set = LabelCVaR(alpha=0.5).resolve([0.9, 0.1])
+    >>> round(float(mass_set.support([0.2, 0.6])), 12)
+    0.28
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
+        """The simplex with caps ``p / alpha``."""
+        p, _ = self._prior(prior, classes)
+        alpha = check_number(self.alpha, "alpha", "(0, 1]")
+        return CappedSimplex(np.zeros(len(p)), _caps(p, np.full(len(p), alpha)))
+
+
+class LabelHCVaR(Uncertainty):
+    r"""Label heterogeneous conditional value at risk: a level for each class.
+
+    .. math:: M = \{ m \ge 0 : m_i \le p_i / \alpha_i, \; \textstyle\sum_i m_i = 1 \}.
+
+    Definition 4 of the paper. Give either the levels, or the paper's two numbers for
+
+    .. math:: \alpha_i = c \, p_i^{1/\kappa} / \textstyle\sum_j p_j^{1/\kappa}.
+
+    Parameters
+    ----------
+    c : float in (0, 1], optional
+        Sum of the levels; 1 when only ``kappa`` is given.
+    kappa : float > 0, optional
+        How even the levels are: large values treat all classes alike. 1 when only ``c`` is given,
+        which is the worst class risk whatever ``c``.
+    alphas : float, dict by class or array, optional
+        The levels themselves, each above 0, one for every class. The set is empty unless
+        :math:`\sum_i p_i / \alpha_i \ge 1`.
+    """
+
+    def __init__(
+        self, *, c: float | None = None, kappa: float | None = None, alphas: Any = None
+    ) -> None:
+        self.c = c
+        self.kappa = kappa
+        self.alphas = alphas
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
+        """The simplex with caps ``p / alphas``."""
+        p, names = self._prior(prior, classes)
+        caps = _caps(p, self._levels(p, names))
+        if caps.sum() < 1 - SUM_SLACK:
+            raise EmptySetError(
+                "LabelHCVaR is empty unless the sum of prior / alpha over the classes is at least "
+                f"1, got a sum of {caps.sum():.6g}: lower the alphas."
+            )
+        return CappedSimplex(np.zeros(len(p)), caps)
+
+    def _levels(self, prior: Vector, classes: NDArray[Any]) -> Vector:
+        by_formula = self.c is not None or self.kappa is not None
+        if by_formula == (self.alphas is not None):
+            raise InvalidParameterError(
+                "LabelHCVaR takes either alphas, or c and kappa (one of them is enough), "
+                f"got c={self.c!r}, kappa={self.kappa!r}, alphas={self.alphas!r}."
+            )
+        if by_formula:
+            return self._formula(prior)
+        alphas = check_numbers(self.alphas, classes, name="alphas")
+        return check_interval(alphas, classes, "alphas", "(0, inf)")
+
+    def _formula(self, prior: Vector) -> Vector:
+        c = check_number(1.0 if self.c is None else self.c, "c", "(0, 1]")
+        kappa = check_number(1.0 if self.kappa is None else self.kappa, "kappa", "(0, inf)")
+        present = prior > 0
+        # Logarithms keep the powers apart where kappa is small and they would underflow.
+        power = np.log(prior[present]) / kappa
+        power = np.exp(power - power.max())
+        levels = np.ones_like(prior)
+        levels[present] = c * power / power.sum()
+        return levels
+
+
+def _caps(prior: Vector, alphas: Vector) -> Vector:
+    """Largest masses under weights of at most ``1 / alpha``."""
+    # The smallest normal float stands for levels whose inverse would overflow.
+    return masses_of(1 / np.maximum(alphas, np.finfo(np.float64).tiny), prior)

@@ -1,0 +1,52 @@
+r"""The Euclidean ball: :math:`\|m - c\|_2 \le \text{radius}`."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.priors import Vector
+from equipoise.sets.divergence import Divergence
+from equipoise.sets.filling import project_simplex
+
+
+class Euclidean(Divergence):
+    """Euclidean distance of the masses from the centre."""
+
+    needs_support = False
+
+    def distance(self, masses: Vector, center: Vector) -> float:
+        r"""The norm :math:`\|m - c\|_2`."""
+        return float(np.linalg.norm(masses - center))
+
+    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
+        r"""The first point at the radius on the path :math:`P(c + t r)`, or its end."""
+        return _walk(risks, center, radius)
+
+    def project(self, point: Vector, center: Vector, radius: float) -> Vector:
+        r"""The first point at the radius on the path :math:`P(c + t (v - c))`, :math:`t \le 1`."""
+        return _walk(point - center, center, radius)
+
+
+def _walk(direction: Vector, center: Vector, radius: float) -> Vector:
+    r"""Where the path :math:`P(c + t d)` of projections onto the simplex leaves the ball.
+
+    Classes leave the support of the path and never return, so the squared distance is piecewise
+    linear and concave in :math:`t^2`: Newton steps from the left stay left and end exactly.
+    """
+    # Measured from its largest entry, a long direction keeps the digits of the classes that stay.
+    direction = direction - direction.max()
+    time = radius / float(np.linalg.norm(direction - direction.mean()))
+    while True:
+        masses: Vector = project_simplex(center + time * direction, 1.0, np)
+        later = _exit_time(masses > 0, direction, center, radius)
+        if not later > time * (1 + 1e-15):
+            return masses
+        time = later
+
+
+def _exit_time(kept: NDArray[np.bool_], direction: Vector, center: Vector, radius: float) -> float:
+    """When the path with this support reaches the radius; NaN where it has come to rest."""
+    moving = direction[kept]
+    variance = float(((moving - moving.mean()) ** 2).sum())
+    dropped = center[~kept]
+    room = radius**2 - float(dropped.sum()) ** 2 / len(moving) - float(dropped @ dropped)
+    return float((room / variance) ** 0.5) if variance > 0 and room > 0 else np.nan

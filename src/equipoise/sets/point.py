@@ -1,0 +1,95 @@
+"""One weighting, known for certain."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import as_vector, fresh
+from equipoise.exceptions import InvalidParameterError
+from equipoise.priors import Vector, masses_of, normalize_weights
+from equipoise.sets.base import MassSet, Uncertainty
+from equipoise.sets.checks import check_masses, check_numbers, refuse_infinite, refuse_nan
+
+
+@dataclass(frozen=True, eq=False)
+class Point(MassSet):
+    """The set of one mass.
+
+    Parameters
+    ----------
+    mass : array-like of shape (n_classes,)
+        A probability vector.
+    """
+
+    mass: Vector
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mass", check_masses(self.mass, "mass"))
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.mass)
+
+    @property
+    def is_simplex(self) -> bool:
+        """Whether there is but one class."""
+        return len(self.mass) == 1
+
+    def maximize(self, risks: Any) -> Any:
+        """The mass, whatever the risks."""
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
+        return fresh(self.mass, vector, xp)
+
+    def project(self, point: Any) -> Any:
+        """The mass, whatever the point."""
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        refuse_infinite(vector, xp)
+        return fresh(self.mass, vector, xp)
+
+
+class FixedWeights(Uncertainty):
+    r"""One weighting :math:`q`, scaled so that :math:`\sum_i p_i q_i = 1`.
+
+    Parameters
+    ----------
+    weights : "standard", "balanced", dict by class, or array
+        ``"standard"`` weighs all classes alike, :math:`q_i = 1`; ``"balanced"`` gives all classes
+        the same mass, :math:`q_i = 1/(k p_i)`.
+
+    Examples
+    --------
+    >>> from equipoise.sets import FixedWeights
+    >>> FixedWeights({"common": 1, "rare": 9}).resolve([0.9, 0.1], ["common", "rare"]).mass
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Point:
+        """The point of masses ``p * q``."""
+        p, names = self._prior(prior, classes)
+        return Point(mass_of_weighting(self.weights, p, names, name="weights"))
+
+
+def mass_of_weighting(weights: Any, prior: Vector, classes: NDArray[Any], *, name: str) -> Vector:
+    """The mass of one weighting, given by name, by class or in class order."""
+    if isinstance(weights, str):
+        return _named_mass(weights, prior, name)
+    q = check_numbers(weights, classes, name=name)
+    return masses_of(normalize_weights(q, prior, name=name), prior)
+
+
+def _named_mass(weights: str, prior: Vector, name: str) -> Vector:
+    if weights == "standard":
+        return prior
+    if weights == "balanced":
+        # A class of prior zero has no rows, and no weight could give it mass.
+        return (prior > 0) / np.count_nonzero(prior)
+    raise InvalidParameterError(
+        f'{name} must be "standard", "balanced", a dict by class or an array, got {weights!r}.'
+    )

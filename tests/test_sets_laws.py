@@ -1,0 +1,269 @@
+"""Laws that every uncertainty set obeys, over one registry: a new set is one line in SET_CASES.
+
+Each case states its set a second time, as CVXPY constraints on a mass, so that feasibility and
+optimality are judged by something else than the code under test.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from equipoise.exceptions import InvalidInputError
+from equipoise.sets import (
+    FixedWeights,
+    LabelCVaR,
+    LabelHCVaR,
+    PriorBall,
+    PriorBox,
+    Uncertainty,
+    WeightBox,
+    WeightHull,
+    WorstClass,
+)
+
+LAWS = settings(max_examples=25, deadline=None, derandomize=True)
+FEW = settings(max_examples=12, deadline=None, derandomize=True)
+
+
+class SetCase(NamedTuple):
+    name: str
+    recipe: Uncertainty
+    constraints: Callable[[Any, np.ndarray], list[Any]]
+
+
+def hcvar_levels(p, c, kappa):
+    return c * p ** (1 / kappa) / (p ** (1 / kappa)).sum()
+
+
+def segment(m, a, b):
+    length = max((b - a) @ (b - a), 1e-300)
+    share = (m - a) @ (b - a) / length
+    return [share >= 0, share <= 1, m == a + cp.multiply(share, b - a)]
+
+
+def chi2(m, p):
+    return cp.sum(cp.multiply(cp.square(m - p), 1 / p))
+
+
+SET_CASES = [
+    SetCase("standard", FixedWeights("standard"), lambda m, p: [m == p]),
+    SetCase("balanced", FixedWeights("balanced"), lambda m, p: [m == 1 / len(p)]),
+    SetCase("worst class", WorstClass(), lambda m, p: []),
+    SetCase("lcvar 1", LabelCVaR(1), lambda m, p: [m <= p]),
+    SetCase("lcvar .5", LabelCVaR(0.5), lambda m, p: [m <= p / 0.5]),
+    SetCase("lcvar .01", LabelCVaR(0.01), lambda m, p: [m <= p / 0.01]),
+    SetCase("lhcvar kappa", LabelHCVaR(kappa=2), lambda m, p: [m <= p / hcvar_levels(p, 1, 2)]),
+    SetCase("lhcvar c", LabelHCVaR(c=0.5), lambda m, p: []),
+    SetCase("lhcvar", LabelHCVaR(alphas=0.7), lambda m, p: [m <= p / 0.7]),
+    SetCase("weight box", WeightBox(0.5, 2), lambda m, p: [m >= 0.5 * p, m <= 2 * p]),
+    SetCase("weight floor", WeightBox(lower=0.9), lambda m, p: [m >= 0.9 * p]),
+    SetCase("prior box", PriorBox(0.01, 0.6), lambda m, p: [m >= 0.01, m <= 0.6]),
+    SetCase("kl", PriorBall(0.1), lambda m, p: [cp.sum(cp.kl_div(m, p)) <= 0.1]),
+    SetCase("kl tiny", PriorBall(1e-4), lambda m, p: [cp.sum(cp.kl_div(m, p)) <= 1e-4]),
+    SetCase("chi2", PriorBall(0.2, "chi2"), lambda m, p: [chi2(m, p) <= 0.2]),
+    SetCase("chi2 wide", PriorBall(3, "chi2"), lambda m, p: [chi2(m, p) <= 3]),
+    SetCase("tv", PriorBall(0.15, "tv"), lambda m, p: [cp.norm1(m - p) / 2 <= 0.15]),
+    SetCase("l2", PriorBall(0.2, "l2"), lambda m, p: [cp.norm2(m - p) <= 0.2]),
+    SetCase("l2 wide", PriorBall(0.7, "l2"), lambda m, p: [cp.norm2(m - p) <= 0.7]),
+    SetCase("l2 huge", PriorBall(99, "l2"), lambda m, p: []),
+    SetCase("kl radius 0", PriorBall(0), lambda m, p: [m == p]),
+    SetCase(
+        "hull",
+        WeightHull(["standard", "balanced"]),
+        lambda m, p: segment(m, p, np.full(len(p), 1 / len(p))),
+    ),
+]
+
+every_set = pytest.mark.parametrize("case", SET_CASES, ids=lambda case: case.name)
+
+
+@st.composite
+def problems(draw, rarest=-9.0, size=1e3):
+    """A prior whose classes may differ by many powers of ten, risks with ties, and a point."""
+    logs = draw(st.lists(st.floats(rarest, 0), min_size=2, max_size=12))
+    entries = st.one_of(st.sampled_from([0.0, 0.25, 1.0, -1.0]), st.floats(-size, size))
+    vectors = st.lists(entries, min_size=len(logs), max_size=len(logs)).map(np.array)
+    prior = 10.0 ** np.array(logs)
+    return prior / prior.sum(), draw(vectors), draw(vectors)
+
+
+def violation(case, prior, mass):
+    m = cp.Variable(len(prior))
+    m.value = mass
+    constraints = [*case.constraints(m, prior), m >= 0, cp.sum(m) == 1]
+    return max(float(np.max(constraint.violation())) for constraint in constraints)
+
+
+def reference(case, prior, objective):
+    m = cp.Variable(len(prior), nonneg=True)
+    problem = cp.Problem(objective(m), [cp.sum(m) == 1, *case.constraints(m, prior)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        problem.solve(solver=cp.HIGHS if problem.is_lp() else cp.CLARABEL)
+    assume(problem.status == "optimal")  # what the reference itself calls inaccurate proves nothing
+    return problem.value
+
+
+def optimality_gap(mass_set, point, others):
+    """Largest <v - Pv, z - Pv> over masses z of the set: not positive at the projection."""
+    nearest = mass_set.project(point)
+    farthest = max((point - nearest) @ (other - nearest) for other in others)
+    return farthest / max(1.0, np.abs(point - nearest).max())
+
+
+@every_set
+@LAWS
+@given(problems())
+def test_masses_are_feasible(case, problem):
+    prior, risks, point = problem
+    mass_set = case.recipe.resolve(prior)
+    for mass in (mass_set.maximize(risks), mass_set.project(point)):
+        assert mass.shape == prior.shape and mass.min() >= 0
+        assert abs(mass.sum() - 1) <= 1e-13
+        assert violation(case, prior, mass) <= 1e-12
+
+
+@every_set
+@LAWS
+@given(problems())
+def test_projection_satisfies_its_variational_inequality(case, problem):
+    prior, risks, point = problem
+    mass_set = case.recipe.resolve(prior)
+    nearest = mass_set.project(point)
+    others = [mass_set.maximize(point - nearest), mass_set.maximize(risks), mass_set.project(risks)]
+    assert optimality_gap(mass_set, point, others) <= 1e-12
+
+
+@every_set
+@LAWS
+@given(problems())
+def test_maximizer_is_the_limit_of_projections(case, problem):
+    # t <r, z - P> <= <P, z - P> <= 1 for the projection P of t r and every mass z.
+    prior, risks, _ = problem
+    mass_set = case.recipe.resolve(prior)
+    far = 1e7 * risks
+    gap = mass_set.support(risks) - mass_set.project(far) @ risks
+    assert -1e-12 * max(1, np.abs(risks).max()) <= gap <= 2e-7
+
+
+@every_set
+@LAWS
+@given(problems())
+def test_projections_are_idempotent_and_do_not_expand(case, problem):
+    prior, risks, point = problem
+    mass_set = case.recipe.resolve(prior)
+    first, second = mass_set.project(risks), mass_set.project(point)
+    np.testing.assert_allclose(mass_set.project(first), first, rtol=0, atol=1e-12)
+    assert np.linalg.norm(first - second) <= np.linalg.norm(risks - point) + 1e-11
+
+
+@every_set
+@LAWS
+@given(problems())
+def test_shifting_and_scaling_the_risks_changes_nothing(case, problem):
+    prior, risks, _ = problem
+    mass_set = case.recipe.resolve(prior)
+    value = mass_set.support(risks)
+    size = max(1.0, np.abs(risks).max())
+    assert mass_set.support(risks * 4) == pytest.approx(4 * value, abs=1e-12 * size)
+    assert mass_set.support(risks + 8) == pytest.approx(value + 8, abs=1e-12 * size)
+
+
+@every_set
+@FEW
+@given(problems(rarest=-2.0, size=2.0))
+def test_maximizer_matches_an_independent_solver(case, problem):
+    prior, risks, _ = problem
+    expected = reference(case, prior, lambda m: cp.Maximize(m @ risks))
+    assert case.recipe.resolve(prior).support(risks) == pytest.approx(expected, abs=1e-5)
+
+
+@every_set
+@FEW
+@given(problems(rarest=-2.0, size=2.0))
+def test_projection_matches_an_independent_solver(case, problem):
+    prior, _, point = problem
+    expected = reference(case, prior, lambda m: cp.Minimize(cp.sum_squares(m - point)))
+    way = case.recipe.resolve(prior).project(point) - point
+    assert way @ way == pytest.approx(expected, abs=1e-5)
+
+
+@every_set
+def test_classes_in_another_order_give_masses_in_that_order(case):
+    rng = np.random.default_rng(0)
+    prior, risks, order = rng.dirichlet(np.ones(6)), rng.random(6), rng.permutation(6)
+    risks[2] = risks[4] = risks[1]
+    one, other = case.recipe.resolve(prior), case.recipe.resolve(prior[order])
+    np.testing.assert_allclose(one.maximize(risks)[order], other.maximize(risks[order]), atol=1e-12)
+    np.testing.assert_allclose(one.project(risks)[order], other.project(risks[order]), atol=1e-12)
+
+
+@every_set
+def test_equal_risks_are_worth_themselves(case):
+    mass_set = case.recipe.resolve([0.6, 0.3, 0.1])
+    assert mass_set.support(np.full(3, 0.7)) == pytest.approx(0.7, abs=1e-15)
+
+
+@every_set
+def test_a_single_class_has_all_the_mass(case):
+    if case.name == "prior box":
+        pytest.skip("its cap of 0.6 leaves nothing for one class")
+    mass_set = case.recipe.resolve([1.0])
+    assert mass_set.is_simplex and mass_set.n_classes == 1
+    assert mass_set.maximize([3.0]) == mass_set.project([-7.0]) == 1
+
+
+@every_set
+def test_masses_are_the_callers_to_change(case):
+    mass_set = case.recipe.resolve([0.6, 0.3, 0.1])
+    for method in (mass_set.maximize, mass_set.project):
+        for values in ([0.1, 0.3, 0.2], [1.0, 1.0, 1.0]):
+            mass = method(values)
+            expected = mass.copy()
+            mass += 1
+            np.testing.assert_array_equal(method(values), expected)
+
+
+@every_set
+def test_infinite_risk_is_infinite_where_mass_can_go(case):
+    mass_set = case.recipe.resolve([0.6, 0.3, 0.1])
+    assert mass_set.support([0.1, np.inf, 0.2]) == np.inf
+
+
+@every_set
+def test_broken_input_is_refused(case):
+    mass_set = case.recipe.resolve([0.6, 0.3, 0.1])
+    with pytest.raises(InvalidInputError, match="risks must not be NaN"):
+        mass_set.maximize([0.1, np.nan, 0.2])
+    with pytest.raises(InvalidInputError, match="point must hold finite values"):
+        mass_set.project([0.1, np.inf, -np.inf])
+    with pytest.raises(InvalidInputError, match=r"each of the 3 classes, got shape \(2,\)"):
+        mass_set.maximize([0.1, 0.2])
+
+
+@every_set
+@pytest.mark.parametrize("size", [1e10, 1e20, 1e100])
+def test_points_may_lie_anywhere(case, size):
+    prior = np.array([0.5, 0.3, 0.15, 0.05])
+    mass_set = case.recipe.resolve(prior)
+    for point in ([1.0, -0.5, 0.999, 0.2], [-1.0, -1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]):
+        mass = mass_set.project(size * np.array(point))
+        assert violation(case, prior, mass) <= 1e-11
+        # So far out the nearest mass is a maximiser.
+        assert mass @ point == pytest.approx(mass_set.support(point), abs=2 / size + 1e-12)
+
+
+@every_set
+def test_huge_and_tiny_risks_keep_their_order(case):
+    mass_set = case.recipe.resolve([0.6, 0.3, 0.1])
+    base = mass_set.maximize([0.0, 1.0, 2.0])
+    for scale in (1e-300, 1e-12, 1e12, 1e300):
+        np.testing.assert_allclose(
+            mass_set.maximize(scale * np.array([0.0, 1.0, 2.0])), base, atol=1e-12
+        )
