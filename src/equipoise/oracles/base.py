@@ -2,13 +2,13 @@ r"""What a solver may ask of the data.
 
 A solver never touches data. It asks an oracle for class risks, class gradients and curvature of
 
-.. math:: R_i(\theta) = \sum_{j : y_j = i} c_j \, \ell(\theta x_j, i), \qquad \sum_{j : y_j = i} c_j = 1.
+.. math:: R_i(\theta) = \sum_{j : y_j = i} c_j \, \ell(\theta x_j, i), \qquad
+          \sum_{j : y_j = i} c_j = 1.
 
 Conventions
 -----------
-``theta`` : float64 array of shape ``(n_scores, n_features + fit_intercept)``; the last column
-    holds the intercepts. ``n_scores`` is 1 for two classes and ``n_classes`` otherwise.
-``mass`` : float64 array of shape ``(n_classes,)``.
+``theta`` : flat float64 vector of length ``size``, in a layout and units of the oracle's own.
+``mass`` : float64 vector with one entry per class.
 ``State`` : a point with everything computed there that later questions need again.
 """
 
@@ -28,7 +28,7 @@ Matrix = NDArray[np.float64]
 class State:
     """A parameter, the class risks there, and the probabilities that derivatives reuse."""
 
-    theta: Matrix
+    theta: Vector
     risks: Vector
     probabilities: Any
 
@@ -38,31 +38,48 @@ class Oracle(ABC):
 
     n_classes: int
     n_rows: int
-    shape: tuple[int, int]
+    size: int
+    n_evaluations: int  # how often ``evaluate`` was called
+
+    @property
+    @abstractmethod
+    def squares(self) -> Vector:
+        r"""Weights :math:`s` such that :math:`\sum_a s_a \theta_a^2` is the squared norm of the
+        coefficients; intercepts have weight 0."""
 
     @abstractmethod
-    def evaluate(self, theta: Matrix) -> State:
+    def pack(self, coef: Matrix, intercept: Vector) -> Vector:
+        """Coefficients and intercepts as a parameter."""
+
+    @abstractmethod
+    def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        """A parameter as coefficients ``(n_scores, n_features)`` and intercepts."""
+
+    @abstractmethod
+    def evaluate(self, theta: Vector) -> State:
         """Class risks at ``theta``: one pass over the data."""
 
     @abstractmethod
-    def class_gradients(self, state: State) -> NDArray[np.float64]:
-        """Gradients of all class risks, shape ``(n_classes, *shape)``: one pass."""
+    def center(self, state: State, mass: Vector) -> State:
+        """The state with intercepts that minimise the weighted risk, coefficients unchanged.
+
+        A class without mass leaves the model: its intercept has gone to minus infinity.
+        """
 
     @abstractmethod
-    def gradient(self, state: State, mass: Vector) -> Matrix:
-        """Gradient of the weighted risk, shape ``shape``: one pass."""
+    def class_gradients(self, state: State) -> Matrix:
+        """Gradients of all class risks, shape ``(n_classes, size)``: one pass."""
 
     @abstractmethod
-    def hessian(self, state: State, mass: Vector) -> Matrix:
-        """Hessian of the weighted risk over ``theta`` flattened (gauge included)."""
+    def gradient(self, state: State, mass: Vector) -> Vector:
+        """Gradient of the weighted risk: one pass."""
 
     @abstractmethod
-    def hessian_product(self, state: State, mass: Vector, direction: Matrix) -> tuple[Matrix, Vector]:
-        """Hessian of the weighted risk times a direction, and all class slopes along it."""
+    def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
+        """Hessian of the weighted risk, regular on the directions that change the model.
 
-    @abstractmethod
-    def diagonal_blocks(self, state: State, mass: Vector) -> NDArray[np.float64]:
-        """The Hessian's diagonal blocks, one for each row of ``theta``."""
+        With ``single``, products may be formed in single precision.
+        """
 
     @abstractmethod
     def thin(self, rows_per_class: int) -> "Oracle":

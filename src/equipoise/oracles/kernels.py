@@ -4,7 +4,7 @@ Conventions
 -----------
 Scores and probabilities are laid out ``(n_scores, rows)``, so that reductions over classes run
 along contiguous rows of data. ``labels`` holds class indices. Two classes have one score, as in
-scikit-learn; more have one score a class.
+scikit-learn, and their probability is that of class 1; more have one score a class.
 """
 
 from abc import ABC, abstractmethod
@@ -30,12 +30,16 @@ class Kernel(ABC):
         """Derivative of the scaled losses by the scores."""
 
     @abstractmethod
-    def curve(self, probabilities: Array, direction: Array) -> Array:
-        """Hessian of each loss by the scores, times a direction."""
+    def shift(self, probabilities: Array, by: Array) -> tuple[Array, Array]:
+        """Probabilities after a shift of the scores, and the growth of the log-partition."""
 
     @abstractmethod
-    def spread(self, probabilities: Array) -> Array:
-        """Diagonal of the Hessian of each loss by the scores."""
+    def own_shift(self, by: Array, n_classes: int) -> Array:
+        """How much a shift of the scores moves each class's own score in its loss."""
+
+    @abstractmethod
+    def hessian(self, X: Array, probabilities: Array, scale: Array) -> Array:
+        """Sum over rows of the scaled Hessian, by the parameters of all but the last score."""
 
 
 class Softmax(Kernel):
@@ -58,12 +62,30 @@ class Softmax(Kernel):
         out[labels, np.arange(len(labels))] -= scale
         return out
 
-    def curve(self, probabilities: Array, direction: Array) -> Array:
-        out = probabilities * direction
-        return out - probabilities * out.sum(axis=0)
+    def shift(self, probabilities: Array, by: Array) -> tuple[Array, Array]:
+        moved = probabilities * np.exp(by)[:, None]
+        total = moved.sum(axis=0)
+        moved /= np.maximum(total, np.finfo(moved.dtype).tiny)
+        return moved, np.log(np.maximum(total, np.finfo(moved.dtype).tiny))
 
-    def spread(self, probabilities: Array) -> Array:
-        return probabilities * (1 - probabilities)
+    def own_shift(self, by: Array, n_classes: int) -> Array:
+        return by
+
+    def hessian(self, X: Array, probabilities: Array, scale: Array) -> Array:
+        r"""Blocks :math:`\sum_j s_j (\delta_{ab} p_{ja} - p_{ja} p_{jb}) x_j x_j^\top`, a, b < k.
+
+        The second term is one symmetric product of the rows :math:`p_j \otimes x_j`. The last
+        class follows from the others, because the blocks of a row of blocks sum to zero.
+        """
+        p = probabilities[:-1]
+        spread = X * np.sqrt(scale)[:, None]
+        wide = (p.T[:, :, None] * spread[:, None, :]).reshape(len(X), -1)
+        out = -(wide.T @ wide)
+        blocks = out.reshape(len(p), X.shape[1], len(p), X.shape[1])
+        for a, root in enumerate(np.sqrt(p)):
+            scaled = spread * root[:, None]
+            blocks[a, :, a, :] += scaled.T @ scaled
+        return out
 
 
 class Logistic(Kernel):
@@ -74,18 +96,31 @@ class Logistic(Kernel):
     def losses(self, scores: Array, labels: NDArray[np.intp]) -> Array:
         s = scores[0]
         tail = np.exp(-np.abs(s))
-        losses = np.log1p(tail) + np.maximum(np.where(labels == 1, -s, s), 0)
+        losses: Array = np.log1p(tail) + np.maximum(np.where(labels == 1, -s, s), 0)
         scores[0] = np.where(s >= 0, 1, tail) / (1 + tail)
         return losses
 
     def residual(self, probabilities: Array, labels: NDArray[np.intp], scale: Array) -> Array:
-        return (probabilities - (labels == 1).astype(probabilities.dtype)) * scale
+        out: Array = (probabilities - (labels == 1)) * scale
+        return out.astype(probabilities.dtype, copy=False)
 
-    def curve(self, probabilities: Array, direction: Array) -> Array:
-        return self.spread(probabilities) * direction
+    def shift(self, probabilities: Array, by: Array) -> tuple[Array, Array]:
+        if np.isinf(by[0]):
+            gone = np.full_like(probabilities, by[0] > 0)
+            return gone, np.log(probabilities[0] if by[0] > 0 else 1 - probabilities[0])
+        moved = probabilities * np.exp(by[0])
+        total = (1 - probabilities[0]) + moved[0]
+        return moved / total, np.log(total)
 
-    def spread(self, probabilities: Array) -> Array:
-        return probabilities * (1 - probabilities)
+    def own_shift(self, by: Array, n_classes: int) -> Array:
+        return np.array([0.0, by[0] if np.isfinite(by[0]) else 0.0])
+
+    def hessian(self, X: Array, probabilities: Array, scale: Array) -> Array:
+        p = probabilities[0]
+        root = np.sqrt(p * (1 - p) * scale)
+        scaled = X * root[:, None]
+        out: Array = scaled.T @ scaled
+        return out
 
 
 def kernel_for(n_classes: int) -> Kernel:

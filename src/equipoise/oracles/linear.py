@@ -4,8 +4,9 @@ Rows sorted by class make all class gradients contiguous block products that tog
 ordinary gradient.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,9 @@ from equipoise.priors import Vector
 
 BLOCK_BYTES = 1 << 20
 PIECES = 16
+# Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
+WIDE = 1 << 18
+CENTER_STEPS = 30
 
 
 @dataclass(frozen=True)
@@ -50,104 +54,137 @@ class LinearOracle(Oracle):
     ) -> None:
         self.rows, self.bounds, self.workers = rows, bounds, workers
         self.shares = shares.astype(rows.dtype, copy=False)
-        self.n_classes, self.n_rows = len(bounds) - 1, rows.n_rows
-        self.kernel = kernel_for(self.n_classes)
-        self.shape = (self.kernel.n_scores, rows.width)
+        self.n_classes, self.n_rows, self.size = len(bounds) - 1, rows.n_rows, rows.size
+        self.kernel, self.n_evaluations = kernel_for(self.n_classes), 0
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
-        stored = rows.row_cost + 3 * self.kernel.n_scores
-        self.block_rows = max(256, int(BLOCK_BYTES / (stored * rows.dtype.itemsize)))
+        self._block_rows = self._fitting(rows.row_cost + 3 * rows.n_scores)
 
-    def evaluate(self, theta: Matrix) -> State:
-        cast = theta.astype(self.rows.dtype)
-        probabilities = np.empty((self.shape[0], self.n_rows), self.rows.dtype)
+    def _fitting(self, values_per_row: float) -> int:
+        """Rows whose values, so many each, stay in a core's cache."""
+        return max(128, int(BLOCK_BYTES / (values_per_row * self.rows.dtype.itemsize)))
+
+    @cached_property
+    def squares(self) -> Vector:
+        ones = np.ones((self.rows.n_scores, self.rows.n_features))
+        scaled, _ = self.unpack(self.rows.fold(np.ones((self.rows.n_scores, self.rows.width))))
+        out = np.zeros((self.rows.n_scores, self.rows.width))
+        out[:, : self.rows.n_features] = (ones * scaled) ** 2
+        return self.rows.fold(out)
+
+    def pack(self, coef: Matrix, intercept: Vector) -> Vector:
+        columns = [coef, intercept[:, None]] if self.rows.fit_intercept else [coef]
+        return self.rows.standard(self.rows.fold(np.hstack(columns)))
+
+    def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        raw = self.rows.unfold(self.rows.raw(theta))
+        coef = np.ascontiguousarray(raw[:, : self.rows.n_features])
+        return coef, raw[:, -1].copy() if self.rows.fit_intercept else np.zeros(len(raw))
+
+    def evaluate(self, theta: Vector) -> State:
+        self.n_evaluations += 1
+        prepared = self.rows.prepare(theta)
+        probabilities = np.empty((self.rows.n_scores, self.n_rows), self.rows.dtype)
 
         def work(piece: Piece) -> Vector:
             risks = np.zeros(self.n_classes)
             for block in self._blocks(piece):
-                scores, labels = self.rows.scores(cast, block), self.labels[block]
-                losses = self.kernel.losses(scores, labels)
+                scores = self.rows.scores(prepared, block)
+                losses = self.kernel.losses(scores, self.labels[block])
                 probabilities[:, block] = scores
                 risks += self._class_sums(losses, block)
             return risks
 
-        risks = np.sum(list(self.workers.map(work, self._pieces())), axis=0)
-        return State(theta, risks, probabilities)
+        return State(theta, self._total(work, self._pieces()), probabilities)
 
-    def class_gradients(self, state: State) -> NDArray[np.float64]:
-        gradients = np.zeros((self.n_classes, *self.shape))
+    def class_gradients(self, state: State) -> Matrix:
+        gradients = np.zeros((self.n_classes, self.size))
         pieces = list(self._pieces(by_class=True))
 
-        def work(piece: Piece) -> Matrix:
-            return self._sum(piece, lambda block: self._pull(state, block, self.shares[block]))
+        def work(piece: Piece) -> Vector:
+            return self._pulled(state, piece, self.shares)
 
         for piece, part in zip(pieces, self.workers.map(work, pieces), strict=True):
             gradients[piece.owner] += part
         return gradients
 
-    def gradient(self, state: State, mass: Vector) -> Matrix:
+    def gradient(self, state: State, mass: Vector) -> Vector:
         scale = self._scale(mass)
 
-        def work(piece: Piece) -> Matrix:
-            return self._sum(piece, lambda block: self._pull(state, block, scale[block]))
+        def work(piece: Piece) -> Vector:
+            return self._pulled(state, piece, scale)
 
-        return np.sum(list(self.workers.map(work, self._pieces())), axis=0)
+        return self._total(work, self._pieces(self.size))
 
-    def hessian_product(self, state: State, mass: Vector, direction: Matrix) -> tuple[Matrix, Vector]:
-        scale, cast = self._scale(mass), direction.astype(self.rows.dtype)
+    def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
+        dtype = np.dtype(np.float32) if single else self.rows.dtype
+        scale = self._scale(mass).astype(dtype, copy=False)
+        step = self._fitting(self.size)
 
-        def work(piece: Piece) -> tuple[Matrix, Vector]:
-            product, slopes = np.zeros(self.shape), np.zeros(self.n_classes)
-            for block in self._blocks(piece):
-                p, labels = state.probabilities[:, block], self.labels[block]
-                moved = self.rows.scores(cast, block)
-                residual = self.kernel.residual(p, labels, np.ones(len(labels), p.dtype))
-                slopes += self._class_sums((residual * moved).sum(axis=0), block)
-                product += self.rows.pull(self.kernel.curve(p, moved) * scale[block], block)
-            return product, slopes
-
-        parts = list(self.workers.map(work, self._pieces()))
-        return np.sum([p for p, _ in parts], axis=0), np.sum([s for _, s in parts], axis=0)
-
-    def hessian(self, state: State, mass: Vector) -> Matrix:
-        size = self.shape[0] * self.shape[1]
-        scale = self._scale(mass)
+        def part(block: slice) -> Matrix:
+            X = self.rows.design(block).astype(dtype, copy=False)
+            p = state.probabilities[:, block].astype(dtype, copy=False)
+            return self.kernel.hessian(X, p, scale[block])
 
         def work(piece: Piece) -> Matrix:
-            return self._sum(piece, lambda block: self._hessian_block(state, block, scale[block]))
+            size = self.size if self.rows.n_scores == 1 else self.size - self.rows.width
+            total = np.zeros((size, size))
+            for block in self._blocks(piece, step):
+                total += part(block)
+            return total
 
-        return np.sum(list(self.workers.map(work, self._pieces())), axis=0).reshape(size, size)
+        free = self._total(work, self._pieces())
+        return free if self.rows.n_scores == 1 else self._with_last_score(free)
 
-    def _hessian_block(self, state: State, block: slice, scale: Array) -> Array:
-        r"""Blocks :math:`\sum_j s_j (\delta_{ab} p_{ja} - p_{ja} p_{jb}) x_j x_j^\top`.
+    def _with_last_score(self, free: Matrix) -> Matrix:
+        """The whole Hessian from the blocks of all scores but the last.
 
-        The second term is one symmetric product of the rows :math:`p_j \otimes x_j`.
+        Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts
+        the matrix is made regular, which no direction that a solver takes can notice.
         """
-        X, p = self.rows.design(block), state.probabilities[:, block]
-        if self.shape[0] == 1:
-            return (X * (self.kernel.spread(p)[0] * scale)[:, None]).T @ X
-        spread = X * np.sqrt(scale)[:, None]
-        wide = (p.T[:, :, None] * spread[:, None, :]).reshape(len(X), -1)
-        out = -(wide.T @ wide).reshape(*self.shape, *self.shape)
-        for a, share in enumerate(np.sqrt(p)):
-            scaled = spread * share[:, None]
-            out[a, :, a, :] += scaled.T @ scaled
-        return out
+        k, width = self.rows.n_scores, self.rows.width
+        out = np.zeros((k, width, k, width))
+        out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
+        out[-1] = -out[:-1].sum(axis=0)
+        out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
+        typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
+        out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
+        order = self.rows.fold(np.arange(k * width, dtype=np.intp).reshape(k, width))
+        return out.reshape(k * width, k * width)[np.ix_(order, order)]
 
-    def diagonal_blocks(self, state: State, mass: Vector) -> NDArray[np.float64]:
+    def center(self, state: State, mass: Vector) -> State:
+        if not self.rows.fit_intercept:
+            return state
         scale = self._scale(mass)
+        target = mass if self.rows.n_scores > 1 else mass[1:]
+        shift = np.where(target > 0, 0.0, -np.inf)
+        if self.rows.n_scores == 1 and mass[0] <= 0:
+            shift = np.array([np.inf])
+        p, growth = self.kernel.shift(state.probabilities, shift)
+        for _ in range(CENTER_STEPS):
+            slope = (p @ scale).astype(np.float64) - target
+            live = np.isfinite(shift) & (np.abs(slope) > 0)
+            if np.abs(slope[live]).sum() <= 1e-13:
+                break
+            shift = shift - np.where(live, self._intercept_step(p, scale, slope, live), 0.0)
+            p, growth = self.kernel.shift(state.probabilities, shift)
+        moved = np.where(np.isfinite(shift), shift, 0.0)
+        risks = state.risks - self.kernel.own_shift(moved, self.n_classes)
+        risks = risks + self._class_sums(growth, slice(0, self.n_rows))
+        theta = self.rows.unfold(state.theta.copy())
+        theta[:, -1] += moved
+        return replace(state, theta=self.rows.fold(theta), risks=risks, probabilities=p)
 
-        def part(block: slice) -> Array:
-            X, spread = self.rows.design(block), self.kernel.spread(state.probabilities[:, block])
-            roots = np.sqrt(spread * scale[block])
-            return np.stack([self._gram(X * root[:, None]) for root in roots])
-
-        return np.sum(
-            list(self.workers.map(lambda piece: self._sum(piece, part), self._pieces())), axis=0
-        )
-
-    @staticmethod
-    def _gram(scaled: Array) -> Array:
-        return scaled.T @ scaled
+    def _intercept_step(self, p: Array, scale: Array, slope: Vector, live: Array) -> Vector:
+        """A Newton step in the intercepts; with many classes, its diagonal."""
+        if len(slope) == 1:
+            return slope / max(float((p[0] * (1 - p[0])) @ scale), np.finfo(float).tiny)
+        curvature = ((p * (1 - p)) @ scale).astype(np.float64)
+        if len(slope) > 128:
+            return np.clip(slope / np.maximum(curvature, np.finfo(float).tiny), -1, 1)
+        hessian = np.diag((p @ scale).astype(np.float64)) - (p * scale) @ p.T
+        step = np.zeros(len(slope))
+        step[live] = np.linalg.lstsq(hessian[np.ix_(live, live)], slope[live], rcond=1e-12)[0]
+        return np.clip(step, -1, 1)
 
     def thin(self, rows_per_class: int) -> "LinearOracle":
         random = np.random.default_rng(0)
@@ -166,29 +203,36 @@ class LinearOracle(Oracle):
         """Each row's share of the weighted risk."""
         return self.shares * mass.astype(self.rows.dtype)[self.labels]
 
-    def _pull(self, state: State, block: slice, scale: Array) -> Matrix:
-        p = state.probabilities[:, block]
-        return self.rows.pull(self.kernel.residual(p, self.labels[block], scale), block)
+    def _pulled(self, state: State, piece: Piece, scale: Array) -> Vector:
+        """Gradient of the scaled losses of the rows of a piece."""
+        buffer = self.rows.buffer()
+        for block in self._blocks(piece):
+            p = state.probabilities[:, block]
+            self.rows.pull(self.kernel.residual(p, self.labels[block], scale[block]), block, buffer)
+        return self.rows.finish(buffer)
 
     def _class_sums(self, values: Array, block: slice) -> Vector:
         """Shares times values, summed by class."""
         weighted = (values * self.shares[block]).astype(np.float64, copy=False)
         return np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
 
-    def _sum(self, piece: Piece, part):  # type: ignore[no-untyped-def]
-        total = None
-        for block in self._blocks(piece):
-            value = part(block)
-            total = value.astype(np.float64) if total is None else np.add(total, value, out=total)
+    def _total(self, work: Callable[[Piece], Array], pieces: Iterator[Piece]) -> Array:
+        """The sum over pieces, always in the same order."""
+        parts = self.workers.map(work, pieces)
+        total = next(parts)
+        for part in parts:
+            total += part
         return total
 
-    def _blocks(self, piece: Piece) -> Iterator[slice]:
-        for start in range(piece.start, piece.stop, self.block_rows):
-            yield slice(start, min(start + self.block_rows, piece.stop))
+    def _blocks(self, piece: Piece, step: int | None = None) -> Iterator[slice]:
+        step = step or self._block_rows
+        for start in range(piece.start, piece.stop, step):
+            yield slice(start, min(start + step, piece.stop))
 
-    def _pieces(self, *, by_class: bool = False) -> Iterator[Piece]:
+    def _pieces(self, sum_size: int = 0, *, by_class: bool = False) -> Iterator[Piece]:
         """A fixed cut of the rows: it must not depend on the number of threads."""
-        step = max(self.block_rows, -(-self.n_rows // PIECES))
+        count = PIECES if sum_size < WIDE else 2
+        step = max(self._block_rows, -(-self.n_rows // count))
         if not by_class:
             for start in range(0, self.n_rows, step):
                 yield Piece(start, min(start + step, self.n_rows), -1)

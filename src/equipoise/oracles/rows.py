@@ -2,8 +2,11 @@
 
 Conventions
 -----------
-A block is a ``slice`` of rows. Scores and residuals are ``(n_scores, rows)``, parameters
-``(n_scores, n_features + fit_intercept)`` with the intercepts last.
+``theta`` : flat float64 vector. Its layout belongs to the rows; ``unfold`` shows it as
+    ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
+``block`` : a ``slice`` of rows.
+``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
+``buffer`` : a raw sum of pulled residuals; ``finish`` turns it into a flat gradient.
 """
 
 from abc import ABC, abstractmethod
@@ -20,6 +23,7 @@ class Rows(ABC):
     """A feature matrix that answers products with blocks of its rows."""
 
     fit_intercept: bool
+    n_scores: int
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
@@ -29,13 +33,46 @@ class Rows(ABC):
         """Columns of the parameter: features, and one more for the intercept."""
         return self.n_features + self.fit_intercept
 
+    @property
+    def size(self) -> int:
+        """Length of a flat parameter."""
+        return self.n_scores * self.width
+
     @abstractmethod
-    def scores(self, theta: Array, block: slice) -> Array:
+    def unfold(self, theta: Array) -> Array:
+        """Flat parameters ``(..., size)`` seen as ``(..., n_scores, width)``."""
+
+    @abstractmethod
+    def fold(self, theta: Array) -> Array:
+        """The inverse of ``unfold``."""
+
+    def raw(self, theta: Array) -> Array:
+        """The parameter in the units of the stored features."""
+        return theta
+
+    def standard(self, raw: Array) -> Array:
+        """The inverse of ``raw``."""
+        return raw
+
+    @abstractmethod
+    def prepare(self, theta: Array) -> Any:
+        """A flat parameter in the form that ``scores`` takes: done once a pass."""
+
+    @abstractmethod
+    def scores(self, prepared: Any, block: slice) -> Array:
         """A fresh array of scores of the rows in a block."""
 
     @abstractmethod
-    def pull(self, residual: Array, block: slice) -> Array:
-        """Residuals of a block times its rows: the shape of the parameter, in float64."""
+    def buffer(self) -> Array:
+        """An empty sum for ``pull``, in float64."""
+
+    @abstractmethod
+    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
+        """Add residuals of a block times its rows to a buffer."""
+
+    @abstractmethod
+    def finish(self, buffer: Array) -> Array:
+        """A buffer as a flat gradient."""
 
     @abstractmethod
     def design(self, block: slice) -> Array:
@@ -54,30 +91,43 @@ class Rows(ABC):
 class DenseRows(Rows):
     """A C-contiguous array."""
 
-    def __init__(self, X: Array, fit_intercept: bool) -> None:
-        self._X, self.fit_intercept = X, fit_intercept
+    def __init__(self, X: Array, n_scores: int, fit_intercept: bool) -> None:
+        self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape
         self.dtype = X.dtype
 
-    def scores(self, theta: Array, block: slice) -> Array:
-        scores = theta[:, : self.n_features] @ self._X[block].T
+    def unfold(self, theta: Array) -> Array:
+        return theta.reshape(*theta.shape[:-1], self.n_scores, self.width)
+
+    def fold(self, theta: Array) -> Array:
+        return theta.reshape(*theta.shape[:-2], self.size)
+
+    def prepare(self, theta: Array) -> Array:
+        return self.unfold(theta).astype(self.dtype)
+
+    def scores(self, prepared: Array, block: slice) -> Array:
+        scores: Array = prepared[:, : self.n_features] @ self._X[block].T
         if self.fit_intercept:
-            scores += theta[:, -1:]
+            scores += prepared[:, -1:]
         return scores
 
-    def pull(self, residual: Array, block: slice) -> Array:
-        out = np.empty((residual.shape[0], self.width))
-        out[:, : self.n_features] = residual @ self._X[block]
+    def buffer(self) -> Array:
+        return np.zeros((self.n_scores, self.width))
+
+    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
+        buffer[:, : self.n_features] += residual @ self._X[block]
         if self.fit_intercept:
-            out[:, -1] = residual.sum(axis=1, dtype=np.float64)
-        return out
+            buffer[:, -1] += residual.sum(axis=1, dtype=np.float64)
+
+    def finish(self, buffer: Array) -> Array:
+        return buffer.reshape(self.size)
 
     def design(self, block: slice) -> Array:
         X = self._X[block]
         return np.hstack([X, np.ones((len(X), 1), X.dtype)]) if self.fit_intercept else X
 
     def take(self, rows: NDArray[np.intp]) -> "DenseRows":
-        return DenseRows(np.ascontiguousarray(self._X[rows]), self.fit_intercept)
+        return DenseRows(self._X[rows], self.n_scores, self.fit_intercept)
 
     @property
     def row_cost(self) -> float:
@@ -85,26 +135,42 @@ class DenseRows(Rows):
 
 
 class SparseRows(Rows):
-    """A CSR matrix; never made dense but for the blocks that ``design`` is asked for."""
+    """A CSR matrix; never made dense but for the blocks that ``design`` is asked for.
 
-    def __init__(self, X: Any, fit_intercept: bool) -> None:
-        self._X, self.fit_intercept = X, fit_intercept
+    Parameters are laid out ``(width, n_scores)``: products with sparse rows then read and write
+    whole cache lines, and no transposed copy is ever made.
+    """
+
+    def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
+        self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape
         self.dtype = X.dtype
 
-    def scores(self, theta: Array, block: slice) -> Array:
-        coefficients = np.ascontiguousarray(theta[:, : self.n_features].T)
-        scores = np.ascontiguousarray((self._block(block) @ coefficients).T)
+    def unfold(self, theta: Array) -> Array:
+        return theta.reshape(*theta.shape[:-1], self.width, self.n_scores).swapaxes(-1, -2)
+
+    def fold(self, theta: Array) -> Array:
+        return theta.swapaxes(-1, -2).reshape(*theta.shape[:-2], self.size)
+
+    def prepare(self, theta: Array) -> Array:
+        return theta.reshape(self.width, self.n_scores).astype(self.dtype)
+
+    def scores(self, prepared: Array, block: slice) -> Array:
+        scores = np.ascontiguousarray((self._block(block) @ prepared[: self.n_features]).T)
         if self.fit_intercept:
-            scores += theta[:, -1:]
+            scores += prepared[-1][:, None]
         return scores
 
-    def pull(self, residual: Array, block: slice) -> Array:
-        out = np.empty((residual.shape[0], self.width))
-        out[:, : self.n_features] = (self._block(block).T @ np.ascontiguousarray(residual.T)).T
+    def buffer(self) -> Array:
+        return np.zeros((self.width, self.n_scores))
+
+    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
+        buffer[: self.n_features] += self._block(block).T @ np.ascontiguousarray(residual.T)
         if self.fit_intercept:
-            out[:, -1] = residual.sum(axis=1, dtype=np.float64)
-        return out
+            buffer[-1] += residual.sum(axis=1, dtype=np.float64)
+
+    def finish(self, buffer: Array) -> Array:
+        return buffer.reshape(self.size)
 
     def design(self, block: slice) -> Array:
         X = self._block(block)
@@ -113,7 +179,7 @@ class SparseRows(Rows):
         return np.asarray(X.todense())
 
     def take(self, rows: NDArray[np.intp]) -> "SparseRows":
-        return SparseRows(self._X[rows], self.fit_intercept)
+        return SparseRows(self._X[rows], self.n_scores, self.fit_intercept)
 
     @property
     def row_cost(self) -> float:

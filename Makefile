@@ -1,0 +1,79 @@
+# make demo         a tour on the bundled data; needs the core install only
+# make test         lint, then the tests
+# make test-extras  the tests again, on the oldest supported versions
+# make test-slow    the tests that take long
+# make bench        the benchmarks
+# make lint         ruff and mypy
+# make clean        remove everything that make or the tools made
+
+PYTHON ?= python3
+# The oldest supported versions have no wheels for the newest Pythons.
+OLDEST_PYTHON ?= $(firstword $(foreach python,python3.11 python3.12,\
+	$(shell $(python) -c "print('$(python)')" 2>/dev/null)) $(PYTHON))
+WORKERS ?= 2
+
+VENV := .venv
+OLDEST := .venv-oldest
+BIN := $(VENV)/bin
+
+# Tests that want real data skip, with a reason, where the folder is not there.
+DATA := $(wildcard $(CURDIR)/../shared/data)
+ifneq ($(DATA),)
+export EQUIPOISE_DATA ?= $(abspath $(DATA))
+endif
+
+# Two workers with two threads each would compete for the same cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Without it scikit-learn's estimator checks silently skip those of the array API.
+ARRAY_API := SCIPY_ARRAY_API=1
+# SciPy as users have it. Empty and not 0, which SciPy takes for yes.
+NO_ARRAY_API := SCIPY_ARRAY_API=
+
+PYTEST := -m pytest -n $(WORKERS)
+
+# "numpy>=1.26" in pyproject.toml becomes "numpy==1.26.*".
+FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*(floor.replace(">=", "==") + ".*" for floor in project["dependencies"]))')
+
+.PHONY: demo test test-extras test-slow bench lint clean
+
+demo: $(VENV)/.core
+	$(BIN)/python -m equipoise.demo
+
+test: lint
+	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST)
+
+test-extras: $(OLDEST)/.installed
+	@echo "No optional dependencies yet: the tests on $(FLOORS)."
+	$(ONE_THREAD) $(NO_ARRAY_API) $(OLDEST)/bin/python $(PYTEST)
+
+test-slow: $(VENV)/.dev
+	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) -m slow --timeout 1800
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/run.py
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+$(VENV)/.core: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+$(OLDEST)/.installed: pyproject.toml
+	$(OLDEST_PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --editable '.[test]' $(patsubst %,'%',$(FLOORS))
+	touch $@
+
+clean:
+	rm -rf $(VENV) $(OLDEST) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf src/*.egg-info benchmarks/results
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,123 @@
+"""Class weights you do not have to guess: robust classification over sets of weightings.
+
+Names are loaded when they are first used, so that ``import equipoise`` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from equipoise import (
+        analysis,
+        datasets,
+        estimators,
+        exceptions,
+        losses,
+        oracles,
+        risks,
+        sets,
+        solvers,
+    )
+    from equipoise.analysis import robust_path
+    from equipoise.estimators import RobustLogisticRegression
+    from equipoise.risks import (
+        balanced_risk,
+        class_risk_intervals,
+        class_risks,
+        robust_risk,
+        robust_scorer,
+        standard_risk,
+        weighted_risk,
+        worst_case_weights,
+        worst_class_interval,
+        worst_class_risk,
+        worst_class_scorer,
+    )
+    from equipoise.sets import (
+        FixedWeights,
+        LabelCVaR,
+        LabelHCVaR,
+        PriorBall,
+        PriorBox,
+        Uncertainty,
+        WeightBox,
+        WeightHull,
+        WorstClass,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "FixedWeights",
+    "LabelCVaR",
+    "LabelHCVaR",
+    "PriorBall",
+    "PriorBox",
+    "RobustLogisticRegression",
+    "Uncertainty",
+    "WeightBox",
+    "WeightHull",
+    "WorstClass",
+    "analysis",
+    "balanced_risk",
+    "class_risk_intervals",
+    "class_risks",
+    "datasets",
+    "estimators",
+    "exceptions",
+    "losses",
+    "oracles",
+    "risks",
+    "robust_path",
+    "robust_risk",
+    "robust_scorer",
+    "sets",
+    "solvers",
+    "standard_risk",
+    "weighted_risk",
+    "worst_case_weights",
+    "worst_class_interval",
+    "worst_class_risk",
+    "worst_class_scorer",
+]
+
+# Where a name lives; whatever is public and not listed here is a submodule.
+_HOME = {
+    "FixedWeights": "sets",
+    "LabelCVaR": "sets",
+    "LabelHCVaR": "sets",
+    "PriorBall": "sets",
+    "PriorBox": "sets",
+    "RobustLogisticRegression": "estimators",
+    "Uncertainty": "sets",
+    "WeightBox": "sets",
+    "WeightHull": "sets",
+    "WorstClass": "sets",
+    "balanced_risk": "risks",
+    "class_risk_intervals": "risks",
+    "class_risks": "risks",
+    "robust_path": "analysis",
+    "robust_risk": "risks",
+    "robust_scorer": "risks",
+    "standard_risk": "risks",
+    "weighted_risk": "risks",
+    "worst_case_weights": "risks",
+    "worst_class_interval": "risks",
+    "worst_class_risk": "risks",
+    "worst_class_scorer": "risks",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        return import_module(f"{__name__}.{name}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    # The next access finds it without coming here.
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

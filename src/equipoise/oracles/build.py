@@ -1,0 +1,52 @@
+"""From labelled data to an oracle: sort by class, choose the storage, tame the scales."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from equipoise.oracles.kernels import kernel_for
+from equipoise.oracles.linear import LinearOracle
+from equipoise.oracles.rows import DenseRows, Rows, SparseRows
+from equipoise.oracles.standard import standard_or_raw
+from equipoise.oracles.threads import workers_for
+from equipoise.priors import Vector
+
+# Dense rows from which the scale of a column is judged; the rare columns of sparse data need all.
+_SAMPLE = 10_000
+
+
+@contextmanager
+def open_oracle(
+    X: Any, labels: NDArray[np.intp], sample_weight: Vector, *, n_classes: int, fit_intercept: bool
+) -> Iterator[LinearOracle]:
+    """An oracle over ``X`` with class indices ``labels``; its threads end with the block.
+
+    ``X`` is copied once, in its own dtype, to sort it by class; rows that are sorted already
+    are used in place.
+    """
+    order = np.argsort(labels, kind="stable")
+    in_place = bool(np.all(labels[:-1] <= labels[1:]))
+    counts = np.bincount(labels, minlength=n_classes)
+    totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
+    shares = sample_weight[order] / totals[labels[order]]
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    n_scores = kernel_for(n_classes).n_scores
+    rows = _rows(X if in_place else X[order], n_scores, fit_intercept)
+    work = rows.n_rows * rows.row_cost * n_scores
+    workers, limit = workers_for(work)
+    try:
+        with limit:
+            sample = X if sp.issparse(X) else X[:: max(1, X.shape[0] // _SAMPLE)]
+            yield LinearOracle(standard_or_raw(rows, sample), bounds, shares, workers)
+    finally:
+        workers.close()
+
+
+def _rows(X: Any, n_scores: int, fit_intercept: bool) -> Rows:
+    if sp.issparse(X):
+        return SparseRows(sp.csr_matrix(X), n_scores, fit_intercept)
+    return DenseRows(np.ascontiguousarray(X), n_scores, fit_intercept)

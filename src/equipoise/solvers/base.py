@@ -1,0 +1,155 @@
+"""The contract of a solver, and the one loop that runs them all."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from equipoise.oracles import State
+from equipoise.priors import Vector
+from equipoise.solvers.problem import Problem
+from equipoise.solvers.progress import Progress
+from equipoise.solvers.solution import Record, Solution, Status
+
+# A gap counts relative to the objective, but to no less than this.
+FLOOR = 1e-3
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Where a solver stands.
+
+    Attributes
+    ----------
+    state, mass : the point and the masses that the next certificate would use.
+    gradient : of the Lagrangian there.
+    decrease : the decrease of the objective that the last model promised.
+    step : length of the last step relative to the point.
+    stuck : whether rounding allows no further step.
+    """
+
+    state: State
+    mass: Vector
+    gradient: Vector
+    decrease: float = np.inf
+    step: float = np.inf
+    stuck: bool = False
+
+
+I = TypeVar("I", bound=Iterate)  # noqa: E741  reads as in the mathematics of iterations
+
+
+class Solver(ABC, Generic[I]):
+    """Starts at a point and takes steps; the loop decides when to stop."""
+
+    @abstractmethod
+    def start(self, problem: Problem, theta: Vector, mass: Vector) -> I:
+        """The first iterate."""
+
+    @abstractmethod
+    def step(self, problem: Problem, iterate: I) -> I:
+        """The next iterate."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop: ``tol`` is relative to the objective, and to no less than ``FLOOR``.
+
+    Without ``certified``, a promised decrease within the target is enough.
+    """
+
+    tol: float
+    max_iter: int
+    certified: bool = True
+
+    def target(self, objective: float) -> float:
+        return self.tol * max(FLOOR, objective)
+
+
+class Track:
+    """The best point and the best bound seen so far."""
+
+    def __init__(self, problem: Problem, iterate: Iterate) -> None:
+        self.problem = problem
+        self.state, self.objective = iterate.state, problem.objective(iterate.state)
+        self.mass, self.bound, self.attempted = iterate.mass, -np.inf, np.inf
+        self.history: list[Record] = []
+
+    def see(self, iteration: int, iterate: Iterate, target: float) -> Record:
+        """Take note of an iterate; certify it when its own estimate promises success."""
+        objective = self.problem.objective(iterate.state)
+        if objective < self.objective:
+            self.state, self.objective = iterate.state, objective
+        estimate = self.problem.bound(iterate.state, iterate.mass, iterate.gradient)
+        gap = self.objective - estimate
+        if gap <= target and gap <= 0.7 * self.attempted:
+            self.attempted = gap
+            self.certify(iterate)
+        record = Record(
+            iteration,
+            self.problem.oracle.n_evaluations,
+            self.objective,
+            self.objective - max(self.bound, estimate),
+        )
+        self.history.append(record)
+        return record
+
+    def certify(self, iterate: Iterate) -> None:
+        bound = self.problem.certify(iterate.state, iterate.mass)
+        if bound > self.bound:
+            self.bound, self.mass = bound, iterate.mass
+
+    @property
+    def gap(self) -> float:
+        return self.objective - self.bound
+
+
+def solve(
+    problem: Problem, solver: Solver[I], start: tuple[Vector, Vector], limits: Limits,
+    progress: Progress,
+) -> Solution:  # fmt: skip
+    """Run a solver until the certified gap, or its optimality conditions, meet the tolerance."""
+    iterate = solver.start(problem, *start)
+    track = Track(problem, iterate)
+    status, iteration = Status.MAX_ITER, 0
+    record = track.see(0, iterate, limits.target(track.objective))
+    for iteration in range(1, limits.max_iter + 1):
+        iterate = solver.step(problem, iterate)
+        target = limits.target(track.objective)
+        record = track.see(iteration, iterate, target)
+        progress.show(record, target)
+        found = _status(track, iterate, target, limits.certified and problem.ridge > 0)
+        if found is not None:
+            status = found
+            break
+    if not status.converged:
+        track.certify(iterate)
+        if track.gap <= limits.target(track.objective):
+            status = Status.CONVERGED
+    progress.end(record, limits.target(track.objective), status.value)
+    return _solution(track, iterate, iteration, status)
+
+
+def _status(track: Track, iterate: Iterate, target: float, certified: bool) -> Status | None:
+    if track.gap <= target:
+        return Status.CONVERGED
+    if not certified and iterate.decrease <= 0.1 * target:
+        track.mass = iterate.mass
+        return Status.STATIONARY
+    return Status.STALLED if iterate.stuck else None
+
+
+def _solution(track: Track, iterate: Iterate, n_iter: int, status: Status) -> Solution:
+    return Solution(
+        theta=track.state.theta,
+        risks=track.state.risks,
+        mass=track.mass,
+        objective=track.objective,
+        lower_bound=track.bound,
+        last_step=iterate.step,
+        n_iter=n_iter,
+        n_evaluations=track.problem.oracle.n_evaluations,
+        status=status,
+        history=tuple(track.history),
+    )

@@ -1,0 +1,78 @@
+"""Which solver for which problem, and a good place to start it from."""
+
+from collections.abc import Callable
+from typing import Any
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.priors import Vector
+from equipoise.solvers.base import Limits, Solver, solve
+from equipoise.solvers.descent_ascent import DescentAscent
+from equipoise.solvers.multipliers import Multipliers
+from equipoise.solvers.problem import Problem
+from equipoise.solvers.progress import Progress
+from equipoise.solvers.solution import Solution
+from equipoise.solvers.sqp import MinimaxSqp
+
+# Hessians of so many parameters are cheap to form and to factor.
+FEW_PARAMETERS = 1500
+# Class gradients may hold so many numbers (256 MiB) before only weighted ones are formed.
+MANY_NUMBERS = 1 << 25
+# Rows of the coarsest problem, and how much each finer one grows.
+COARSE_ROWS = 8_000
+REFINEMENT = 8
+
+SOLVERS: dict[str, Callable[[Problem, float], Solver[Any]]] = {
+    "sqp-newton": lambda problem, tol: MinimaxSqp(newton=True, sample=_sample(problem), tol=tol),
+    "sqp-lbfgs": lambda problem, tol: MinimaxSqp(newton=False, tol=tol),
+    "multipliers": lambda problem, tol: Multipliers(),
+    "descent-ascent": lambda problem, tol: DescentAscent(),
+}
+
+
+def choose(problem: Problem) -> str:
+    """The solver for a problem of this size."""
+    oracle, classes = problem.oracle, problem.masses.n_classes
+    if oracle.size <= FEW_PARAMETERS:
+        return "sqp-newton"
+    if classes * oracle.size > MANY_NUMBERS or classes**2 > 4 * oracle.n_rows:
+        return "multipliers"
+    return "sqp-lbfgs"
+
+
+def run(
+    problem: Problem, name: str, start: tuple[Vector, Vector], limits: Limits, progress: Progress,
+    *, cold: bool = True,
+) -> Solution:  # fmt: skip
+    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows."""
+    if name == "auto":
+        name = choose(problem)
+    if name not in SOLVERS:
+        names = ", ".join(repr(known) for known in ("auto", *SOLVERS))
+        raise InvalidParameterError(f"solver must be one of {names}, got {name!r}.")
+    if cold and name == "sqp-newton":
+        start = _from_coarse(problem, start)
+    return solve(problem, SOLVERS[name](problem, limits.tol), start, limits, progress)
+
+
+def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+    """The solution of the same problem on a few rows, then on more, to a loose tolerance."""
+    rows, tol = _coarse_rows(problem), 1e-2
+    while rows * problem.masses.n_classes < problem.oracle.n_rows / 3:
+        coarse = problem.thin(rows)
+        solver = MinimaxSqp(newton=True, tol=tol)
+        found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
+        start = found.theta, found.mass
+        rows, tol = rows * REFINEMENT, tol / 10
+    return start
+
+
+def _coarse_rows(problem: Problem) -> int:
+    """Rows of each class on the coarsest problem: enough to determine the parameters."""
+    enough = max(COARSE_ROWS, 10 * problem.oracle.size)
+    return max(1, enough // problem.masses.n_classes)
+
+
+def _sample(problem: Problem) -> int:
+    """Rows of each class in a sampled Hessian; 0 where all rows are few enough."""
+    rows = REFINEMENT * _coarse_rows(problem)
+    return rows if rows * problem.masses.n_classes < problem.oracle.n_rows / 3 else 0

@@ -1,0 +1,150 @@
+r"""Inverse curvature :math:`B^{-1}` of the Lagrangian, in the three products an SQP step needs.
+
+A base matrix, and on top of it the last few steps and gradient changes in the compact form of
+the BFGS inverse (Byrd, Nocedal and Schnabel 1994):
+
+.. math:: B^{-1} = \gamma H_0 + [S \; \gamma H_0 Y] \, M \, [S \; \gamma H_0 Y]^\top .
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import scipy.linalg as sl
+
+from equipoise.oracles import State
+from equipoise.oracles.base import Matrix
+from equipoise.priors import Vector
+from equipoise.solvers.problem import Problem
+
+
+class Base(ABC):
+    """A symmetric positive definite matrix :math:`H_0` given by its products."""
+
+    scaled: bool  # whether the last step sets the scale gamma
+
+    @abstractmethod
+    def apply(self, rows: Matrix) -> Matrix:
+        r""":math:`H_0` times each row; may return its argument."""
+
+
+class Identity(Base):
+    """Nothing known: the last step sets the scale."""
+
+    scaled = True
+
+    def apply(self, rows: Matrix) -> Matrix:
+        return rows
+
+
+class Newton(Base):
+    """The inverse of the Hessian of the Lagrangian at a point."""
+
+    scaled = False
+
+    def __init__(self, problem: Problem, state: State, mass: Vector) -> None:
+        # Rounding in single precision must stay far below the curvature of the penalty.
+        single = problem.ridge * float(problem.oracle.squares.max()) > 1e-6
+        hessian = problem.oracle.hessian(state, mass, single=single)
+        hessian[np.diag_indices_from(hessian)] += problem.ridges
+        diagonal = np.maximum(np.diag(hessian), np.finfo(float).tiny)
+        self._unit = 1 / np.sqrt(np.maximum(diagonal, 1e-14 * diagonal.max()))
+        self._factor = _regular_cholesky(hessian * np.outer(self._unit, self._unit))
+
+    def apply(self, rows: Matrix) -> Matrix:
+        solved = sl.cho_solve((self._factor, True), (rows * self._unit).T, check_finite=False)
+        return np.asarray(solved).T * self._unit
+
+
+def _regular_cholesky(matrix: Matrix) -> Matrix:
+    """Cholesky factor of a matrix with unit diagonal, damped as little as rounding allows."""
+    damping = 1e-14 * len(matrix)
+    while True:
+        try:
+            damped = matrix + damping * np.eye(len(matrix))
+            return np.asarray(sl.cholesky(damped, lower=True, check_finite=False))
+        except sl.LinAlgError:
+            damping *= 100
+
+
+class InverseCurvature:
+    """A base and at most ``memory`` pairs of steps and gradient changes."""
+
+    def __init__(self, base: Base, size: int, memory: int) -> None:
+        self.base, self._memory = base, memory
+        self._steps, self._changes = np.empty((2, memory, size))
+        self._images = self._changes if base.scaled else np.empty((memory, size))
+        self.clear()
+
+    def clear(self, base: Base | None = None) -> None:
+        """Forget all pairs, and take a new base if one is given."""
+        self.base = base or self.base
+        self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
+        self._SY, self._YY = np.zeros((2, self._memory, self._memory))
+        self._middle = np.zeros((0, 0))
+
+    @property
+    def n_pairs(self) -> int:
+        return len(self._order)
+
+    def update(self, step: Vector, change: Vector) -> None:
+        """Learn from a step and the change of the Lagrangian's gradient along it."""
+        product = float(step @ change)
+        if not product > 1e-10 * float(np.sqrt((step @ step) * (change @ change))):
+            return
+        full = len(self._order) == self._memory
+        row = self._order.pop(0) if full else len(self._order)
+        self._order.append(row)
+        self._steps[row], self._changes[row] = step, change
+        image = self.base.apply(change[None])[0]
+        if self._images is not self._changes:
+            self._images[row] = image
+        n = len(self._order)
+        self._SY[:n, row], self._SY[row, :n] = self._S @ change, self._changes[:n] @ step
+        self._YY[row, :n] = self._YY[:n, row] = self._changes[:n] @ image
+        if self.base.scaled:
+            self._gamma = product / float(change @ change)
+        self._middle = self._middle_matrix()
+
+    @property
+    def _S(self) -> Matrix:
+        return self._steps[: len(self._order)]
+
+    @property
+    def _Z(self) -> Matrix:
+        return self._images[: len(self._order)]
+
+    def _middle_matrix(self) -> Matrix:
+        """The matrix M, rows in the order of storage."""
+        order, n = self._order, len(self._order)
+        SY = self._SY[np.ix_(order, order)]
+        inverse = np.linalg.inv(np.triu(SY))
+        inner = np.diag(np.diag(SY)) + self._gamma * self._YY[np.ix_(order, order)]
+        out = np.zeros((2 * n, 2 * n))
+        where = np.concatenate([order, n + np.array(order)])
+        block = np.block([[inverse.T @ inner @ inverse, -inverse.T], [-inverse, np.zeros((n, n))]])
+        out[np.ix_(where, where)] = block
+        return out
+
+    def _coordinates(self, rows: Matrix) -> Matrix:
+        r"""Products of the rows with :math:`[S \; \gamma H_0 Y]`, shape ``(2 pairs, rows)``."""
+        return np.vstack([self._S @ rows.T, self._gamma * (self._Z @ rows.T)])
+
+    def gram(self, rows: Matrix, vector: Vector) -> tuple[Matrix, Vector]:
+        r"""Products :math:`G B^{-1} G^\top` and :math:`G B^{-1} v` for the rows of G."""
+        images = self.base.apply(rows)
+        A = self._gamma * (images @ rows.T)
+        c = self._gamma * (images @ vector)
+        if self._order:
+            T = self._coordinates(rows)
+            A += T.T @ self._middle @ T
+            c += T.T @ (self._middle @ self._coordinates(vector[None])[:, 0])
+        return 0.5 * (A + A.T), c
+
+    def apply(self, vector: Vector) -> Vector:
+        r"""The product :math:`B^{-1} v`."""
+        out = self._gamma * self.base.apply(vector[None])[0]
+        if self._order:
+            weights = self._middle @ self._coordinates(vector[None])[:, 0]
+            n = len(self._order)
+            out = out + weights[:n] @ self._S + (self._gamma * weights[n:]) @ self._Z
+        return out

@@ -1,0 +1,117 @@
+r"""Gradient descent-ascent with averaging (appendix E of the paper): the reference for any set.
+
+.. math:: \theta_{t+1} = \Pi_A(\theta_t - \eta_t \nabla_\theta L(\theta_t, m_t)), \qquad
+          m_{t+1} = \Pi_M(m_t + \zeta_t R(\theta_t)),
+
+with :math:`\eta_t = D_A / (L_A \sqrt t)` and :math:`\zeta_t = D_M / (L_M \sqrt t)`. The averages of
+``T`` iterates are within :math:`3 (L_A D_A + L_M D_M) / (2 \sqrt T)` of the saddle value when the
+constants are true ones. The paper projects onto the wrong set in its second step; here it is M.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equipoise.priors import Vector
+from equipoise.solvers.base import Iterate, Solver
+from equipoise.solvers.problem import Problem
+
+# Averages are looked at when so large a share of the rounds is new.
+LOOK = 0.05
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Diameters of the two sets and Lipschitz constants of the Lagrangian in each argument."""
+
+    theta_diameter: float
+    theta_slope: float
+    mass_diameter: float
+    mass_slope: float
+
+    def bound(self, rounds: int) -> float:
+        """How far the averages of so many rounds can be from the saddle value."""
+        product = self.theta_diameter * self.theta_slope + self.mass_diameter * self.mass_slope
+        return 1.5 * product / float(np.sqrt(rounds))
+
+
+@dataclass(frozen=True)
+class AscentIterate(Iterate):
+    """Averages (as the point) and the pair that is played next."""
+
+    played: tuple[Vector, Vector] = ()  # type: ignore[assignment]
+    sums: tuple[Vector, Vector] = ()  # type: ignore[assignment]
+    rounds: int = 0
+    looked: int = 0
+
+
+class DescentAscent(Solver[AscentIterate]):
+    """Descent-ascent in a ball of parameters.
+
+    Parameters
+    ----------
+    constants : Constants, optional
+        Diameters and slopes that set the steps. By default the ball is the smallest that is
+        certain to hold the solution when there is a penalty, but of radius 100 at the most, and
+        the slopes are those seen so far.
+    """
+
+    def __init__(self, constants: Constants | None = None) -> None:
+        self._constants = constants
+
+    def start(self, problem: Problem, theta: Vector, mass: Vector) -> AscentIterate:
+        state = problem.oracle.evaluate(theta)
+        gradient = problem.gradient(state, mass)
+        if self._constants is None:
+            self._constants = _guess(problem, mass, gradient)
+        nothing = (np.zeros_like(theta), np.zeros_like(mass))
+        return AscentIterate(state, mass, gradient, played=(theta, mass), sums=nothing)
+
+    def step(self, problem: Problem, iterate: AscentIterate) -> AscentIterate:
+        theta, mass = iterate.played
+        state = problem.oracle.evaluate(theta)
+        gradient = problem.gradient(state, mass)
+        rounds = iterate.rounds + 1
+        played = self._play(problem, iterate.played, (gradient, state.risks), rounds)
+        sums = (iterate.sums[0] + theta, iterate.sums[1] + mass)
+        moved = replace(iterate, played=played, sums=sums, rounds=rounds, decrease=np.inf)
+        if rounds - iterate.looked < max(1, int(LOOK * rounds)):
+            return moved
+        return _look(problem, moved)
+
+    def _play(
+        self, problem: Problem, played: tuple[Vector, Vector], slopes: tuple[Vector, Vector],
+        rounds: int,
+    ) -> tuple[Vector, Vector]:  # fmt: skip
+        c = self._constants
+        assert c is not None  # set by start
+        eta = c.theta_diameter / (c.theta_slope * np.sqrt(rounds))
+        zeta = c.mass_diameter / (c.mass_slope * np.sqrt(rounds))
+        theta = played[0] - eta * slopes[0]
+        radius = c.theta_diameter / 2
+        theta = theta * min(1.0, radius / max(1e-300, float(np.linalg.norm(theta))))
+        return theta, problem.masses.project(played[1] + zeta * slopes[1])
+
+
+def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
+    """Evaluate the averages, so that the loop can certify them."""
+    theta, mass = (total / iterate.rounds for total in iterate.sums)
+    state = problem.oracle.evaluate(theta)
+    gradient = problem.gradient(state, mass)
+    gap = problem.objective(state) - problem.bound(state, mass, gradient)
+    return replace(
+        iterate, state=state, mass=mass, gradient=gradient, looked=iterate.rounds,
+        decrease=gap if np.isfinite(gap) else float(np.linalg.norm(gradient)),
+    )  # fmt: skip
+
+
+def _guess(problem: Problem, mass: Vector, gradient: Vector) -> Constants:
+    """Constants from the start: the objective at zero bounds the penalty of any solution."""
+    classes = problem.masses.n_classes
+    radius = 100.0
+    if problem.ridge > 0:
+        radius = min(radius, float(np.sqrt(2 * np.log(classes) / problem.ridge)))
+    slope = max(float(np.linalg.norm(gradient)), 1e-3)
+    corners = [problem.masses.maximize(row) for row in (mass, -mass)]
+    spread = max(float(np.linalg.norm(corners[0] - corners[1])), 1e-12)
+    return Constants(2 * radius, 10 * slope, spread, float(np.sqrt(classes) * np.log(classes)))

@@ -1,0 +1,137 @@
+r"""The method of multipliers: a smooth problem in :math:`\theta` alone, for very many classes.
+
+With masses :math:`m_t` kept from the last round,
+
+.. math:: \phi_t(\theta) = \max_{m \in M} \; \langle m, R(\theta) \rangle
+          - \tfrac{1}{2\mu} \|m - m_t\|^2 + \tfrac{\rho}{2} \|w\|^2
+
+is smooth, and its maximiser is one projection. L-BFGS minimises it until its gradient is small
+beside what the masses still miss; then :math:`m_{t+1}` is that maximiser (Rockafellar 1976). Only
+weighted gradients are formed, never one gradient per class.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equipoise.oracles import State
+from equipoise.priors import Vector
+from equipoise.solvers.base import Iterate, Solver
+from equipoise.solvers.curvature import Identity, InverseCurvature
+from equipoise.solvers.problem import Problem
+
+# Rounds end when the gradient's part of the gap is below this share of the masses' part.
+INNER = 0.01
+# The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
+GROWTH = 2.0
+SUFFICIENT = 1e-4
+TRIALS = 20
+
+
+@dataclass(frozen=True)
+class MultiplierIterate(Iterate):
+    """An iterate of the smooth problem around the masses of the round."""
+
+    value: float = np.inf
+    anchor: Vector = None  # type: ignore[assignment]
+    mu: float = 0.0
+    last_gap: float = np.inf
+
+
+class Multipliers(Solver[MultiplierIterate]):
+    """Method of multipliers with L-BFGS inside."""
+
+    def __init__(self, *, memory: int = 15) -> None:
+        self._memory = memory
+
+    def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
+        self._curvature = InverseCurvature(Identity(), len(theta), self._memory)
+        state = problem.oracle.evaluate(theta)
+        # The first round has no smoothing at all: a plain fit under the starting masses.
+        iterate = MultiplierIterate(state, mass, theta, anchor=mass, mu=0.0)
+        return self._at(problem, iterate, state)
+
+    def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
+        direction = self._direction(iterate)
+        moved = self._search(problem, iterate, direction)
+        if moved is None and self._curvature.n_pairs:
+            self._curvature.clear()
+            moved = self._search(problem, iterate, self._direction(iterate))
+        if moved is None:
+            return self._next_round(problem, replace(iterate, stuck=iterate.mu > 0))
+        step = moved.state.theta - iterate.state.theta
+        self._curvature.update(step, moved.gradient - iterate.gradient)
+        if self._round_is_over(problem, moved):
+            return self._next_round(problem, moved)
+        return moved
+
+    def _direction(self, iterate: MultiplierIterate) -> Vector:
+        if self._curvature.n_pairs:
+            return -self._curvature.apply(iterate.gradient)
+        return -iterate.gradient / max(1e-300, float(np.linalg.norm(iterate.gradient)))
+
+    def _search(
+        self, problem: Problem, iterate: MultiplierIterate, direction: Vector
+    ) -> MultiplierIterate | None:
+        slope, length = float(iterate.gradient @ direction), 1.0
+        if not slope < 0:
+            return None
+        for _ in range(TRIALS):
+            state = problem.oracle.evaluate(iterate.state.theta + length * direction)
+            value, _ = self._smooth(problem, iterate, state)
+            if value <= iterate.value + SUFFICIENT * length * slope:
+                return self._at(problem, iterate, state, length * direction)
+            rise = value - iterate.value - slope * length
+            best = -0.5 * slope * length**2 / rise if np.isfinite(rise) else 0.0
+            length = float(np.clip(best, 0.1 * length, 0.5 * length))
+        return None
+
+    def _smooth(
+        self, problem: Problem, iterate: MultiplierIterate, state: State
+    ) -> tuple[float, Vector]:
+        """The smooth objective and its masses."""
+        if not np.all(np.isfinite(state.risks)):
+            return np.inf, iterate.anchor
+        if iterate.mu == 0:
+            return problem.lagrangian(state, iterate.anchor), iterate.anchor
+        mass = problem.masses.project(iterate.anchor + iterate.mu * state.risks)
+        moved = mass - iterate.anchor
+        return problem.lagrangian(state, mass) - float(moved @ moved) / (2 * iterate.mu), mass
+
+    def _at(
+        self, problem: Problem, iterate: MultiplierIterate, state: State, step: Vector | None = None
+    ) -> MultiplierIterate:
+        value, mass = self._smooth(problem, iterate, state)
+        gradient = problem.gradient(state, mass)
+        size = max(1e-300, float(np.linalg.norm(state.theta)))
+        length = np.inf if step is None else float(np.linalg.norm(step)) / size
+        gaps = sum(self._gaps(problem, state, mass, gradient))
+        return replace(
+            iterate, state=state, mass=mass, gradient=gradient, value=value,
+            decrease=gaps, step=length,
+        )  # fmt: skip
+
+    def _gaps(
+        self, problem: Problem, state: State, mass: Vector, gradient: Vector
+    ) -> tuple[float, float]:
+        """What the masses miss, and what the gradient may still gain."""
+        value = problem.lagrangian(state, mass)
+        bound = problem.bound(state, mass, gradient)
+        if problem.ridge == 0:  # no bound: the gain of the step that the memory would take
+            bound = value - 0.5 * float(gradient @ self._curvature.apply(gradient))
+        return problem.objective(state) - value, value - bound
+
+    def _round_is_over(self, problem: Problem, iterate: MultiplierIterate) -> bool:
+        masses, gradient = self._gaps(problem, iterate.state, iterate.mass, iterate.gradient)
+        return gradient <= INNER * masses
+
+    def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
+        masses, _ = self._gaps(problem, iterate.state, iterate.mass, iterate.gradient)
+        mu = iterate.mu
+        if mu == 0:
+            spread = max(float(np.std(iterate.state.risks)), 1e-300)
+            mu = 1 / (problem.masses.n_classes * spread)
+        elif masses > 0.25 * iterate.last_gap:
+            mu *= GROWTH
+        fresh = replace(iterate, anchor=iterate.mass, mu=mu, last_gap=masses)
+        return replace(self._at(problem, fresh, iterate.state), stuck=iterate.stuck)

@@ -1,0 +1,73 @@
+r"""The problem that every solver solves.
+
+.. math:: \min_\theta \; \max_{m \in M} \; \sum_i m_i R_i(\theta) + \tfrac{\rho}{2} \|w\|^2
+
+with :math:`w` the coefficients in :math:`\theta`; intercepts carry no penalty.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from equipoise.oracles import Oracle, State
+from equipoise.priors import Vector
+from equipoise.sets import MassSet
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Class risks, a set of masses, and the strength of the penalty."""
+
+    oracle: Oracle
+    masses: MassSet
+    ridge: float
+
+    @cached_property
+    def ridges(self) -> Vector:
+        """The penalty's curvature along each parameter: zero for intercepts."""
+        return self.ridge * self.oracle.squares
+
+    def penalty(self, theta: Vector) -> float:
+        return 0.5 * float(self.ridges @ (theta * theta))
+
+    def pull(self, theta: Vector) -> Vector:
+        """Gradient of the penalty."""
+        return self.ridges * theta
+
+    def objective(self, state: State) -> float:
+        """The robust risk plus the penalty; infinite where a risk is not a number."""
+        if not np.all(np.isfinite(state.risks)):
+            return np.inf
+        return float(self.masses.support(state.risks)) + self.penalty(state.theta)
+
+    def lagrangian(self, state: State, mass: Vector) -> float:
+        """The weighted risk plus the penalty."""
+        return float(mass @ state.risks) + self.penalty(state.theta)
+
+    def gradient(self, state: State, mass: Vector) -> Vector:
+        """Gradient of the Lagrangian: one pass over the data."""
+        return self.oracle.gradient(state, mass) + self.pull(state.theta)
+
+    def bound(self, state: State, mass: Vector, gradient: Vector) -> float:
+        r"""A value that the Lagrangian at fixed masses never falls below.
+
+        It is :math:`\rho`-strongly convex in the coefficients, so where its gradient by the
+        intercepts vanishes, :math:`L - \|\nabla_w L\|^2 / (2 \rho)` bounds it from below.
+        """
+        if self.ridge == 0:
+            return -np.inf
+        held = self.ridges > 0
+        slack = 0.5 * float(np.sum(gradient[held] ** 2 / self.ridges[held]))
+        return self.lagrangian(state, mass) - slack
+
+    def certify(self, state: State, mass: Vector) -> float:
+        """A valid lower bound of the optimum: intercepts re-optimised, then ``bound``."""
+        if self.ridge == 0:
+            return -np.inf
+        centered = self.oracle.center(state, mass)
+        return self.bound(centered, mass, self.gradient(centered, mass))
+
+    def thin(self, rows_per_class: int) -> "Problem":
+        """The same problem on at most so many rows of each class."""
+        return Problem(self.oracle.thin(rows_per_class), self.masses, self.ridge)

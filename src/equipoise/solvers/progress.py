@@ -1,0 +1,33 @@
+"""One line that moves while a solve runs."""
+
+import sys
+from typing import TextIO
+
+from equipoise.solvers.solution import Record
+
+
+class Progress:
+    """Writes the current state of a solve over itself on a terminal, and the end everywhere."""
+
+    def __init__(self, verbose: int = 0, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._on = verbose > 0
+        self._moving = self._on and self._stream.isatty()
+
+    def show(self, record: Record, target: float) -> None:
+        if self._moving:
+            self._stream.write("\r" + _line(record, target).ljust(78))
+            self._stream.flush()
+
+    def end(self, record: Record, target: float, sentence: str) -> None:
+        if self._on:
+            start = "\r" if self._moving else ""
+            self._stream.write(f"{start}{_line(record, target).ljust(78)}\n{sentence}\n")
+            self._stream.flush()
+
+
+def _line(record: Record, target: float) -> str:
+    return (
+        f"iteration {record.iteration}, {record.evaluations} evaluations: "
+        f"objective {record.objective:.6g}, gap {record.gap:.1e} (target {target:.1e})"
+    )

@@ -1,0 +1,178 @@
+r"""Sequential quadratic programming for the minimax problem.
+
+Linearise the class risks, keep the curvature :math:`B` of the Lagrangian, and the step is a tiny
+concave quadratic programme in the masses:
+
+.. math:: m^+ = \arg\max_{m \in M} \; \langle m, R \rangle
+          - \tfrac12 (G^\top m + \rho w)^\top B^{-1} (G^\top m + \rho w), \qquad
+          \theta^+ = \theta - B^{-1} (G^\top m^+ + \rho w).
+
+With exact curvature this converges quadratically; with the last few gradients it is to the robust
+problem what L-BFGS is to the plain one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from equipoise.oracles import State
+from equipoise.oracles.base import Matrix
+from equipoise.priors import Vector
+from equipoise.solvers.base import Iterate, Solver
+from equipoise.solvers.curvature import Identity, InverseCurvature, Newton
+from equipoise.solvers.problem import Problem
+from equipoise.solvers.subproblem import mass_program
+
+# A step may rise above the last objective but not above the worst of so many: full steps near the
+# solution raise the largest class risk for a moment (the Maratos effect) and must not be refused.
+# Far from it a rise is only a bad step.
+RECENT = 5
+NEAR = 1e-2
+SUFFICIENT = 1e-4
+TRIALS = 15
+# What a fresh Hessian costs in evaluations, by the number of parameters; and how much one step with
+# it shrinks the promised decrease.
+PARAMETERS_PER_EVALUATION = 30
+FRESH_CONTRACTION = 0.05
+
+
+@dataclass(frozen=True)
+class SqpIterate(Iterate):
+    """An iterate with all class gradients and the objectives of the last steps."""
+
+    class_gradients: Matrix = None  # type: ignore[assignment]
+    recent: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Model:
+    """The optimum of the quadratic model: masses, the step, and the decrease it promises."""
+
+    mass: Vector
+    gradient: Vector
+    direction: Vector
+    decrease: float
+
+
+class MinimaxSqp(Solver[SqpIterate]):
+    """Minimax SQP with Hessians (``newton``) or with the memory of past steps alone.
+
+    Parameters
+    ----------
+    newton : bool
+        Whether to form Hessians. The first comes from a sample of ``sample`` rows a class; when
+        it contracts too slowly it is followed by exact ones.
+    sample : int
+        Rows of each class in the sampled Hessian.
+    memory : int
+        Pairs of steps and gradient changes kept on top.
+    tol : float
+        Relative accuracy that will be asked for; it decides when a new Hessian pays.
+    """
+
+    def __init__(
+        self, *, newton: bool, sample: int = 0, memory: int = 10, tol: float = 1e-6
+    ) -> None:
+        self._newton, self._sample, self._memory, self._tol = newton, sample, memory, tol
+
+    def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
+        state = problem.oracle.evaluate(theta)
+        gradients = problem.oracle.class_gradients(state)
+        gradient = mass @ gradients + problem.pull(theta)
+        self._program = mass_program(problem.masses, mass)
+        self._curvature = InverseCurvature(self._first(problem, state, mass), len(theta), self._memory)
+        self._age = 0
+        return SqpIterate(
+            state, mass, gradient,
+            class_gradients=gradients, recent=(problem.objective(state),),
+        )  # fmt: skip
+
+    def _first(self, problem: Problem, state: State, mass: Vector) -> Identity | Newton:
+        if not self._newton:
+            return Identity()
+        if not 0 < self._sample < problem.oracle.n_rows:
+            return Newton(problem, state, mass)
+        sample = problem.thin(self._sample)
+        return Newton(sample, sample.oracle.evaluate(state.theta), mass)
+
+    def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
+        model = self._model(problem, iterate)
+        if self._newton and self._age > 0 and self._pays(iterate, model):
+            self._renew(problem, iterate, model.mass)
+            model = self._model(problem, iterate)
+        state = self._search(problem, iterate, model)
+        if state is None and (self._age > 0 or self._curvature.n_pairs):
+            self._renew(problem, iterate, model.mass)
+            model = self._model(problem, iterate)
+            state = self._search(problem, iterate, model)
+        if state is None:
+            return _stuck(iterate, model)
+        return self._moved(problem, iterate, model, state)
+
+    def _pays(self, iterate: SqpIterate, model: Model) -> bool:
+        """Whether a new Hessian costs less than the steps that it is likely to save."""
+        contraction = model.decrease / iterate.decrease
+        if contraction >= 1:
+            return True
+        left = np.log(max(model.decrease / (0.1 * self._tol * iterate.recent[-1]), 1.0))
+        price = len(model.direction) / PARAMETERS_PER_EVALUATION
+        return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
+
+    def _renew(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> None:
+        self._curvature.clear(Newton(problem, iterate.state, mass) if self._newton else None)
+        self._age = 0
+
+    def _model(self, problem: Problem, iterate: SqpIterate) -> Model:
+        G, state = iterate.class_gradients, iterate.state
+        pull = problem.pull(state.theta)
+        A, c = self._curvature.gram(G, pull)
+        objective = problem.objective(state)
+        mass = self._program.solve(A, state.risks - c, 1e-3 * _scale(iterate, objective))
+        gradient = mass @ G + pull
+        direction = -self._curvature.apply(gradient)
+        promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
+        return Model(mass, gradient, direction, objective - promised)
+
+    def _search(self, problem: Problem, iterate: SqpIterate, model: Model) -> State | None:
+        """Backtrack from the full step; None where no step decreases the objective."""
+        if not model.decrease > 0:
+            return None
+        objective, length = iterate.recent[-1], 1.0
+        reference = max(iterate.recent) if model.decrease < NEAR * objective else objective
+        for _ in range(TRIALS):
+            state = problem.oracle.evaluate(iterate.state.theta + length * model.direction)
+            value = problem.objective(state)
+            if value <= reference - SUFFICIENT * length * model.decrease:
+                return state
+            rise = value - objective + model.decrease * length
+            best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
+            length = float(np.clip(best, 0.1 * length, 0.5 * length))
+        return None
+
+    def _moved(
+        self, problem: Problem, iterate: SqpIterate, model: Model, state: State
+    ) -> SqpIterate:
+        gradients = problem.oracle.class_gradients(state)
+        gradient = model.mass @ gradients + problem.pull(state.theta)
+        step = state.theta - iterate.state.theta
+        self._curvature.update(step, gradient - model.gradient)
+        self._age += 1
+        length = float(np.linalg.norm(step)) / max(1e-300, float(np.linalg.norm(state.theta)))
+        recent = (*iterate.recent, problem.objective(state))[-RECENT:]
+        return SqpIterate(
+            state, model.mass, gradient, model.decrease, length,
+            class_gradients=gradients, recent=recent,
+        )  # fmt: skip
+
+
+def _scale(iterate: SqpIterate, objective: float) -> float:
+    """How exactly the masses matter now: a part of the progress that is still to be made."""
+    left = iterate.decrease if np.isfinite(iterate.decrease) else objective
+    return max(1e-3 * min(left, objective), 1e-13 * objective)
+
+
+def _stuck(iterate: SqpIterate, model: Model) -> SqpIterate:
+    return SqpIterate(
+        iterate.state, model.mass, model.gradient, model.decrease, iterate.step, stuck=True,
+        class_gradients=iterate.class_gradients, recent=iterate.recent,
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""The shape of the source: layers that only look down, and nothing that outgrows a reader."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import equipoise
+
+ROOT = Path(equipoise.__file__).parent
+SOURCES = sorted(ROOT.rglob("*.py"))
+
+# Lowest first: a module imports from its own package and from what stands above it in this list.
+LAYERS = [
+    "exceptions",
+    "arrays",
+    "by_class",
+    "priors",
+    "losses",
+    "sets",
+    "risks",
+    "oracles",
+    "solvers",
+    "estimators",
+    "analysis",
+]
+
+# Beside the stack, with the part of it that each may use.
+BESIDE = {"datasets": ["exceptions"], "demo": [*LAYERS, "datasets"]}
+
+ALLOWED = {name: LAYERS[:place] for place, name in enumerate(LAYERS)} | BESIDE
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+
+
+def _part(path):
+    """The layer that a source file belongs to; "" for the package itself."""
+    first = path.relative_to(ROOT).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def _tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _imports(tree):
+    """Absolute names of everything imported, wherever it stands in the file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module == "equipoise":
+            yield from (f"equipoise.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def _parts_imported(tree):
+    own = [name.split(".") for name in _imports(tree) if name.split(".")[0] == "equipoise"]
+    return {name[1] if len(name) > 1 else "" for name in own}
+
+
+def _code_lines(function):
+    """Lines of a function without its docstring."""
+    total = function.end_lineno - function.lineno + 1
+    if ast.get_docstring(function) is None:
+        return total
+    docstring = function.body[0]
+    return total - (docstring.end_lineno - docstring.lineno + 1)
+
+
+def _long_functions(tree):
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [node for node in ast.walk(tree) if isinstance(node, functions)]
+    return [node.name for node in found if _code_lines(node) > MAX_FUNCTION_LINES]
+
+
+def _relative_imports(tree):
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
+    return [node.lineno for node in found]
+
+
+each_source = pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+
+
+@each_source
+def test_every_source_has_its_layer(path):
+    assert _part(path) in {"", *ALLOWED}, f"give {_part(path)!r} its place in LAYERS or BESIDE"
+
+
+@each_source
+def test_imports_point_down(path):
+    if _part(path):
+        above = _parts_imported(_tree(path)) - {_part(path), *ALLOWED[_part(path)]}
+        assert not above, f"{_part(path)} must not import from {sorted(above)}"
+
+
+@each_source
+def test_imports_are_absolute(path):
+    assert not _relative_imports(_tree(path))
+
+
+@each_source
+def test_nothing_outgrows_a_reader(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_FILE_LINES, f"{lines} lines: split it by concept"
+    assert not _long_functions(_tree(path))
+
+
+@each_source
+def test_files_are_named_for_what_they_hold(path):
+    assert path.stem not in {"utils", "_utils", "util", "helpers", "common", "misc"}
+
+
+def test_the_checks_can_fail():
+    up = ast.parse("def f():\n    from equipoise.solvers import x\nimport equipoise")
+    assert _parts_imported(up) == {"solvers", ""}
+    assert _parts_imported(ast.parse("from equipoise import sets")) == {"sets"}
+    assert _relative_imports(ast.parse("from . import x\nfrom .a import b")) == [1, 2]
+    body = "    x = 1\n" * MAX_FUNCTION_LINES
+    assert _long_functions(ast.parse(f"def f():\n{body}")) == ["f"]
+    assert not _long_functions(ast.parse(f"def f():\n    '''Doc\n\n\n'''\n{body[:-10]}"))

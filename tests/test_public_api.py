@@ -1,0 +1,81 @@
+"""The names at the top level: all there, all documented, and none of them paid for in advance."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import equipoise
+
+
+def _in_fresh_interpreter(code):
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+def _names_for_type_checkers():
+    tree = ast.parse(Path(equipoise.__file__).read_text())
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for block in blocks for node in block.body]
+    return sorted(alias.name for node in imports for alias in node.names)
+
+
+@pytest.mark.parametrize("name", equipoise.__all__)
+def test_every_public_name_resolves_and_has_a_docstring(name):
+    value = getattr(equipoise, name)
+    assert len(inspect.getdoc(value) or "") > 20
+
+
+@pytest.mark.parametrize("name", equipoise.__all__)
+def test_a_public_name_is_the_one_of_its_home(name):
+    value = getattr(equipoise, name)
+    if isinstance(value, ModuleType):
+        assert value.__name__ == f"equipoise.{name}"
+    else:
+        home = getattr(equipoise, equipoise._HOME[name])
+        assert value is getattr(home, name) and name in home.__all__
+
+
+def test_the_listings_agree():
+    assert equipoise.__all__ == sorted(equipoise.__all__)
+    assert equipoise.__all__ == _names_for_type_checkers()
+    assert set(equipoise._HOME) < set(equipoise.__all__)
+    assert dir(equipoise) == sorted([*equipoise.__all__, "__version__"])
+
+
+def test_the_surface_is_small():
+    assert len(equipoise._HOME) <= 30
+
+
+def test_every_subpackage_says_what_it_offers():
+    for name in set(equipoise.__all__) - set(equipoise._HOME) - {"exceptions"}:
+        module = getattr(equipoise, name)
+        assert module.__all__ == sorted(module.__all__), name
+        assert all(hasattr(module, public) for public in module.__all__), name
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'equipoise' has no attribute 'nonsense'"):
+        equipoise.nonsense  # noqa: B018
+
+
+def test_import_star_brings_all():
+    names = _in_fresh_interpreter("from equipoise import *; print(*dir())")
+    assert set(equipoise.__all__) <= set(names)
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    loaded = _in_fresh_interpreter("import equipoise, sys; print(*sys.modules)")
+    heavy = {"numpy", "scipy", "sklearn", "pandas"} | {f"equipoise.{n}" for n in equipoise.__all__}
+    assert not heavy & set(loaded)
+
+
+def test_using_the_package_loads_no_optional_dependency():
+    code = "import sys; from equipoise import *; print(*sys.modules)"
+    optional = {"pandas", "polars", "matplotlib", "torch", "dask", "cvxpy"}
+    assert not optional & set(_in_fresh_interpreter(code))
