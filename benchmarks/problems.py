@@ -79,6 +79,5 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "seven-classes": seven_classes,
     "sparse": sparse_text,
     "hundred-classes": lambda: gaussian_classes(100_000, 100, 100),
-    "three-hundred": lambda: gaussian_classes(6_000, 150, 300),
     "thousand-classes": lambda: gaussian_classes(20_000, 500, 1_000),
 }

@@ -74,7 +74,7 @@ def test_subsets_are_the_rows_of_uci(thyroid):
     assert_array_equal(np.vstack([train.data, test.data]), thyroid.data)
 
 
-def test_return_X_y(thyroid):  # noqa: N802
+def test_return_X_y(thyroid):
     data, target = load_thyroid(return_X_y=True)
     assert_array_equal(data, thyroid.data)
     assert_array_equal(target, thyroid.target)

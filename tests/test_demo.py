@@ -71,7 +71,12 @@ def test_robust_fits_respect_their_caps_and_their_certificate(tables):
     for name, cap in {"CVaR 0.5": 2, "CVaR 0.2": 5}.items():
         weights = np.array(tables[2][name][:3], dtype=float)
         assert weights.max() == pytest.approx(cap, abs=0.005)
-    assert all(0 <= float(row[-1]) < 1e-4 for row in tables[2].values())
+    assert all(0 <= float(row[-1]) < 1e-6 for row in tables[2].values())
+
+
+def test_the_objective_grows_with_the_set(tables):
+    objectives = [float(tables[2][name][-2]) for name in ("standard", *demo.ROBUST)]
+    assert objectives == sorted(objectives)
 
 
 def test_costs_are_weighted_risks(models, test_rows, tables):

@@ -11,6 +11,17 @@ import pytest
 
 import equipoise
 
+HIDE_OPTIONAL = """
+import sys
+
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name in {"cvxpy", "dask", "matplotlib", "pandas", "polars", "pyarrow", "torch"}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Hide())
+"""
+
 
 def _in_fresh_interpreter(code):
     command = [sys.executable, "-c", code]
@@ -55,7 +66,7 @@ def test_the_surface_is_small():
 def test_every_subpackage_says_what_it_offers():
     for name in set(equipoise.__all__) - set(equipoise._HOME) - {"exceptions"}:
         module = getattr(equipoise, name)
-        assert module.__all__ == sorted(module.__all__), name
+        assert len(set(module.__all__)) == len(module.__all__) > 0, name
         assert all(hasattr(module, public) for public in module.__all__), name
 
 
@@ -75,7 +86,5 @@ def test_importing_the_package_loads_nothing_heavy():
     assert not heavy & set(loaded)
 
 
-def test_using_the_package_loads_no_optional_dependency():
-    code = "import sys; from equipoise import *; print(*sys.modules)"
-    optional = {"pandas", "polars", "matplotlib", "torch", "dask", "cvxpy"}
-    assert not optional & set(_in_fresh_interpreter(code))
+def test_the_package_works_without_any_optional_dependency():
+    _in_fresh_interpreter(f"{HIDE_OPTIONAL}\nfrom equipoise import *\ndatasets.load_thyroid()")

@@ -51,8 +51,8 @@ WORLDS = """\
 Against which weights was each fit made, and how far is it from the optimum?
 
 A robust fit does best under the worst weights of its set, the adversary's. A weight of 2 makes a
-patient count twice. Weights and loss (cross-entropy) are those of the training patients. The gap
-is certified: no model of this kind has a lower penalised robust loss by more than that.
+patient count twice. The objective is the loss (cross-entropy) of the training patients under these
+weights, with the penalty. The gap is certified: no coefficients bring it down by more than that.
 """
 
 COSTS = """\
@@ -145,17 +145,17 @@ def print_intervals(intervals: dict[str, RiskIntervals], sizes: ByClass) -> None
 
 
 def print_worlds(fits: dict[str, RobustLogisticRegression]) -> None:
-    """The weights that each fit was made for, its robust loss and its certificate."""
+    """The weights that each fit was made for, its objective and its certificate."""
     rows = {
         name: [
             *(f"{weight:.2f}" for weight in fit.worst_case_weights_.values()),
-            f"{fit.robust_risk_:.4f}",
+            f"{fit.objective_:.4f}",
             f"{fit.duality_gap_:.0e}",
         ]
         for name, fit in fits.items()
     }
     print(WORLDS)
-    print_table([*next(iter(fits.values())).classes_, "robust loss", "gap"], rows)
+    print_table([*next(iter(fits.values())).classes_, "objective", "gap"], rows)
 
 
 def print_costs(risks: dict[str, ClassRisks], worlds: dict[str, Uncertainty]) -> None:

@@ -1,5 +1,7 @@
 """Everything equipoise raises or warns with, in one tree.
 
+.. code-block:: text
+
     EquipoiseError
     ├── InvalidInputError (also a ValueError): data or parameters that break a rule
     │   ├── InvalidParameterError: a parameter outside its range
@@ -57,5 +59,5 @@ class SeparableDataWarning(EquipoiseWarning):
     """Without a penalty the optimum of separable data lies at infinity."""
 
 
-class NotConvergedWarning(EquipoiseWarning, ConvergenceWarning):
+class NotConvergedWarning(EquipoiseWarning, ConvergenceWarning):  # type: ignore[misc]
     """A solver stopped before its certified gap reached the tolerance."""

@@ -8,15 +8,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array
 
 from equipoise.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
-from equipoise.priors import Vector, weights_of
+from equipoise.priors import Vector, check_prior
+from equipoise.sets.checks import check_numbers
 
-# A class of fewer rows cannot carry much of the objective without being learnt by heart.
+# A class of fewer rows cannot carry much of the objective, and so many times its share of the
+# rows, without being learnt by heart.
 FEW_ROWS = 20
 MUCH_MASS = 0.1
+TIMES_ITS_SHARE = 2.0
 
 
 @contextmanager
@@ -47,8 +50,29 @@ def check_count(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def check_verbosity(value: Any) -> int:
+    """A whole number of at least zero, or True or False."""
+    if not isinstance(value, Integral | np.bool_) or value < 0:
+        raise InvalidParameterError(f"verbose must be an integer of at least 0, got {value!r}.")
+    return int(value)
+
+
+def check_class_prior(values: Any, classes: NDArray[Any], *, name: str) -> Vector:
+    """A prior from a dict by class or an array in class order."""
+    return check_prior(check_numbers(values, classes, name=name), classes, name=name)
+
+
 def encode_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Class names and the class index of every row."""
+    if type_of_target(y, input_name="y") == "unknown":
+        y = _numbers_among_objects(y)
     check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -63,6 +87,18 @@ def encode_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, labels
 
 
+def _numbers_among_objects(y: NDArray[Any]) -> NDArray[Any]:
+    """Numbers that came as objects, as a column of mixed origin does."""
+    types = {type(label) for label in y.tolist()}
+    if len(types) == 1 and issubclass(*types, Real):
+        return np.array(y.tolist())
+    names = ", ".join(sorted(kind.__name__ for kind in types))
+    raise InvalidInputError(
+        "Unknown label type: y must hold class labels of one type, numbers or text, and none "
+        f"missing, got objects of type {names}."
+    )
+
+
 def check_weights(
     sample_weight: Any, labels: NDArray[np.intp], classes: NDArray[Any]
 ) -> tuple[Vector, Vector]:
@@ -70,11 +106,10 @@ def check_weights(
     if sample_weight is None:
         weights = np.ones(len(labels))
     else:
-        weights = check_array(
-            np.asarray(sample_weight), ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-        )
-        _refuse_bad_weights(weights, len(labels))
-    totals = np.bincount(labels, weights=weights, minlength=len(classes))
+        weights = _numbers(sample_weight, len(labels))
+        _refuse_bad_weights(weights)
+    sums = np.bincount(labels, weights=weights, minlength=len(classes))
+    totals = sums.astype(np.float64, copy=False)
     if np.any(totals <= 0):
         empty = [repr(name) for name in classes[totals <= 0].tolist()]
         raise InvalidInputError(
@@ -84,12 +119,22 @@ def check_weights(
     return weights, totals
 
 
-def _refuse_bad_weights(weights: Vector, n_rows: int) -> None:
+def _numbers(sample_weight: Any, n_rows: int) -> Vector:
+    """One finite float64 for each row."""
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sample_weight must hold numbers: {error}.") from error
     if weights.shape != (n_rows,):
         raise InvalidInputError(
             f"sample_weight must have one value for each of the {n_rows} rows, got an array of "
             f"shape {weights.shape}."
         )
+    checked: Vector = check_array(weights, ensure_2d=False, input_name="sample_weight")
+    return checked
+
+
+def _refuse_bad_weights(weights: Vector) -> None:
     if np.any(weights < 0):
         raise InvalidInputError(
             f"sample_weight must not be negative, got a smallest value of {weights.min():.6g}."
@@ -99,16 +144,16 @@ def _refuse_bad_weights(weights: Vector, n_rows: int) -> None:
 
 
 def warn_few_rows(
-    mass: Vector, prior: Vector, rows: NDArray[np.intp], classes: NDArray[Any]
+    mass: Vector, weights: Vector, rows: NDArray[np.intp], classes: NDArray[Any]
 ) -> None:
     """Warn where the worst case rests on a class of very few rows."""
-    heavy = (rows < FEW_ROWS) & (mass > np.maximum(MUCH_MASS, prior))
+    shares = rows / rows.sum()
+    heavy = (rows < FEW_ROWS) & (mass > np.maximum(MUCH_MASS, TIMES_ITS_SHARE * shares))
     for i in np.flatnonzero(heavy):
         warnings.warn(
-            f"Class {classes[i].item()!r} has {rows[i]} rows but carries {mass[i]:.0%} of the "
-            f"objective (weight {weights_of(mass, prior)[i]:.3g}): the fit may learn these rows by "
-            "heart. Cap its weight (a larger alpha), regularise more (a smaller C), or collect "
-            "more rows.",
+            f"Class {classes.tolist()[i]!r} has {rows[i]} rows but carries {mass[i]:.0%} of the "
+            f"objective (weight {weights[i]:.3g}): the fit may learn these rows by heart. Cap its "
+            "weight (a larger alpha), regularise more (a smaller C), or collect more rows.",
             FewRowsWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

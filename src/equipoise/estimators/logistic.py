@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
@@ -13,8 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.by_class import ByClass
 from equipoise.estimators.checks import (
+    check_class_prior,
     check_count,
+    check_flag,
     check_positive,
+    check_verbosity,
     check_weights,
     encode_labels,
     unchanged_on_failure,
@@ -27,12 +31,21 @@ from equipoise.exceptions import (
     UnidentifiableError,
 )
 from equipoise.oracles import Oracle, open_oracle
-from equipoise.priors import Vector, check_prior, masses_of, weights_of
+from equipoise.priors import Vector, weights_of
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
-from equipoise.solvers import Limits, Problem, Progress, Solution, run
+from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 
 # A converged fit whose last step still moved the coefficients by so much has no finite optimum.
 _DIVERGING = 1e-2
+# Below this mass a class decides nothing, and dividing by it would amplify rounding.
+_NO_MASS = 1e-12
+# Values that predictions convert to float64 at a time.
+_BLOCK = 1 << 20
+
+_ADVICE = {
+    Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
+    Status.STALLED: "Raise tol, scale the features, or give them in float64.",
+}
 
 
 class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,6 +96,8 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         The largest weighted risk over the set, without the penalty.
     worst_case_weights_ : ByClass
         The weights that attain it at the optimum: the world the fit was made robust against.
+    worst_case_masses_ : ByClass
+        The same as shares of the objective: weights times ``class_prior_``.
     class_prior_ : ByClass
         Class priors that were used.
     objective_, lower_bound_, duality_gap_ : float
@@ -95,7 +110,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
     status_, message_ : str
         How the solve ended: a word and a sentence.
     history_ : dict of ndarray
-        ``iteration``, ``evaluations``, ``objective`` and ``gap`` along the solve.
+        ``iteration``, ``evaluations``, ``objective``, ``gap`` and ``seconds`` along the solve.
 
     References
     ----------
@@ -165,40 +180,48 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        ridge_scale = check_positive("C", self.C, infinite=True)
+        inverse_strength = check_positive("C", self.C, infinite=True)
         limits = Limits(check_positive("tol", self.tol), check_count("max_iter", self.max_iter))
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], accept_large_sparse=False
-        )
+        fit_intercept = check_flag("fit_intercept", self.fit_intercept)
+        progress = Progress(check_verbosity(self.verbose))
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, labels = encode_labels(y)
         weights, totals = check_weights(sample_weight, labels, classes)
+        used = weights > 0
+        if not np.all(used):
+            X, labels, weights = X[used], labels[used], weights[used]
         prior = self._prior(totals, classes)
         masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
-        total = float(totals.sum())
+        ridge = 1 / (inverse_strength * float(totals.sum()))
         with open_oracle(
-            X, labels, weights, n_classes=len(classes), fit_intercept=self.fit_intercept
+            X, labels, weights, n_classes=len(classes), fit_intercept=fit_intercept, ridge=ridge
         ) as oracle:
-            problem = Problem(oracle, masses, 1 / (ridge_scale * total))
+            problem = Problem(oracle, masses, ridge)
             start, cold = self._start(oracle, masses, prior, classes)
-            solution = run(
-                problem, self.solver, start, limits, Progress(self.verbose), cold=cold
-            )
+            solution = run(problem, self.solver, start, limits, progress, cold=cold)
             self._take(problem, solution, prior, classes)
-        self._warn(solution, masses, np.bincount(labels, weights=weights > 0), limits)
+        self._warn(solution, masses, np.bincount(labels), limits)
 
     def _prior(self, totals: Vector, classes: NDArray[Any]) -> Vector:
         if self.class_prior is None:
-            return totals / totals.sum()
-        return check_prior(self.class_prior, classes)
+            return np.asarray(totals / totals.sum())
+        return check_class_prior(self.class_prior, classes, name="class_prior")
 
     def _start(
         self, oracle: Oracle, masses: MassSet, prior: Vector, classes: NDArray[Any]
     ) -> tuple[tuple[Vector, Vector], bool]:
         """Parameters and masses to start from, and whether they know nothing yet."""
         if self.warm_start and self._fits_again(oracle, classes):
-            mass = masses_of(np.asarray(self.worst_case_weights_), np.asarray(self.class_prior_))
-            return (oracle.pack(self.coef_, self.intercept_), masses.project(mass)), False
+            mass = masses.project(np.asarray(self.worst_case_masses_))
+            return (oracle.pack(self.coef_, self.intercept_), mass), False
         return (np.zeros(oracle.size), masses.project(prior)), True
+
+    def start_from(self, other: "RobustLogisticRegression") -> Self:
+        """Let the next fit, with ``warm_start``, start where another one ended."""
+        check_is_fitted(other)
+        for name in ("classes_", "coef_", "intercept_", "worst_case_masses_"):
+            setattr(self, name, getattr(other, name))
+        return self
 
     def _fits_again(self, oracle: Oracle, classes: NDArray[Any]) -> bool:
         if not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
@@ -216,6 +239,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.classes_, self.coef_, self.intercept_ = classes, coef, intercept
         self.class_prior_ = ByClass(prior, classes)
         self.class_risks_ = ByClass(solution.risks, classes)
+        self.worst_case_masses_ = ByClass(solution.mass, classes)
         self.worst_case_weights_ = ByClass(weights_of(solution.mass, prior), classes)
         self.robust_risk_ = float(problem.masses.support(solution.risks))
         self.objective_ = float(solution.objective)
@@ -225,7 +249,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.n_iter_ = max(1, solution.n_iter)
         self.n_evaluations_ = solution.n_evaluations
         self.status_, self.message_ = solution.status.name.lower(), _sentence(solution, problem)
-        fields = ("iteration", "evaluations", "objective", "gap")
+        fields = ("iteration", "evaluations", "objective", "gap", "seconds")
         self.history_ = {
             name: np.array([getattr(record, name) for record in solution.history])
             for name in fields
@@ -238,30 +262,30 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
             warnings.warn(
                 f"{solution.status.value} The gap is {solution.gap:.3g}, the target was "
                 f"{limits.target(solution.objective):.3g} after {solution.n_iter} iterations. "
-                "Raise max_iter, raise tol, or scale the features.",
+                f"{_ADVICE[solution.status]}",
                 NotConvergedWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        if np.isinf(self.C) and (solution.last_step > _DIVERGING or solution.objective < 1e-6):
+        if np.isinf(self.C) and _diverges(solution):
+            barred = _bars_a_class(masses)
+            reason = "a class can carry no mass" if barred else "some classes can be separated"
             warnings.warn(
-                "The classes can be separated and C is infinite: the optimum lies at infinity, and "
-                f"the coefficients are those of a fit stopped at a risk of {self.robust_risk_:.2g}. "
-                "Use a finite C.",
+                f"C is infinite and {reason}: the optimum lies at infinity, and the parameters are "
+                f"those of a fit stopped at a risk of {self.robust_risk_:.2g}. Use a finite C.",
                 SeparableDataWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if masses.is_simplex and isinstance(self.uncertainty, Uncertainty):
             _warn_inactive(self.uncertainty)
-        if masses.n_classes > 1 and not _is_point(masses):
-            warn_few_rows(solution.mass, np.asarray(self.class_prior_), rows, self.classes_)
+        if not _is_point(masses):
+            weights = np.asarray(self.worst_case_weights_)
+            warn_few_rows(solution.mass, weights, rows, self.classes_)
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Scores of the rows: one each for two classes, else one per class."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        scores = np.asarray(safe_sparse_dot(X, self.coef_.T, dense_output=True)) + self.intercept_
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        scores = _products(X, self.coef_) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -307,10 +331,10 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         probabilities : ndarray of shape (n_rows, n_classes)
         """
         scores = self._class_scores(X)
-        own = np.asarray(self.class_prior_)
-        target = own if prior is None else check_prior(prior, self.classes_, name="prior")
-        mass = masses_of(np.asarray(self.worst_case_weights_), own)
-        lost = (mass <= 0) & (target > 0)
+        given = self.class_prior_ if prior is None else prior
+        target = check_class_prior(given, self.classes_, name="prior")
+        mass = np.asarray(self.worst_case_masses_)
+        lost = (mass <= _NO_MASS) & (target > 0)
         if np.any(lost):
             names = ", ".join(repr(name) for name in self.classes_[lost].tolist())
             raise UnidentifiableError(
@@ -319,17 +343,18 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
                 "bound), or a prior of 0 for it."
             )
         with np.errstate(divide="ignore"):
-            factors = np.log(target) - np.log(np.where(mass > 0, mass, 1.0))
+            factors = np.log(target) - np.log(np.where(mass > _NO_MASS, mass, 1.0))
         return np.asarray(softmax(scores + factors, axis=1))
 
     def to_sklearn(self) -> LogisticRegression:
         """An ordinary fitted LogisticRegression with the same coefficients and predictions."""
         check_is_fitted(self)
         twin = LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
-        twin.classes_, twin.coef_, twin.intercept_ = self.classes_, self.coef_, self.intercept_
-        twin.n_features_in_, twin.n_iter_ = self.n_features_in_, np.array([self.n_iter_])
-        if hasattr(self, "feature_names_in_"):
-            twin.feature_names_in_ = self.feature_names_in_
+        for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(twin, name, getattr(self, name).copy())
+        twin.n_features_in_ = self.n_features_in_
+        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
         return twin
 
 
@@ -339,9 +364,30 @@ def _sentence(solution: Solution, problem: Problem) -> str:
     return solution.status.value
 
 
+def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows times coefficients in float64; float32 rows are converted a few at a time."""
+    values = X.nnz if issparse(X) else X.size
+    step = max(1, _BLOCK * X.shape[0] // max(1, values)) if X.dtype != coef.dtype else X.shape[0]
+    parts = [X[start : start + step] for start in range(0, X.shape[0], step)]
+    return np.vstack([safe_sparse_dot(part, coef.T, dense_output=True) for part in parts])
+
+
+def _diverges(solution: Solution) -> bool:
+    """Whether large parameters were still growing, or have left no risk."""
+    large = float(np.linalg.norm(solution.theta)) > 1
+    return (large and _DIVERGING < solution.last_step < np.inf) or solution.objective < 1e-6
+
+
 def _is_point(masses: MassSet) -> bool:
-    ends = [masses.maximize(np.eye(masses.n_classes)[0] * sign) for sign in (1.0, -1.0)]
-    return bool(np.array_equal(*ends))
+    # A direction along which only a point has no width.
+    direction = np.cos(np.arange(masses.n_classes) ** 2)
+    width = masses.support(direction) + masses.support(-direction)
+    return bool(width <= 1e-12)
+
+
+def _bars_a_class(masses: MassSet) -> bool:
+    """Whether some class has no mass anywhere in the set."""
+    return any(masses.support(row) <= 0 for row in np.eye(masses.n_classes))
 
 
 def _warn_inactive(uncertainty: Uncertainty) -> None:
@@ -351,7 +397,5 @@ def _warn_inactive(uncertainty: Uncertainty) -> None:
         f"The bounds of {uncertainty!r} bind nowhere for these class priors: this is exactly the "
         "worst-class problem. Use WorstClass() to say so, or tighten the set.",
         InactiveCapsWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
-
-

@@ -1,4 +1,4 @@
-"""Oracles: class risks, gradients and curvature of a linear model, for solvers that never see data."""
+"""Oracles: what solvers may ask of data that they never see themselves."""
 
 from equipoise.oracles.base import Oracle, State
 from equipoise.oracles.build import open_oracle

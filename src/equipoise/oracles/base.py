@@ -44,8 +44,10 @@ class Oracle(ABC):
     @property
     @abstractmethod
     def squares(self) -> Vector:
-        r"""Weights :math:`s` such that :math:`\sum_a s_a \theta_a^2` is the squared norm of the
-        coefficients; intercepts have weight 0."""
+        """Weights of the squared parameters that sum to the coefficients' squared norm.
+
+        Intercepts have weight 0.
+        """
 
     @abstractmethod
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:

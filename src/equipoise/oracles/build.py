@@ -21,9 +21,17 @@ _SAMPLE = 10_000
 
 @contextmanager
 def open_oracle(
-    X: Any, labels: NDArray[np.intp], sample_weight: Vector, *, n_classes: int, fit_intercept: bool
+    X: Any,
+    labels: NDArray[np.intp],
+    sample_weight: Vector,
+    *,
+    n_classes: int,
+    fit_intercept: bool,
+    ridge: float = 0.0,
 ) -> Iterator[LinearOracle]:
     """An oracle over ``X`` with class indices ``labels``; its threads end with the block.
+
+    ``ridge`` is the strength of the penalty that will go with it.
 
     ``X`` is copied once, in its own dtype, to sort it by class; rows that are sorted already
     are used in place.
@@ -41,7 +49,7 @@ def open_oracle(
     try:
         with limit:
             sample = X if sp.issparse(X) else X[:: max(1, X.shape[0] // _SAMPLE)]
-            yield LinearOracle(standard_or_raw(rows, sample), bounds, shares, workers)
+            yield LinearOracle(standard_or_raw(rows, sample, ridge), bounds, shares, workers)
     finally:
         workers.close()
 

@@ -55,7 +55,8 @@ class Softmax(Kernel):
         np.exp(scores, out=scores)
         total = scores.sum(axis=0)
         scores /= total
-        return np.log(total) + (top - own)
+        losses: Array = np.log(total) + (top - own)
+        return losses
 
     def residual(self, probabilities: Array, labels: NDArray[np.intp], scale: Array) -> Array:
         out = probabilities * scale
@@ -85,7 +86,7 @@ class Softmax(Kernel):
         for a, root in enumerate(np.sqrt(p)):
             scaled = spread * root[:, None]
             blocks[a, :, a, :] += scaled.T @ scaled
-        return out
+        return np.asarray(out)
 
 
 class Logistic(Kernel):

@@ -61,7 +61,7 @@ class LinearOracle(Oracle):
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values, so many each, stay in a core's cache."""
-        return max(128, int(BLOCK_BYTES / (values_per_row * self.rows.dtype.itemsize)))
+        return max(256, int(BLOCK_BYTES / (values_per_row * self.rows.dtype.itemsize)))
 
     @cached_property
     def squares(self) -> Vector:
@@ -97,14 +97,17 @@ class LinearOracle(Oracle):
         return State(theta, self._total(work, self._pieces()), probabilities)
 
     def class_gradients(self, state: State) -> Matrix:
-        gradients = np.zeros((self.n_classes, self.size))
-        pieces = list(self._pieces(by_class=True))
+        gradients = np.empty((self.n_classes, self.size))
+        pieces, written = list(self._pieces(by_class=True)), -1
 
         def work(piece: Piece) -> Vector:
             return self._pulled(state, piece, self.shares)
 
         for piece, part in zip(pieces, self.workers.map(work, pieces), strict=True):
-            gradients[piece.owner] += part
+            if piece.owner == written:
+                gradients[piece.owner] += part
+            else:
+                gradients[piece.owner], written = part, piece.owner
         return gradients
 
     def gradient(self, state: State, mass: Vector) -> Vector:
@@ -149,7 +152,7 @@ class LinearOracle(Oracle):
         typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
         out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
         order = self.rows.fold(np.arange(k * width, dtype=np.intp).reshape(k, width))
-        return out.reshape(k * width, k * width)[np.ix_(order, order)]
+        return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
     def center(self, state: State, mass: Vector) -> State:
         if not self.rows.fit_intercept:
@@ -177,10 +180,10 @@ class LinearOracle(Oracle):
     def _intercept_step(self, p: Array, scale: Array, slope: Vector, live: Array) -> Vector:
         """A Newton step in the intercepts; with many classes, its diagonal."""
         if len(slope) == 1:
-            return slope / max(float((p[0] * (1 - p[0])) @ scale), np.finfo(float).tiny)
+            return np.asarray(slope / max(float((p[0] * (1 - p[0])) @ scale), 1e-300))
         curvature = ((p * (1 - p)) @ scale).astype(np.float64)
         if len(slope) > 128:
-            return np.clip(slope / np.maximum(curvature, np.finfo(float).tiny), -1, 1)
+            return np.asarray(np.clip(slope / np.maximum(curvature, 1e-300), -1, 1))
         hessian = np.diag((p @ scale).astype(np.float64)) - (p * scale) @ p.T
         step = np.zeros(len(slope))
         step[live] = np.linalg.lstsq(hessian[np.ix_(live, live)], slope[live], rcond=1e-12)[0]
@@ -201,28 +204,27 @@ class LinearOracle(Oracle):
 
     def _scale(self, mass: Vector) -> Array:
         """Each row's share of the weighted risk."""
-        return self.shares * mass.astype(self.rows.dtype)[self.labels]
+        scale: Array = self.shares * mass.astype(self.rows.dtype)[self.labels]
+        return scale
 
     def _pulled(self, state: State, piece: Piece, scale: Array) -> Vector:
         """Gradient of the scaled losses of the rows of a piece."""
-        buffer = self.rows.buffer()
-        for block in self._blocks(piece):
+
+        def part(block: slice) -> Array:
             p = state.probabilities[:, block]
-            self.rows.pull(self.kernel.residual(p, self.labels[block], scale[block]), block, buffer)
-        return self.rows.finish(buffer)
+            return self.rows.pull(self.kernel.residual(p, self.labels[block], scale[block]), block)
+
+        return self.rows.finish(_sum(map(part, self._blocks(piece))))
 
     def _class_sums(self, values: Array, block: slice) -> Vector:
         """Shares times values, summed by class."""
         weighted = (values * self.shares[block]).astype(np.float64, copy=False)
-        return np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
+        sums = np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
+        return np.asarray(sums, dtype=np.float64)
 
     def _total(self, work: Callable[[Piece], Array], pieces: Iterator[Piece]) -> Array:
         """The sum over pieces, always in the same order."""
-        parts = self.workers.map(work, pieces)
-        total = next(parts)
-        for part in parts:
-            total += part
-        return total
+        return _sum(self.workers.map(work, pieces))
 
     def _blocks(self, piece: Piece, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows
@@ -240,3 +242,11 @@ class LinearOracle(Oracle):
         for owner, (start, stop) in enumerate(pairwise(self.bounds)):
             for a in range(start, stop, step):
                 yield Piece(a, min(a + step, stop), owner)
+
+
+def _sum(parts: Iterator[Array]) -> Array:
+    """The sum of fresh arrays, in the memory of the first."""
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total

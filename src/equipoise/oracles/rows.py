@@ -6,7 +6,7 @@ Conventions
     ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
 ``block`` : a ``slice`` of rows.
 ``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
-``buffer`` : a raw sum of pulled residuals; ``finish`` turns it into a flat gradient.
+``pulled`` : residuals times rows, in the rows' own layout; ``finish`` turns it into a gradient.
 """
 
 from abc import ABC, abstractmethod
@@ -63,16 +63,12 @@ class Rows(ABC):
         """A fresh array of scores of the rows in a block."""
 
     @abstractmethod
-    def buffer(self) -> Array:
-        """An empty sum for ``pull``, in float64."""
+    def pull(self, residual: Array, block: slice) -> Array:
+        """Residuals of a block times its rows: a fresh float64 array."""
 
     @abstractmethod
-    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
-        """Add residuals of a block times its rows to a buffer."""
-
-    @abstractmethod
-    def finish(self, buffer: Array) -> Array:
-        """A buffer as a flat gradient."""
+    def finish(self, pulled: Array) -> Array:
+        """A sum of pulled residuals as a flat gradient; may use its memory."""
 
     @abstractmethod
     def design(self, block: slice) -> Array:
@@ -111,16 +107,15 @@ class DenseRows(Rows):
             scores += prepared[:, -1:]
         return scores
 
-    def buffer(self) -> Array:
-        return np.zeros((self.n_scores, self.width))
-
-    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
-        buffer[:, : self.n_features] += residual @ self._X[block]
+    def pull(self, residual: Array, block: slice) -> Array:
+        pulled = np.empty((self.n_scores, self.width))
+        pulled[:, : self.n_features] = residual @ self._X[block]
         if self.fit_intercept:
-            buffer[:, -1] += residual.sum(axis=1, dtype=np.float64)
+            pulled[:, -1] = residual.sum(axis=1, dtype=np.float64)
+        return pulled
 
-    def finish(self, buffer: Array) -> Array:
-        return buffer.reshape(self.size)
+    def finish(self, pulled: Array) -> Array:
+        return pulled.reshape(self.size)
 
     def design(self, block: slice) -> Array:
         X = self._X[block]
@@ -138,12 +133,17 @@ class SparseRows(Rows):
     """A CSR matrix; never made dense but for the blocks that ``design`` is asked for.
 
     Parameters are laid out ``(width, n_scores)``: products with sparse rows then read and write
-    whole cache lines, and no transposed copy is ever made.
+    whole cache lines, and no transposed copy is ever made. The intercept is a stored column.
     """
 
     def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
+        if fit_intercept:
+            X = sp.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr", dtype=X.dtype)
+        self._init(X, n_scores, fit_intercept)
+
+    def _init(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
-        self.n_rows, self.n_features = X.shape
+        self.n_rows, self.n_features = X.shape[0], X.shape[1] - fit_intercept
         self.dtype = X.dtype
 
     def unfold(self, theta: Array) -> Array:
@@ -153,37 +153,30 @@ class SparseRows(Rows):
         return theta.swapaxes(-1, -2).reshape(*theta.shape[:-2], self.size)
 
     def prepare(self, theta: Array) -> Array:
-        return theta.reshape(self.width, self.n_scores).astype(self.dtype)
+        return theta.reshape(self.width, self.n_scores).astype(self.dtype, copy=False)
 
     def scores(self, prepared: Array, block: slice) -> Array:
-        scores = np.ascontiguousarray((self._block(block) @ prepared[: self.n_features]).T)
-        if self.fit_intercept:
-            scores += prepared[-1][:, None]
-        return scores
+        return np.ascontiguousarray((self._block(block) @ prepared).T)
 
-    def buffer(self) -> Array:
-        return np.zeros((self.width, self.n_scores))
+    def pull(self, residual: Array, block: slice) -> Array:
+        pulled = self._block(block).T @ np.ascontiguousarray(residual.T)
+        return np.asarray(pulled).astype(np.float64, copy=False)
 
-    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
-        buffer[: self.n_features] += self._block(block).T @ np.ascontiguousarray(residual.T)
-        if self.fit_intercept:
-            buffer[-1] += residual.sum(axis=1, dtype=np.float64)
-
-    def finish(self, buffer: Array) -> Array:
-        return buffer.reshape(self.size)
+    def finish(self, pulled: Array) -> Array:
+        return pulled.reshape(self.size)
 
     def design(self, block: slice) -> Array:
-        X = self._block(block)
-        if self.fit_intercept:
-            X = sp.hstack([X, np.ones((X.shape[0], 1), X.dtype)])
-        return np.asarray(X.todense())
+        return np.asarray(self._block(block).todense())
 
     def take(self, rows: NDArray[np.intp]) -> "SparseRows":
-        return SparseRows(self._X[rows], self.n_scores, self.fit_intercept)
+        taken = SparseRows.__new__(SparseRows)
+        taken._init(self._X[rows], self.n_scores, self.fit_intercept)
+        return taken
 
     @property
     def row_cost(self) -> float:
-        return float(self._X.nnz / max(1, self.n_rows))
+        # Blocks of sparse rows gain little from the cache and lose much by being many.
+        return float(self._X.nnz / max(1, self.n_rows)) / 4
 
     def _block(self, block: slice) -> Any:
         """Rows of a block that share the stored arrays with the whole (a slice would copy)."""
@@ -191,4 +184,4 @@ class SparseRows(Rows):
         bounds = X.indptr[block.start : block.stop + 1]
         stored = slice(bounds[0], bounds[-1])
         parts = (X.data[stored], X.indices[stored], bounds - bounds[0])
-        return sp.csr_matrix(parts, shape=(len(bounds) - 1, self.n_features), copy=False)
+        return sp.csr_matrix(parts, shape=(len(bounds) - 1, self.width), copy=False)

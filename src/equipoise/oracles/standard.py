@@ -1,9 +1,10 @@
 r"""Rows seen through :math:`z = (x - \mu) / \sigma`, without touching the stored matrix.
 
 Solvers see well-scaled features whatever the units of the data; sparse data stay sparse. With
-:math:`\theta = (u, b)` in the new units, the raw parameter is
-:math:`w = u / \sigma, \; b - \mu^\top w`, so the intercept absorbs the shift and only the penalty
-must know the scale.
+:math:`\theta = (u, v)` in the new units, the raw parameter is
+:math:`w = u / \sigma, \; b = \beta v - \mu^\top w`: the intercept absorbs the shift, and
+:math:`\beta`, the root of a typical row's length, keeps its column from being drowned by very many
+features. Only the penalty must know the scale.
 """
 
 from typing import Any
@@ -17,13 +18,19 @@ from equipoise.priors import Vector
 # Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
 _TAME_SCALE = 30.0
 _TAME_SHIFT = 3.0
+_TAME_LENGTH = 10.0
 
 
 class StandardRows(Rows):
-    """A view of other rows, shifted and scaled column by column."""
+    """A view of other rows: columns shifted and scaled, the intercept's column of value ``unit``.
 
-    def __init__(self, rows: Rows, shift: Vector, scale: Vector) -> None:
-        self._rows, self._shift, self._scale = rows, shift, scale
+    ``shift`` and ``scale`` are None where the columns are taken as they are.
+    """
+
+    def __init__(
+        self, rows: Rows, shift: Vector | None, scale: Vector | None, unit: float = 1.0
+    ) -> None:
+        self._rows, self._shift, self._scale, self._unit = rows, shift, scale, unit
         self.n_scores, self.fit_intercept = rows.n_scores, rows.fit_intercept
         self.n_rows, self.n_features, self.dtype = rows.n_rows, rows.n_features, rows.dtype
 
@@ -34,20 +41,26 @@ class StandardRows(Rows):
         return self._rows.fold(theta)
 
     def raw(self, theta: Array) -> Array:
-        """The parameter in the units of the stored rows."""
-        out = self.unfold(theta.copy())
-        out[:, : self.n_features] /= self._scale
+        out, features = theta.copy(), slice(self.n_features)
+        view = self.unfold(out)
+        if self._scale is not None:
+            view[:, features] /= self._scale
         if self.fit_intercept:
-            out[:, -1] -= out[:, : self.n_features] @ self._shift
-        return self.fold(out)
+            view[:, -1] *= self._unit
+            if self._shift is not None:
+                view[:, -1] -= view[:, features] @ self._shift
+        return out
 
     def standard(self, raw: Array) -> Array:
-        """The inverse of ``raw``."""
-        out = self.unfold(raw.copy())
+        out, features = raw.copy(), slice(self.n_features)
+        view = self.unfold(out)
         if self.fit_intercept:
-            out[:, -1] += out[:, : self.n_features] @ self._shift
-        out[:, : self.n_features] *= self._scale
-        return self.fold(out)
+            if self._shift is not None:
+                view[:, -1] += view[:, features] @ self._shift
+            view[:, -1] /= self._unit
+        if self._scale is not None:
+            view[:, features] *= self._scale
+        return out
 
     def prepare(self, theta: Array) -> Any:
         return self._rows.prepare(self.raw(theta))
@@ -55,27 +68,33 @@ class StandardRows(Rows):
     def scores(self, prepared: Any, block: slice) -> Array:
         return self._rows.scores(prepared, block)
 
-    def buffer(self) -> Array:
-        return self._rows.buffer()
+    def pull(self, residual: Array, block: slice) -> Array:
+        return self._rows.pull(residual, block)
 
-    def pull(self, residual: Array, block: slice, buffer: Array) -> None:
-        self._rows.pull(residual, block, buffer)
-
-    def finish(self, buffer: Array) -> Array:
-        out = self.unfold(self._rows.finish(buffer))
+    def finish(self, pulled: Array) -> Array:
+        out, features = self._rows.finish(pulled), slice(self.n_features)
+        view = self.unfold(out)
         if self.fit_intercept:
-            out[:, : self.n_features] -= np.outer(out[:, -1], self._shift)
-        out[:, : self.n_features] /= self._scale
-        return self.fold(out)
+            if self._shift is not None:
+                view[:, features] -= np.outer(view[:, -1], self._shift)
+            view[:, -1] *= self._unit
+        if self._scale is not None:
+            view[:, features] /= self._scale
+        return out
 
     def design(self, block: slice) -> Array:
-        out = self._rows.design(block).copy()
-        out[:, : self.n_features] -= self._shift.astype(self.dtype)
-        out[:, : self.n_features] /= self._scale.astype(self.dtype)
+        out = np.array(self._rows.design(block), dtype=np.float64)
+        features = slice(self.n_features)
+        if self._shift is not None:
+            out[:, features] -= self._shift
+        if self._scale is not None:
+            out[:, features] /= self._scale
+        if self.fit_intercept:
+            out[:, -1] = self._unit
         return out
 
     def take(self, rows: NDArray[np.intp]) -> "StandardRows":
-        return StandardRows(self._rows.take(rows), self._shift, self._scale)
+        return StandardRows(self._rows.take(rows), self._shift, self._scale, self._unit)
 
     @property
     def row_cost(self) -> float:
@@ -84,10 +103,9 @@ class StandardRows(Rows):
 
 def moments(X: Any) -> tuple[Vector, Vector]:
     """Column means and root mean squares about them, in float64, of a dense or sparse matrix."""
-    n = X.shape[0]
     if hasattr(X, "tocsr"):
-        mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / n
-        square = np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel() / n
+        mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / X.shape[0]
+        square = np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel() / X.shape[0]
         return mean, np.sqrt(np.maximum(square - mean**2, 0))
     return X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
 
@@ -104,13 +122,22 @@ def is_tame(shift: Vector, scale: Vector) -> bool:
     return bool(scales_tame and np.all(np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1)))
 
 
-def standard_or_raw(rows: Rows, X: Any) -> Rows:
-    """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame."""
+def standard_or_raw(rows: Rows, X: Any, ridge: float) -> Rows:
+    """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame.
+
+    The curvature along a coefficient is about a quarter of its column's variance plus the penalty's
+    ``ridge``: that sum, not the variance alone, is what scaling has to even out.
+    """
     shift, scale = moments(X)
+    scale = np.where(_constant(shift, scale), scale, np.sqrt(scale**2 + 4 * ridge))
     if not rows.fit_intercept:  # nothing absorbs a shift: scale about zero instead
         shift, scale = np.zeros_like(shift), np.hypot(shift, scale)
     if is_tame(shift, scale):
-        return rows
+        length = float(np.sqrt(np.sum(shift**2 + scale**2)))
+        if not rows.fit_intercept or length < _TAME_LENGTH:
+            return rows
+        return StandardRows(rows, None, None, float(np.sqrt(length)))
     # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
-    scale = np.where(_constant(shift, scale), np.maximum(np.abs(shift), 1.0), scale)
-    return StandardRows(rows, shift, scale)
+    constant = _constant(shift, scale)
+    scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
+    return StandardRows(rows, shift, scale, max(1.0, float(np.sum(~constant)) ** 0.25))

@@ -30,7 +30,8 @@ def n_threads() -> int:
 
 def single_threaded_blas() -> AbstractContextManager[Any]:
     """One thread for each BLAS call, while our own threads share the rows."""
-    return _controller().limit(limits=1)
+    limit: AbstractContextManager[Any] = _controller().limit(limits=1)
+    return limit
 
 
 class Workers:

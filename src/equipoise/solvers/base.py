@@ -76,7 +76,7 @@ class Track:
         self.mass, self.bound, self.attempted = iterate.mass, -np.inf, np.inf
         self.history: list[Record] = []
 
-    def see(self, iteration: int, iterate: Iterate, target: float) -> Record:
+    def see(self, iteration: int, iterate: Iterate, target: float, seconds: float) -> Record:
         """Take note of an iterate; certify it when its own estimate promises success."""
         objective = self.problem.objective(iterate.state)
         if objective < self.objective:
@@ -84,13 +84,15 @@ class Track:
         estimate = self.problem.bound(iterate.state, iterate.mass, iterate.gradient)
         gap = self.objective - estimate
         if gap <= target and gap <= 0.7 * self.attempted:
-            self.attempted = gap
+            # The estimate, with intercepts as they are, may even lie above the objective.
+            self.attempted = max(gap, 0.1 * target)
             self.certify(iterate)
         record = Record(
             iteration,
             self.problem.oracle.n_evaluations,
             self.objective,
             self.objective - max(self.bound, estimate),
+            seconds,
         )
         self.history.append(record)
         return record
@@ -106,18 +108,21 @@ class Track:
 
 
 def solve(
-    problem: Problem, solver: Solver[I], start: tuple[Vector, Vector], limits: Limits,
+    problem: Problem,
+    solver: Solver[I],
+    start: tuple[Vector, Vector],
+    limits: Limits,
     progress: Progress,
-) -> Solution:  # fmt: skip
+) -> Solution:
     """Run a solver until the certified gap, or its optimality conditions, meet the tolerance."""
     iterate = solver.start(problem, *start)
     track = Track(problem, iterate)
     status, iteration = Status.MAX_ITER, 0
-    record = track.see(0, iterate, limits.target(track.objective))
+    record = track.see(0, iterate, limits.target(track.objective), progress.seconds())
     for iteration in range(1, limits.max_iter + 1):
         iterate = solver.step(problem, iterate)
         target = limits.target(track.objective)
-        record = track.see(iteration, iterate, target)
+        record = track.see(iteration, iterate, target, progress.seconds())
         progress.show(record, target)
         found = _status(track, iterate, target, limits.certified and problem.ridge > 0)
         if found is not None:

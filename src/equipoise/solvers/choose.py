@@ -17,8 +17,10 @@ from equipoise.solvers.sqp import MinimaxSqp
 FEW_PARAMETERS = 1500
 # Class gradients may hold so many numbers (256 MiB) before only weighted ones are formed.
 MANY_NUMBERS = 1 << 25
-# Rows of the coarsest problem, and how much each finer one grows.
-COARSE_ROWS = 8_000
+# Rows of the coarsest problem and of a sampled Hessian, at least and per parameter; and how much
+# each finer problem grows.
+COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
+SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER = 8_000, 20
 REFINEMENT = 8
 
 SOLVERS: dict[str, Callable[[Problem, float], Solver[Any]]] = {
@@ -40,13 +42,18 @@ def choose(problem: Problem) -> str:
 
 
 def run(
-    problem: Problem, name: str, start: tuple[Vector, Vector], limits: Limits, progress: Progress,
-    *, cold: bool = True,
-) -> Solution:  # fmt: skip
+    problem: Problem,
+    name: str,
+    start: tuple[Vector, Vector],
+    limits: Limits,
+    progress: Progress,
+    *,
+    cold: bool = True,
+) -> Solution:
     """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows."""
     if name == "auto":
         name = choose(problem)
-    if name not in SOLVERS:
+    if not isinstance(name, str) or name not in SOLVERS:
         names = ", ".join(repr(known) for known in ("auto", *SOLVERS))
         raise InvalidParameterError(f"solver must be one of {names}, got {name!r}.")
     if cold and name == "sqp-newton":
@@ -68,11 +75,11 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
 
 def _coarse_rows(problem: Problem) -> int:
     """Rows of each class on the coarsest problem: enough to determine the parameters."""
-    enough = max(COARSE_ROWS, 10 * problem.oracle.size)
+    enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.oracle.size)
     return max(1, enough // problem.masses.n_classes)
 
 
 def _sample(problem: Problem) -> int:
     """Rows of each class in a sampled Hessian; 0 where all rows are few enough."""
-    rows = REFINEMENT * _coarse_rows(problem)
-    return rows if rows * problem.masses.n_classes < problem.oracle.n_rows / 3 else 0
+    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.oracle.size)
+    return enough // problem.masses.n_classes if enough < problem.oracle.n_rows / 2 else 0

@@ -45,9 +45,11 @@ class Newton(Base):
         # Rounding in single precision must stay far below the curvature of the penalty.
         single = problem.ridge * float(problem.oracle.squares.max()) > 1e-6
         hessian = problem.oracle.hessian(state, mass, single=single)
+        # A column without curvature must not turn rounding into a step. The penalty has no part in
+        # this floor: in the units of a tiny feature it is larger than all else by any factor.
+        floor = max(1e-14 * float(np.diag(hessian).max()), np.finfo(float).tiny)
         hessian[np.diag_indices_from(hessian)] += problem.ridges
-        diagonal = np.maximum(np.diag(hessian), np.finfo(float).tiny)
-        self._unit = 1 / np.sqrt(np.maximum(diagonal, 1e-14 * diagonal.max()))
+        self._unit = 1 / np.sqrt(np.maximum(np.diag(hessian), floor))
         self._factor = _regular_cholesky(hessian * np.outer(self._unit, self._unit))
 
     def apply(self, rows: Matrix) -> Matrix:
@@ -58,12 +60,13 @@ class Newton(Base):
 def _regular_cholesky(matrix: Matrix) -> Matrix:
     """Cholesky factor of a matrix with unit diagonal, damped as little as rounding allows."""
     damping = 1e-14 * len(matrix)
-    while True:
+    while damping < 1e9:
         try:
             damped = matrix + damping * np.eye(len(matrix))
             return np.asarray(sl.cholesky(damped, lower=True, check_finite=False))
         except sl.LinAlgError:
             damping *= 100
+    return np.eye(len(matrix))  # not numbers: nothing is known
 
 
 class InverseCurvature:
@@ -147,4 +150,4 @@ class InverseCurvature:
             weights = self._middle @ self._coordinates(vector[None])[:, 0]
             n = len(self._order)
             out = out + weights[:n] @ self._S + (self._gamma * weights[n:]) @ self._Z
-        return out
+        return np.asarray(out)

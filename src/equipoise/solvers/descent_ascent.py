@@ -80,9 +80,12 @@ class DescentAscent(Solver[AscentIterate]):
         return _look(problem, moved)
 
     def _play(
-        self, problem: Problem, played: tuple[Vector, Vector], slopes: tuple[Vector, Vector],
+        self,
+        problem: Problem,
+        played: tuple[Vector, Vector],
+        slopes: tuple[Vector, Vector],
         rounds: int,
-    ) -> tuple[Vector, Vector]:  # fmt: skip
+    ) -> tuple[Vector, Vector]:
         c = self._constants
         assert c is not None  # set by start
         eta = c.theta_diameter / (c.theta_slope * np.sqrt(rounds))
@@ -100,9 +103,13 @@ def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
     gradient = problem.gradient(state, mass)
     gap = problem.objective(state) - problem.bound(state, mass, gradient)
     return replace(
-        iterate, state=state, mass=mass, gradient=gradient, looked=iterate.rounds,
+        iterate,
+        state=state,
+        mass=mass,
+        gradient=gradient,
+        looked=iterate.rounds,
         decrease=gap if np.isfinite(gap) else float(np.linalg.norm(gradient)),
-    )  # fmt: skip
+    )
 
 
 def _guess(problem: Problem, mass: Vector, gradient: Vector) -> Constants:

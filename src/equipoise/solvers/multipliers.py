@@ -21,7 +21,7 @@ from equipoise.solvers.curvature import Identity, InverseCurvature
 from equipoise.solvers.problem import Problem
 
 # Rounds end when the gradient's part of the gap is below this share of the masses' part.
-INNER = 0.01
+INNER = 0.003
 # The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 SUFFICIENT = 1e-4
@@ -107,9 +107,14 @@ class Multipliers(Solver[MultiplierIterate]):
         length = np.inf if step is None else float(np.linalg.norm(step)) / size
         gaps = sum(self._gaps(problem, state, mass, gradient))
         return replace(
-            iterate, state=state, mass=mass, gradient=gradient, value=value,
-            decrease=gaps, step=length,
-        )  # fmt: skip
+            iterate,
+            state=state,
+            mass=mass,
+            gradient=gradient,
+            value=value,
+            decrease=gaps,
+            step=length,
+        )
 
     def _gaps(
         self, problem: Problem, state: State, mass: Vector, gradient: Vector

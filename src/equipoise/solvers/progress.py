@@ -1,18 +1,27 @@
 """One line that moves while a solve runs."""
 
 import sys
+from time import perf_counter
 from typing import TextIO
 
 from equipoise.solvers.solution import Record
 
 
 class Progress:
-    """Writes the current state of a solve over itself on a terminal, and the end everywhere."""
+    """Writes the current state of a solve over itself on a terminal, and the end everywhere.
+
+    It also keeps the clock that the history is written by.
+    """
 
     def __init__(self, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._on = verbose > 0
         self._moving = self._on and self._stream.isatty()
+        self._began = perf_counter()
+
+    def seconds(self) -> float:
+        """Time since the solve was asked for."""
+        return perf_counter() - self._began
 
     def show(self, record: Record, target: float) -> None:
         if self._moving:

@@ -27,6 +27,7 @@ class Record:
     evaluations: int
     objective: float
     gap: float
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -80,12 +80,16 @@ class MinimaxSqp(Solver[SqpIterate]):
         gradients = problem.oracle.class_gradients(state)
         gradient = mass @ gradients + problem.pull(theta)
         self._program = mass_program(problem.masses, mass)
-        self._curvature = InverseCurvature(self._first(problem, state, mass), len(theta), self._memory)
+        base = self._first(problem, state, mass)
+        self._curvature = InverseCurvature(base, len(theta), self._memory)
         self._age = 0
         return SqpIterate(
-            state, mass, gradient,
-            class_gradients=gradients, recent=(problem.objective(state),),
-        )  # fmt: skip
+            state,
+            mass,
+            gradient,
+            class_gradients=gradients,
+            recent=(problem.objective(state),),
+        )
 
     def _first(self, problem: Problem, state: State, mass: Vector) -> Identity | Newton:
         if not self._newton:
@@ -115,6 +119,8 @@ class MinimaxSqp(Solver[SqpIterate]):
         if contraction >= 1:
             return True
         left = np.log(max(model.decrease / (0.1 * self._tol * iterate.recent[-1]), 1.0))
+        if left == 0:
+            return False
         price = len(model.direction) / PARAMETERS_PER_EVALUATION
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
@@ -160,9 +166,14 @@ class MinimaxSqp(Solver[SqpIterate]):
         length = float(np.linalg.norm(step)) / max(1e-300, float(np.linalg.norm(state.theta)))
         recent = (*iterate.recent, problem.objective(state))[-RECENT:]
         return SqpIterate(
-            state, model.mass, gradient, model.decrease, length,
-            class_gradients=gradients, recent=recent,
-        )  # fmt: skip
+            state,
+            model.mass,
+            gradient,
+            model.decrease,
+            length,
+            class_gradients=gradients,
+            recent=recent,
+        )
 
 
 def _scale(iterate: SqpIterate, objective: float) -> float:
@@ -173,6 +184,12 @@ def _scale(iterate: SqpIterate, objective: float) -> float:
 
 def _stuck(iterate: SqpIterate, model: Model) -> SqpIterate:
     return SqpIterate(
-        iterate.state, model.mass, model.gradient, model.decrease, iterate.step, stuck=True,
-        class_gradients=iterate.class_gradients, recent=iterate.recent,
-    )  # fmt: skip
+        iterate.state,
+        model.mass,
+        model.gradient,
+        model.decrease,
+        iterate.step,
+        stuck=True,
+        class_gradients=iterate.class_gradients,
+        recent=iterate.recent,
+    )

@@ -14,7 +14,7 @@ from equipoise.priors import Vector
 from equipoise.sets import MassSet
 
 # Above so many classes the vertices of simplicial decomposition cost more than projections.
-MANY_CLASSES = 128
+MANY_CLASSES = 25
 
 
 class MassProgram(ABC):
@@ -64,7 +64,8 @@ def _best_in_hull(Q: Matrix, q: Vector, shares: Vector) -> Vector:
     negative, stop at zero and leave that vertex out.
     """
     shares = shares.copy()
-    Q = Q + np.eye(len(q)) * (1e-14 * np.trace(Q) + np.finfo(float).tiny)
+    slight = 1e-14 * (np.trace(Q) + float(np.abs(q).max())) + np.finfo(float).tiny
+    Q = Q + np.eye(len(q)) * slight
     active = np.flatnonzero(shares > 0)
     while True:
         goal = _affine_optimum(Q[np.ix_(active, active)], q[active])
@@ -97,7 +98,9 @@ class AcceleratedProjection(MassProgram):
         self._masses, self._mass = masses, start
 
     def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
-        step = 1 / max(_largest_eigenvalue(A), np.finfo(float).tiny)
+        # Where there is hardly any curvature, a step of this length ends at the best vertex.
+        slight = 1e-12 * float(np.abs(b).max()) + np.finfo(float).tiny
+        step = 1 / max(_largest_eigenvalue(A), slight)
         mass = ahead = self._mass
         pace = 1.0
         for count in range(1, 3001):

@@ -1,0 +1,106 @@
+"""Every benchmark of the project in one run: prints tables, writes JSON.
+
+python benchmarks/run.py [--only NAME ...] [--out FILE]
+"""
+
+import argparse
+import json
+import platform
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+
+import baselines
+import ladder
+import scaling
+from equipoise.exceptions import EquipoiseWarning
+
+OUT = Path(__file__).parent / "results" / "bench.json"
+ROWS = "Rows of Covertype (worst class, certified relative gap 1e-6)"
+
+
+def show_ladder(names: list[str]) -> list[dict[str, Any]]:
+    print("Robust fits (ours, certified gap 1e-6) against the fastest plain fit of scikit-learn")
+    rows = []
+    for name in names:
+        rows.append(ladder.compare(name))
+        print(ladder.line(rows[-1]), flush=True)
+        if name == "covertype-all":
+            mine = rows[-1]["worst-class"]
+            print(
+                f"{'':18} peak memory {mine['peak_mib']:.0f} MiB, of which the fit added "
+                f"{mine['added_mib']:.0f} MiB to a matrix of {mine['matrix_mib']:.0f} MiB: "
+                f"{1 + mine['added_mib'] / mine['matrix_mib']:.2f} times the matrix"
+            )
+    return rows
+
+
+def show_baseline(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    ends = f", which ends at {found['ends_at']:.4f}" if "ends_at" in found else ""
+    print(
+        f"{name}: {found['theirs']:.2f} s{ends} (optimum {found['optimum']:.4f}); "
+        f"ours {found['ours'] * 1000:.1f} ms: {found['speedup']:.0f} times faster",
+        flush=True,
+    )
+    return found
+
+
+def show_rows() -> list[dict[str, Any]]:
+    print(ROWS)
+    found = scaling.rows()
+    for row in found:
+        print(
+            f"{row['rows']:8d} rows: {row['seconds']:6.2f} s, "
+            f"{row['microseconds_per_row']:5.1f} us a row, {row['evaluations']} evaluations",
+            flush=True,
+        )
+    return found
+
+
+def show_simplex() -> dict[str, float]:
+    found = scaling.capped_simplex()
+    print(
+        f"Capped simplex at 1,000,000 classes: maximize {found['maximize']:.1f} and project "
+        f"{found['project']:.1f} times np.argsort ({found['argsort_seconds'] * 1000:.0f} ms)"
+    )
+    return found
+
+
+BENCHMARKS = {
+    "simplex": show_simplex,
+    "cvxpy": lambda: show_baseline("CVXPY/CLARABEL, 2,000 x 20 x 5", baselines.against_cvxpy()),
+    "paper": lambda: show_baseline(
+        "The paper's training, 2,000 epochs, Covertype's first rows, LabelCVaR(0.05)",
+        baselines.against_training(baselines.paper_training),
+    ),
+    "group-dro": lambda: show_baseline(
+        "Group DRO (exponentiated gradient), 2,000 epochs, the same rows",
+        baselines.against_training(baselines.group_dro),
+    ),
+    "rows": show_rows,
+}
+
+
+def main() -> None:
+    names = [*BENCHMARKS, *ladder.CEILINGS]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--out", type=Path, default=OUT)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", EquipoiseWarning)
+    versions = {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
+    results: dict[str, Any] = {"python": platform.python_version(), **versions}
+    for name, benchmark in BENCHMARKS.items():
+        if name in arguments.only:
+            results[name] = benchmark()
+    results["ladder"] = show_ladder([name for name in ladder.CEILINGS if name in arguments.only])
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(results, indent=2))
+    print(f"written to {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()

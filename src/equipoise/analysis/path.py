@@ -1,0 +1,217 @@
+"""Fits along a grid of one hyper-parameter of the set: what more robustness costs."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from equipoise.estimators import RobustLogisticRegression
+from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
+from equipoise.risks import ClassRisks, classifier_risks
+from equipoise.sets import Uncertainty, as_uncertainty
+
+# The hyper-parameter that a path moves when none is named.
+_KNOBS = ("alpha", "c", "radius")
+
+
+@dataclass(frozen=True)
+class RobustPath:
+    """What :func:`robust_path` found, one entry per value of the hyper-parameter.
+
+    Attributes
+    ----------
+    parameter : str
+        The hyper-parameter that moves.
+    values : ndarray of shape (n_values,)
+        Its values, in the order they were given.
+    classes : ndarray of shape (n_classes,)
+        Class names.
+    class_risks : ndarray of shape (n_values, n_classes)
+        Risk of each class on the rows that were judged; NaN for a class that has none.
+    standard_risk, balanced_risk, worst_class_risk : ndarray of shape (n_values,)
+        Summaries of the class risks, under the estimator's ``class_prior`` where it has one and
+        else under the priors of those rows. A class without rows is left out.
+    objective, duality_gap : ndarray of shape (n_values,)
+        Training objective and certified gap of each fit.
+    caps_bind : ndarray of bool of shape (n_values,)
+        False where the set is the whole simplex: there the path is flat.
+    estimators : tuple of RobustLogisticRegression
+        The fits themselves.
+    """
+
+    parameter: str
+    values: NDArray[np.float64]
+    classes: NDArray[Any]
+    class_risks: NDArray[np.float64]
+    standard_risk: NDArray[np.float64]
+    balanced_risk: NDArray[np.float64]
+    worst_class_risk: NDArray[np.float64]
+    objective: NDArray[np.float64]
+    duality_gap: NDArray[np.float64]
+    caps_bind: NDArray[np.bool_]
+    estimators: tuple[RobustLogisticRegression, ...]
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Columns by name: the hyper-parameter, the summaries, and one column per class."""
+        names = ("standard_risk", "balanced_risk", "worst_class_risk", "objective", "duality_gap")
+        columns = {self.parameter: self.values, **{name: getattr(self, name) for name in names}}
+        columns["caps_bind"] = self.caps_bind
+        risks = zip(self.classes.tolist(), self.class_risks.T, strict=True)
+        return {**columns, **{f"risk[{name}]": column for name, column in risks}}
+
+    def frame(self) -> Any:
+        """The columns of :meth:`to_dict` as a pandas DataFrame."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("frame() needs pandas: pip install pandas") from error
+        return pd.DataFrame(self.to_dict())
+
+
+def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is judged
+    X: Any,
+    y: Any,
+    uncertainty: Uncertainty | str | None = None,
+    *,
+    values: Sequence[float] | None = None,
+    parameter: str | None = None,
+    estimator: RobustLogisticRegression | None = None,
+    sample_weight: Any = None,
+    judge: tuple[Any, Any] | None = None,
+    loss: str = "zero_one",
+) -> RobustPath:
+    """Fit along a grid of one hyper-parameter of the uncertainty set, each fit warm-started.
+
+    Parameters
+    ----------
+    X, y : array-like
+        Training rows and labels.
+    uncertainty : Uncertainty, default=LabelCVaR(alpha=0.1)
+        The recipe whose hyper-parameter moves.
+    values : sequence of float, optional
+        Its values. For a share in (0, 1] the default is ten values from 1 down to 0.01, evenly
+        spaced on a logarithmic scale.
+    parameter : str, optional
+        Its name; by default the recipe's ``alpha``, ``c`` or ``radius``.
+    estimator : RobustLogisticRegression, optional
+        Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its set is replaced.
+    sample_weight : array-like, optional
+        Weights of the training rows.
+    judge : tuple (X, y), optional
+        Rows on which the risks are measured. The default is the training rows, whose risks are
+        too low by what was learnt by heart.
+    loss : str, default="zero_one"
+        The loss in which the risks are measured.
+
+    Returns
+    -------
+    RobustPath
+
+    Examples
+    --------
+    >>> from equipoise import LabelCVaR, robust_path
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> path = robust_path(X, y, LabelCVaR(alpha=1.0), values=[1.0, 0.3, 0.1], loss="cross_entropy")
+    >>> bool(path.worst_class_risk[0] > path.worst_class_risk[-1])
+    True
+    """
+    recipe = as_uncertainty(uncertainty)
+    knob = _knob(recipe, parameter)
+    grid = _grid(knob, values)
+    base = clone(estimator) if estimator is not None else RobustLogisticRegression()
+    fits = tuple(_fits(base, recipe, knob, grid, (X, y, sample_weight)))
+    rows, labels = (X, y) if judge is None else judge
+    weights = sample_weight if judge is None else None
+    risks = [classifier_risks(fit, rows, labels, loss=loss, sample_weight=weights) for fit in fits]
+    if base.class_prior is not None:
+        risks = [_with_prior(found, fits[0]) for found in risks]
+    return _collect(knob, grid, fits, risks)
+
+
+def _knob(recipe: Uncertainty, parameter: str | None) -> str:
+    known = recipe.get_params(deep=False)
+    if parameter is not None:
+        if parameter not in known:
+            raise InvalidParameterError(
+                f"parameter must be one of {sorted(known)} for {recipe!r}, got {parameter!r}."
+            )
+        return parameter
+    for name in _KNOBS:
+        if known.get(name) is not None:
+            return name
+    if known.get("kappa") is not None:  # LabelHCVaR, whose c is 1 when only kappa is given
+        return "c"
+    raise InvalidParameterError(
+        f"{recipe!r} has no hyper-parameter to move along ({', '.join(_KNOBS)}): name one with "
+        "parameter=."
+    )
+
+
+def _grid(knob: str, values: Sequence[float] | None) -> NDArray[np.float64]:
+    if values is None and knob in ("alpha", "c"):
+        return np.geomspace(1.0, 0.01, 10)
+    if values is None:
+        raise InvalidParameterError(f"values must be given for {knob!r}.")
+    try:
+        grid = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"values must be numbers, got {values!r}.") from error
+    if grid.ndim != 1 or len(grid) == 0:
+        raise InvalidParameterError(
+            f"values must be a sequence of at least one number, got {values!r}."
+        )
+    return grid
+
+
+def _fits(
+    base: RobustLogisticRegression,
+    recipe: Uncertainty,
+    knob: str,
+    grid: NDArray[np.float64],
+    data: tuple[Any, Any, Any],
+) -> Iterator[RobustLogisticRegression]:
+    """One fit per value, each started from the last."""
+    last: RobustLogisticRegression | None = None
+    for value in grid:
+        uncertainty = clone(recipe).set_params(**{knob: float(value)})
+        fit = clone(base).set_params(uncertainty=uncertainty, warm_start=True)
+        if last is not None:
+            fit.start_from(last)
+        with warnings.catch_warnings():
+            # Values at which no cap binds belong to a path; ``caps_bind`` shows them.
+            warnings.simplefilter("ignore", InactiveCapsWarning)
+            last = fit.fit(*data)
+        yield last.set_params(warm_start=base.warm_start)
+
+
+def _with_prior(risks: ClassRisks, fit: RobustLogisticRegression) -> ClassRisks:
+    """The same risks under the fit's class prior, restricted to the classes that were judged."""
+    prior = np.array([fit.class_prior_[name] for name in risks])
+    return risks.with_prior(prior / prior.sum())
+
+
+def _collect(
+    knob: str,
+    grid: NDArray[np.float64],
+    fits: tuple[RobustLogisticRegression, ...],
+    risks: list[ClassRisks],
+) -> RobustPath:
+    names = fits[0].classes_.tolist()
+    return RobustPath(
+        parameter=knob,
+        values=grid,
+        classes=fits[0].classes_,
+        class_risks=np.array([[found.get(name, np.nan) for name in names] for found in risks]),
+        standard_risk=np.array([found.standard() for found in risks]),
+        balanced_risk=np.array([found.balanced() for found in risks]),
+        worst_class_risk=np.array([found.worst() for found in risks]),
+        objective=np.array([fit.objective_ for fit in fits]),
+        duality_gap=np.array([fit.duality_gap_ for fit in fits]),
+        caps_bind=np.array([fit.caps_bind_ for fit in fits]),
+        estimators=fits,
+    )

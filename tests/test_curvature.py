@@ -1,0 +1,193 @@
+"""Inverse curvature: the compact form against the recursion it stands for, written out densely."""
+
+import numpy as np
+import pytest
+from linear_models import small_data
+
+from equipoise.oracles import open_oracle
+from equipoise.sets import WorstClass
+from equipoise.solvers import Problem
+from equipoise.solvers.curvature import (
+    Base,
+    Identity,
+    InverseCurvature,
+    Newton,
+    _regular_cholesky,
+)
+
+SIZE, MEMORY = 7, 3
+
+
+class Fixed(Base):
+    """A base that is simply a matrix."""
+
+    scaled = False
+
+    def __init__(self, matrix):
+        self.matrix = matrix
+
+    def apply(self, rows):
+        return rows @ self.matrix
+
+
+def positive_definite(seed, size=SIZE):
+    root = np.random.default_rng(seed).normal(size=(size, size))
+    return root @ root.T + 0.1 * np.eye(size)
+
+
+BASES = {"identity": Identity, "matrix": lambda: Fixed(positive_definite(1))}
+every_base = pytest.mark.parametrize("base", BASES)
+
+
+def pairs(count, seed=0):
+    """Steps with the changes of the gradient of one quadratic, and a little noise."""
+    rng = np.random.default_rng(seed)
+    steps = rng.normal(size=(count, SIZE))
+    changes = steps @ positive_definite(seed + 2) + 0.01 * rng.normal(size=(count, SIZE))
+    assert np.all(np.sum(steps * changes, axis=1) > 0)
+    return list(zip(steps, changes, strict=True))
+
+
+def recursion(base, seen):
+    """The BFGS inverse, one pair after the other (Nocedal and Wright, equation 6.17)."""
+    matrix = base.apply(np.eye(SIZE))
+    if seen and base.scaled:
+        step, change = seen[-1]
+        matrix = step @ change / (change @ change) * matrix
+    for step, change in seen:
+        rho = 1 / (step @ change)
+        left = np.eye(SIZE) - rho * np.outer(step, change)
+        matrix = left @ matrix @ left.T + rho * np.outer(step, step)
+    return matrix
+
+
+def learned(base, seen):
+    curvature = InverseCurvature(BASES[base](), SIZE, MEMORY)
+    for step, change in seen:
+        curvature.update(step, change)
+    return curvature
+
+
+def as_matrix(curvature):
+    return np.array([curvature.apply(row) for row in np.eye(SIZE)])
+
+
+@every_base
+@pytest.mark.parametrize("count", range(9))
+def test_products_are_those_of_the_recursion(base, count):
+    seen, rng = pairs(count), np.random.default_rng(3)
+    curvature = learned(base, seen)
+    expected = recursion(BASES[base](), seen[-MEMORY:])
+    assert curvature.n_pairs == min(count, MEMORY)
+    np.testing.assert_allclose(as_matrix(curvature), expected, atol=1e-9 * np.abs(expected).max())
+    rows, vector = rng.normal(size=(4, SIZE)), rng.normal(size=SIZE)
+    A, c = curvature.gram(rows, vector)
+    np.testing.assert_allclose(A, rows @ expected @ rows.T, atol=1e-8 * np.abs(A).max())
+    np.testing.assert_allclose(c, rows @ expected @ vector, atol=1e-8 * np.abs(A).max())
+    np.testing.assert_array_equal(A, A.T)
+
+
+@every_base
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
+def test_it_is_positive_definite_and_maps_the_last_change_to_its_step(base, count):
+    seen = pairs(count)
+    curvature = learned(base, seen)
+    step, change = seen[-1]
+    np.testing.assert_allclose(curvature.apply(change), step, atol=1e-9)
+    matrix = as_matrix(curvature)
+    assert np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] > 0
+
+
+@every_base
+@pytest.mark.parametrize("factor", [0.0, -1.0, 1e-12])
+def test_a_step_without_curvature_teaches_nothing(base, factor):
+    curvature = learned(base, pairs(2))
+    before = as_matrix(curvature)
+    step = np.eye(SIZE)[0]
+    curvature.update(step, factor * step + np.eye(SIZE)[1])
+    curvature.update(0 * step, 0 * step)
+    curvature.update(step, np.full(SIZE, np.nan))
+    assert curvature.n_pairs == 2
+    np.testing.assert_array_equal(as_matrix(curvature), before)
+
+
+@every_base
+def test_what_is_learned_does_not_depend_on_memory_of_the_caller(base):
+    seen = [(step.copy(), change.copy()) for step, change in pairs(2)]
+    curvature = learned(base, seen)
+    before = as_matrix(curvature)
+    for step, change in seen:
+        step += 1
+        change += 1
+    np.testing.assert_array_equal(as_matrix(curvature), before)
+
+
+@every_base
+def test_clearing_forgets_pairs_and_scale(base):
+    curvature = learned(base, pairs(5))
+    curvature.clear()
+    assert curvature.n_pairs == 0
+    np.testing.assert_allclose(as_matrix(curvature), BASES[base]().apply(np.eye(SIZE)))
+    for step, change in pairs(4, seed=9):
+        curvature.update(step, change)
+    expected = recursion(BASES[base](), pairs(4, seed=9)[-MEMORY:])
+    np.testing.assert_allclose(as_matrix(curvature), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_a_new_base_takes_the_place_of_the_old():
+    curvature = learned("matrix", pairs(2))
+    other = Fixed(positive_definite(8))
+    curvature.clear(other)
+    curvature.update(*pairs(1)[0])
+    expected = recursion(other, pairs(1))
+    np.testing.assert_allclose(as_matrix(curvature), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def hessian_of(problem, theta, mass, step=1e-5):
+    """Of the Lagrangian: differences of the risks' gradient, and the penalty as it is."""
+    oracle = problem.oracle
+    columns = [
+        oracle.gradient(oracle.evaluate(theta + step * e), mass)
+        - oracle.gradient(oracle.evaluate(theta - step * e), mass)
+        for e in np.eye(len(theta))
+    ]
+    return np.array(columns) / (2 * step) + problem.ridge * np.diag(oracle.squares)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("ridge", [1e-7, 1e-2])  # the larger one allows single precision
+@pytest.mark.parametrize("units", [1.0, np.array([1e6, 1.0, 1e-6]), np.array([1, 1, 1e-20])])
+def test_newton_solves_with_the_hessian_of_the_lagrangian(n_classes, ridge, units):
+    X, labels, weights = small_data(n_classes)
+    mass = np.random.default_rng(0).dirichlet(np.ones(n_classes))
+    with open_oracle(X * units, labels, weights, n_classes=n_classes, fit_intercept=True) as oracle:
+        problem = Problem(oracle, WorstClass().resolve(np.ones(n_classes) / n_classes), ridge)
+        theta = 0.1 * np.random.default_rng(1).normal(size=oracle.size)
+        # A change of the gradient lies in the range of the Hessian: the gauge is no part of it.
+        step = 1e-4 * np.random.default_rng(2).normal(size=oracle.size)
+        if n_classes > 2:
+            unfolded = oracle.rows.unfold(step)
+            step = oracle.rows.fold(unfolded - unfolded.mean(axis=0))
+        change = hessian_of(problem, theta, mass) @ step
+        solved = Newton(problem, oracle.evaluate(theta), mass).apply(change[None])[0]
+    np.testing.assert_allclose(solved, step, atol=2e-3 * np.abs(step).max())
+
+
+def test_newton_survives_columns_without_any_curvature():
+    X, labels, weights = small_data(3)
+    X = np.column_stack([X, np.zeros(len(X)), X[:, 0], np.ones(len(X))])
+    mass = np.ones(3) / 3
+    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
+        problem = Problem(oracle, WorstClass().resolve(mass), 0.0)
+        state = oracle.evaluate(np.zeros(oracle.size))
+        gradient = problem.gradient(state, mass)
+        direction = -Newton(problem, state, mass).apply(gradient[None])[0]
+        assert np.all(np.isfinite(direction))
+        better = oracle.evaluate(state.theta + direction)
+        predicted = 0.5 * gradient @ direction
+    assert mass @ (better.risks - state.risks) == pytest.approx(predicted, rel=0.3)
+
+
+def test_an_indefinite_matrix_is_damped_until_it_has_a_factor():
+    factor = _regular_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
+    assert np.linalg.eigvalsh(factor @ factor.T)[0] > 0

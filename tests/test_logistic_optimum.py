@@ -1,0 +1,405 @@
+"""Fits are optimal: against CVXPY for every kind of set, and against scikit-learn for one point.
+
+Each case states the support function of its set a second time, as a convex function of the class
+risks that CVXPY can minimise, by linear or conic duality.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+from equipoise import (
+    FixedWeights,
+    LabelCVaR,
+    LabelHCVaR,
+    PriorBall,
+    PriorBox,
+    RobustLogisticRegression,
+    Uncertainty,
+    WeightBox,
+    WeightHull,
+    WorstClass,
+)
+
+# The error that the reference may have itself.
+REFERENCE = 1e-7
+
+
+class SetCase(NamedTuple):
+    name: str
+    recipe: Uncertainty
+    support: Callable[[Any, np.ndarray], Any]
+
+
+def capped(risks, lower, upper):
+    """max <m, r> for lower <= m <= upper, by linear duality."""
+    level = cp.Variable()
+    above = (upper - lower) @ cp.pos(risks - level)
+    return lower @ risks + (1 - lower.sum()) * level + above
+
+
+def caps(risks, upper):
+    return capped(risks, np.zeros(len(upper)), upper)
+
+
+def ball(risks, center, norm):
+    """max <m, r> for m = c + w >= 0, sum w = 0 and w in the unit ball of the dual norm.
+
+    The multipliers of m >= 0 raise the risks, that of the sum shifts them.
+    """
+    raised, level = cp.Variable(len(center)), cp.Variable()
+    return center @ raised + norm(raised - level), [raised >= risks]
+
+
+def kl_ball(risks, center, radius):
+    """min over eta of eta radius + eta log sum c exp(r / eta), in exponential cones."""
+    raised, terms = cp.Variable(len(center)), cp.Variable(len(center))
+    level, eta = cp.Variable(), cp.Variable(nonneg=True)
+    cone = cp.ExpCone(raised - level, eta * np.ones(len(center)), terms)
+    return level + eta * (radius - 1) + center @ terms, [raised >= risks, cone]
+
+
+def chi2_ball(risks, center, radius):
+    root = np.sqrt(center)
+    return ball(risks, center, lambda v: np.sqrt(radius) * cp.norm2(cp.multiply(root, v)))
+
+
+def levels(p, c, kappa):
+    return c * p ** (1 / kappa) / (p ** (1 / kappa)).sum()
+
+
+def hull(risks, *vertices):
+    return cp.maximum(*(vertex @ risks for vertex in vertices))
+
+
+def even(p):
+    return np.full(len(p), 1 / len(p))
+
+
+def center_of(p):
+    """A prior that is not the sample's."""
+    return np.arange(1, len(p) + 1) / np.arange(1, len(p) + 1).sum()
+
+
+class AtCenter(NamedTuple):
+    """Balls around a given centre need the number of classes; resolved when it is known."""
+
+    radius: float
+    divergence: str
+
+    def recipe(self, n_classes):
+        return PriorBall(self.radius, self.divergence, center=center_of(np.ones(n_classes)))
+
+
+CASES = [
+    SetCase("standard", FixedWeights("standard"), lambda r, p: p @ r),
+    SetCase("balanced", FixedWeights("balanced"), lambda r, p: even(p) @ r),
+    SetCase("worst class", WorstClass(), lambda r, p: cp.max(r)),
+    SetCase("lcvar .7", LabelCVaR(0.7), lambda r, p: caps(r, p / 0.7)),
+    SetCase("lcvar .3", LabelCVaR(0.3), lambda r, p: caps(r, p / 0.3)),
+    SetCase("lcvar .01", LabelCVaR(0.01), lambda r, p: caps(r, p / 0.01)),
+    SetCase(
+        "lhcvar",
+        LabelHCVaR(c=0.9, kappa=3),
+        lambda r, p: caps(r, p / levels(p, 0.9, 3)),
+    ),
+    SetCase("lhcvar alphas", LabelHCVaR(alphas=0.6), lambda r, p: caps(r, p / 0.6)),
+    SetCase("weight box", WeightBox(0.5, 2.0), lambda r, p: capped(r, 0.5 * p, 2 * p)),
+    SetCase("weight floor", WeightBox(lower=0.4), lambda r, p: capped(r, 0.4 * p, np.ones(len(p)))),
+    SetCase(
+        "prior box",
+        PriorBox(0.05, 0.7),
+        lambda r, p: capped(r, np.full(len(p), 0.05), np.full(len(p), 0.7)),
+    ),
+    SetCase("kl", PriorBall(0.1, "kl"), lambda r, p: kl_ball(r, p, 0.1)),
+    SetCase("kl small", PriorBall(0.001, "kl"), lambda r, p: kl_ball(r, p, 0.001)),
+    SetCase("chi2", PriorBall(0.2, "chi2"), lambda r, p: chi2_ball(r, p, 0.2)),
+    SetCase("chi2 wide", PriorBall(2.0, "chi2"), lambda r, p: chi2_ball(r, p, 2.0)),
+    SetCase(
+        "tv", PriorBall(0.15, "tv"), lambda r, p: ball(r, p, lambda v: 2 * 0.15 * cp.norm_inf(v))
+    ),
+    SetCase("l2", PriorBall(0.2, "l2"), lambda r, p: ball(r, p, lambda v: 0.2 * cp.norm2(v))),
+    SetCase("l2 wide", PriorBall(0.6, "l2"), lambda r, p: ball(r, p, lambda v: 0.6 * cp.norm2(v))),
+    SetCase("kl elsewhere", AtCenter(0.05, "kl"), lambda r, p: kl_ball(r, center_of(p), 0.05)),
+    SetCase("hull", WeightHull(["standard", "balanced"]), lambda r, p: hull(r, p, even(p))),
+]
+
+# Classes, rows, features, C, intercept, class prior given, row weights given.
+SHAPES = [
+    (2, 60, 3, 1.0, True, False, False),
+    (2, 40, 5, 30.0, False, False, True),
+    (3, 60, 4, 1.0, True, False, True),
+    (3, 50, 3, 100.0, True, True, False),
+    (4, 70, 3, 0.03, False, True, True),
+    (4, 60, 2, 10.0, True, False, False),
+]
+
+
+class Data(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+    class_prior: np.ndarray | None
+    C: float
+    fit_intercept: bool
+
+    @property
+    def weights(self):
+        return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
+
+    @property
+    def prior(self):
+        if self.class_prior is not None:
+            return self.class_prior
+        return np.bincount(self.y, weights=self.weights) / self.weights.sum()
+
+
+def draw(shape, seed):
+    """Classes of falling size that overlap, each with rows."""
+    k, n, d, C, fit_intercept, with_prior, with_weights = shape
+    rng = np.random.default_rng(seed)
+    y = np.sort(np.concatenate([np.arange(k), np.arange(k), rng.geometric(0.5, n - 2 * k) % k]))
+    X = rng.normal(size=(k, d))[y] + 1.5 * rng.normal(size=(n, d))
+    order = rng.permutation(n)
+    prior = rng.dirichlet(np.full(k, 3.0)) if with_prior else None
+    weights = rng.uniform(0.2, 3, n) if with_weights else None
+    return Data(X[order], y[order], weights, prior, C, fit_intercept)
+
+
+def cvxpy_losses(data):
+    """Loss of every row, and the penalised coefficients."""
+    k, (n, d) = data.y.max() + 1, data.X.shape
+    if k == 2:
+        w, b = cp.Variable(d), cp.Variable() if data.fit_intercept else 0.0
+        return cp.logistic(cp.multiply(1 - 2 * data.y, data.X @ w + b)), w
+    W = cp.Variable((d, k))
+    scores = data.X @ W
+    if data.fit_intercept:
+        scores = scores + np.ones((n, 1)) @ cp.reshape(cp.Variable(k), (1, k), order="C")
+    own = cp.sum(cp.multiply(scores, np.eye(k)[data.y]), axis=1)
+    return cp.log_sum_exp(scores, axis=1) - own, W
+
+
+def reference(case, data):
+    """The optimum by CVXPY and CLARABEL, and what the reference says of its own accuracy."""
+    losses, coef = cvxpy_losses(data)
+    k = data.y.max() + 1
+    shares = data.weights * np.eye(k)[data.y].T
+    shares /= shares.sum(axis=1, keepdims=True)
+    risks = cp.Variable(k)
+    support = case.support(risks, data.prior)
+    value, constraints = support if isinstance(support, tuple) else (support, [])
+    penalty = cp.sum_squares(coef) / (2 * data.C * data.weights.sum())
+    problem = cp.Problem(cp.Minimize(value + penalty), [risks >= shares @ losses, *constraints])
+    accuracy = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+    problem.solve(solver=cp.CLARABEL, **accuracy)
+    assert problem.status == "optimal"
+    return problem.value
+
+
+def recipe_of(case, data):
+    if isinstance(case.recipe, AtCenter):
+        return case.recipe.recipe(data.y.max() + 1)
+    return case.recipe
+
+
+def fitted(case, data, **settings):
+    settings = {"C": data.C, "fit_intercept": data.fit_intercept, **settings}
+    clf = RobustLogisticRegression(recipe_of(case, data), class_prior=data.class_prior, **settings)
+    return clf.fit(data.X, data.y, sample_weight=data.sample_weight)
+
+
+def penalty_of(clf, data):
+    return (clf.coef_**2).sum() / (2 * data.C * data.weights.sum())
+
+
+PROBLEMS = [
+    pytest.param(case, draw(SHAPES[(place + shift) % len(SHAPES)], 10 * place + shift))
+    for place, case in enumerate(CASES)
+    for shift in (0, 3)
+]
+PROBLEM_IDS = [f"{case.name}-{shift}" for case in CASES for shift in (0, 1)]
+each_problem = pytest.mark.parametrize(("case", "data"), PROBLEMS, ids=PROBLEM_IDS)
+each_set = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+tolerant = pytest.mark.filterwarnings(
+    "ignore::equipoise.exceptions.FewRowsWarning",
+    "ignore::equipoise.exceptions.InactiveCapsWarning",
+)
+
+
+@tolerant
+@each_problem
+def test_optimum_and_bounds_match_an_independent_solver(case, data):
+    optimum = reference(case, data)
+    clf = fitted(case, data)
+    value = clf.robust_risk_ + penalty_of(clf, data)
+    assert clf.status_ == "converged"
+    assert clf.objective_ == pytest.approx(value, rel=1e-12)
+    assert value == pytest.approx(optimum, rel=1e-6)
+    assert value >= optimum * (1 - REFERENCE)
+    assert clf.lower_bound_ <= optimum * (1 + REFERENCE)
+
+
+def row_losses(clf, X, y):
+    return -clf.predict_log_proba(X)[np.arange(len(y)), y]
+
+
+@tolerant
+@each_problem
+def test_what_a_fit_reports_is_what_it_did(case, data):
+    clf = fitted(case, data)
+    losses, k = row_losses(clf, data.X, data.y), len(clf.classes_)
+    sums = np.bincount(data.y, weights=data.weights * losses, minlength=k)
+    risks = sums / np.bincount(data.y, weights=data.weights, minlength=k)
+    np.testing.assert_allclose(clf.class_risks_, risks, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(clf.class_prior_, data.prior, rtol=1e-12)
+    mass_set = recipe_of(case, data).resolve(data.prior)
+    assert clf.robust_risk_ == pytest.approx(mass_set.support(risks), rel=1e-9)
+    assert clf.duality_gap_ == clf.objective_ - clf.lower_bound_
+    assert -1e-14 <= clf.duality_gap_ <= clf.tol * max(1e-3, clf.objective_)
+
+
+@tolerant
+@each_problem
+def test_worst_case_weights_belong_to_the_set_and_attain_the_risk(case, data):
+    clf = fitted(case, data, tol=1e-9)
+    weights, masses = np.asarray(clf.worst_case_weights_), np.asarray(clf.worst_case_masses_)
+    np.testing.assert_allclose(masses, weights * data.prior, rtol=1e-12, atol=1e-15)
+    assert masses.sum() == pytest.approx(1, abs=1e-12) and masses.min() >= 0
+    mass_set = recipe_of(case, data).resolve(data.prior)
+    np.testing.assert_allclose(mass_set.project(masses), masses, atol=1e-10)
+    risks = np.asarray(clf.class_risks_)
+    assert masses @ risks == pytest.approx(clf.robust_risk_, rel=1e-8)
+
+
+@tolerant
+@each_set
+def test_a_fit_is_a_saddle_point(case):
+    # Under its own worst-case weights, held fixed, the same parameters are optimal.
+    data = draw(SHAPES[2], seed=5)
+    clf = fitted(case, data, tol=1e-10)
+    fixed = SetCase("", FixedWeights(clf.worst_case_weights_), None)
+    again = fitted(fixed, data, tol=1e-10)
+    np.testing.assert_allclose(again.coef_, clf.coef_, atol=1e-3)
+    assert again.objective_ == pytest.approx(clf.objective_, rel=1e-8)
+
+
+@tolerant
+@pytest.mark.parametrize("solver", ["sqp-newton", "sqp-lbfgs", "multipliers"])
+@each_set
+def test_every_solver_finds_the_same_optimum(case, solver):
+    data = draw(SHAPES[3], seed=6)
+    best = fitted(case, data, tol=1e-10)
+    clf = fitted(case, data, solver=solver, max_iter=3000)
+    assert clf.status_ == "converged"
+    assert best.lower_bound_ <= clf.objective_ * (1 + 1e-12)
+    assert clf.objective_ == pytest.approx(best.objective_, rel=1.1e-6)
+
+
+@tolerant
+def test_descent_ascent_comes_near():
+    data = draw(SHAPES[2], seed=6)
+    best = fitted(CASES[4], data, tol=1e-10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = fitted(CASES[4], data, solver="descent-ascent", max_iter=2000)
+    assert best.objective_ * (1 - 1e-9) <= clf.objective_ <= best.objective_ * 1.05
+    assert clf.lower_bound_ <= best.objective_
+
+
+@pytest.mark.parametrize("weighting", ["standard", "balanced"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_one_weighting_is_scikit_learns_logistic_regression(shape, weighting):
+    data = draw(shape, seed=7)._replace(class_prior=None)
+    clf = fitted(SetCase("", FixedWeights(weighting), None), data, tol=1e-12)
+    class_weight = None
+    if weighting == "balanced":
+        # As scikit-learn's "balanced", but by weight and not by count.
+        totals = np.bincount(data.y, weights=data.weights)
+        class_weight = dict(enumerate(totals.sum() / (len(totals) * totals)))
+    plain = LogisticRegression(
+        C=data.C,
+        fit_intercept=data.fit_intercept,
+        class_weight=class_weight,
+        solver="newton-cholesky",
+        tol=1e-12,
+        max_iter=200,
+    ).fit(data.X, data.y, sample_weight=data.sample_weight)
+    assert clf.coef_.shape == plain.coef_.shape
+    np.testing.assert_allclose(clf.coef_, plain.coef_, atol=1e-4)
+    intercepts = plain.intercept_ - (plain.intercept_.mean() if len(plain.intercept_) > 1 else 0)
+    np.testing.assert_allclose(clf.intercept_, intercepts, atol=1e-4)
+
+
+def test_balanced_is_scikit_learns_balanced_without_row_weights():
+    data = draw(SHAPES[3], seed=8)._replace(class_prior=None)
+    clf = fitted(SetCase("", FixedWeights("balanced"), None), data, tol=1e-12)
+    plain = LogisticRegression(
+        C=data.C, class_weight="balanced", solver="newton-cholesky", tol=1e-12
+    ).fit(data.X, data.y)
+    np.testing.assert_allclose(clf.coef_, plain.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_without_a_penalty_the_plain_fit_is_scikit_learns(k):
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, k, 400)
+    clf = RobustLogisticRegression("standard", C=np.inf, tol=1e-12).fit(X, y)
+    plain = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(
+        clf.coef_, plain.coef_ - plain.coef_.mean(axis=0) * (k > 2), atol=1e-6
+    )
+    assert clf.lower_bound_ == -np.inf and clf.duality_gap_ == np.inf
+    assert clf.status_ == "stationary"
+
+
+@tolerant
+@each_set
+def test_without_a_penalty_the_optimality_conditions_hold(case):
+    data = draw((3, 300, 3, np.inf, True, False, False), seed=10)
+    clf = fitted(case, data, tol=1e-8)
+    # A tiny penalty changes the optimum by as little, and its optimum is certified.
+    nearly = fitted(case, data, C=1e6)
+    assert nearly.lower_bound_ - 1e-5 <= clf.robust_risk_ <= nearly.objective_ + 1e-8
+
+
+@tolerant
+@pytest.mark.parametrize("store", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, np.asfortranarray])
+@pytest.mark.parametrize("solver", ["sqp-newton", "sqp-lbfgs"])
+@pytest.mark.parametrize("shape", SHAPES[:3], ids=str)
+def test_storage_does_not_change_the_optimum(shape, solver, store):
+    data = draw(shape, seed=11)
+    X = np.where(np.abs(data.X) > 1, data.X, 0.0)
+    dense = fitted(CASES[4], data._replace(X=X), tol=1e-10)
+    other = fitted(CASES[4], data._replace(X=store(X)), tol=1e-8, solver=solver)
+    assert other.objective_ == pytest.approx(dense.objective_, rel=2e-8)
+    np.testing.assert_allclose(other.coef_, dense.coef_, atol=2e-3)
+
+
+@tolerant
+@each_set
+def test_units_of_the_features_do_not_matter_without_a_penalty(case):
+    data = draw((3, 200, 3, np.inf, True, False, False), seed=12)
+    units = np.array([1e-6, 1.0, 1e8])
+    clf = fitted(case, data, tol=1e-9)
+    other = fitted(case, data._replace(X=data.X * units + 10 * units), tol=1e-9)
+    assert other.objective_ == pytest.approx(clf.objective_, rel=1e-8)
+    np.testing.assert_allclose(other.coef_ * units, clf.coef_, atol=1e-3)
+
+
+@tolerant
+@each_set
+def test_units_of_the_features_are_solved_to_the_optimum(case):
+    data = draw(SHAPES[0], seed=13)
+    units = np.array([1e-3, 1.0, 1e3])
+    data = data._replace(X=data.X * units + 3 * units)
+    clf = fitted(case, data)
+    assert clf.status_ == "converged"
+    # The reference is less accurate on such features.
+    assert reference(case, data) == pytest.approx(clf.objective_, rel=1e-5)

@@ -1,0 +1,377 @@
+"""Oracles: laws over one registry of storages, precisions, models and views.
+
+Risks are compared with a formula in plain NumPy, derivatives with differences of the risks.
+"""
+
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from linear_models import class_risks, small_data
+from scipy.special import log_softmax
+
+from equipoise.oracles import LinearOracle, linear
+from equipoise.oracles.rows import DenseRows, SparseRows
+from equipoise.oracles.standard import StandardRows
+from equipoise.oracles.threads import Workers
+
+STORAGES = {"dense": (np.asarray, DenseRows), "sparse": (sp.csr_matrix, SparseRows)}
+VIEWS = ["raw", "standard", "long"]
+N_FEATURES = 3
+
+
+class OracleCase(NamedTuple):
+    n_classes: int
+    storage: str
+    dtype: str
+    fit_intercept: bool
+    view: str
+
+    @property
+    def n_scores(self):
+        return 1 if self.n_classes == 2 else self.n_classes
+
+    @property
+    def rtol(self):
+        return 1e-11 if self.dtype == "float64" else 2e-5
+
+    def __str__(self):
+        model = f"{self.n_classes} classes{' + intercept' if self.fit_intercept else ''}"
+        return f"{model}, {self.storage} {self.dtype}, {self.view}"
+
+    def rows(self, X):
+        store, kind = STORAGES[self.storage]
+        rows = kind(store(X.astype(self.dtype)), self.n_scores, self.fit_intercept)
+        rng = np.random.default_rng(5)
+        shift, scale = rng.normal(size=X.shape[1]), rng.uniform(0.1, 9, X.shape[1])
+        views = {
+            "raw": rows,
+            "standard": StandardRows(rows, shift * self.fit_intercept, scale),
+            "long": StandardRows(rows, None, None, 2.5),
+        }
+        return views[self.view]
+
+    def data(self, **options):
+        X, labels, weights = small_data(self.n_classes, n_features=N_FEATURES, **options)
+        order = np.argsort(labels, kind="stable")
+        X = X[order].astype(self.dtype)
+        X[::3, 1] = 0  # so that sparse storage has holes
+        return X.astype(np.float64), labels[order], weights[order]
+
+    def oracle(self, data=None, *, workers=None):
+        X, labels, weights = data or self.data()
+        bounds = np.searchsorted(labels, np.arange(self.n_classes + 1))
+        totals = np.bincount(labels, weights)
+        return LinearOracle(self.rows(X), bounds, weights / totals[labels], workers or Workers(1))
+
+    def model(self, size=0.5, seed=3):
+        rng = np.random.default_rng(seed)
+        intercept = size * rng.normal(size=self.n_scores) * self.fit_intercept
+        return size * rng.normal(size=(self.n_scores, N_FEATURES)), intercept
+
+    def mass(self):
+        return np.random.default_rng(7).dirichlet(np.ones(self.n_classes))
+
+
+ORACLES = [
+    OracleCase(*choice)
+    for choice in product([2, 4], STORAGES, ["float64", "float32"], [True, False], VIEWS)
+]
+EXACT = [case for case in ORACLES if case.dtype == "float64"]
+CENTERED = [case for case in ORACLES if case.fit_intercept]
+
+every_oracle = pytest.mark.parametrize("case", ORACLES, ids=str)
+every_exact_oracle = pytest.mark.parametrize("case", EXACT, ids=str)
+every_oracle_with_intercept = pytest.mark.parametrize("case", CENTERED, ids=str)
+
+
+def differences(function, theta, step=1e-5):
+    """Central differences along each parameter, one row each."""
+    return np.array([
+        (function(theta + step * e) - function(theta - step * e)) / (2 * step)
+        for e in np.eye(len(theta))
+    ])  # fmt: skip
+
+
+def assert_close(actual, expected, rtol):
+    """Close relative to the largest entry."""
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * np.abs(expected).max())
+
+
+@every_oracle
+def test_risks_are_weighted_means_of_the_cross_entropy(case):
+    data, (coef, intercept) = case.data(), case.model()
+    oracle = case.oracle(data)
+    state = oracle.evaluate(oracle.pack(coef, intercept))
+    assert state.risks.dtype == np.float64
+    assert_close(state.risks, class_risks(*data, coef, intercept), case.rtol)
+    assert oracle.n_evaluations == 1
+
+
+@every_oracle
+def test_scores_of_any_size_have_finite_risks(case):
+    data, (coef, intercept) = case.data(), case.model(size=200)
+    oracle = case.oracle(data)
+    risks = oracle.evaluate(oracle.pack(coef, intercept)).risks
+    assert_close(risks, class_risks(*data, coef, intercept), 10 * case.rtol)
+
+
+@every_oracle
+def test_parameters_are_coefficients_and_intercepts_in_a_layout_of_the_oracles_own(case):
+    oracle, (coef, intercept) = case.oracle(), case.model()
+    theta = oracle.pack(coef, intercept)
+    assert theta.shape == (oracle.size,) and theta.dtype == np.float64
+    there, back = oracle.unpack(theta)
+    assert there.shape == coef.shape and back.shape == intercept.shape
+    np.testing.assert_allclose(there, coef, rtol=1e-13)
+    np.testing.assert_allclose(back, intercept, rtol=1e-13, atol=1e-13)
+    theta = np.random.default_rng(0).normal(size=oracle.size)
+    np.testing.assert_allclose(oracle.pack(*oracle.unpack(theta)), theta, atol=1e-13)
+
+
+@every_oracle
+def test_squares_weigh_the_coefficients_alone(case):
+    oracle, (coef, intercept) = case.oracle(), case.model()
+    theta = oracle.pack(coef, intercept)
+    assert oracle.squares @ theta**2 == pytest.approx(np.sum(coef**2), rel=1e-12)
+
+
+@every_exact_oracle
+def test_gradients_match_differences_of_the_risks(case):
+    oracle = case.oracle()
+    theta = oracle.pack(*case.model())
+    state = oracle.evaluate(theta)
+    slopes = differences(lambda point: oracle.evaluate(point).risks, theta)
+    assert_close(oracle.class_gradients(state), slopes.T, 1e-8)
+    assert_close(oracle.gradient(state, case.mass()), slopes @ case.mass(), 1e-8)
+
+
+@every_oracle
+def test_the_gradient_is_the_mean_of_the_class_gradients(case):
+    oracle = case.oracle()
+    state = oracle.evaluate(oracle.pack(*case.model()))
+    gradients = oracle.class_gradients(state)
+    assert gradients.shape == (case.n_classes, oracle.size)
+    assert_close(oracle.gradient(state, case.mass()), case.mass() @ gradients, case.rtol)
+    for owner, mass in enumerate(np.eye(case.n_classes)):
+        assert_close(oracle.gradient(state, mass), gradients[owner], case.rtol)
+
+
+@pytest.mark.parametrize("case", [c for c in ORACLES if c.dtype == "float32"], ids=str)
+def test_single_precision_answers_as_double_on_the_same_numbers(case):
+    data, double = case.data(), case._replace(dtype="float64")
+    one, other = case.oracle(data), double.oracle(data)
+    theta = one.pack(*case.model())
+    states = one.evaluate(theta), other.evaluate(theta)
+    assert_close(one.class_gradients(states[0]), other.class_gradients(states[1]), 1e-5)
+    hessians = [o.hessian(s, case.mass()) for o, s in zip((one, other), states, strict=True)]
+    assert_close(*hessians, 1e-5)
+
+
+def model_directions(oracle, case):
+    """Directions of the parameter that no equal shift of all scores is part of."""
+    directions = np.random.default_rng(2).normal(size=(4, oracle.size))
+    if case.n_scores == 1:
+        return directions
+    unfolded = oracle.rows.unfold(directions)
+    return oracle.rows.fold(unfolded - unfolded.mean(axis=1, keepdims=True))
+
+
+@every_exact_oracle
+def test_hessian_matches_differences_of_the_gradient(case):
+    oracle, mass = case.oracle(), case.mass()
+    theta = oracle.pack(*case.model())
+    hessian = oracle.hessian(oracle.evaluate(theta), mass)
+    change = differences(lambda point: oracle.gradient(oracle.evaluate(point), mass), theta)
+    for direction in model_directions(oracle, case):
+        assert_close(hessian @ direction, change @ direction, 1e-8)
+
+
+@every_oracle
+def test_hessian_is_symmetric_and_regular_in_every_direction(case):
+    oracle, mass = case.oracle(), case.mass()
+    hessian = oracle.hessian(oracle.evaluate(oracle.pack(*case.model())), mass)
+    assert hessian.dtype == np.float64
+    assert_close(hessian, hessian.T, 1e-6)
+    values = np.linalg.eigvalsh(hessian)
+    assert values[0] > 1e-5 * values[-1]
+
+
+@every_oracle
+def test_single_precision_products_are_close(case):
+    oracle, mass = case.oracle(), case.mass()
+    state = oracle.evaluate(oracle.pack(*case.model()))
+    assert_close(oracle.hessian(state, mass, single=True), oracle.hessian(state, mass), 1e-5)
+
+
+def intercept_gradient(oracle, state, mass):
+    return oracle.rows.unfold(oracle.gradient(state, mass))[:, -1]
+
+
+@every_oracle_with_intercept
+@pytest.mark.parametrize("offset", [0.0, 3.0, 10.0, 25.0])
+def test_center_leaves_no_slope_in_the_intercepts(case, offset):
+    oracle, mass, (coef, intercept) = case.oracle(), case.mass(), case.model()
+    intercept[0] += offset
+    state = oracle.center(oracle.evaluate(oracle.pack(coef, intercept)), mass)
+    noise = 1e-12 if case.dtype == "float64" else 1e-6
+    assert np.abs(intercept_gradient(oracle, state, mass)).max() <= noise
+    np.testing.assert_allclose(oracle.unpack(state.theta)[0], coef, rtol=1e-12)
+    assert_close(state.risks, oracle.evaluate(state.theta).risks, 10 * case.rtol)
+
+
+@pytest.mark.parametrize("case", [c for c in ORACLES if not c.fit_intercept], ids=str)
+def test_center_without_intercepts_changes_nothing(case):
+    oracle = case.oracle()
+    state = oracle.evaluate(oracle.pack(*case.model()))
+    assert oracle.center(state, case.mass()) is state
+
+
+@pytest.mark.parametrize("case", [c for c in CENTERED if c.n_classes == 4], ids=str)
+@pytest.mark.parametrize("gone", [[0], [2], [1, 3]], ids=str)
+def test_a_class_without_mass_leaves_the_model(case, gone):
+    (X, labels, weights), (coef, intercept) = data, _ = case.data(), case.model()
+    live = np.setdiff1d(np.arange(4), gone)
+    mass = np.zeros(4)
+    mass[live] = np.random.default_rng(1).dirichlet(np.ones(len(live)))
+    oracle = case.oracle(data)
+    state = oracle.center(oracle.evaluate(oracle.pack(coef, intercept)), mass)
+    intercept = oracle.unpack(state.theta)[1]
+    # The smaller model: the other classes' rows and scores, and nothing else.
+    kept = np.isin(labels, live)
+    scores = X[kept] @ coef[live].T + intercept[live]
+    own = np.searchsorted(live, labels[kept])
+    logs = log_softmax(scores, axis=1)
+    losses = -logs[np.arange(len(own)), own]
+    for place, owner in enumerate(live):
+        mine = own == place
+        expected = np.average(losses[mine], weights=weights[kept][mine])
+        assert state.risks[owner] == pytest.approx(expected, rel=10 * case.rtol)
+    scale = weights[kept] / np.bincount(labels, weights)[labels[kept]] * mass[labels[kept]]
+    residual = (np.exp(logs) - np.eye(len(live))[own]) * scale[:, None]
+    assert np.abs(residual.sum(axis=0)).max() <= (1e-12 if case.dtype == "float64" else 1e-6)
+    gradient = oracle.rows.unfold(oracle.rows.standard(oracle.gradient(state, mass)))
+    assert np.abs(gradient[gone]).max() == 0
+    # Parameters in raw units have gradients scaled the other way: compare along a direction.
+    direction = np.random.default_rng(0).normal(size=(4, N_FEATURES))
+    slope = oracle.gradient(state, mass) @ oracle.pack(direction, np.zeros(4))
+    assert slope == pytest.approx(np.sum((residual.T @ X[kept]) * direction[live]), abs=case.rtol)
+
+
+@pytest.mark.parametrize("case", [c for c in CENTERED if c.n_classes == 2], ids=str)
+@pytest.mark.parametrize("size", [0.5, 300.0])
+@pytest.mark.parametrize("winner", [0, 1])
+def test_the_only_class_with_mass_has_no_risk(case, winner, size):
+    oracle, mass = case.oracle(), np.eye(2)[winner]
+    state = oracle.center(oracle.evaluate(oracle.pack(*case.model(size))), mass)
+    assert state.risks[winner] == pytest.approx(0, abs=10 * case.rtol)
+    assert mass @ state.risks == pytest.approx(0, abs=10 * case.rtol)
+    assert np.abs(oracle.gradient(state, mass)).max() == 0
+
+
+def test_center_of_very_many_classes_that_are_confused_in_pairs():
+    # Two classes at each place: steps class by class overshoot by a factor of two.
+    labels = np.repeat(np.arange(130), 4)
+    X = 1.0 * (labels[:, None] // 2 == np.arange(65))
+    oracle = OracleCase(130, "dense", "float64", True, "raw").oracle((X, labels, np.ones(520)))
+    rng = np.random.default_rng(0)
+    coef, mass = 8.0 * (np.arange(130)[:, None] // 2 == np.arange(65)), rng.dirichlet(np.ones(130))
+    state = oracle.center(oracle.evaluate(oracle.pack(coef, 0.3 * rng.normal(size=130))), mass)
+    assert np.abs(intercept_gradient(oracle, state, mass)).sum() <= 1e-9
+
+
+@every_oracle
+@pytest.mark.parametrize("count", [1, 4, 1000])
+def test_thinning_keeps_a_few_rows_and_whole_classes(case, count):
+    X, labels, weights = data = case.data()
+    oracle = case.oracle(data)
+    thin = oracle.thin(count)
+    sizes, kept = np.diff(thin.bounds), np.minimum(np.bincount(labels), count)
+    np.testing.assert_array_equal(sizes, kept)
+    assert thin.n_rows == kept.sum() and thin.size == oracle.size
+    np.testing.assert_allclose(np.bincount(thin.labels, thin.shares), 1, rtol=1e-6)
+    theta = oracle.pack(*case.model())
+    np.testing.assert_array_equal(thin.unpack(theta)[0], oracle.unpack(theta)[0])
+    risks, everything = thin.evaluate(theta).risks, oracle.evaluate(theta).risks
+    assert oracle.n_evaluations == thin.n_evaluations == 1
+    np.testing.assert_array_equal(risks, oracle.thin(count).evaluate(theta).risks)
+    if count == 1000:
+        assert_close(risks, everything, case.rtol)
+    if count == 1:  # each class is then one of its own rows
+        scores = X @ oracle.unpack(theta)[0].T + oracle.unpack(theta)[1]
+        scores = np.column_stack([0 * scores, scores]) if case.n_classes == 2 else scores
+        losses = -log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
+        for owner, risk in enumerate(risks):
+            assert np.abs(losses[labels == owner] - risk).min() <= 10 * case.rtol
+
+
+def test_thinning_survives_rows_that_weigh_nothing():
+    case = OracleCase(4, "dense", "float64", True, "raw")
+    X, labels, weights = case.data()
+    weights[labels == 2] = 0
+    weights[np.flatnonzero(labels == 2)[-1]] = 1
+    risks = case.oracle((X, labels, weights)).thin(1).evaluate(np.zeros(16)).risks
+    np.testing.assert_allclose(risks, np.log(4))
+
+
+def answers(oracle, case):
+    """Everything that an oracle can be asked, at one point."""
+    mass = case.mass()
+    state = oracle.evaluate(oracle.pack(*case.model()))
+    centered = oracle.center(state, mass)
+    return [
+        state.risks,
+        state.probabilities,
+        oracle.class_gradients(state),
+        oracle.gradient(state, mass),
+        oracle.hessian(state, mass),
+        oracle.hessian(state, mass, single=True),
+        centered.risks,
+        centered.theta,
+    ]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(linear, "PIECES", 5)
+
+
+@every_oracle
+def test_threads_change_no_bit(case, small_blocks):
+    data, two = case.data(n_rows=2000), Workers(2)
+    try:
+        pairs = zip(
+            answers(case.oracle(data), case),
+            answers(case.oracle(data, workers=two), case),
+            strict=True,
+        )
+        for one, other in pairs:
+            np.testing.assert_array_equal(one, other)
+    finally:
+        two.close()
+
+
+@every_oracle
+def test_blocks_change_nothing_but_rounding(case, monkeypatch):
+    data = case.data(n_rows=700)
+    whole = answers(case.oracle(data), case)
+    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    for pieces in (1, 3, 100):
+        monkeypatch.setattr(linear, "PIECES", pieces)
+        oracle = case.oracle(data)
+        for name, one, other in zip(range(8), answers(oracle, case), whole, strict=True):
+            tolerance = 1e-5 if name == 5 else case.rtol  # products in single precision
+            assert_close(one, other, tolerance)
+
+
+def test_wide_sums_are_formed_in_fewer_pieces_with_the_same_answer(monkeypatch):
+    case = OracleCase(4, "dense", "float64", True, "raw")
+    data = case.data(n_rows=700)
+    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    narrow = answers(case.oracle(data), case)
+    monkeypatch.setattr(linear, "WIDE", 1)
+    for one, other in zip(narrow, answers(case.oracle(data), case), strict=True):
+        assert_close(one, other, 1e-5)

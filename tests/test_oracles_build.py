@@ -1,0 +1,213 @@
+"""From data to an oracle: sorted once, in its own precision, never dense, and tamed."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from linear_models import class_risks, small_data
+
+from equipoise.oracles import linear, open_oracle
+from equipoise.oracles.rows import Rows, SparseRows
+from equipoise.oracles.standard import StandardRows
+
+STORAGES = {
+    "dense": np.ascontiguousarray,
+    "fortran": np.asfortranarray,
+    "csr matrix": sp.csr_matrix,
+    "csr array": sp.csr_array,
+}
+
+every_storage = pytest.mark.parametrize("storage", STORAGES)
+
+
+def opened(X, labels, weights, *, fit_intercept=True):
+    return open_oracle(
+        X, labels, weights, n_classes=labels.max() + 1, fit_intercept=fit_intercept
+    )  # fmt: skip
+
+
+def bytes_of(X):
+    parts = (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+    return sum(part.nbytes for part in parts)
+
+
+def equal(X, other):
+    return (X != other).nnz == 0 if sp.issparse(X) else np.array_equal(X, other)
+
+
+@every_storage
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_in_any_order_give_the_same_risks(storage, n_classes, dtype):
+    X, labels, weights = small_data(n_classes)
+    X = X.astype(dtype)
+    rng = np.random.default_rng(0)
+    coef = rng.normal(size=(1 if n_classes == 2 else n_classes, X.shape[1]))
+    intercept = rng.normal(size=len(coef))
+    with opened(STORAGES[storage](X), labels, weights) as oracle:
+        risks = oracle.evaluate(oracle.pack(coef, intercept)).risks
+        assert oracle.rows.dtype == dtype
+    expected = class_risks(X.astype(np.float64), labels, weights, coef, intercept)
+    np.testing.assert_allclose(risks, expected, rtol=1e-12 if dtype == "float64" else 1e-5)
+
+
+@every_storage
+@pytest.mark.parametrize("wild", [1.0, 1e5])
+def test_input_is_not_modified(storage, wild):
+    X, labels, weights = small_data(3)
+    X = STORAGES[storage](wild * X)
+    before = X.copy(), labels.copy(), weights.copy()
+    with opened(X, labels, weights) as oracle:
+        state = oracle.evaluate(np.ones(oracle.size) / 10)
+        oracle.center(state, np.array([0.2, 0.3, 0.5]))
+        oracle.hessian(state, np.array([0.2, 0.3, 0.5]))
+        oracle.class_gradients(state)
+    assert equal(X, before[0])
+    np.testing.assert_array_equal(labels, before[1])
+    np.testing.assert_array_equal(weights, before[2])
+
+
+def peak_of(X, labels):
+    """Most memory held while an oracle opens and takes its first gradients, in bytes."""
+    weights = np.ones(len(labels))
+    tracemalloc.start()
+    try:
+        with opened(X, labels, weights) as oracle:
+            oracle.class_gradients(oracle.evaluate(np.zeros(oracle.size)))
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+# Labels, weights, probabilities and the like: numbers in double for every row.
+PER_ROW = 12 * 8
+
+
+@pytest.mark.parametrize("wild", [1.0, 1e5])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_dense_single_precision_is_copied_once_and_never_in_double(wild, order):
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(40_000, 80)), rng.integers(0, 2, 40_000)
+    X = np.asarray(wild * X, dtype=np.float32, order=order)
+    # One copy to sort the rows, and as much again: scales are read off a quarter of them, in double.
+    assert peak_of(X, labels) < 2 * X.nbytes + PER_ROW * len(labels)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dense_rows_in_order_are_used_in_place(dtype):
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60_000, 40)).astype(dtype), np.repeat([0, 1], 30_000)
+    sample = 10_000 * 40 * 8 * 2
+    assert peak_of(X, labels) < 1.1 * sample + PER_ROW * len(labels) + linear.BLOCK_BYTES
+    with opened(X, labels, np.ones(60_000), fit_intercept=False) as oracle:
+        assert np.shares_memory(oracle.rows.design(slice(0, 2)), X)
+
+
+def sparse_data(dtype, n_rows=3000, n_columns=20_000, per_row=20):
+    rng = np.random.default_rng(0)
+    stored = rng.normal(size=n_rows * per_row).astype(dtype)
+    columns = np.sort(rng.integers(0, n_columns, (n_rows, per_row)), axis=1).ravel()
+    starts = np.arange(n_rows + 1) * per_row
+    X = sp.csr_matrix((stored, columns, starts), shape=(n_rows, n_columns))
+    X.sum_duplicates()
+    return X, rng.integers(0, 3, n_rows)
+
+
+@pytest.mark.parametrize("wild", [1.0, 1e5])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sparse_rows_are_never_made_dense(monkeypatch, wild, dtype):
+    monkeypatch.setattr(SparseRows, "design", lambda self, block: pytest.fail("made dense"))
+    X, labels = sparse_data(dtype)
+    X.data *= np.asarray(wild, dtype)
+    parameters = 3 * X.shape[1] * 8
+    allowed = 5 * bytes_of(X) + 12 * parameters + PER_ROW * len(labels)
+    assert allowed < 0.05 * X.shape[0] * X.shape[1] * X.dtype.itemsize
+    assert peak_of(X, labels) < allowed
+
+
+def test_sparse_blocks_are_dense_for_hessians_alone(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        SparseRows, "design", lambda self, block: asked.append(block) or np.ones((60, 4))
+    )
+    X, labels, weights = small_data(3)
+    with opened(sp.csr_matrix(X), labels, weights) as oracle:
+        state = oracle.evaluate(np.zeros(oracle.size))
+        oracle.gradient(state, np.ones(3) / 3)
+        oracle.class_gradients(state)
+        oracle.center(state, np.ones(3) / 3)
+        assert not asked
+        oracle.hessian(state, np.ones(3) / 3)
+        assert asked == [slice(0, 60)]
+
+
+def wild_data(dtype=np.longdouble):
+    """Columns of sizes 1e8, 1 and 1e-8, constants small and large, and a mean of a million."""
+    Z, labels, weights = small_data(3, n_features=6)
+    scale = np.array([1e8, 1.0, 1e-8, 0.0, 0.0, 1.0], dtype)
+    shift = np.array([0.0, 0.0, 0.0, 7.0, -1e8, 1e6], dtype)
+    return Z * scale + shift, labels, weights
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_wild_features_have_the_risks_of_longer_arithmetic(store, fit_intercept):
+    X, labels, weights = wild_data()
+    X = X.astype(np.float64)
+    with opened(store(X), labels, weights, fit_intercept=fit_intercept) as oracle:
+        assert isinstance(oracle.rows, StandardRows)
+        theta = 0.3 * np.random.default_rng(0).normal(size=oracle.size)
+        risks = oracle.evaluate(theta).risks
+        coef, intercept = oracle.unpack(theta)
+    scores = X.astype(np.longdouble) @ coef.T.astype(np.longdouble) + intercept
+    top = scores.max(axis=1, keepdims=True)
+    losses = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+    losses = losses - scores[np.arange(len(labels)), labels]
+    expected = [np.average(losses[labels == i], weights=weights[labels == i]) for i in range(3)]
+    np.testing.assert_allclose(risks, np.array(expected, float), rtol=1e-8)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_solvers_see_wild_features_tame(store, fit_intercept):
+    X, labels, weights = wild_data(np.float64)
+    if not fit_intercept:
+        X = X[:, :3]  # a shift cannot be absorbed, and columns with one are alike
+    with opened(store(X), labels, weights, fit_intercept=fit_intercept) as oracle:
+        hessian = oracle.hessian(oracle.evaluate(np.zeros(oracle.size)), np.ones(3) / 3)
+        diagonal = oracle.rows.unfold(np.diag(hessian))
+    moving = [0, 1, 2, 5] if fit_intercept else [0, 1, 2]
+    assert np.all(diagonal[:, moving] < 5) and np.all(diagonal[:, moving] > 0.01)
+    assert np.all(diagonal < 50)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_units_of_the_features_change_no_gradient_that_solvers_see(dtype):
+    X, labels, weights = small_data(3)
+    seen = []
+    for unit in (1e3, 1e6):
+        with opened((unit * X).astype(dtype), labels, weights) as oracle:
+            theta = np.random.default_rng(0).normal(size=oracle.size)
+            seen.append(oracle.class_gradients(oracle.evaluate(theta)))
+    np.testing.assert_allclose(*seen, atol=1e-12 if dtype == "float64" else 1e-5)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
+def test_tame_features_are_taken_as_they_are(store):
+    X, labels, weights = small_data(3)
+    with opened(store(X), labels, weights) as oracle:
+        assert isinstance(oracle.rows, Rows) and not isinstance(oracle.rows, StandardRows)
+
+
+def test_threads_end_with_the_block():
+    X, labels, weights = small_data(3)
+    with opened(X, labels, weights) as oracle:
+        workers = oracle.workers
+        closed = []
+        workers.close = lambda: closed.append(True)
+    assert closed == [True]
+    with pytest.raises(ZeroDivisionError), opened(X, labels, weights) as oracle:
+        oracle.workers.close = lambda: closed.append(True)
+        raise ZeroDivisionError
+    assert closed == [True, True]

@@ -1,0 +1,334 @@
+"""Every solver in the registry on small problems: the optimum of CVXPY, and an honest certificate."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from linear_models import optimum, small_data
+from test_sets_laws import SET_CASES
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.oracles import Oracle, open_oracle
+from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
+from equipoise.solvers import (
+    SOLVERS,
+    Limits,
+    Problem,
+    Progress,
+    Status,
+    choose,
+    run,
+)
+from equipoise.solvers.choose import FEW_PARAMETERS, MANY_NUMBERS
+
+FAST = [name for name in SOLVERS if name != "descent-ascent"]
+# The error that the reference may have itself.
+REFERENCE = 2e-7
+
+every_solver = pytest.mark.parametrize("solver", SOLVERS)
+every_fast_solver = pytest.mark.parametrize("solver", FAST)
+
+
+class ProblemCase(NamedTuple):
+    """A small problem; ``constraints`` state its set a second time."""
+
+    name: str
+    n_classes: int
+    ridge: float
+    recipe: object
+    constraints: object
+    fit_intercept: bool = True
+
+    @property
+    def data(self):
+        return small_data(self.n_classes)
+
+    @property
+    def prior(self):
+        _, labels, weights = self.data
+        return np.bincount(labels, weights) / weights.sum()
+
+    def optimum(self):
+        return optimum(
+            self.data,
+            lambda mass: self.constraints(mass, self.prior),
+            self.ridge,
+            fit_intercept=self.fit_intercept,
+        )
+
+    def solve(self, solver, *, tol=1e-6, max_iter=1000, store=np.asarray, start=None, verbose=None):
+        X, labels, weights = self.data
+        masses = self.recipe.resolve(self.prior)
+        with open_oracle(
+            store(X), labels, weights, n_classes=self.n_classes, fit_intercept=self.fit_intercept
+        ) as oracle:
+            problem = Problem(oracle, masses, self.ridge)
+            start = start or (np.zeros(oracle.size), masses.project(self.prior))
+            return run(problem, solver, start, Limits(tol, max_iter), verbose or Progress())
+
+
+SETS = {case.name: case for case in SET_CASES}
+PROBLEMS = [
+    *(ProblemCase(c.name, 3, 1e-2, c.recipe, c.constraints) for c in SET_CASES),
+    *(
+        ProblemCase(f"{name}, {k} classes, ridge {ridge}", k, ridge, *SETS[name][1:])
+        for name in ("standard", "worst class", "lcvar .5", "kl")
+        for k, ridge in ((2, 1e-1), (2, 1e-4), (5, 1e-4))
+    ),
+    ProblemCase("no intercept", 3, 1e-2, *SETS["worst class"][1:], fit_intercept=False),
+    ProblemCase("no intercept, 2 classes", 2, 1e-2, *SETS["lcvar .5"][1:], fit_intercept=False),
+]
+WITHOUT_PENALTY = [
+    ProblemCase(f"{name}, {k} classes", k, 0.0, *SETS[name][1:])
+    for name in ("standard", "worst class", "lcvar .5")
+    for k in (2, 3)
+]
+ONE = next(case for case in PROBLEMS if case.name == "lcvar .5")
+
+
+@pytest.mark.parametrize("case", PROBLEMS, ids=lambda case: case.name)
+def test_fast_solvers_reach_the_optimum_and_certify_it(case):
+    best = case.optimum()
+    for solver in FAST:
+        found = case.solve(solver)
+        assert found.status is Status.CONVERGED, solver
+        assert found.gap == found.objective - found.lower_bound
+        assert found.gap <= 1e-6 * max(1e-3, found.objective)
+        assert found.objective == pytest.approx(best, rel=1e-6 + REFERENCE)
+        assert found.objective >= best * (1 - REFERENCE)
+        assert found.lower_bound <= best * (1 + REFERENCE)
+
+
+@pytest.mark.parametrize("case", WITHOUT_PENALTY, ids=lambda case: case.name)
+def test_without_a_penalty_optimality_conditions_decide(case):
+    best = case.optimum()
+    for solver in FAST:
+        found = case.solve(solver)
+        assert found.status is Status.STATIONARY, solver
+        assert found.lower_bound == -np.inf and found.gap == np.inf
+        assert found.objective == pytest.approx(best, rel=2e-6)
+        assert found.objective >= best * (1 - REFERENCE)
+
+
+@pytest.mark.parametrize("case", [*PROBLEMS[:5], *PROBLEMS[22:26]], ids=lambda case: case.name)
+def test_descent_ascent_comes_near_and_stays_honest(case):
+    best = case.optimum()
+    found = case.solve("descent-ascent", tol=1e-3, max_iter=1500)
+    assert found.objective == pytest.approx(best, rel=0.1)
+    assert found.objective >= best * (1 - REFERENCE)
+    assert found.lower_bound <= best * (1 + REFERENCE)
+
+
+@every_solver
+@pytest.mark.parametrize("max_iter", [1, 2, 4, 7])
+def test_out_of_iterations_the_gap_is_still_certified(solver, max_iter):
+    for case in (ONE, PROBLEMS[22], PROBLEMS[26]):
+        best = case.optimum()
+        found = case.solve(solver, tol=1e-12, max_iter=max_iter)
+        assert found.n_iter <= max_iter
+        assert found.status is Status.MAX_ITER or found.gap <= 1e-12 * found.objective
+        assert found.objective >= best * (1 - REFERENCE)
+        assert found.lower_bound <= best * (1 + REFERENCE)
+
+
+@every_solver
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("offset", [5.0, 20.0, 100.0])
+def test_bounds_hold_from_any_start(solver, n_classes, offset):
+    # Far from the solution, where intercepts must be moved a long way to certify anything.
+    case = ProblemCase("", n_classes, 1e-2, *SETS["worst class"][1:])
+    best, rng = case.optimum(), np.random.default_rng(0)
+    size = 4 if n_classes == 2 else 12
+    start = offset * rng.normal(size=size), np.ones(n_classes) / n_classes
+    for max_iter in (1, 3):
+        found = case.solve(solver, max_iter=max_iter, start=start)
+        assert found.objective >= best * (1 - REFERENCE)
+        assert found.lower_bound <= best * (1 + REFERENCE)
+
+
+@every_solver
+def test_a_solve_repeats_itself_bit_for_bit(solver):
+    one, other = (ONE.solve(solver, max_iter=50) for _ in range(2))
+    np.testing.assert_array_equal(one.theta, other.theta)
+    np.testing.assert_array_equal(one.mass, other.mass)
+    assert (one.objective, one.lower_bound) == (other.objective, other.lower_bound)
+    assert (one.n_iter, one.n_evaluations) == (other.n_iter, other.n_evaluations)
+
+
+@every_solver
+def test_the_solution_describes_one_point(solver):
+    X, labels, weights = ONE.data
+    masses = ONE.recipe.resolve(ONE.prior)
+    found = ONE.solve(solver, max_iter=60)
+    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
+        problem = Problem(oracle, masses, ONE.ridge)
+        state = oracle.evaluate(found.theta)
+        np.testing.assert_allclose(found.risks, state.risks, rtol=1e-12)
+        assert found.objective == pytest.approx(problem.objective(state), rel=1e-12)
+        coef, _ = oracle.unpack(found.theta)
+        robust = masses.support(found.risks)
+        assert found.objective == pytest.approx(robust + ONE.ridge / 2 * np.sum(coef**2))
+    np.testing.assert_allclose(masses.project(found.mass), found.mass, atol=1e-12)
+    iterations, evaluations, objectives = (
+        [getattr(record, name) for record in found.history]
+        for name in ("iteration", "evaluations", "objective")
+    )
+    assert iterations == list(range(found.n_iter + 1))
+    assert evaluations == sorted(evaluations) and evaluations[-1] <= found.n_evaluations
+    assert objectives == sorted(objectives, reverse=True) and objectives[-1] == found.objective
+
+
+@every_fast_solver
+def test_sparse_rows_and_a_good_start_lead_to_the_same_optimum(solver):
+    cold = ONE.solve(solver)
+    sparse = ONE.solve(solver, store=sp.csr_matrix)
+    warm = ONE.solve(solver, start=(cold.theta, cold.mass))
+    for other in (sparse, warm):
+        assert other.status is Status.CONVERGED
+        assert other.objective == pytest.approx(cold.objective, rel=1e-6)
+    assert warm.n_evaluations < cold.n_evaluations
+
+
+@every_fast_solver
+def test_masses_certify_the_optimum(solver):
+    # At the optimal masses, the plain weighted fit has the same value.
+    found = ONE.solve(solver, tol=1e-8)
+    plain = optimum(ONE.data, lambda mass: [mass == found.mass], ONE.ridge)
+    assert plain == pytest.approx(found.objective, rel=1e-6)
+
+
+@every_fast_solver
+def test_single_precision_data_reach_the_default_tolerance(solver):
+    found = ONE.solve(solver, store=lambda X: X.astype(np.float32))
+    assert found.status is Status.CONVERGED
+    assert found.objective == pytest.approx(ONE.optimum(), rel=2e-6)
+
+
+@pytest.mark.parametrize("solver", ["sqp-newton", "sqp-lbfgs"])
+def test_units_of_the_features_do_not_matter_without_a_penalty(solver):
+    case = ProblemCase("", 3, 0.0, *SETS["worst class"][1:])
+    wild = np.array([1e8, 1e-8, 3.0]), np.array([0.0, 1e-7, 1e5])
+    found = case.solve(solver, store=lambda X: X * wild[0] + wild[1])
+    assert found.status is Status.STATIONARY
+    assert found.objective == pytest.approx(case.optimum(), rel=2e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-20, 1e-8, 1e8, 1e20])
+def test_newton_steps_do_not_mind_the_unit_of_one_feature(unit):
+    # The penalty counts in the feature's own unit: it forbids it, or leaves it free.
+    X, labels, weights = ONE.data
+    units = np.array([1.0, unit, 1.0])
+    found = ONE.solve("sqp-newton", store=lambda X: X * units)
+    assert found.status is Status.CONVERGED
+    if unit < 1:
+        without = optimum((X[:, [0, 2]], labels, weights), lambda m: SETS["lcvar .5"][2](m, ONE.prior), ONE.ridge)  # fmt: skip
+        assert found.objective == pytest.approx(without, rel=2e-6)
+
+
+@every_fast_solver
+@pytest.mark.parametrize("winner", [0, 1])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_that_counts_alone_costs_nothing(solver, winner, n_classes):
+    _, labels, weights = small_data(n_classes)
+    prior = np.bincount(labels, weights) / weights.sum()
+    only = FixedWeights({name: float(name == winner) for name in range(n_classes)})
+    case = ProblemCase("", n_classes, 1e-2, only, None)
+    found = case.solve(solver)
+    assert prior.shape == (n_classes,)
+    assert found.objective <= 1e-6
+    assert found.lower_bound <= 1e-15
+    np.testing.assert_array_equal(found.mass, np.eye(n_classes)[winner])
+
+
+@every_fast_solver
+def test_features_that_say_nothing(solver):
+    case = ProblemCase("", 3, 1e-2, *SETS["worst class"][1:])
+    for fit_intercept in (True, False):
+        found = case._replace(fit_intercept=fit_intercept).solve(solver, store=np.zeros_like)
+        assert found.status is Status.CONVERGED
+        assert found.objective == pytest.approx(np.log(3), rel=1e-6)
+
+
+@every_fast_solver
+def test_separable_data_with_a_penalty(solver):
+    X, labels, weights = small_data(2)
+    far = X + 8 * (2 * labels[:, None] - 1)
+    case = ProblemCase("", 2, 1e-6, *SETS["worst class"][1:])
+    found = case.solve(solver, store=lambda X: far)
+    best = optimum((far, labels, weights), lambda mass: [], 1e-6)
+    assert found.status is Status.CONVERGED
+    assert best - 1e-8 <= found.objective <= best + 1e-8
+
+
+@pytest.mark.parametrize("solver", ["sqp-newton", "sqp-lbfgs"])
+def test_a_tolerance_below_rounding_ends_without_a_warning(solver):
+    found = ONE.solve(solver, tol=1e-17, max_iter=40)
+    assert not found.status.converged
+    assert found.objective == pytest.approx(ONE.optimum(), rel=REFERENCE)
+    assert abs(found.gap) <= 1e-13
+
+
+class Sized(Oracle):
+    """Nothing but sizes."""
+
+    squares = None
+
+    def __init__(self, n_rows, size):
+        self.n_rows, self.size = n_rows, size
+
+    def _nothing(self, *args, **kwargs):
+        raise NotImplementedError
+
+    pack = unpack = evaluate = center = class_gradients = gradient = hessian = thin = _nothing
+
+
+Sized.__abstractmethods__ = frozenset()
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_rows", "size", "name"),
+    [
+        (3, 100, FEW_PARAMETERS, "sqp-newton"),
+        (3, 10**7, 12, "sqp-newton"),
+        (3, 10**5, FEW_PARAMETERS + 1, "sqp-lbfgs"),
+        (100, 10**5, MANY_NUMBERS // 100, "sqp-lbfgs"),
+        (100, 10**5, MANY_NUMBERS // 100 + 1, "multipliers"),
+        (1000, 3000, 20_000, "multipliers"),
+    ],
+)
+def test_the_size_of_the_problem_chooses_the_solver(n_classes, n_rows, size, name):
+    masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
+    assert choose(Problem(Sized(n_rows, size), masses, 1.0)) == name
+
+
+def test_auto_is_the_choice():
+    chosen, auto = ONE.solve("sqp-newton"), ONE.solve("auto")
+    np.testing.assert_array_equal(chosen.theta, auto.theta)
+
+
+@pytest.mark.parametrize("name", ["newton", "", None, 3])
+def test_an_unknown_name_is_refused_with_the_choices(name):
+    with pytest.raises(InvalidParameterError) as error:
+        ONE.solve(name)
+    for known in ("auto", *SOLVERS):
+        assert repr(known) in str(error.value)
+    assert str(error.value).endswith(f"got {name!r}.")
+
+
+def test_a_cold_start_on_many_rows_is_warmed_on_few(monkeypatch):
+    from equipoise.solvers import choose as module
+
+    monkeypatch.setattr(module, "COARSE_ROWS", 30)
+    X, labels, weights = small_data(3, n_rows=4000)
+    masses = LabelCVaR(0.5).resolve(np.ones(3) / 3)
+    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
+        problem = Problem(oracle, masses, 1e-3)
+        start = np.zeros(oracle.size), np.ones(3) / 3
+        warm = run(problem, "sqp-newton", start, Limits(1e-6, 100), Progress())
+        used, oracle.n_evaluations = oracle.n_evaluations, 0
+        cold = run(problem, "sqp-newton", start, Limits(1e-6, 100), Progress(), cold=False)
+        assert used == warm.n_evaluations <= oracle.n_evaluations
+    for found in (warm, cold):
+        assert found.status is Status.CONVERGED
+    assert warm.objective == pytest.approx(cold.objective, rel=1e-6)

@@ -1,0 +1,152 @@
+"""The quadratic programme in the masses: both methods, every set, against CVXPY."""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from test_sets_laws import SET_CASES, violation
+
+from equipoise.sets import LabelCVaR, PriorBall, WorstClass
+from equipoise.solvers.subproblem import (
+    MANY_CLASSES,
+    AcceleratedProjection,
+    SimplicialDecomposition,
+    mass_program,
+)
+
+METHODS = [SimplicialDecomposition, AcceleratedProjection]
+CURVATURES = {
+    "regular": lambda rng, k: _gram(rng.normal(size=(k, k + 2))),
+    "singular": lambda rng, k: _gram(rng.normal(size=(k, 2))),
+    "stiff": lambda rng, k: 1e4 * _gram(rng.normal(size=(k, k)) * 10.0 ** -np.arange(k)),
+    "none": lambda rng, k: np.zeros((k, k)),
+}
+TOL = 1e-9
+
+every_set = pytest.mark.parametrize("case", SET_CASES, ids=lambda case: case.name)
+every_method = pytest.mark.parametrize("method", METHODS)
+every_curvature = pytest.mark.parametrize("curvature", CURVATURES)
+
+
+def _gram(root):
+    return root @ root.T
+
+
+def random_program(curvature, k=5, seed=0):
+    rng = np.random.default_rng(seed)
+    return CURVATURES[curvature](rng, k), rng.normal(size=k)
+
+
+def value(A, b, mass):
+    return mass @ b - 0.5 * mass @ A @ mass
+
+
+def optimality_gap(masses, A, b, mass):
+    """How far a concave function can still rise, by its slope."""
+    slope = b - A @ mass
+    return slope @ (masses.maximize(slope) - mass)
+
+
+def reference(case, prior, A, b):
+    values, vectors = np.linalg.eigh(A)
+    root = vectors * np.sqrt(np.maximum(values, 0))
+    mass = cp.Variable(len(b))
+    problem = cp.Problem(
+        cp.Maximize(mass @ b - 0.5 * cp.sum_squares(root.T @ mass)),
+        [mass >= 0, cp.sum(mass) == 1, *case.constraints(mass, prior)],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # its own doubts; the tolerance covers them
+        problem.solve(solver=cp.CLARABEL)
+    return problem.value
+
+
+PRIOR = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
+
+
+@every_set
+@every_curvature
+def test_both_methods_agree_with_an_independent_solver(case, curvature):
+    A, b = random_program(curvature)
+    masses = case.recipe.resolve(PRIOR)
+    expected = reference(case, PRIOR, A, b)
+    for method in METHODS:
+        mass = method(masses, masses.project(PRIOR)).solve(A, b, TOL)
+        assert violation(case, PRIOR, mass) <= 1e-11
+        assert optimality_gap(masses, A, b, mass) <= 2 * TOL
+        assert value(A, b, mass) == pytest.approx(expected, abs=2e-6)
+
+
+@every_set
+@every_method
+def test_a_programme_started_from_the_last_is_solved_as_well(case, method):
+    masses = case.recipe.resolve(PRIOR)
+    program = method(masses, masses.project(PRIOR))
+    for seed, curvature in enumerate(["regular", "none", "singular", "stiff", "regular"] * 2):
+        A, b = random_program(curvature, seed=seed)
+        mass = program.solve(A, b, TOL)
+        assert violation(case, PRIOR, mass) <= 1e-11
+        assert optimality_gap(masses, A, b, mass) <= 2 * TOL
+
+
+@every_set
+@every_method
+def test_a_programme_is_solved_from_any_vertex(case, method):
+    A, b = random_program("regular", seed=4)
+    masses = case.recipe.resolve(PRIOR)
+    results = [
+        method(masses, masses.maximize(direction)).solve(A, b, 1e-12) for direction in np.eye(5)
+    ]
+    for mass in results:
+        np.testing.assert_allclose(mass, results[0], atol=1e-5)  # the optimum is unique
+
+
+@every_method
+@pytest.mark.parametrize("curvature", ["regular", "singular", "none"])
+@pytest.mark.parametrize(
+    "recipe", [WorstClass(), LabelCVaR(0.3), PriorBall(0.1), PriorBall(0.1, "l2")], ids=repr
+)
+@pytest.mark.parametrize("k", [1, 2, 40, 150])
+def test_any_number_of_classes(method, curvature, recipe, k):
+    A, b = random_program(curvature, k, seed=1)
+    prior = np.random.default_rng(0).dirichlet(np.ones(k))
+    masses = recipe.resolve(prior)
+    mass = method(masses, masses.project(prior)).solve(A / max(1, np.trace(A) / k), b, 1e-6)
+    assert optimality_gap(masses, A / max(1, np.trace(A) / k), b, mass) <= 2e-6
+
+
+@every_method
+@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e6])
+def test_the_size_of_the_numbers_does_not_matter(method, scale):
+    A, b = random_program("regular", seed=2)
+    masses = LabelCVaR(0.5).resolve(PRIOR)
+    expected = method(masses, PRIOR).solve(A, b, 1e-10)
+    mass = method(masses, PRIOR).solve(scale * A, scale * b, scale * 1e-10)
+    np.testing.assert_allclose(mass, expected, atol=1e-4)
+
+
+@every_method
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e5])
+def test_without_curvature_the_worst_vertex_is_found(method, size):
+    masses = WorstClass().resolve(PRIOR)
+    b = size * np.array([0.1, 0.4, 0.3, 0.2, 0.1])
+    mass = method(masses, PRIOR).solve(np.zeros((5, 5)), b, 1e-12 * size)
+    np.testing.assert_allclose(mass, np.eye(5)[1], atol=1e-9)
+
+
+@every_method
+def test_equal_rows_share_the_mass_in_some_way(method):
+    # Two classes with the same risks and gradients: infinitely many optima, any will do.
+    A, b = np.ones((4, 4)), np.array([1.0, 1.0, 0.5, 0.5])
+    masses = WorstClass().resolve(np.ones(4) / 4)
+    mass = method(masses, np.ones(4) / 4).solve(A, b, TOL)
+    assert value(A, b, mass) == pytest.approx(0.5, abs=1e-8)
+    assert mass[2:].max() <= 1e-6
+
+
+@pytest.mark.parametrize(("more", "method"), [(0, METHODS[0]), (1, METHODS[1])])
+def test_the_method_suits_the_number_of_classes(more, method):
+    k = MANY_CLASSES + more
+    masses = WorstClass().resolve(np.ones(k) / k)
+    assert type(mass_program(masses, np.ones(k) / k)) is method
