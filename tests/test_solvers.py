@@ -1,5 +1,7 @@
 """Every solver in the registry on small problems: the optimum of CVXPY, and an honest certificate."""
 
+import sys
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +59,7 @@ class ProblemCase(NamedTuple):
             fit_intercept=self.fit_intercept,
         )
 
-    def solve(self, solver, *, tol=1e-6, max_iter=1000, store=np.asarray, start=None, verbose=None):
+    def solve(self, solver, *, tol=1e-6, max_iter=1000, store=np.asarray, start=None, progress=None):
         X, labels, weights = self.data
         masses = self.recipe.resolve(self.prior)
         with open_oracle(
@@ -65,7 +67,7 @@ class ProblemCase(NamedTuple):
         ) as oracle:
             problem = Problem(oracle, masses, self.ridge)
             start = start or (np.zeros(oracle.size), masses.project(self.prior))
-            return run(problem, solver, start, Limits(tol, max_iter), verbose or Progress())
+            return run(problem, solver, start, Limits(tol, max_iter), progress or Progress())
 
 
 SETS = {case.name: case for case in SET_CASES}
@@ -187,7 +189,7 @@ def test_sparse_rows_and_a_good_start_lead_to_the_same_optimum(solver):
     for other in (sparse, warm):
         assert other.status is Status.CONVERGED
         assert other.objective == pytest.approx(cold.objective, rel=1e-6)
-    assert warm.n_evaluations < cold.n_evaluations
+    assert warm.n_iter <= 1
 
 
 @every_fast_solver
@@ -214,7 +216,7 @@ def test_units_of_the_features_do_not_matter_without_a_penalty(solver):
     assert found.objective == pytest.approx(case.optimum(), rel=2e-6)
 
 
-@pytest.mark.parametrize("unit", [1e-20, 1e-8, 1e8, 1e20])
+@pytest.mark.parametrize("unit", [1e-20, 1e-8, 1e8])
 def test_newton_steps_do_not_mind_the_unit_of_one_feature(unit):
     # The penalty counts in the feature's own unit: it forbids it, or leaves it free.
     X, labels, weights = ONE.data
@@ -222,20 +224,18 @@ def test_newton_steps_do_not_mind_the_unit_of_one_feature(unit):
     found = ONE.solve("sqp-newton", store=lambda X: X * units)
     assert found.status is Status.CONVERGED
     if unit < 1:
-        without = optimum((X[:, [0, 2]], labels, weights), lambda m: SETS["lcvar .5"][2](m, ONE.prior), ONE.ridge)  # fmt: skip
-        assert found.objective == pytest.approx(without, rel=2e-6)
+        fewer = X[:, [0, 2]], labels, weights
+        best = optimum(fewer, lambda mass: ONE.constraints(mass, ONE.prior), ONE.ridge)
+        assert found.objective == pytest.approx(best, rel=2e-6)
 
 
 @every_fast_solver
 @pytest.mark.parametrize("winner", [0, 1])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_class_that_counts_alone_costs_nothing(solver, winner, n_classes):
-    _, labels, weights = small_data(n_classes)
-    prior = np.bincount(labels, weights) / weights.sum()
     only = FixedWeights({name: float(name == winner) for name in range(n_classes)})
     case = ProblemCase("", n_classes, 1e-2, only, None)
     found = case.solve(solver)
-    assert prior.shape == (n_classes,)
     assert found.objective <= 1e-6
     assert found.lower_bound <= 1e-15
     np.testing.assert_array_equal(found.mass, np.eye(n_classes)[winner])
@@ -269,6 +269,84 @@ def test_a_tolerance_below_rounding_ends_without_a_warning(solver):
     assert abs(found.gap) <= 1e-13
 
 
+class Stumbling(Oracle):
+    """Another oracle, with risks that are no numbers at some of its evaluations."""
+
+    def __init__(self, oracle, falls, broken):
+        self._oracle, self._falls, self._broken = oracle, falls, broken
+        self.n_classes, self.n_rows, self.size = oracle.n_classes, oracle.n_rows, oracle.size
+        self.n_evaluations = 0
+
+    @property
+    def squares(self):
+        return self._oracle.squares
+
+    def evaluate(self, theta):
+        self.n_evaluations += 1
+        state = self._oracle.evaluate(theta)
+        if self.n_evaluations not in self._falls:
+            return state
+        return replace(state, risks=np.full(self.n_classes, self._broken))
+
+    def pack(self, coef, intercept):
+        return self._oracle.pack(coef, intercept)
+
+    def unpack(self, theta):
+        return self._oracle.unpack(theta)
+
+    def center(self, state, mass):
+        return self._oracle.center(state, mass)
+
+    def class_gradients(self, state):
+        return self._oracle.class_gradients(state)
+
+    def gradient(self, state, mass):
+        return self._oracle.gradient(state, mass)
+
+    def hessian(self, state, mass, *, single=False):
+        return self._oracle.hessian(state, mass, single=single)
+
+    def thin(self, rows_per_class):
+        return self._oracle.thin(rows_per_class)
+
+
+@every_fast_solver
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+@pytest.mark.parametrize("falls", [{2}, {2, 3, 4}, {3, 5, 6}])
+def test_trial_points_that_overflow_are_taken_back(solver, broken, falls):
+    X, labels, weights = ONE.data
+    masses, best = ONE.recipe.resolve(ONE.prior), ONE.solve(solver)
+    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
+        problem = Problem(Stumbling(oracle, falls, broken), masses, ONE.ridge)
+        start = np.zeros(oracle.size), ONE.prior
+        found = run(problem, solver, start, Limits(1e-6, 1000), Progress())
+    assert found.status is Status.CONVERGED
+    assert found.objective == pytest.approx(best.objective, rel=2e-6)
+    assert found.n_evaluations > max(falls)
+
+
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_the_objective_is_infinite_where_a_risk_is_no_number(broken):
+    X, labels, weights = ONE.data
+    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
+        problem = Problem(oracle, WorstClass().resolve(ONE.prior), 1.0)
+        state = oracle.evaluate(np.zeros(oracle.size))
+        assert np.isfinite(problem.objective(state))
+        assert problem.objective(replace(state, risks=np.array([0.1, broken, 0.2]))) == np.inf
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_point_too_far_out_is_infinitely_bad_without_a_warning(n_classes, dtype):
+    X, labels, weights = small_data(n_classes)
+    with open_oracle(
+        X.astype(dtype), labels, weights, n_classes=n_classes, fit_intercept=True
+    ) as oracle:
+        problem = Problem(oracle, WorstClass().resolve(np.ones(n_classes) / n_classes), 0.0)
+        theta = np.finfo(dtype).max * np.where(np.arange(oracle.size) % 2, 1, -1)
+        assert problem.objective(oracle.evaluate(theta)) == np.inf
+
+
 class Sized(Oracle):
     """Nothing but sizes."""
 
@@ -281,9 +359,6 @@ class Sized(Oracle):
         raise NotImplementedError
 
     pack = unpack = evaluate = center = class_gradients = gradient = hessian = thin = _nothing
-
-
-Sized.__abstractmethods__ = frozenset()
 
 
 @pytest.mark.parametrize(
@@ -317,9 +392,8 @@ def test_an_unknown_name_is_refused_with_the_choices(name):
 
 
 def test_a_cold_start_on_many_rows_is_warmed_on_few(monkeypatch):
-    from equipoise.solvers import choose as module
-
-    monkeypatch.setattr(module, "COARSE_ROWS", 30)
+    # The package's own ``choose`` is the function.
+    monkeypatch.setattr(sys.modules["equipoise.solvers.choose"], "COARSE_ROWS", 30)
     X, labels, weights = small_data(3, n_rows=4000)
     masses = LabelCVaR(0.5).resolve(np.ones(3) / 3)
     with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,17 +177,15 @@ def _fits(
     data: tuple[Any, Any, Any],
 ) -> Iterator[RobustLogisticRegression]:
     """One fit per value, each started from the last."""
-    last: RobustLogisticRegression | None = None
+    fit = base
     for value in grid:
         uncertainty = clone(recipe).set_params(**{knob: float(value)})
-        fit = clone(base).set_params(uncertainty=uncertainty, warm_start=True)
-        if last is not None:
-            fit.start_from(last)
+        fit = copy(fit).set_params(uncertainty=uncertainty, warm_start=True)
         with warnings.catch_warnings():
             # Values at which no cap binds belong to a path; ``caps_bind`` shows them.
             warnings.simplefilter("ignore", InactiveCapsWarning)
-            last = fit.fit(*data)
-        yield last.set_params(warm_start=base.warm_start)
+            fit.fit(*data)
+        yield fit.set_params(warm_start=base.warm_start)
 
 
 def _with_prior(risks: ClassRisks, fit: RobustLogisticRegression) -> ClassRisks:

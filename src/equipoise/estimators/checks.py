@@ -43,6 +43,17 @@ def check_positive(name: str, value: Any, *, infinite: bool = False) -> float:
     return float(value)
 
 
+def check_ridge(C: float, total: float) -> float:
+    """The strength ``1 / (C n)`` of the penalty, ``n`` the sum of the sample weights."""
+    scale = float(C) * total
+    if not scale > np.finfo(np.float64).tiny:
+        raise InvalidParameterError(
+            f"C times the sum of the sample weights must not vanish, got C = {C:.6g} and a sum of "
+            f"{total:.6g}."
+        )
+    return 1 / scale
+
+
 def check_count(name: str, value: Any) -> int:
     """A whole number of at least one."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < 1:
@@ -89,9 +100,10 @@ def encode_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 def _numbers_among_objects(y: NDArray[Any]) -> NDArray[Any]:
     """Numbers that came as objects, as a column of mixed origin does."""
-    types = {type(label) for label in y.tolist()}
-    if len(types) == 1 and issubclass(*types, Real):
-        return np.array(y.tolist())
+    labels = y.tolist()
+    types = {type(label) for label in labels}
+    if len(types) == 1 and isinstance(labels[0], Real):
+        return np.array(labels)
     names = ", ".join(sorted(kind.__name__ for kind in types))
     raise InvalidInputError(
         "Unknown label type: y must hold class labels of one type, numbers or text, and none "
@@ -141,6 +153,10 @@ def _refuse_bad_weights(weights: Vector) -> None:
         )
     if not np.any(weights > 0):
         raise InvalidInputError("sample_weight must be positive for some rows, got only zeros.")
+    if np.isinf(float(weights.max()) * len(weights)):
+        raise InvalidInputError(
+            f"sample_weight must have a finite sum, got a largest value of {weights.max():.6g}."
+        )
 
 
 def warn_few_rows(

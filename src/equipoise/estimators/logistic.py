@@ -18,6 +18,7 @@ from equipoise.estimators.checks import (
     check_count,
     check_flag,
     check_positive,
+    check_ridge,
     check_verbosity,
     check_weights,
     encode_labels,
@@ -180,7 +181,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        inverse_strength = check_positive("C", self.C, infinite=True)
+        check_positive("C", self.C, infinite=True)
         limits = Limits(check_positive("tol", self.tol), check_count("max_iter", self.max_iter))
         fit_intercept = check_flag("fit_intercept", self.fit_intercept)
         progress = Progress(check_verbosity(self.verbose))
@@ -192,7 +193,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
             X, labels, weights = X[used], labels[used], weights[used]
         prior = self._prior(totals, classes)
         masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
-        ridge = 1 / (inverse_strength * float(totals.sum()))
+        ridge = check_ridge(self.C, float(totals.sum()))
         with open_oracle(
             X, labels, weights, n_classes=len(classes), fit_intercept=fit_intercept, ridge=ridge
         ) as oracle:
@@ -215,13 +216,6 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
             mass = masses.project(np.asarray(self.worst_case_masses_))
             return (oracle.pack(self.coef_, self.intercept_), mass), False
         return (np.zeros(oracle.size), masses.project(prior)), True
-
-    def start_from(self, other: "RobustLogisticRegression") -> Self:
-        """Let the next fit, with ``warm_start``, start where another one ended."""
-        check_is_fitted(other)
-        for name in ("classes_", "coef_", "intercept_", "worst_case_masses_"):
-            setattr(self, name, getattr(other, name))
-        return self
 
     def _fits_again(self, oracle: Oracle, classes: NDArray[Any]) -> bool:
         if not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
@@ -259,10 +253,11 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         self, solution: Solution, masses: MassSet, rows: NDArray[np.intp], limits: Limits
     ) -> None:
         if not solution.status.converged:
+            target = limits.target(solution.objective)
+            gap = f"The gap is {solution.gap:.3g}, the target was {target:.3g}, "
             warnings.warn(
-                f"{solution.status.value} The gap is {solution.gap:.3g}, the target was "
-                f"{limits.target(solution.objective):.3g} after {solution.n_iter} iterations. "
-                f"{_ADVICE[solution.status]}",
+                f"{solution.status.value} {gap if np.isfinite(solution.gap) else 'It stopped '}"
+                f"after {solution.n_iter} iterations. {_ADVICE[solution.status]}",
                 NotConvergedWarning,
                 stacklevel=4,
             )

@@ -16,7 +16,7 @@ from equipoise.oracles.threads import workers_for
 from equipoise.priors import Vector
 
 # Dense rows from which the scale of a column is judged; the rare columns of sparse data need all.
-_SAMPLE = 10_000
+_SAMPLE = 2_000
 
 
 @contextmanager
@@ -36,22 +36,29 @@ def open_oracle(
     ``X`` is copied once, in its own dtype, to sort it by class; rows that are sorted already
     are used in place.
     """
-    order = np.argsort(labels, kind="stable")
-    in_place = bool(np.all(labels[:-1] <= labels[1:]))
-    counts = np.bincount(labels, minlength=n_classes)
-    totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
-    shares = sample_weight[order] / totals[labels[order]]
-    bounds = np.concatenate([[0], np.cumsum(counts)])
     n_scores = kernel_for(n_classes).n_scores
-    rows = _rows(X if in_place else X[order], n_scores, fit_intercept)
-    work = rows.n_rows * rows.row_cost * n_scores
-    workers, limit = workers_for(work)
+    rows, bounds, shares = _by_class(X, labels, sample_weight, n_classes, fit_intercept)
+    workers, limit = workers_for(rows.n_rows * rows.row_cost * n_scores)
     try:
         with limit:
             sample = X if sp.issparse(X) else X[:: max(1, X.shape[0] // _SAMPLE)]
             yield LinearOracle(standard_or_raw(rows, sample, ridge), bounds, shares, workers)
     finally:
         workers.close()
+
+
+def _by_class(
+    X: Any, labels: NDArray[np.intp], sample_weight: Vector, n_classes: int, fit_intercept: bool
+) -> tuple[Rows, NDArray[np.intp], Vector]:
+    """Rows sorted by class, where each class begins, and each row's share of its class."""
+    totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
+    counts = np.bincount(labels, minlength=n_classes)
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    if not np.all(labels[:-1] <= labels[1:]):
+        order = np.argsort(labels, kind="stable")
+        X, sample_weight = X[order], sample_weight[order]
+    shares = sample_weight / np.repeat(totals, counts)
+    return _rows(X, kernel_for(n_classes).n_scores, fit_intercept), bounds, shares
 
 
 def _rows(X: Any, n_scores: int, fit_intercept: bool) -> Rows:

@@ -108,7 +108,8 @@ class Logistic(Kernel):
     def shift(self, probabilities: Array, by: Array) -> tuple[Array, Array]:
         if np.isinf(by[0]):
             gone = np.full_like(probabilities, by[0] > 0)
-            return gone, np.log(probabilities[0] if by[0] > 0 else 1 - probabilities[0])
+            left = probabilities[0] if by[0] > 0 else 1 - probabilities[0]
+            return gone, np.log(np.maximum(left, np.finfo(left.dtype).tiny))
         moved = probabilities * np.exp(by[0])
         total = (1 - probabilities[0]) + moved[0]
         return moved / total, np.log(total)

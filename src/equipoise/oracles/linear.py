@@ -19,10 +19,14 @@ from equipoise.oracles.threads import Workers
 from equipoise.priors import Vector
 
 BLOCK_BYTES = 1 << 20
+# Pieces are handed to workers: enough to share, and large enough to be worth handing over.
 PIECES = 16
+BLOCKS_PER_PIECE = 3
 # Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
 WIDE = 1 << 18
 CENTER_STEPS = 30
+# With more intercepts than this, Newton steps in them use the diagonal alone.
+MANY_INTERCEPTS = 128
 
 
 @dataclass(frozen=True)
@@ -157,44 +161,67 @@ class LinearOracle(Oracle):
     def center(self, state: State, mass: Vector) -> State:
         if not self.rows.fit_intercept:
             return state
-        scale = self._scale(mass)
-        target = mass if self.rows.n_scores > 1 else mass[1:]
+        shift = self._center_shift(state, mass)
+        moved = np.empty_like(state.probabilities)
+
+        def work(piece: Piece) -> Vector:
+            growths = np.zeros(self.n_classes)
+            for block in self._blocks(piece):
+                moved[:, block], growth = self.kernel.shift(state.probabilities[:, block], shift)
+                growths += self._class_sums(growth, block)
+            return growths
+
+        growths = self._total(work, self._pieces())
+        finite = np.where(np.isfinite(shift), shift, 0.0)
+        risks = state.risks - self.kernel.own_shift(finite, self.n_classes) + growths
+        if np.count_nonzero(mass) == 1:  # the only class left is certain, however small it was
+            risks[mass > 0] = 0
+        theta = state.theta.copy()
+        self.rows.unfold(theta)[:, -1] += finite / self.rows.unit
+        return replace(state, theta=theta, risks=risks, probabilities=moved)
+
+    def _center_shift(self, state: State, mass: Vector) -> Vector:
+        """The change of the scores' intercepts after which the weighted risk has no slope."""
+        scale, target = self._scale(mass), mass if self.rows.n_scores > 1 else mass[1:]
         shift = np.where(target > 0, 0.0, -np.inf)
         if self.rows.n_scores == 1 and mass[0] <= 0:
             shift = np.array([np.inf])
-        p, growth = self.kernel.shift(state.probabilities, shift)
-        for _ in range(CENTER_STEPS):
-            slope = (p @ scale).astype(np.float64) - target
-            live = np.isfinite(shift) & (np.abs(slope) > 0)
-            if np.abs(slope[live]).sum() <= 1e-13:
+        live = np.isfinite(shift)
+        tolerance = max(1e-13, float(np.finfo(self.rows.dtype).eps))
+        left = np.inf
+        for _ in range(CENTER_STEPS if np.any(live) else 0):
+            mean, spread = self._intercept_moments(state, shift, scale)
+            slope = np.where(live, mean - target, 0.0)
+            before, left = left, float(np.abs(slope).sum())
+            rounding = left < 1e-6 and left > 0.9 * before
+            if left <= tolerance or rounding:
                 break
-            shift = shift - np.where(live, self._intercept_step(p, scale, slope, live), 0.0)
-            p, growth = self.kernel.shift(state.probabilities, shift)
-        moved = np.where(np.isfinite(shift), shift, 0.0)
-        risks = state.risks - self.kernel.own_shift(moved, self.n_classes)
-        risks = risks + self._class_sums(growth, slice(0, self.n_rows))
-        theta = self.rows.unfold(state.theta.copy())
-        theta[:, -1] += moved
-        return replace(state, theta=self.rows.fold(theta), risks=risks, probabilities=p)
+            shift = shift - _intercept_step(mean, spread, slope, live)
+        return shift
 
-    def _intercept_step(self, p: Array, scale: Array, slope: Vector, live: Array) -> Vector:
-        """A Newton step in the intercepts; with many classes, its diagonal."""
-        if len(slope) == 1:
-            return np.asarray(slope / max(float((p[0] * (1 - p[0])) @ scale), 1e-300))
-        curvature = ((p * (1 - p)) @ scale).astype(np.float64)
-        if len(slope) > 128:
-            return np.asarray(np.clip(slope / np.maximum(curvature, 1e-300), -1, 1))
-        hessian = np.diag((p @ scale).astype(np.float64)) - (p * scale) @ p.T
-        step = np.zeros(len(slope))
-        step[live] = np.linalg.lstsq(hessian[np.ix_(live, live)], slope[live], rcond=1e-12)[0]
-        return np.clip(step, -1, 1)
+    def _intercept_moments(
+        self, state: State, shift: Vector, scale: Array
+    ) -> tuple[Vector, Matrix | Vector]:
+        """Mean of the shifted probabilities, and of their products (squares for many classes)."""
+        many = len(shift) > MANY_INTERCEPTS
+
+        def work(piece: Piece) -> Matrix:
+            total = np.zeros((2 if many else 1 + len(shift), len(shift)))
+            for block in self._blocks(piece):
+                p, _ = self.kernel.shift(state.probabilities[:, block], shift)
+                weighted = p * scale[block]
+                total[0] += weighted.sum(axis=1, dtype=np.float64)
+                total[1:] += (weighted * p).sum(axis=1) if many else weighted @ p.T
+            return total
+
+        total = self._total(work, self._pieces())
+        return total[0], total[1] if many else total[1:]
 
     def thin(self, rows_per_class: int) -> "LinearOracle":
         random = np.random.default_rng(0)
-        chosen = [
-            start + np.sort(random.permutation(stop - start)[:rows_per_class])
-            for start, stop in pairwise(self.bounds)
-        ]
+        # Rows that weigh nothing could leave a class without any weight.
+        weighty = [a + np.flatnonzero(self.shares[a:b]) for a, b in pairwise(self.bounds)]
+        chosen = [np.sort(random.permutation(rows)[:rows_per_class]) for rows in weighty]
         rows = np.concatenate(chosen)
         bounds = np.concatenate([[0], np.cumsum([len(part) for part in chosen])])
         shares = self.shares[rows].astype(np.float64)
@@ -234,7 +261,7 @@ class LinearOracle(Oracle):
     def _pieces(self, sum_size: int = 0, *, by_class: bool = False) -> Iterator[Piece]:
         """A fixed cut of the rows: it must not depend on the number of threads."""
         count = PIECES if sum_size < WIDE else 2
-        step = max(self._block_rows, -(-self.n_rows // count))
+        step = max(BLOCKS_PER_PIECE * self._block_rows, -(-self.n_rows // count))
         if not by_class:
             for start in range(0, self.n_rows, step):
                 yield Piece(start, min(start + step, self.n_rows), -1)
@@ -250,3 +277,14 @@ def _sum(parts: Iterator[Array]) -> Array:
     for part in parts:
         total += part
     return total
+
+
+def _intercept_step(mean: Vector, spread: Matrix | Vector, slope: Vector, live: Array) -> Vector:
+    """A Newton step in the intercepts, cut to length one; with many classes, its diagonal."""
+    if spread.ndim == 1:
+        # Two classes that are taken for each other make whole steps overshoot by a factor of two.
+        return np.asarray(np.clip(slope / (1.5 * np.maximum(mean - spread, 1e-300)), -1, 1))
+    step = np.zeros(len(slope))
+    hessian = (np.diag(mean) - spread)[np.ix_(live, live)]
+    step[live] = np.linalg.lstsq(hessian, slope[live], rcond=1e-12)[0]
+    return np.asarray(np.clip(step, -1, 1))

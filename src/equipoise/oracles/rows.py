@@ -27,6 +27,7 @@ class Rows(ABC):
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
+    unit: float = 1.0  # the intercept's column holds this value
 
     @property
     def width(self) -> int:

@@ -30,7 +30,7 @@ class StandardRows(Rows):
     def __init__(
         self, rows: Rows, shift: Vector | None, scale: Vector | None, unit: float = 1.0
     ) -> None:
-        self._rows, self._shift, self._scale, self._unit = rows, shift, scale, unit
+        self._rows, self._shift, self._scale, self.unit = rows, shift, scale, unit
         self.n_scores, self.fit_intercept = rows.n_scores, rows.fit_intercept
         self.n_rows, self.n_features, self.dtype = rows.n_rows, rows.n_features, rows.dtype
 
@@ -46,7 +46,7 @@ class StandardRows(Rows):
         if self._scale is not None:
             view[:, features] /= self._scale
         if self.fit_intercept:
-            view[:, -1] *= self._unit
+            view[:, -1] *= self.unit
             if self._shift is not None:
                 view[:, -1] -= view[:, features] @ self._shift
         return out
@@ -57,7 +57,7 @@ class StandardRows(Rows):
         if self.fit_intercept:
             if self._shift is not None:
                 view[:, -1] += view[:, features] @ self._shift
-            view[:, -1] /= self._unit
+            view[:, -1] /= self.unit
         if self._scale is not None:
             view[:, features] *= self._scale
         return out
@@ -77,7 +77,7 @@ class StandardRows(Rows):
         if self.fit_intercept:
             if self._shift is not None:
                 view[:, features] -= np.outer(view[:, -1], self._shift)
-            view[:, -1] *= self._unit
+            view[:, -1] *= self.unit
         if self._scale is not None:
             view[:, features] /= self._scale
         return out
@@ -90,11 +90,11 @@ class StandardRows(Rows):
         if self._scale is not None:
             out[:, features] /= self._scale
         if self.fit_intercept:
-            out[:, -1] = self._unit
+            out[:, -1] = self.unit
         return out
 
     def take(self, rows: NDArray[np.intp]) -> "StandardRows":
-        return StandardRows(self._rows.take(rows), self._shift, self._scale, self._unit)
+        return StandardRows(self._rows.take(rows), self._shift, self._scale, self.unit)
 
     @property
     def row_cost(self) -> float:

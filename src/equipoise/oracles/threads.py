@@ -41,9 +41,10 @@ class Workers:
         self._pool = ThreadPoolExecutor(count) if count > 1 else None
 
     def map(self, function: Callable[[Any], T], blocks: Iterable[Any]) -> Iterator[T]:
-        if self._pool is None:
-            return map(function, blocks)
-        return self._pool.map(function, blocks)
+        work = list(blocks)
+        if self._pool is None or len(work) == 1:
+            return map(function, work)
+        return self._pool.map(function, work)
 
     def close(self) -> None:
         if self._pool is not None:

@@ -72,7 +72,8 @@ class Track:
 
     def __init__(self, problem: Problem, iterate: Iterate) -> None:
         self.problem = problem
-        self.state, self.objective = iterate.state, problem.objective(iterate.state)
+        self.theta, self.risks = iterate.state.theta, iterate.state.risks
+        self.objective = problem.objective(iterate.state)
         self.mass, self.bound, self.attempted = iterate.mass, -np.inf, np.inf
         self.history: list[Record] = []
 
@@ -80,7 +81,9 @@ class Track:
         """Take note of an iterate; certify it when its own estimate promises success."""
         objective = self.problem.objective(iterate.state)
         if objective < self.objective:
-            self.state, self.objective = iterate.state, objective
+            # Not the state itself: its probabilities are as many as rows times classes.
+            self.theta, self.risks = iterate.state.theta, iterate.state.risks
+            self.objective = objective
         estimate = self.problem.bound(iterate.state, iterate.mass, iterate.gradient)
         gap = self.objective - estimate
         if gap <= target and gap <= 0.7 * self.attempted:
@@ -147,8 +150,8 @@ def _status(track: Track, iterate: Iterate, target: float, certified: bool) -> S
 
 def _solution(track: Track, iterate: Iterate, n_iter: int, status: Status) -> Solution:
     return Solution(
-        theta=track.state.theta,
-        risks=track.state.risks,
+        theta=track.theta,
+        risks=track.risks,
         mass=track.mass,
         objective=track.objective,
         lower_bound=track.bound,

@@ -22,6 +22,8 @@ MANY_NUMBERS = 1 << 25
 COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
 SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER = 8_000, 20
 REFINEMENT = 8
+# Coarse problems have less than this part of the rows.
+COARSE_SHARE = 4
 
 SOLVERS: dict[str, Callable[[Problem, float], Solver[Any]]] = {
     "sqp-newton": lambda problem, tol: MinimaxSqp(newton=True, sample=_sample(problem), tol=tol),
@@ -63,8 +65,8 @@ def run(
 
 def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
     """The solution of the same problem on a few rows, then on more, to a loose tolerance."""
-    rows, tol = _coarse_rows(problem), 1e-2
-    while rows * problem.masses.n_classes < problem.oracle.n_rows / 3:
+    rows, tol = _coarse_rows(problem), 1e-1
+    while rows * problem.masses.n_classes < problem.oracle.n_rows / COARSE_SHARE:
         coarse = problem.thin(rows)
         solver = MinimaxSqp(newton=True, tol=tol)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())

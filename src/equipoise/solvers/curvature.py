@@ -47,7 +47,7 @@ class Newton(Base):
         hessian = problem.oracle.hessian(state, mass, single=single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
-        floor = max(1e-14 * float(np.diag(hessian).max()), np.finfo(float).tiny)
+        floor = 1e-14 * max(float(np.diag(hessian).max()), 1e-3)
         hessian[np.diag_indices_from(hessian)] += problem.ridges
         self._unit = 1 / np.sqrt(np.maximum(np.diag(hessian), floor))
         self._factor = _regular_cholesky(hessian * np.outer(self._unit, self._unit))

@@ -25,6 +25,8 @@ INNER = 0.003
 # The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 SUFFICIENT = 1e-4
+# Values that differ by so little may differ by rounding alone, in single precision.
+FLAT = 1e-7
 TRIALS = 20
 
 
@@ -81,6 +83,11 @@ class Multipliers(Solver[MultiplierIterate]):
             value, _ = self._smooth(problem, iterate, state)
             if value <= iterate.value + SUFFICIENT * length * slope:
                 return self._at(problem, iterate, state, length * direction)
+            if value <= iterate.value + FLAT * abs(iterate.value):
+                # Rounding hides the decrease; the slope at the end of the step does not.
+                moved = self._at(problem, iterate, state, length * direction)
+                if float(moved.gradient @ direction) <= (2 * SUFFICIENT - 1) * slope:
+                    return moved
             rise = value - iterate.value - slope * length
             best = -0.5 * slope * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
@@ -122,7 +129,8 @@ class Multipliers(Solver[MultiplierIterate]):
         """What the masses miss, and what the gradient may still gain."""
         value = problem.lagrangian(state, mass)
         bound = problem.bound(state, mass, gradient)
-        if problem.ridge == 0:  # no bound: the gain of the step that the memory would take
+        if problem.ridge == 0 and self._curvature.n_pairs:
+            # No bound: the gain of the step that the memory would take.
             bound = value - 0.5 * float(gradient @ self._curvature.apply(gradient))
         return problem.objective(state) - value, value - bound
 

@@ -14,6 +14,11 @@ from equipoise.oracles import Oracle, State
 from equipoise.priors import Vector
 from equipoise.sets import MassSet
 
+# Slopes in the intercepts that rounding leaves, in single precision at the worst.
+CENTERED = 1e-6
+# Of a risk along an intercept.
+TYPICAL_CURVATURE = 0.05
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -50,23 +55,29 @@ class Problem:
         return self.oracle.gradient(state, mass) + self.pull(state.theta)
 
     def bound(self, state: State, mass: Vector, gradient: Vector) -> float:
-        r"""A value that the Lagrangian at fixed masses never falls below.
+        r"""A value that the Lagrangian at fixed masses never falls below, at best intercepts.
 
         It is :math:`\rho`-strongly convex in the coefficients, so where its gradient by the
-        intercepts vanishes, :math:`L - \|\nabla_w L\|^2 / (2 \rho)` bounds it from below.
+        intercepts vanishes, :math:`L - \|\nabla_w L\|^2 / (2 \rho)` bounds it from below. Where it
+        does not, this is an estimate: what better intercepts would gain is only guessed.
         """
         if self.ridge == 0:
             return -np.inf
         held = self.ridges > 0
         slack = 0.5 * float(np.sum(gradient[held] ** 2 / self.ridges[held]))
-        return self.lagrangian(state, mass) - slack
+        guess = 0.5 * float(np.sum(gradient[~held] ** 2)) / TYPICAL_CURVATURE
+        return self.lagrangian(state, mass) - slack - guess
 
     def certify(self, state: State, mass: Vector) -> float:
         """A valid lower bound of the optimum: intercepts re-optimised, then ``bound``."""
         if self.ridge == 0:
             return -np.inf
         centered = self.oracle.center(state, mass)
-        return self.bound(centered, mass, self.gradient(centered, mass))
+        gradient = self.gradient(centered, mass)
+        # Where the intercepts could not be found there is no bound, and NaN is none either.
+        if not float(np.abs(gradient[self.ridges == 0]).sum()) <= CENTERED:
+            return -np.inf
+        return self.bound(centered, mass, gradient)
 
     def thin(self, rows_per_class: int) -> "Problem":
         """The same problem on at most so many rows of each class."""

@@ -1,6 +1,7 @@
 """One line that moves while a solve runs."""
 
 import sys
+from shutil import get_terminal_size
 from time import perf_counter
 from typing import TextIO
 
@@ -17,6 +18,8 @@ class Progress:
         self._stream = stream or sys.stderr
         self._on = verbose > 0
         self._moving = self._on and self._stream.isatty()
+        # A line as long as the terminal is wide would scroll.
+        self._width = get_terminal_size().columns - 1
         self._began = perf_counter()
 
     def seconds(self) -> float:
@@ -25,13 +28,14 @@ class Progress:
 
     def show(self, record: Record, target: float) -> None:
         if self._moving:
-            self._stream.write("\r" + _line(record, target).ljust(78))
+            line = _line(record, target)[: self._width]
+            self._stream.write("\r" + line.ljust(self._width))
             self._stream.flush()
 
     def end(self, record: Record, target: float, sentence: str) -> None:
         if self._on:
-            start = "\r" if self._moving else ""
-            self._stream.write(f"{start}{_line(record, target).ljust(78)}\n{sentence}\n")
+            start, width = ("\r", self._width) if self._moving else ("", 0)
+            self._stream.write(f"{start}{_line(record, target).ljust(width)}\n{sentence}\n")
             self._stream.flush()
 
 

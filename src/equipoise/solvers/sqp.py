@@ -80,9 +80,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         gradients = problem.oracle.class_gradients(state)
         gradient = mass @ gradients + problem.pull(theta)
         self._program = mass_program(problem.masses, mass)
-        base = self._first(problem, state, mass)
-        self._curvature = InverseCurvature(base, len(theta), self._memory)
-        self._age = 0
+        self._age = -1
         return SqpIterate(
             state,
             mass,
@@ -100,6 +98,10 @@ class MinimaxSqp(Solver[SqpIterate]):
         return Newton(sample, sample.oracle.evaluate(state.theta), mass)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
+        if self._age < 0:
+            base = self._first(problem, iterate.state, iterate.mass)
+            self._curvature = InverseCurvature(base, problem.oracle.size, self._memory)
+            self._age = 0
         model = self._model(problem, iterate)
         if self._newton and self._age > 0 and self._pays(iterate, model):
             self._renew(problem, iterate, model.mass)
