@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from linear_models import small_data
 
 from equipoise.oracles import open_oracle
 from equipoise.sets import WorstClass
@@ -14,6 +13,7 @@ from equipoise.solvers.curvature import (
     Newton,
     _regular_cholesky,
 )
+from linear_models import small_data
 
 SIZE, MEMORY = 7, 3
 
@@ -116,9 +116,8 @@ def test_what_is_learned_does_not_depend_on_memory_of_the_caller(base):
     seen = [(step.copy(), change.copy()) for step, change in pairs(2)]
     curvature = learned(base, seen)
     before = as_matrix(curvature)
-    for step, change in seen:
-        step += 1
-        change += 1
+    for pair in seen:
+        pair[0][:] = pair[1][:] = 1
     np.testing.assert_array_equal(as_matrix(curvature), before)
 
 

@@ -200,6 +200,20 @@ def test_integer_weights_repeat_rows(recipe):
     np.testing.assert_allclose(weighted.class_prior_, repeated.class_prior_, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "store",
+    [list, pd.Series, lambda weights: pl.Series("w", weights), lambda weights: weights[::-1][::-1]],
+    ids=["list", "pandas", "polars", "strided"],
+)
+def test_weights_come_in_many_forms(store):
+    X, y = draw()
+    weights = np.random.default_rng(1).integers(1, 4, len(y))
+    expected = RobustLogisticRegression().fit(X, y, sample_weight=weights)
+    assert_same_bits(RobustLogisticRegression().fit(X, y, sample_weight=store(weights)), expected)
+    single = RobustLogisticRegression().fit(X, y, sample_weight=weights.astype(np.float32))
+    assert_same_bits(single, expected)
+
+
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
 def test_rows_without_weight_are_not_there(store):
     X, y = draw(k=3)

@@ -5,11 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from linear_models import class_risks, small_data
 
 from equipoise.oracles import linear, open_oracle
 from equipoise.oracles.rows import Rows, SparseRows
 from equipoise.oracles.standard import StandardRows
+from linear_models import class_risks, small_data
 
 STORAGES = {
     "dense": np.ascontiguousarray,
@@ -33,7 +33,7 @@ def bytes_of(X):
 
 
 def equal(X, other):
-    return (X != other).nnz == 0 if sp.issparse(X) else np.array_equal(X, other)
+    return (other != X).nnz == 0 if sp.issparse(X) else np.array_equal(X, other)
 
 
 @every_storage
@@ -90,7 +90,7 @@ def test_dense_single_precision_is_copied_once_and_never_in_double(wild, order):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(40_000, 80)), rng.integers(0, 2, 40_000)
     X = np.asarray(wild * X, dtype=np.float32, order=order)
-    # One copy to sort the rows, and as much again: scales are read off a quarter of them, in double.
+    # One copy to sort the rows, and as much again: scales are read off a quarter, in double.
     assert peak_of(X, labels) < 2 * X.nbytes + PER_ROW * len(labels)
 
 
@@ -200,14 +200,20 @@ def test_tame_features_are_taken_as_they_are(store):
         assert isinstance(oracle.rows, Rows) and not isinstance(oracle.rows, StandardRows)
 
 
-def test_threads_end_with_the_block():
-    X, labels, weights = small_data(3)
-    with opened(X, labels, weights) as oracle:
-        workers = oracle.workers
-        closed = []
-        workers.close = lambda: closed.append(True)
-    assert closed == [True]
-    with pytest.raises(ZeroDivisionError), opened(X, labels, weights) as oracle:
-        oracle.workers.close = lambda: closed.append(True)
-        raise ZeroDivisionError
-    assert closed == [True, True]
+class TroubleError(Exception):
+    pass
+
+
+def test_threads_end_with_the_block_whatever_happens():
+    closed = []
+
+    def use(trouble):
+        with opened(*small_data(3)) as oracle:
+            oracle.workers.close = lambda: closed.append(trouble)
+            if trouble:
+                raise TroubleError
+
+    use(trouble=False)
+    with pytest.raises(TroubleError):
+        use(trouble=True)
+    assert closed == [False, True]

@@ -1,4 +1,4 @@
-"""Every solver in the registry on small problems: the optimum of CVXPY, and an honest certificate."""
+"""Every solver in the registry on small problems: CVXPY's optimum, and an honest certificate."""
 
 import sys
 from dataclasses import replace
@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from linear_models import optimum, small_data
-from test_sets_laws import SET_CASES
+from threadpoolctl import threadpool_limits
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.oracles import Oracle, open_oracle
@@ -23,6 +22,8 @@ from equipoise.solvers import (
     run,
 )
 from equipoise.solvers.choose import FEW_PARAMETERS, MANY_NUMBERS
+from linear_models import optimum, small_data
+from test_sets_laws import SET_CASES
 
 FAST = [name for name in SOLVERS if name != "descent-ascent"]
 # The error that the reference may have itself.
@@ -59,15 +60,20 @@ class ProblemCase(NamedTuple):
             fit_intercept=self.fit_intercept,
         )
 
-    def solve(self, solver, *, tol=1e-6, max_iter=1000, store=np.asarray, start=None, progress=None):
+    def solve(self, solver, *, tol=1e-6, max_iter=1000, store=np.asarray, start=None):
         X, labels, weights = self.data
         masses = self.recipe.resolve(self.prior)
         with open_oracle(
-            store(X), labels, weights, n_classes=self.n_classes, fit_intercept=self.fit_intercept
+            store(X),
+            labels,
+            weights,
+            n_classes=self.n_classes,
+            fit_intercept=self.fit_intercept,
+            ridge=self.ridge,
         ) as oracle:
             problem = Problem(oracle, masses, self.ridge)
             start = start or (np.zeros(oracle.size), masses.project(self.prior))
-            return run(problem, solver, start, Limits(tol, max_iter), progress or Progress())
+            return run(problem, solver, start, Limits(tol, max_iter), Progress())
 
 
 SETS = {case.name: case for case in SET_CASES}
@@ -158,6 +164,26 @@ def test_a_solve_repeats_itself_bit_for_bit(solver):
     assert (one.n_iter, one.n_evaluations) == (other.n_iter, other.n_evaluations)
 
 
+@every_fast_solver
+@pytest.mark.parametrize(("n_rows", "n_features", "n_classes"), [(3000, 40, 4), (9000, 30, 5)])
+def test_the_number_of_cores_changes_no_bit(solver, n_rows, n_features, n_classes):
+    # Below and above the size from which rows are shared among threads.
+    X, labels, weights = small_data(n_classes, n_rows, n_features)
+    masses, found = WorstClass().resolve(np.ones(n_classes) / n_classes), []
+    for cores in (1, 2):
+        with (
+            threadpool_limits(cores),
+            open_oracle(X, labels, weights, n_classes=n_classes, fit_intercept=True) as oracle,
+        ):
+            problem, start = Problem(oracle, masses, 1e-2), np.zeros(oracle.size)
+            limits = Limits(1e-6, 5)
+            found.append(
+                run(problem, solver, (start, masses.project(start[:n_classes])), limits, Progress())
+            )
+    np.testing.assert_array_equal(found[0].theta, found[1].theta)
+    assert found[0].lower_bound == found[1].lower_bound
+
+
 @every_solver
 def test_the_solution_describes_one_point(solver):
     X, labels, weights = ONE.data
@@ -216,6 +242,21 @@ def test_units_of_the_features_do_not_matter_without_a_penalty(solver):
     assert found.objective == pytest.approx(case.optimum(), rel=2e-6)
 
 
+@every_fast_solver
+def test_units_of_the_features_do_not_matter_with_a_penalty_either(solver):
+    X, labels, weights = ONE.data
+    units = np.array([1e6, 1e-6, 1.0])
+    found = ONE.solve(solver, store=lambda X: X * units)
+    assert found.status is Status.CONVERGED
+    # The penalty counts in each feature's own unit: it leaves the first free, forbids the second.
+    free = optimum(
+        (X[:, [0, 2]] * [1e3, 1], labels, weights),
+        lambda mass: ONE.constraints(mass, ONE.prior),
+        ONE.ridge,
+    )
+    assert found.objective == pytest.approx(free, rel=1e-5)
+
+
 @pytest.mark.parametrize("unit", [1e-20, 1e-8, 1e8])
 def test_newton_steps_do_not_mind_the_unit_of_one_feature(unit):
     # The penalty counts in the feature's own unit: it forbids it, or leaves it free.
@@ -267,6 +308,14 @@ def test_a_tolerance_below_rounding_ends_without_a_warning(solver):
     assert not found.status.converged
     assert found.objective == pytest.approx(ONE.optimum(), rel=REFERENCE)
     assert abs(found.gap) <= 1e-13
+
+
+@every_solver
+def test_without_a_bound_the_masses_are_the_last_ones(solver):
+    case = ProblemCase("", 3, 0.0, *SETS["worst class"][1:])
+    found = case.solve(solver, tol=1e-15, max_iter=30 if solver == "multipliers" else 3)
+    assert found.status is Status.MAX_ITER and found.lower_bound == -np.inf
+    assert np.abs(found.mass - case.prior).max() > 1e-3
 
 
 class Stumbling(Oracle):
@@ -323,6 +372,22 @@ def test_trial_points_that_overflow_are_taken_back(solver, broken, falls):
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(best.objective, rel=2e-6)
     assert found.n_evaluations > max(falls)
+
+
+class OffCenter(Stumbling):
+    """Another oracle, whose intercepts stay where they are."""
+
+    def center(self, state, mass):
+        return state
+
+
+def test_there_is_no_bound_where_the_intercepts_are_not_found():
+    X, labels, weights = ONE.data
+    masses, mass = ONE.recipe.resolve(ONE.prior), ONE.prior
+    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
+        state = oracle.evaluate(np.zeros(oracle.size))
+        assert Problem(oracle, masses, 1e-2).certify(state, mass) > -np.inf
+        assert Problem(OffCenter(oracle, (), 0), masses, 1e-2).certify(state, mass) == -np.inf
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf])

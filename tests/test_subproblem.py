@@ -5,7 +5,6 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from test_sets_laws import SET_CASES, violation
 
 from equipoise.sets import LabelCVaR, PriorBall, WorstClass
 from equipoise.solvers.subproblem import (
@@ -14,6 +13,7 @@ from equipoise.solvers.subproblem import (
     SimplicialDecomposition,
     mass_program,
 )
+from test_sets_laws import SET_CASES, violation
 
 METHODS = [SimplicialDecomposition, AcceleratedProjection]
 CURVATURES = {

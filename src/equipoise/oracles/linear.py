@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.oracles.base import Matrix, Oracle, State
-from equipoise.oracles.kernels import Array, kernel_for
+from equipoise.oracles.kernels import Array, Kernel, kernel_for
 from equipoise.oracles.rows import Rows
 from equipoise.oracles.threads import Workers
 from equipoise.priors import Vector
@@ -26,7 +27,7 @@ BLOCKS_PER_PIECE = 3
 WIDE = 1 << 18
 CENTER_STEPS = 30
 # With more intercepts than this, Newton steps in them use the diagonal alone.
-MANY_INTERCEPTS = 128
+MANY_INTERCEPTS = 512
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,18 @@ class Piece:
     start: int
     stop: int
     owner: int
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Probabilities after a shift of the scores, computed where they are asked for."""
+
+    kernel: Kernel
+    probabilities: Array
+    shift: Vector
+
+    def __getitem__(self, place: tuple[slice, slice]) -> Array:
+        return self.kernel.shift(self.probabilities[place], self.shift)[0]
 
 
 class LinearOracle(Oracle):
@@ -86,16 +99,20 @@ class LinearOracle(Oracle):
 
     def evaluate(self, theta: Vector) -> State:
         self.n_evaluations += 1
-        prepared = self.rows.prepare(theta)
+        # A trial point may lie far too far out.
+        quiet: Any = {"over": "ignore", "invalid": "ignore"}
+        with np.errstate(**quiet):
+            prepared = self.rows.prepare(theta)
         probabilities = np.empty((self.rows.n_scores, self.n_rows), self.rows.dtype)
 
         def work(piece: Piece) -> Vector:
             risks = np.zeros(self.n_classes)
-            for block in self._blocks(piece):
-                scores = self.rows.scores(prepared, block)
-                losses = self.kernel.losses(scores, self.labels[block])
-                probabilities[:, block] = scores
-                risks += self._class_sums(losses, block)
+            with np.errstate(**quiet):
+                for block in self._blocks(piece):
+                    scores = self.rows.scores(prepared, block)
+                    losses = self.kernel.losses(scores, self.labels[block])
+                    probabilities[:, block] = scores
+                    risks += self._class_sums(losses, block)
             return risks
 
         return State(theta, self._total(work, self._pieces()), probabilities)
@@ -162,12 +179,11 @@ class LinearOracle(Oracle):
         if not self.rows.fit_intercept:
             return state
         shift = self._center_shift(state, mass)
-        moved = np.empty_like(state.probabilities)
 
         def work(piece: Piece) -> Vector:
             growths = np.zeros(self.n_classes)
             for block in self._blocks(piece):
-                moved[:, block], growth = self.kernel.shift(state.probabilities[:, block], shift)
+                _, growth = self.kernel.shift(state.probabilities[:, block], shift)
                 growths += self._class_sums(growth, block)
             return growths
 
@@ -178,6 +194,7 @@ class LinearOracle(Oracle):
             risks[mass > 0] = 0
         theta = state.theta.copy()
         self.rows.unfold(theta)[:, -1] += finite / self.rows.unit
+        moved = Shifted(self.kernel, state.probabilities, shift)
         return replace(state, theta=theta, risks=risks, probabilities=moved)
 
     def _center_shift(self, state: State, mass: Vector) -> Vector:
@@ -193,7 +210,7 @@ class LinearOracle(Oracle):
             mean, spread = self._intercept_moments(state, shift, scale)
             slope = np.where(live, mean - target, 0.0)
             before, left = left, float(np.abs(slope).sum())
-            rounding = left < 1e-6 and left > 0.9 * before
+            rounding = left < 10 * np.finfo(self.rows.dtype).eps and left > 0.9 * before
             if left <= tolerance or rounding:
                 break
             shift = shift - _intercept_step(mean, spread, slope, live)

@@ -6,7 +6,7 @@ of the blocks, so sums are the same bit for bit on one core and on many.
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -54,4 +54,4 @@ class Workers:
 def workers_for(work: float) -> tuple[Workers, AbstractContextManager[Any]]:
     """Workers, and the BLAS limit that goes with them, for so many floating-point operations."""
     count = n_threads() if work > 1e6 else 1
-    return Workers(count), single_threaded_blas() if count > 1 else nullcontext()
+    return Workers(count), single_threaded_blas()

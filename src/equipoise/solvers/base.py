@@ -102,8 +102,8 @@ class Track:
 
     def certify(self, iterate: Iterate) -> None:
         bound = self.problem.certify(iterate.state, iterate.mass)
-        if bound > self.bound:
-            self.bound, self.mass = bound, iterate.mass
+        if bound > self.bound or self.bound == -np.inf:  # without any bound, the last masses
+            self.bound, self.mass = max(bound, self.bound), iterate.mass
 
     @property
     def gap(self) -> float:

@@ -88,6 +88,7 @@ class Multipliers(Solver[MultiplierIterate]):
                 moved = self._at(problem, iterate, state, length * direction)
                 if float(moved.gradient @ direction) <= (2 * SUFFICIENT - 1) * slope:
                     return moved
+            del state  # its probabilities would stay in memory beside those of the next trial
             rise = value - iterate.value - slope * length
             best = -0.5 * slope * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))

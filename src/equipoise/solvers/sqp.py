@@ -152,6 +152,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             value = problem.objective(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
                 return state
+            del state  # its probabilities would stay in memory beside those of the next trial
             rise = value - objective + model.decrease * length
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
