@@ -246,6 +246,17 @@ def test_optimum_and_bounds_match_an_independent_solver(case, data):
     assert clf.lower_bound_ <= optimum * (1 + REFERENCE)
 
 
+@tolerant
+@pytest.mark.parametrize("seed", [105, 106])
+@each_set
+def test_bounds_hold_where_the_objective_nearly_vanishes(case, seed):
+    # Slopes and curvatures are then as tiny, and intercepts are easily taken for optimal.
+    data = draw((4, 60, 30, 3000.0, True, False, True), seed)
+    clf, best = fitted(case, data), fitted(case, data, tol=1e-10)
+    assert best.objective_ < 1e-3 and clf.duality_gap_ >= 0
+    assert clf.lower_bound_ <= best.objective_ * (1 + 1e-10)
+
+
 def row_losses(clf, X, y):
     return -clf.predict_log_proba(X)[np.arange(len(y)), y]
 

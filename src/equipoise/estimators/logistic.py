@@ -41,7 +41,7 @@ _DIVERGING = 1e-2
 # Below this mass a class decides nothing, and dividing by it would amplify rounding.
 _NO_MASS = 1e-12
 # Values that predictions convert to float64 at a time.
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 _ADVICE = {
     Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
@@ -363,7 +363,8 @@ def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows times coefficients in float64; float32 rows are converted a few at a time."""
     values = X.nnz if issparse(X) else X.size
     step = max(1, _BLOCK * X.shape[0] // max(1, values)) if X.dtype != coef.dtype else X.shape[0]
-    parts = [X[start : start + step] for start in range(0, X.shape[0], step)]
+    starts = range(0, X.shape[0], step)
+    parts = (X[start : start + step] for start in starts)
     return np.vstack([safe_sparse_dot(part, coef.T, dense_output=True) for part in parts])
 
 

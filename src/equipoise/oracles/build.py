@@ -54,14 +54,16 @@ def _by_class(
     totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
     counts = np.bincount(labels, minlength=n_classes)
     bounds = np.concatenate([[0], np.cumsum(counts)])
+    order = None
     if not np.all(labels[:-1] <= labels[1:]):
         order = np.argsort(labels, kind="stable")
-        X, sample_weight = X[order], sample_weight[order]
+        sample_weight = sample_weight[order]
     shares = sample_weight / np.repeat(totals, counts)
-    return _rows(X, kernel_for(n_classes).n_scores, fit_intercept), bounds, shares
+    return _rows(X, order, kernel_for(n_classes).n_scores, fit_intercept), bounds, shares
 
 
-def _rows(X: Any, n_scores: int, fit_intercept: bool) -> Rows:
+def _rows(X: Any, order: NDArray[np.intp] | None, n_scores: int, fit_intercept: bool) -> Rows:
     if sp.issparse(X):
-        return SparseRows(sp.csr_matrix(X), n_scores, fit_intercept)
-    return DenseRows(np.ascontiguousarray(X), n_scores, fit_intercept)
+        return SparseRows(sp.csr_matrix(X, copy=False), n_scores, fit_intercept, order)
+    X = np.ascontiguousarray(X) if order is None else np.take(X, order, axis=0)
+    return DenseRows(X, n_scores, fit_intercept)

@@ -303,5 +303,7 @@ def _intercept_step(mean: Vector, spread: Matrix | Vector, slope: Vector, live: 
         return np.asarray(np.clip(slope / (1.5 * np.maximum(mean - spread, 1e-300)), -1, 1))
     step = np.zeros(len(slope))
     hessian = (np.diag(mean) - spread)[np.ix_(live, live)]
+    if len(mean) > 1:  # equal shifts change nothing: left singular, rounding would choose one
+        hessian += np.trace(hessian) / len(hessian)
     step[live] = np.linalg.lstsq(hessian, slope[live], rcond=1e-12)[0]
     return np.asarray(np.clip(step, -1, 1))

@@ -17,6 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+# Sparse rows that are copied at a time.
+_PART = 4096
 
 
 class Rows(ABC):
@@ -137,9 +139,17 @@ class SparseRows(Rows):
     whole cache lines, and no transposed copy is ever made. The intercept is a stored column.
     """
 
-    def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
+    def __init__(
+        self,
+        X: Any,
+        n_scores: int,
+        fit_intercept: bool,
+        order: NDArray[np.intp] | None = None,
+    ) -> None:
         if fit_intercept:
-            X = sp.hstack([X, np.ones((X.shape[0], 1), X.dtype)], format="csr", dtype=X.dtype)
+            X = _with_ones(X, order)
+        elif order is not None:
+            X = X[order]
         self._init(X, n_scores, fit_intercept)
 
     def _init(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
@@ -160,7 +170,7 @@ class SparseRows(Rows):
         return np.ascontiguousarray((self._block(block) @ prepared).T)
 
     def pull(self, residual: Array, block: slice) -> Array:
-        pulled = self._block(block).T @ np.ascontiguousarray(residual.T)
+        pulled = self._block(block, transposed=True) @ np.ascontiguousarray(residual.T)
         return np.asarray(pulled).astype(np.float64, copy=False)
 
     def finish(self, pulled: Array) -> Array:
@@ -179,10 +189,37 @@ class SparseRows(Rows):
         # Blocks of sparse rows gain little from the cache and lose much by being many.
         return float(self._X.nnz / max(1, self.n_rows)) / 4
 
-    def _block(self, block: slice) -> Any:
-        """Rows of a block that share the stored arrays with the whole (a slice would copy)."""
+    def _block(self, block: slice, *, transposed: bool = False) -> Any:
+        """Rows of a block that share the stored arrays with the whole.
+
+        A slice would copy them, and so would the constructors of matrix and transpose, which prune
+        views of larger arrays.
+        """
         X = self._X
         bounds = X.indptr[block.start : block.stop + 1]
         stored = slice(bounds[0], bounds[-1])
-        parts = (X.data[stored], X.indices[stored], bounds - bounds[0])
-        return sp.csr_matrix(parts, shape=(len(bounds) - 1, self.width), copy=False)
+        shape = len(bounds) - 1, self.width
+        if transposed:
+            out = sp.csc_matrix(shape[::-1], dtype=X.dtype)
+        else:
+            out = sp.csr_matrix(shape, dtype=X.dtype)
+        out.data, out.indices, out.indptr = X.data[stored], X.indices[stored], bounds - bounds[0]
+        return out
+
+
+def _with_ones(X: Any, order: NDArray[np.intp] | None) -> Any:
+    """Rows of a CSR matrix, reordered and each followed by a one: both in a single copy."""
+    n, d = X.shape
+    lengths = np.diff(X.indptr) if order is None else np.diff(X.indptr)[order]
+    indptr = np.zeros(n + 1, X.indptr.dtype)
+    np.cumsum(lengths + 1, out=indptr[1:])
+    data, indices = np.empty(indptr[-1], X.dtype), np.empty(indptr[-1], X.indices.dtype)
+    for start in range(0, n, _PART):
+        rows = slice(start, min(start + _PART, n))
+        part = X[rows] if order is None else X[order[rows]]
+        stored = slice(indptr[rows.start], indptr[rows.stop])
+        features = np.ones(stored.stop - stored.start, dtype=bool)
+        features[indptr[rows.start + 1 : rows.stop + 1] - 1 - stored.start] = False
+        data[stored][features], data[stored][~features] = part.data, 1
+        indices[stored][features], indices[stored][~features] = part.indices, d
+    return sp.csr_matrix((data, indices, indptr), shape=(n, d + 1), copy=False)

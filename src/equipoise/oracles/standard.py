@@ -10,6 +10,7 @@ features. Only the penalty must know the scale.
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from equipoise.oracles.rows import Array, Rows
@@ -19,6 +20,8 @@ from equipoise.priors import Vector
 _TAME_SCALE = 30.0
 _TAME_SHIFT = 3.0
 _TAME_LENGTH = 10.0
+# Stored values of sparse data that are summed at a time.
+_PART = 1 << 16
 
 
 class StandardRows(Rows):
@@ -103,11 +106,21 @@ class StandardRows(Rows):
 
 def moments(X: Any) -> tuple[Vector, Vector]:
     """Column means and root mean squares about them, in float64, of a dense or sparse matrix."""
-    if hasattr(X, "tocsr"):
-        mean = np.asarray(X.sum(axis=0, dtype=np.float64)).ravel() / X.shape[0]
-        square = np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel() / X.shape[0]
+    if sp.issparse(X):
+        mean, square = _sparse_sums(X) / max(1, X.shape[0])
         return mean, np.sqrt(np.maximum(square - mean**2, 0))
     return X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
+
+
+def _sparse_sums(X: Any) -> NDArray[np.float64]:
+    """Column sums of a CSR matrix and of its squares, a part at a time: no copy in float64."""
+    sums = np.zeros((2, X.shape[1]))
+    for start in range(0, X.nnz, _PART):
+        part = slice(start, start + _PART)
+        values = X.data[part].astype(np.float64)
+        for row, weights in zip(sums, (values, values**2), strict=True):
+            row += np.bincount(X.indices[part], weights=weights, minlength=X.shape[1])
+    return sums
 
 
 def _constant(shift: Vector, scale: Vector) -> NDArray[np.bool_]:
