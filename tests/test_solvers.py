@@ -408,7 +408,7 @@ def test_a_point_too_far_out_is_infinitely_bad_without_a_warning(n_classes, dtyp
         X.astype(dtype), labels, weights, n_classes=n_classes, fit_intercept=True
     ) as oracle:
         problem = Problem(oracle, WorstClass().resolve(np.ones(n_classes) / n_classes), 0.0)
-        theta = np.finfo(dtype).max * np.where(np.arange(oracle.size) % 2, 1, -1)
+        theta = np.finfo(np.float64).max * np.where(np.arange(oracle.size) % 2, 1, -1)
         assert problem.objective(oracle.evaluate(theta)) == np.inf
 
 

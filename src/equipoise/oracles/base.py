@@ -24,7 +24,7 @@ from equipoise.priors import Vector
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """A parameter, the class risks there, and the probabilities that derivatives reuse."""
 

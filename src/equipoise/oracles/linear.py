@@ -69,8 +69,7 @@ class LinearOracle(Oracle):
     def __init__(
         self, rows: Rows, bounds: NDArray[np.intp], shares: Vector, workers: Workers
     ) -> None:
-        self.rows, self.bounds, self.workers = rows, bounds, workers
-        self.shares = shares.astype(rows.dtype, copy=False)
+        self.rows, self.bounds, self.shares, self.workers = rows, bounds, shares, workers
         self.n_classes, self.n_rows, self.size = len(bounds) - 1, rows.n_rows, rows.size
         self.kernel, self.n_evaluations = kernel_for(self.n_classes), 0
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
@@ -78,7 +77,7 @@ class LinearOracle(Oracle):
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values, so many each, stay in a core's cache."""
-        return max(256, int(BLOCK_BYTES / (values_per_row * self.rows.dtype.itemsize)))
+        return max(256, int(BLOCK_BYTES / (8 * values_per_row)))
 
     @cached_property
     def squares(self) -> Vector:
@@ -103,7 +102,7 @@ class LinearOracle(Oracle):
         quiet: Any = {"over": "ignore", "invalid": "ignore"}
         with np.errstate(**quiet):
             prepared = self.rows.prepare(theta)
-        probabilities = np.empty((self.rows.n_scores, self.n_rows), self.rows.dtype)
+        probabilities = np.empty((self.rows.n_scores, self.n_rows))
 
         def work(piece: Piece) -> Vector:
             risks = np.zeros(self.n_classes)
@@ -140,7 +139,7 @@ class LinearOracle(Oracle):
         return self._total(work, self._pieces(self.size))
 
     def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
-        dtype = np.dtype(np.float32) if single else self.rows.dtype
+        dtype = np.dtype(np.float32 if single else np.float64)
         scale = self._scale(mass).astype(dtype, copy=False)
         step = self._fitting(self.size)
 
@@ -204,14 +203,10 @@ class LinearOracle(Oracle):
         if self.rows.n_scores == 1 and mass[0] <= 0:
             shift = np.array([np.inf])
         live = np.isfinite(shift)
-        tolerance = max(1e-13, float(np.finfo(self.rows.dtype).eps))
-        left = np.inf
         for _ in range(CENTER_STEPS if np.any(live) else 0):
             mean, spread = self._intercept_moments(state, shift, scale)
             slope = np.where(live, mean - target, 0.0)
-            before, left = left, float(np.abs(slope).sum())
-            rounding = left < 10 * np.finfo(self.rows.dtype).eps and left > 0.9 * before
-            if left <= tolerance or rounding:
+            if float(np.abs(slope).sum()) <= 1e-13:
                 break
             shift = shift - _intercept_step(mean, spread, slope, live)
         return shift
@@ -227,7 +222,7 @@ class LinearOracle(Oracle):
             for block in self._blocks(piece):
                 p, _ = self.kernel.shift(state.probabilities[:, block], shift)
                 weighted = p * scale[block]
-                total[0] += weighted.sum(axis=1, dtype=np.float64)
+                total[0] += weighted.sum(axis=1)
                 total[1:] += (weighted * p).sum(axis=1) if many else weighted @ p.T
             return total
 
@@ -248,7 +243,7 @@ class LinearOracle(Oracle):
 
     def _scale(self, mass: Vector) -> Array:
         """Each row's share of the weighted risk."""
-        scale: Array = self.shares * mass.astype(self.rows.dtype)[self.labels]
+        scale: Array = self.shares * mass[self.labels]
         return scale
 
     def _pulled(self, state: State, piece: Piece, scale: Array) -> Vector:
@@ -262,7 +257,7 @@ class LinearOracle(Oracle):
 
     def _class_sums(self, values: Array, block: slice) -> Vector:
         """Shares times values, summed by class."""
-        weighted = (values * self.shares[block]).astype(np.float64, copy=False)
+        weighted = values * self.shares[block]
         sums = np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
         return np.asarray(sums, dtype=np.float64)
 

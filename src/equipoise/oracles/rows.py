@@ -7,6 +7,7 @@ Conventions
 ``block`` : a ``slice`` of rows.
 ``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
 ``pulled`` : residuals times rows, in the rows' own layout; ``finish`` turns it into a gradient.
+Features stay as they came, float32 as float32; all arithmetic is in float64, a block at a time.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +29,6 @@ class Rows(ABC):
     n_scores: int
     n_rows: int
     n_features: int
-    dtype: np.dtype[Any]
     unit: float = 1.0  # the intercept's column holds this value
 
     @property
@@ -77,6 +77,11 @@ class Rows(ABC):
     def design(self, block: slice) -> Array:
         """The block as a dense array, intercept column included."""
 
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The type in which features are stored."""
+
     @abstractmethod
     def take(self, rows: NDArray[np.intp]) -> "Rows":
         """Chosen rows, as a copy."""
@@ -93,7 +98,6 @@ class DenseRows(Rows):
     def __init__(self, X: Array, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape
-        self.dtype = X.dtype
 
     def unfold(self, theta: Array) -> Array:
         return theta.reshape(*theta.shape[:-1], self.n_scores, self.width)
@@ -102,27 +106,31 @@ class DenseRows(Rows):
         return theta.reshape(*theta.shape[:-2], self.size)
 
     def prepare(self, theta: Array) -> Array:
-        return self.unfold(theta).astype(self.dtype)
+        return self.unfold(theta)
 
     def scores(self, prepared: Array, block: slice) -> Array:
-        scores: Array = prepared[:, : self.n_features] @ self._X[block].T
+        scores: Array = prepared[:, : self.n_features] @ self._block(block).T
         if self.fit_intercept:
             scores += prepared[:, -1:]
         return scores
 
     def pull(self, residual: Array, block: slice) -> Array:
         pulled = np.empty((self.n_scores, self.width))
-        pulled[:, : self.n_features] = residual @ self._X[block]
+        pulled[:, : self.n_features] = residual @ self._block(block)
         if self.fit_intercept:
-            pulled[:, -1] = residual.sum(axis=1, dtype=np.float64)
+            pulled[:, -1] = residual.sum(axis=1)
         return pulled
 
     def finish(self, pulled: Array) -> Array:
         return pulled.reshape(self.size)
 
     def design(self, block: slice) -> Array:
-        X = self._X[block]
-        return np.hstack([X, np.ones((len(X), 1), X.dtype)]) if self.fit_intercept else X
+        X = self._block(block)
+        return np.hstack([X, np.ones((len(X), 1))]) if self.fit_intercept else X
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._X.dtype
 
     def take(self, rows: NDArray[np.intp]) -> "DenseRows":
         return DenseRows(self._X[rows], self.n_scores, self.fit_intercept)
@@ -130,6 +138,9 @@ class DenseRows(Rows):
     @property
     def row_cost(self) -> float:
         return float(self.n_features)
+
+    def _block(self, block: slice) -> Array:
+        return self._X[block].astype(np.float64, copy=False)
 
 
 class SparseRows(Rows):
@@ -155,7 +166,6 @@ class SparseRows(Rows):
     def _init(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape[0], X.shape[1] - fit_intercept
-        self.dtype = X.dtype
 
     def unfold(self, theta: Array) -> Array:
         return theta.reshape(*theta.shape[:-1], self.width, self.n_scores).swapaxes(-1, -2)
@@ -164,20 +174,24 @@ class SparseRows(Rows):
         return theta.swapaxes(-1, -2).reshape(*theta.shape[:-2], self.size)
 
     def prepare(self, theta: Array) -> Array:
-        return theta.reshape(self.width, self.n_scores).astype(self.dtype, copy=False)
+        return theta.reshape(self.width, self.n_scores)
 
     def scores(self, prepared: Array, block: slice) -> Array:
         return np.ascontiguousarray((self._block(block) @ prepared).T)
 
     def pull(self, residual: Array, block: slice) -> Array:
-        pulled = self._block(block, transposed=True) @ np.ascontiguousarray(residual.T)
-        return np.asarray(pulled).astype(np.float64, copy=False)
+        return np.asarray(self._block(block, transposed=True) @ np.ascontiguousarray(residual.T))
 
     def finish(self, pulled: Array) -> Array:
         return pulled.reshape(self.size)
 
     def design(self, block: slice) -> Array:
         return np.asarray(self._block(block).todense())
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        stored: np.dtype[Any] = self._X.dtype
+        return stored
 
     def take(self, rows: NDArray[np.intp]) -> "SparseRows":
         taken = SparseRows.__new__(SparseRows)
@@ -200,10 +214,11 @@ class SparseRows(Rows):
         stored = slice(bounds[0], bounds[-1])
         shape = len(bounds) - 1, self.width
         if transposed:
-            out = sp.csc_matrix(shape[::-1], dtype=X.dtype)
+            out = sp.csc_matrix(shape[::-1], dtype=np.float64)
         else:
-            out = sp.csr_matrix(shape, dtype=X.dtype)
-        out.data, out.indices, out.indptr = X.data[stored], X.indices[stored], bounds - bounds[0]
+            out = sp.csr_matrix(shape, dtype=np.float64)
+        out.data = X.data[stored].astype(np.float64, copy=False)
+        out.indices, out.indptr = X.indices[stored], bounds - bounds[0]
         return out
 
 

@@ -20,6 +20,7 @@ from equipoise.priors import Vector
 _TAME_SCALE = 30.0
 _TAME_SHIFT = 3.0
 _TAME_LENGTH = 10.0
+_HUGE = 1e100
 # Stored values of sparse data that are summed at a time.
 _PART = 1 << 16
 
@@ -35,7 +36,7 @@ class StandardRows(Rows):
     ) -> None:
         self._rows, self._shift, self._scale, self.unit = rows, shift, scale, unit
         self.n_scores, self.fit_intercept = rows.n_scores, rows.fit_intercept
-        self.n_rows, self.n_features, self.dtype = rows.n_rows, rows.n_features, rows.dtype
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
 
     def unfold(self, theta: Array) -> Array:
         return self._rows.unfold(theta)
@@ -96,6 +97,10 @@ class StandardRows(Rows):
             out[:, -1] = self.unit
         return out
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._rows.dtype
+
     def take(self, rows: NDArray[np.intp]) -> "StandardRows":
         return StandardRows(self._rows.take(rows), self._shift, self._scale, self.unit)
 
@@ -106,6 +111,10 @@ class StandardRows(Rows):
 
 def moments(X: Any) -> tuple[Vector, Vector]:
     """Column means and root mean squares about them, in float64, of a dense or sparse matrix."""
+    top = float(np.abs(X.data if sp.issparse(X) else X).max(initial=0.0))
+    if top > _HUGE:  # squares would overflow
+        mean, spread = moments(X / top)
+        return mean * top, spread * top
     if sp.issparse(X):
         mean, square = _sparse_sums(X) / max(1, X.shape[0])
         return mean, np.sqrt(np.maximum(square - mean**2, 0))
@@ -118,8 +127,9 @@ def _sparse_sums(X: Any) -> NDArray[np.float64]:
     for start in range(0, X.nnz, _PART):
         part = slice(start, start + _PART)
         values = X.data[part].astype(np.float64)
-        for row, weights in zip(sums, (values, values**2), strict=True):
-            row += np.bincount(X.indices[part], weights=weights, minlength=X.shape[1])
+        for power in (1, 2):
+            found = np.bincount(X.indices[part], weights=values**power, minlength=X.shape[1])
+            sums[power - 1] += found
     return sums
 
 

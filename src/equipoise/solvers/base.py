@@ -14,6 +14,8 @@ from equipoise.solvers.solution import Record, Solution, Status
 
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
+# A solve ends when neither objective nor gap has moved for so many iterations, or a fifth of all.
+PATIENCE = 100
 
 
 @dataclass(frozen=True)
@@ -75,17 +77,21 @@ class Track:
         self.theta, self.risks = iterate.state.theta, iterate.state.risks
         self.objective = problem.objective(iterate.state)
         self.mass, self.bound, self.attempted = iterate.mass, -np.inf, np.inf
+        self.idle, self._smallest_gap = 0, np.inf
         self.history: list[Record] = []
 
     def see(self, iteration: int, iterate: Iterate, target: float, seconds: float) -> Record:
         """Take note of an iterate; certify it when its own estimate promises success."""
         objective = self.problem.objective(iterate.state)
+        self.idle = 0 if objective < self.objective * (1 - 1e-14) else self.idle + 1
         if objective < self.objective:
             # Not the state itself: its probabilities are as many as rows times classes.
             self.theta, self.risks = iterate.state.theta, iterate.state.risks
             self.objective = objective
         estimate = self.problem.bound(iterate.state, iterate.mass, iterate.gradient)
         gap = self.objective - estimate
+        if gap < 0.99 * self._smallest_gap:
+            self.idle, self._smallest_gap = 0, gap
         if gap <= target and gap <= 0.7 * self.attempted:
             # The estimate, with intercepts as they are, may even lie above the objective.
             self.attempted = max(gap, 0.1 * target)
@@ -145,7 +151,8 @@ def _status(track: Track, iterate: Iterate, target: float, certified: bool) -> S
     if not certified and iterate.decrease <= 0.1 * target:
         track.mass = iterate.mass
         return Status.STATIONARY
-    return Status.STALLED if iterate.stuck else None
+    patience = max(PATIENCE, len(track.history) // 5)
+    return Status.STALLED if iterate.stuck or track.idle > patience else None
 
 
 def _solution(track: Track, iterate: Iterate, n_iter: int, status: Status) -> Solution:

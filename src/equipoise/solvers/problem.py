@@ -7,6 +7,7 @@ with :math:`w` the coefficients in :math:`\theta`; intercepts carry no penalty.
 
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -42,6 +43,16 @@ class Problem:
 
     def objective(self, state: State) -> float:
         """The robust risk plus the penalty; infinite where a risk is not a number."""
+        if state not in self._objectives:
+            self._objectives[state] = self._objective(state)
+        return self._objectives[state]
+
+    @cached_property
+    def _objectives(self) -> WeakKeyDictionary[State, float]:
+        """Objectives of living states: solvers and the loop ask again and again."""
+        return WeakKeyDictionary()
+
+    def _objective(self, state: State) -> float:
         if not np.all(np.isfinite(state.risks)):
             return np.inf
         return float(self.masses.support(state.risks)) + self.penalty(state.theta)

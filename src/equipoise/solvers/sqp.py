@@ -29,6 +29,8 @@ from equipoise.solvers.subproblem import mass_program
 RECENT = 5
 NEAR = 1e-2
 SUFFICIENT = 1e-4
+# A decrease below this share of the objective is hidden by rounding; the gradient still shrinks.
+HIDDEN = 1e-12
 TRIALS = 15
 # What a fresh Hessian costs in evaluations, by the number of parameters; and how much one step with
 # it shrinks the promised decrease.
@@ -117,9 +119,11 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def _pays(self, iterate: SqpIterate, model: Model) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save."""
-        contraction = model.decrease / iterate.decrease
-        if contraction >= 1:
+        if model.decrease <= 0:
+            return False
+        if model.decrease >= iterate.decrease:
             return True
+        contraction = model.decrease / iterate.decrease
         left = np.log(max(model.decrease / (0.1 * self._tol * iterate.recent[-1]), 1.0))
         if left == 0:
             return False
@@ -143,10 +147,12 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def _search(self, problem: Problem, iterate: SqpIterate, model: Model) -> State | None:
         """Backtrack from the full step; None where no step decreases the objective."""
-        if not model.decrease > 0:
-            return None
         objective, length = iterate.recent[-1], 1.0
+        hidden = abs(model.decrease) <= HIDDEN * objective
+        if not (model.decrease > 0 or hidden):
+            return None
         reference = max(iterate.recent) if model.decrease < NEAR * objective else objective
+        reference += 0.1 * HIDDEN * objective if hidden else 0.0
         for _ in range(TRIALS):
             state = problem.oracle.evaluate(iterate.state.theta + length * model.direction)
             value = problem.objective(state)

@@ -15,6 +15,7 @@ from equipoise.sets import MassSet
 
 # Above so many classes the vertices of simplicial decomposition cost more than projections.
 MANY_CLASSES = 25
+NEWTON_STEPS = 20
 
 
 class MassProgram(ABC):
@@ -133,12 +134,13 @@ class AcceleratedProjection(MassProgram):
     def _polished(self, A: Matrix, b: Vector, mass: Vector, step: float) -> Vector:
         """Newton steps for as long as they halve the gap."""
         gap = self._gap(A, b, mass)
-        while True:
+        for _ in range(NEWTON_STEPS):
             trial = self._newton_step(A, b, mass, step)
             before, gap = gap, self._gap(A, b, trial)
-            if not gap < 0.5 * before:
-                return mass
+            if not max(gap, 0.0) < 0.5 * before:  # rounding may turn a gap negative
+                break
             mass = trial
+        return mass
 
     def _newton_step(self, A: Matrix, b: Vector, mass: Vector, step: float) -> Vector:
         r"""Newton's step for the fixed point :math:`m = \Pi_M(m + s (b - A m))`.
