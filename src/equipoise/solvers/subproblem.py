@@ -118,8 +118,8 @@ class AcceleratedProjection(MassProgram):
             mass = new
             if count % 10 > 0:
                 continue
-            if self._gap(A, b, mass) > tol and count >= patience:
-                mass = ahead = self._polished(A, b, mass, step)
+            if count >= patience:
+                mass = ahead = self._polished(A, b, mass, step, tol)
                 pace, patience = 1.0, 2 * patience
             if self._gap(A, b, mass) <= tol:
                 break
@@ -131,13 +131,13 @@ class AcceleratedProjection(MassProgram):
         slope = b - A @ mass
         return float(slope @ (self._masses.maximize(slope) - mass))
 
-    def _polished(self, A: Matrix, b: Vector, mass: Vector, step: float) -> Vector:
+    def _polished(self, A: Matrix, b: Vector, mass: Vector, step: float, tol: float) -> Vector:
         """Newton steps for as long as they halve the gap."""
         gap = self._gap(A, b, mass)
-        for _ in range(NEWTON_STEPS):
+        while gap > tol:
             trial = self._newton_step(A, b, mass, step)
             before, gap = gap, self._gap(A, b, trial)
-            if not max(gap, 0.0) < 0.5 * before:  # rounding may turn a gap negative
+            if not gap < 0.5 * before:
                 break
             mass = trial
         return mass
