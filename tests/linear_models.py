@@ -4,6 +4,7 @@ import warnings
 
 import cvxpy as cp
 import numpy as np
+import pytest
 from scipy.special import log_softmax
 
 
@@ -62,6 +63,9 @@ def optimum(data, constraints, ridge, *, fit_intercept=True):
         cp.Minimize(support(above) + ridge / 2 * cp.sum_squares(coef)), [risks <= above]
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # its own doubts; the tolerance covers them
-        problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
-    return problem.value
+        warnings.simplefilter("ignore", UserWarning)  # its own doubts are asked for below
+        for tol in (1e-10, 1e-9, 1e-8):
+            problem.solve(solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol)
+            if problem.status == "optimal":
+                return problem.value
+    pytest.skip("the reference doubts its own result")

@@ -49,7 +49,7 @@ def test_rows_in_any_order_give_the_same_risks(storage, n_classes, dtype):
         risks = oracle.evaluate(oracle.pack(coef, intercept)).risks
         assert oracle.rows.dtype == dtype
     expected = class_risks(X.astype(np.float64), labels, weights, coef, intercept)
-    np.testing.assert_allclose(risks, expected, rtol=1e-12 if dtype == "float64" else 1e-5)
+    np.testing.assert_allclose(risks, expected, rtol=1e-12)
 
 
 @every_storage
@@ -90,8 +90,9 @@ def test_dense_single_precision_is_copied_once_and_never_in_double(wild, order):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(40_000, 80)), rng.integers(0, 2, 40_000)
     X = np.asarray(wild * X, dtype=np.float32, order=order)
-    # One copy to sort the rows, and as much again: scales are read off a quarter, in double.
-    assert peak_of(X, labels) < 2 * X.nbytes + PER_ROW * len(labels)
+    # One copy to sort the rows; NumPy makes another on the way from columns to rows.
+    copies = {"C": 1.2, "F": 2.1}[order]
+    assert peak_of(X, labels) < copies * X.nbytes + PER_ROW * len(labels)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -121,7 +122,7 @@ def test_sparse_rows_are_never_made_dense(monkeypatch, wild, dtype):
     X, labels = sparse_data(dtype)
     X.data *= np.asarray(wild, dtype)
     parameters = 3 * X.shape[1] * 8
-    allowed = 5 * bytes_of(X) + 12 * parameters + PER_ROW * len(labels)
+    allowed = 2 * bytes_of(X) + 12 * parameters + PER_ROW * len(labels)
     assert allowed < 0.05 * X.shape[0] * X.shape[1] * X.dtype.itemsize
     assert peak_of(X, labels) < allowed
 

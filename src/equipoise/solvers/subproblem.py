@@ -134,7 +134,9 @@ class AcceleratedProjection(MassProgram):
     def _polished(self, A: Matrix, b: Vector, mass: Vector, step: float, tol: float) -> Vector:
         """Newton steps for as long as they halve the gap."""
         gap = self._gap(A, b, mass)
-        while gap > tol:
+        for _ in range(NEWTON_STEPS):
+            if gap <= tol:
+                break
             trial = self._newton_step(A, b, mass, step)
             before, gap = gap, self._gap(A, b, trial)
             if not gap < 0.5 * before:
