@@ -17,6 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from equipoise import FixedWeights, LabelCVaR, RobustLogisticRegression, WorstClass
 from problems import PROBLEMS
 
+# Fits are repeated until they have taken so many seconds.
+SHORT = 5.0
 UNCERTAINTIES = {
     "worst-class": WorstClass(),
     "lcvar-0.1": LabelCVaR(alpha=0.1),
@@ -38,9 +40,13 @@ def reset_peak() -> None:
 
 
 def timed(fit: Any) -> tuple[Any, float]:
-    began = time.perf_counter()
-    result = fit()
-    return result, time.perf_counter() - began
+    """The result and the best time of three; of one where it takes more than a few seconds."""
+    times: list[float] = []
+    while len(times) < 3 and sum(times) < SHORT:
+        began = time.perf_counter()
+        result = fit()
+        times.append(time.perf_counter() - began)
+    return result, min(times)
 
 
 def ours(name: str, uncertainty: str, tol: float) -> dict[str, Any]:

@@ -34,10 +34,10 @@ def covertype_rows(n_rows: int, *, random: bool) -> Problem:
     return standardised(X[rows], y[rows])
 
 
-def seven_classes() -> Problem:
+def seven_classes(shares: list[float] | None = None) -> Problem:
     """50,000 x 54 with seven classes from make_classification."""
     X, y = make_classification(
-        50_000, 54, n_informative=20, n_classes=7, n_clusters_per_class=2, random_state=0
+        50_000, 54, n_informative=20, n_redundant=10, n_classes=7, weights=shares, random_state=0
     )
     return standardised(X, y)
 
@@ -77,6 +77,7 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "covertype-first": lambda: covertype_rows(11_340, random=False),
     "covertype-random": lambda: covertype_rows(11_340, random=True),
     "seven-classes": seven_classes,
+    "seven-unequal": lambda: seven_classes([0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.02]),
     "sparse": sparse_text,
     "hundred-classes": lambda: gaussian_classes(100_000, 100, 100),
     "thousand-classes": lambda: gaussian_classes(20_000, 500, 1_000),

@@ -238,10 +238,11 @@ def test_single_precision_data_reach_the_default_tolerance(solver):
 @every_fast_solver
 def test_offsets_in_single_precision_leave_the_certificate_true(solver):
     X, labels, weights = ONE.data
-    shifted = (X + [1e4, 0, 2e3]).astype(np.float32)
+    offset = np.array([1e4, 0.0, 2e3])
+    shifted = (X + offset).astype(np.float32)
     found = ONE.solve(solver, store=lambda X: shifted)
     best = optimum(
-        (shifted.astype(np.float64) - [1e4, 0, 2e3], labels, weights),
+        (shifted.astype(np.float64) - offset, labels, weights),
         lambda mass: ONE.constraints(mass, ONE.prior),
         ONE.ridge,
     )
@@ -316,6 +317,15 @@ def test_separable_data_with_a_penalty(solver):
     best = optimum((far, labels, weights), lambda mass: [], 1e-6)
     assert found.status is Status.CONVERGED
     assert best - 1e-8 <= found.objective <= best + 1e-8
+
+
+@every_fast_solver
+@pytest.mark.parametrize("name", ["lcvar .5, 5 classes, ridge 0.0001", "no intercept", "kl"])
+def test_rounding_does_not_hide_the_way_to_a_tight_tolerance(solver, name):
+    case = next(case for case in PROBLEMS if case.name == name)
+    found = case.solve(solver, tol=1e-11)
+    assert found.status is Status.CONVERGED
+    assert found.n_evaluations < 300
 
 
 @pytest.mark.parametrize("solver", ["sqp-newton", "sqp-lbfgs"])

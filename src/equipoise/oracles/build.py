@@ -56,7 +56,9 @@ def _by_class(
     bounds = np.concatenate([[0], np.cumsum(counts)])
     order = None
     if not np.all(labels[:-1] <= labels[1:]):
-        order = np.argsort(labels, kind="stable")
+        # Of 16 bits, a stable sort takes one pass for each eight.
+        short = labels.astype(np.uint16) if n_classes < 1 << 16 else labels
+        order = np.argsort(short, kind="stable")
         sample_weight = sample_weight[order]
     shares = sample_weight / np.repeat(totals, counts)
     return _rows(X, order, kernel_for(n_classes).n_scores, fit_intercept), bounds, shares

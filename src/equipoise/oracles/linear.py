@@ -27,7 +27,7 @@ BLOCKS_PER_PIECE = 3
 WIDE = 1 << 18
 CENTER_STEPS = 30
 # With more intercepts than this, Newton steps in them use the diagonal alone.
-MANY_INTERCEPTS = 512
+MANY_INTERCEPTS = 1000
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class LinearOracle(Oracle):
                 total += part(block)
             return total
 
-        free = self._total(work, self._pieces())
+        free = self._total(work, self._pieces(self.size**2))
         return free if self.rows.n_scores == 1 else self._with_last_score(free)
 
     def _with_last_score(self, free: Matrix) -> Matrix:
@@ -208,7 +208,11 @@ class LinearOracle(Oracle):
             slope = np.where(live, mean - target, 0.0)
             if float(np.abs(slope).sum()) <= 1e-13:
                 break
-            shift = shift - _intercept_step(mean, spread, slope, live)
+            step = _intercept_step(mean, spread, slope, live)
+            shift = shift - step
+            # After a Newton step this short the slope is as much smaller again.
+            if spread.ndim == 2 and float(np.abs(step).max()) < 1e-6:
+                break
         return shift
 
     def _intercept_moments(
@@ -226,7 +230,7 @@ class LinearOracle(Oracle):
                 total[1:] += (weighted * p).sum(axis=1) if many else weighted @ p.T
             return total
 
-        total = self._total(work, self._pieces())
+        total = self._total(work, self._pieces(len(shift) ** 2))
         return total[0], total[1] if many else total[1:]
 
     def thin(self, rows_per_class: int) -> "LinearOracle":

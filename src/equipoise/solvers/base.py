@@ -15,7 +15,7 @@ from equipoise.solvers.solution import Record, Solution, Status
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
 # A solve ends when neither objective nor gap has moved for so many iterations, or a fifth of all.
-PATIENCE = 100
+PATIENCE = 250
 
 
 @dataclass(frozen=True)

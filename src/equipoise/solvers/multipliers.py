@@ -25,8 +25,8 @@ INNER = 0.003
 # The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 SUFFICIENT = 1e-4
-# Values that differ by so little may differ by rounding alone, in single precision.
-FLAT = 1e-7
+# Values that differ by so little may differ by rounding alone.
+FLAT = 1e-12
 TRIALS = 20
 
 

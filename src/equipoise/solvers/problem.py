@@ -15,8 +15,8 @@ from equipoise.oracles import Oracle, State
 from equipoise.priors import Vector
 from equipoise.sets import MassSet
 
-# Slopes in the intercepts that rounding leaves, in single precision at the worst.
-CENTERED = 1e-6
+# Slopes in the intercepts that a bound forgives: what they are worth is far below any tolerance.
+CENTERED = 1e-8
 # Of a risk along an intercept.
 TYPICAL_CURVATURE = 0.05
 
