@@ -24,7 +24,7 @@ CEILINGS = {
     "hundred-classes": 1.0,
     "thousand-classes": 3.0,
 }
-FIRST_RUNGS = {"lbfgs": "1e-4", "newton-cg": "1e-3", "newton-cholesky": "1e-3", "sag": "1e-3"}
+FIRST_RUNGS = {"lbfgs": "1e-4", "newton-cg": "1e-3", "newton-cholesky": "1e-4", "sag": "1e-3"}
 SOLVERS = {
     "covertype-all": ("newton-cholesky", "lbfgs", "newton-cg", "sag"),
     "covertype-first": ("newton-cholesky", "lbfgs", "newton-cg", "sag"),

@@ -17,6 +17,8 @@ from equipoise.priors import Vector
 
 # Dense rows from which the scale of a column is judged; the rare columns of sparse data need all.
 _SAMPLE = 2_000
+# Rows that are copied at a time.
+_PART = 4_096
 
 
 @contextmanager
@@ -67,5 +69,14 @@ def _by_class(
 def _rows(X: Any, order: NDArray[np.intp] | None, n_scores: int, fit_intercept: bool) -> Rows:
     if sp.issparse(X):
         return SparseRows(sp.csr_matrix(X, copy=False), n_scores, fit_intercept, order)
-    X = np.ascontiguousarray(X) if order is None else np.take(X, order, axis=0)
+    X = np.ascontiguousarray(X) if order is None else _reordered(X, order)
     return DenseRows(X, n_scores, fit_intercept)
+
+
+def _reordered(X: NDArray[Any], order: NDArray[np.intp]) -> NDArray[Any]:
+    """Rows in another order, row by row in memory: one copy, whatever the layout they come in."""
+    out = np.empty(X.shape, X.dtype)
+    for start in range(0, len(order), _PART):
+        part = slice(start, start + _PART)
+        out[part] = X[order[part]]
+    return out
