@@ -22,7 +22,7 @@ from equipoise.priors import Vector
 BLOCK_BYTES = 1 << 20
 # Pieces are handed to workers: enough to share, and large enough to be worth handing over.
 PIECES = 16
-BLOCKS_PER_PIECE = 3
+BLOCKS_PER_PIECE = 8
 # Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
 WIDE = 1 << 18
 CENTER_STEPS = 30
