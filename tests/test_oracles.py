@@ -157,6 +157,18 @@ def test_the_gradient_is_the_mean_of_the_class_gradients(case):
         assert_close(oracle.gradient(state, mass), gradients[owner], RTOL)
 
 
+@every_oracle
+def test_one_pass_finds_what_two_find(case):
+    oracle = case.oracle(case.data(n_rows=700))
+    theta = oracle.pack(*case.model())
+    state = oracle.evaluate(theta)
+    both, gradients = oracle.evaluate_with_gradients(theta)
+    assert oracle.n_evaluations == 2
+    assert_close(both.risks, state.risks, RTOL)
+    assert_close(both.probabilities, state.probabilities, RTOL)
+    assert_close(gradients, oracle.class_gradients(state), RTOL)
+
+
 @pytest.mark.parametrize("case", [c for c in ORACLES if c.dtype == "float32"], ids=str)
 def test_single_precision_answers_as_double_on_the_same_numbers(case):
     data, double = case.data(), case._replace(dtype="float64")
@@ -320,6 +332,7 @@ def answers(oracle, case):
     mass = case.mass()
     state = oracle.evaluate(oracle.pack(*case.model()))
     centered = oracle.center(state, mass)
+    both, gradients = oracle.evaluate_with_gradients(state.theta)
     return [
         state.risks,
         state.probabilities,
@@ -329,6 +342,8 @@ def answers(oracle, case):
         oracle.hessian(state, mass, single=True),
         centered.risks,
         centered.theta,
+        both.risks,
+        gradients,
     ]
 
 
@@ -361,7 +376,7 @@ def test_blocks_change_nothing_but_rounding(case, monkeypatch):
     for pieces in (1, 3, 100):
         monkeypatch.setattr(linear, "PIECES", pieces)
         oracle = case.oracle(data)
-        for name, one, other in zip(range(8), answers(oracle, case), whole, strict=True):
+        for name, one, other in zip(range(10), answers(oracle, case), whole, strict=True):
             tolerance = 1e-5 if name == 5 else RTOL  # products in single precision
             assert_close(one, other, tolerance)
 

@@ -39,7 +39,7 @@ class Oracle(ABC):
     n_classes: int
     n_rows: int
     size: int
-    n_evaluations: int  # how often ``evaluate`` was called
+    n_evaluations: int  # how often the risks were evaluated
 
     @property
     @abstractmethod
@@ -71,6 +71,11 @@ class Oracle(ABC):
     @abstractmethod
     def class_gradients(self, state: State) -> Matrix:
         """Gradients of all class risks, shape ``(n_classes, size)``: one pass."""
+
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[State, Matrix]:
+        """``evaluate`` and ``class_gradients`` at once, where one pass can serve both."""
+        state = self.evaluate(theta)
+        return state, self.class_gradients(state)
 
     @abstractmethod
     def gradient(self, state: State, mass: Vector) -> Vector:

@@ -4,7 +4,7 @@ Rows sorted by class make all class gradients contiguous block products that tog
 ordinary gradient.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -19,12 +19,14 @@ from equipoise.oracles.rows import Rows
 from equipoise.oracles.threads import Workers
 from equipoise.priors import Vector
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 21
 # Pieces are handed to workers: enough to share, and large enough to be worth handing over.
 PIECES = 16
-BLOCKS_PER_PIECE = 8
+BLOCKS_PER_PIECE = 4
 # Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
 WIDE = 1 << 18
+# A trial point may lie far too far out.
+QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 CENTER_STEPS = 30
 # With more intercepts than this, Newton steps in them use the diagonal alone.
 MANY_INTERCEPTS = 1000
@@ -97,16 +99,11 @@ class LinearOracle(Oracle):
         return coef, raw[:, -1].copy() if self.rows.fit_intercept else np.zeros(len(raw))
 
     def evaluate(self, theta: Vector) -> State:
-        self.n_evaluations += 1
-        # A trial point may lie far too far out.
-        quiet: Any = {"over": "ignore", "invalid": "ignore"}
-        with np.errstate(**quiet):
-            prepared = self.rows.prepare(theta)
-        probabilities = np.empty((self.rows.n_scores, self.n_rows))
+        prepared, probabilities = self._begin(theta)
 
         def work(piece: Piece) -> Vector:
             risks = np.zeros(self.n_classes)
-            with np.errstate(**quiet):
+            with np.errstate(**QUIET):
                 for block in self._blocks(piece):
                     scores = self.rows.scores(prepared, block)
                     losses = self.kernel.losses(scores, self.labels[block])
@@ -116,14 +113,48 @@ class LinearOracle(Oracle):
 
         return State(theta, self._total(work, self._pieces()), probabilities)
 
-    def class_gradients(self, state: State) -> Matrix:
-        gradients = np.empty((self.n_classes, self.size))
-        pieces, written = list(self._pieces(by_class=True)), -1
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[State, Matrix]:
+        # Both read every row: a block is still in the cache when its gradient is formed.
+        prepared, probabilities = self._begin(theta)
+        risks = np.zeros(self.n_classes)
 
+        def part(block: slice) -> tuple[float, Array]:
+            scores = self.rows.scores(prepared, block)
+            labels, shares = self.labels[block], self.shares[block]
+            risk = float(self.kernel.losses(scores, labels) @ shares)
+            probabilities[:, block] = scores
+            return risk, self.rows.pull(self.kernel.residual(scores, labels, shares), block)
+
+        def work(piece: Piece) -> tuple[float, Vector]:
+            with np.errstate(**QUIET):
+                found = [part(block) for block in self._blocks(piece)]
+                pulled = _sum(pulled for _, pulled in found)
+                return sum(risk for risk, _ in found), self.rows.finish(pulled)
+
+        pieces, parts = list(self._pieces(by_class=True)), []
+        for piece, (risk, pulled) in zip(pieces, self.workers.map(work, pieces), strict=True):
+            risks[piece.owner] += risk
+            parts.append(pulled)
+        return State(theta, risks, probabilities), self._gathered(pieces, parts)
+
+    def class_gradients(self, state: State) -> Matrix:
         def work(piece: Piece) -> Vector:
             return self._pulled(state, piece, self.shares)
 
-        for piece, part in zip(pieces, self.workers.map(work, pieces), strict=True):
+        pieces = list(self._pieces(by_class=True))
+        return self._gathered(pieces, self.workers.map(work, pieces))
+
+    def _begin(self, theta: Vector) -> tuple[Any, Array]:
+        """A parameter prepared for a pass, and room for the probabilities that it finds."""
+        self.n_evaluations += 1
+        with np.errstate(**QUIET):
+            prepared = self.rows.prepare(theta)
+        return prepared, np.empty((self.rows.n_scores, self.n_rows))
+
+    def _gathered(self, pieces: list[Piece], parts: Iterable[Vector]) -> Matrix:
+        """Gradients of pieces, summed by the class that owns them."""
+        gradients, written = np.empty((self.n_classes, self.size)), -1
+        for piece, part in zip(pieces, parts, strict=True):
             if piece.owner == written:
                 gradients[piece.owner] += part
             else:
@@ -155,7 +186,7 @@ class LinearOracle(Oracle):
                 total += part(block)
             return total
 
-        free = self._total(work, self._pieces(self.size**2))
+        free = self._total(work, self._pieces(self.size**2, block_rows=step))
         return free if self.rows.n_scores == 1 else self._with_last_score(free)
 
     def _with_last_score(self, free: Matrix) -> Matrix:
@@ -227,7 +258,7 @@ class LinearOracle(Oracle):
                 p, _ = self.kernel.shift(state.probabilities[:, block], shift)
                 weighted = p * scale[block]
                 total[0] += weighted.sum(axis=1)
-                total[1:] += (weighted * p).sum(axis=1) if many else weighted @ p.T
+                total[1:] += (weighted * p).sum(axis=1) if many else np.dot(weighted, p.T)
             return total
 
         total = self._total(work, self._pieces(len(shift) ** 2))
@@ -274,10 +305,13 @@ class LinearOracle(Oracle):
         for start in range(piece.start, piece.stop, step):
             yield slice(start, min(start + step, piece.stop))
 
-    def _pieces(self, sum_size: int = 0, *, by_class: bool = False) -> Iterator[Piece]:
+    def _pieces(
+        self, sum_size: int = 0, *, by_class: bool = False, block_rows: int | None = None
+    ) -> Iterator[Piece]:
         """A fixed cut of the rows: it must not depend on the number of threads."""
         count = PIECES if sum_size < WIDE else 2
-        step = max(BLOCKS_PER_PIECE * self._block_rows, -(-self.n_rows // count))
+        fewest = BLOCKS_PER_PIECE * (block_rows or self._block_rows)
+        step = max(fewest, -(-self.n_rows // count))
         if not by_class:
             for start in range(0, self.n_rows, step):
                 yield Piece(start, min(start + step, self.n_rows), -1)

@@ -109,14 +109,17 @@ class DenseRows(Rows):
         return self.unfold(theta)
 
     def scores(self, prepared: Array, block: slice) -> Array:
-        scores: Array = prepared[:, : self.n_features] @ self._block(block).T
+        # In this order BLAS reads each row once, in the order of memory.
+        product = self._block(block) @ prepared[:, : self.n_features].T
+        scores = np.ascontiguousarray(product.T)
         if self.fit_intercept:
             scores += prepared[:, -1:]
         return scores
 
     def pull(self, residual: Array, block: slice) -> Array:
         pulled = np.empty((self.n_scores, self.width))
-        pulled[:, : self.n_features] = residual @ self._block(block)
+        # The operator @ would hold the interpreter's lock, as for all results this small.
+        pulled[:, : self.n_features] = np.dot(residual, self._block(block))
         if self.fit_intercept:
             pulled[:, -1] = residual.sum(axis=1)
         return pulled

@@ -78,8 +78,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         self._newton, self._sample, self._memory, self._tol = newton, sample, memory, tol
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
-        state = problem.oracle.evaluate(theta)
-        gradients = problem.oracle.class_gradients(state)
+        state, gradients = problem.oracle.evaluate_with_gradients(theta)
         gradient = mass @ gradients + problem.pull(theta)
         self._program = mass_program(problem.masses, mass)
         self._age = -1
@@ -108,14 +107,14 @@ class MinimaxSqp(Solver[SqpIterate]):
         if self._newton and self._age > 0 and self._pays(iterate, model):
             self._renew(problem, iterate, model.mass)
             model = self._model(problem, iterate)
-        state = self._search(problem, iterate, model)
-        if state is None and (self._age > 0 or self._curvature.n_pairs):
+        found = self._search(problem, iterate, model)
+        if found is None and (self._age > 0 or self._curvature.n_pairs):
             self._renew(problem, iterate, model.mass)
             model = self._model(problem, iterate)
-            state = self._search(problem, iterate, model)
-        if state is None:
+            found = self._search(problem, iterate, model)
+        if found is None:
             return _stuck(iterate, model)
-        return self._moved(problem, iterate, model, state)
+        return self._moved(problem, iterate, model, *found)
 
     def _pays(self, iterate: SqpIterate, model: Model) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save."""
@@ -145,7 +144,9 @@ class MinimaxSqp(Solver[SqpIterate]):
         promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
         return Model(mass, gradient, direction, objective - promised)
 
-    def _search(self, problem: Problem, iterate: SqpIterate, model: Model) -> State | None:
+    def _search(
+        self, problem: Problem, iterate: SqpIterate, model: Model
+    ) -> tuple[State, Matrix] | None:
         """Backtrack from the full step; None where no step decreases the objective."""
         objective, length = iterate.recent[-1], 1.0
         hidden = abs(model.decrease) <= HIDDEN * objective
@@ -154,20 +155,36 @@ class MinimaxSqp(Solver[SqpIterate]):
         reference = max(iterate.recent) if model.decrease < NEAR * objective else objective
         reference += 0.1 * HIDDEN * objective if hidden else 0.0
         for _ in range(TRIALS):
-            state = problem.oracle.evaluate(iterate.state.theta + length * model.direction)
+            theta = iterate.state.theta + length * model.direction
+            state, gradients = self._try(problem, theta, likely=length == 1)
             value = problem.objective(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
-                return state
-            del state  # its probabilities would stay in memory beside those of the next trial
+                return state, problem.oracle.class_gradients(
+                    state
+                ) if gradients is None else gradients
+            del (
+                state,
+                gradients,
+            )  # its probabilities would stay in memory beside those of the next trial
             rise = value - objective + model.decrease * length
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
 
+    def _try(self, problem: Problem, theta: Vector, *, likely: bool) -> tuple[State, Matrix | None]:
+        """A trial point; with its gradients where it is likely to be taken and they are small."""
+        if likely and self._newton:
+            return problem.oracle.evaluate_with_gradients(theta)
+        return problem.oracle.evaluate(theta), None
+
     def _moved(
-        self, problem: Problem, iterate: SqpIterate, model: Model, state: State
+        self,
+        problem: Problem,
+        iterate: SqpIterate,
+        model: Model,
+        state: State,
+        gradients: Matrix,
     ) -> SqpIterate:
-        gradients = problem.oracle.class_gradients(state)
         gradient = model.mass @ gradients + problem.pull(state.theta)
         step = state.theta - iterate.state.theta
         self._curvature.update(step, gradient - model.gradient)
