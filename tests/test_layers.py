@@ -13,22 +13,32 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 # Lowest first: a module imports from its own package and from what stands above it in this list.
 LAYERS = [
     "exceptions",
+    "extras",
     "arrays",
     "by_class",
     "priors",
     "losses",
     "sets",
     "risks",
+    "decisions",
     "oracles",
     "solvers",
     "estimators",
     "analysis",
+    "display",
+    "tables",
+    "persistence",
+    "report",
+    "experiments",
+    "cli",
 ]
 
 # Beside the stack, with the part of it that each may use.
-BESIDE = {"datasets": ["exceptions"], "demo": [*LAYERS, "datasets"]}
+BESIDE = {"datasets": ["exceptions", "extras", "arrays", "by_class", "priors"], "demo": LAYERS}
+USE_DATA = {"report", "experiments", "cli", "demo"}
 
 ALLOWED = {name: LAYERS[:place] for place, name in enumerate(LAYERS)} | BESIDE
+ALLOWED |= {name: [*ALLOWED[name], "datasets"] for name in USE_DATA}
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60

@@ -7,7 +7,8 @@
     │   ├── InvalidParameterError: a parameter outside its range
     │   ├── ClassMismatchError: class names that are missing or unknown
     │   └── EmptySetError: an uncertainty set without a single point
-    └── UnidentifiableError (also a ValueError): a question the fitted model cannot answer
+    ├── UnidentifiableError (also a ValueError): a question the fitted model cannot answer
+    └── MissingExtraError (also an ImportError): an optional part that is not installed
 
     EquipoiseWarning (a UserWarning)
     ├── FewRowsWarning: the worst case rests on a class with very few rows
@@ -41,6 +42,10 @@ class EmptySetError(InvalidInputError):
 
 class UnidentifiableError(EquipoiseError, ValueError):
     """A quantity that the fitted model does not determine."""
+
+
+class MissingExtraError(EquipoiseError, ImportError):
+    """An optional part is not installed: the message holds the command that installs it."""
 
 
 class EquipoiseWarning(UserWarning):

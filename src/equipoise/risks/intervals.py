@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from equipoise.by_class import ByClass, aligned_lines
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses import Loss, as_loss
-from equipoise.risks.bounds import bound_method
 from equipoise.risks.moments import class_moments
+from equipoise.risks.one_sided import bound_method
 from equipoise.risks.rows import row_losses
 
 

@@ -1,0 +1,68 @@
+r"""Probabilities with the labels that came true: what decision weights are judged by.
+
+Conventions
+-----------
+``probabilities`` : float64, shape ``(n_rows, n_classes)``, columns in class order.
+``labels`` : class index of every row.
+``weights`` : decision weights :math:`w > 0`, one per class; only their ratios matter. A row gets
+    the class :math:`\arg\max_i w_i \eta_i(x)`, the first one in a tie. For two classes this is
+    :math:`\eta_1 > w_0 / (w_0 + w_1)`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.priors import Vector
+
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+def decide(probabilities: Matrix, weights: Vector) -> Indices:
+    """Class indices chosen by the decision weights."""
+    if probabilities.shape[1] == 2:
+        second = probabilities[:, 1] * weights[1] > probabilities[:, 0] * weights[0]
+        return np.asarray(second, dtype=np.intp)
+    return np.asarray(np.argmax(probabilities * weights, axis=1), dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Rows that decision weights can be tuned or judged on; every class has weight in them."""
+
+    probabilities: Matrix
+    labels: Indices
+    sample_weight: Vector
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.probabilities.shape[1])
+
+    @cached_property
+    def totals(self) -> Vector:
+        """Weight of each class."""
+        totals = np.bincount(self.labels, weights=self.sample_weight, minlength=self.n_classes)
+        return np.asarray(totals, dtype=np.float64)
+
+    @cached_property
+    def prior(self) -> Vector:
+        """Share of each class in the rows."""
+        return np.asarray(self.totals / self.totals.sum())
+
+    def confusion(self, weights: Vector) -> Matrix:
+        """Weight of rows by true class (first) and decision (second)."""
+        k = self.n_classes
+        cells = self.labels * k + decide(self.probabilities, weights)
+        counts = np.bincount(cells, weights=self.sample_weight, minlength=k * k)
+        return np.asarray(counts, dtype=np.float64).reshape(k, k)
+
+    def class_risks(self, weights: Vector) -> Vector:
+        """Share of wrong decisions in each class."""
+        return np.asarray(1 - np.diag(self.confusion(weights)) / self.totals)
+
+    def take(self, rows: Indices) -> "Evidence":
+        """Some of the rows."""
+        return Evidence(self.probabilities[rows], self.labels[rows], self.sample_weight[rows])
