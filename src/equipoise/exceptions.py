@@ -8,6 +8,7 @@
     │   ├── ClassMismatchError: class names that are missing or unknown
     │   └── EmptySetError: an uncertainty set without a single point
     ├── UnidentifiableError (also a ValueError): a question the fitted model cannot answer
+    ├── UnattainableError (also a ValueError): recall floors that no decision weights reach
     └── MissingExtraError (also an ImportError): an optional part that is not installed
 
     EquipoiseWarning (a UserWarning)
@@ -42,6 +43,10 @@ class EmptySetError(InvalidInputError):
 
 class UnidentifiableError(EquipoiseError, ValueError):
     """A quantity that the fitted model does not determine."""
+
+
+class UnattainableError(EquipoiseError, ValueError):
+    """Recall floors that no decision weights reach: the message says what is attainable."""
 
 
 class MissingExtraError(EquipoiseError, ImportError):

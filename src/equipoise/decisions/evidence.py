@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from equipoise.priors import Vector
 
+_BLOCK = 1 << 12
+
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
@@ -26,7 +28,11 @@ def decide(probabilities: Matrix, weights: Vector) -> Indices:
     if probabilities.shape[1] == 2:
         second = probabilities[:, 1] * weights[1] > probabilities[:, 0] * weights[0]
         return np.asarray(second, dtype=np.intp)
-    return np.asarray(np.argmax(probabilities * weights, axis=1), dtype=np.intp)
+    out = np.empty(len(probabilities), dtype=np.intp)
+    for start in range(0, len(out), _BLOCK):  # products that stay in the cache
+        block = slice(start, start + _BLOCK)
+        np.argmax(probabilities[block] * weights, axis=1, out=out[block])
+    return out
 
 
 @dataclass(frozen=True, eq=False)
