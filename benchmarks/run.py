@@ -14,6 +14,7 @@ import numpy as np
 import sklearn
 
 import baselines
+import decisions
 import ladder
 import scaling
 from equipoise.exceptions import EquipoiseWarning
@@ -69,7 +70,29 @@ def show_simplex() -> dict[str, float]:
     return found
 
 
+def show_decisions() -> dict[str, Any]:
+    many, two = decisions.many_classes(), decisions.two_classes()
+    print(
+        f"Decision weights, 1,000,000 rows, 10 classes: optimal-classification-cutoffs takes "
+        f"{many['theirs_seconds']:.1f} s, one argmax {many['argmax_seconds'] * 1000:.0f} ms"
+    )
+    for name, row in many["goals"].items():
+        print(
+            f"  {name:15} {row['seconds']:.2f} s ({row['speedup']:.0f} times faster, "
+            f"{row['times_argmax']:.0f} times one argmax): ours {row['value']:.4f}, theirs "
+            f"{row['theirs']:.4f}, balanced weights {row['balanced']:.4f}"
+        )
+    print(
+        f"Exact F1 threshold of two classes: {two['seconds'] * 1000:.0f} ms, scikit-learn's "
+        f"precision_recall_curve and argmax {two['theirs_seconds'] * 1000:.0f} ms; F1 "
+        f"{two['value']:.6f} and {two['theirs']:.6f}",
+        flush=True,
+    )
+    return {"many_classes": many, "two_classes": two}
+
+
 BENCHMARKS = {
+    "decisions": show_decisions,
     "simplex": show_simplex,
     "cvxpy": lambda: show_baseline("CVXPY/CLARABEL, 2,000 x 20 x 5", baselines.against_cvxpy()),
     "paper": lambda: show_baseline(

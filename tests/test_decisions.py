@@ -11,6 +11,7 @@ from sklearn.metrics import (
     fbeta_score,
     jaccard_score,
     precision_recall_curve,
+    roc_curve,
 )
 
 from equipoise import LabelCVaR, LabelHCVaR, PriorBall, PriorBox, WeightHull, WorstClass
@@ -84,6 +85,14 @@ def test_two_classes_are_cut_at_the_best_of_all_thresholds(seed, coarse, weighte
     for goal in [*goals(evidence), *metrics]:
         best = min(goal.value(evidence.confusion(w)) for w in all_thresholds(evidence))
         assert goal.tune(evidence).value == pytest.approx(best, abs=2e-7), goal
+
+
+def test_two_classes_of_very_many_rows_are_cut_exactly_too():
+    evidence = gaussian_evidence(np.random.default_rng(4), 20_000, 2)
+    scores, y = evidence.probabilities[:, 1], evidence.labels
+    false_rate, true_rate, _ = roc_curve(y, scores, drop_intermediate=False)
+    worst = RobustGoal(WorstClass().resolve(evidence.prior)).tune(evidence)
+    assert worst.value == pytest.approx(np.maximum(false_rate, 1 - true_rate).min())
 
 
 def grid_values(goal, evidence, reach=5.0, size=81):

@@ -25,10 +25,9 @@ def bagged(evidence: Evidence, goal: Goal, n_resamples: int, seed: int = 0) -> B
     """The geometric mean of the decision weights of resamples."""
     rng = np.random.default_rng(seed)
     theta = np.log(goal.tune(evidence).weights)
-    by_class = [np.flatnonzero(evidence.labels == i) for i in range(evidence.n_classes)]
     found = []
     for _ in range(n_resamples):
-        rows = np.concatenate([rng.choice(own, len(own)) for own in by_class])
+        rows = np.concatenate([rng.choice(own, len(own)) for own in evidence.by_class])
         point = goal.retune(evidence.take(rows), theta)
         found.append(point - point.mean())
     resampled = np.array(found)

@@ -16,6 +16,10 @@ from equipoise.priors import Vector
 
 Mask = NDArray[np.bool_]
 
+# With more rows, outcomes are looked at on a grid of shifts, no wider than this to either side.
+MANY_ROWS = 5_000
+CELLS, WIDE = 512, 2.0
+
 
 @dataclass(frozen=True, eq=False)
 class Line:
@@ -23,6 +27,39 @@ class Line:
 
     shifts: Vector
     outcomes: Outcomes
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows, their log-probabilities ``(n_classes, rows)``, and that of their own class."""
+
+    index: Indices | slice
+    logs: Matrix
+    own: Vector
+    labels: Indices
+    weight: Vector
+
+    def take(self, index: Indices) -> "Rows":
+        """Some of these rows, which must be all rows."""
+        logs, own = self.logs[:, index], self.own[index]
+        return Rows(index, logs, own, self.labels[index], self.weight[index])
+
+    def best(self, theta: Vector, group: Mask, *, with_classes: bool) -> tuple[Vector, Indices]:
+        """The best score of a group for each row, and the class that has it, if asked for."""
+        members = np.flatnonzero(group)
+        best = self.logs[members[0]] + theta[members[0]]
+        classes = np.full(len(best) if with_classes else 0, members[0])
+        for other in members[1:]:
+            scores = self.logs[other] + theta[other]
+            if with_classes:
+                np.copyto(classes, other, where=scores > best)
+            np.maximum(best, scores, out=best)
+        return best, classes
+
+    def sums(self, right: Mask | None, classes: Indices, n_classes: int) -> Vector:
+        """Weight of the rows, or of those that are right, by class."""
+        weight = self.weight if right is None else self.weight * right
+        return np.asarray(np.bincount(classes, weights=weight, minlength=n_classes))
 
 
 class Board:
@@ -47,60 +84,86 @@ class Board:
         settled: tuple[Vector, Vector, Vector] | None = None,
         reach: float = np.inf,
     ) -> None:
-        k = evidence.n_classes
+        self._k = evidence.n_classes
         with np.errstate(divide="ignore"):
-            self._scores = np.ascontiguousarray(np.log(evidence.probabilities).T) + theta[:, None]
-        self._labels, self._row_weight = evidence.labels, evidence.sample_weight
-        self._own = self._scores[self._labels, np.arange(len(self._labels))]
+            logs = np.ascontiguousarray(np.log(evidence.probabilities).T)
+        labels = evidence.labels
+        own = logs[labels, np.arange(len(labels))]
+        self._all = Rows(slice(None), logs, own, labels, evidence.sample_weight)
         self.theta, self._origin, self._reach = theta.copy(), theta.copy(), reach
-        nothing = np.zeros(k)
-        self._hits, self._decided, totals = settled or (nothing, nothing, nothing)
+        nothing = np.zeros(self._k)
+        hits, decided, totals = settled or (nothing, nothing, nothing)
         self.totals = totals + evidence.totals
+        everything = np.ones(self._k, dtype=bool)
+        top, self._now = self._all.best(theta, everything, with_classes=True)
+        self._hits = hits + self._all.sums(self._now == labels, labels, self._k)
+        self._decided = decided + self._all.sums(None, self._now, self._k)
+        self._contested = self._contests(top) if np.isfinite(reach) else None
 
-    def line(self, group: Mask, *, with_decided: bool) -> Line:
-        """All outcomes of shifting the log-weights of a group."""
-        inside, outside = self._best(group), self._best(~group)
+    def _contests(self, top: Vector) -> list[Rows]:
+        """For each class, the rows that it can win or lose within reach."""
+        least = top - 2.01 * self._reach
+        scores = self._all.logs + self.theta[:, None]
+        return [self._all.take(np.flatnonzero(row >= least)) for row in scores]
+
+    def _rows(self, group: Mask) -> Rows:
+        """Rows that a shift of a group can turn."""
+        if self._contested is None or np.count_nonzero(group) > 1:
+            return self._all
+        return self._contested[int(np.argmax(group))]
+
+    def line(self, group: Mask, *, with_decided: bool, exact: bool = False) -> Line:
+        """Outcomes of shifting the log-weights of a group.
+
+        All of them, each between two thresholds; of very many rows, unless ``exact``, those on a
+        fine grid of shifts.
+        """
+        rows, now = self._rows(group), self._now[self._rows(group).index]
+        inside, there = rows.best(self.theta, group, with_classes=with_decided)
+        outside, here = rows.best(self.theta, ~group, with_classes=with_decided)
         tau = outside - inside
         low, high = self._range(group)
+        binned = len(tau) > MANY_ROWS and not exact
+        if binned:
+            low, high = max(low, -WIDE), min(high, WIDE)
         # Which rows are right on either side of their threshold.
-        member = group[self._labels]
-        right_inside = member & (self._own == inside)
-        right_outside = ~member & (self._own == outside)
+        member, own = group[rows.labels], rows.own + self.theta[rows.labels]
+        right_inside, right_outside = member & (own == inside), ~member & (own == outside)
         below = tau <= low
         moving = (tau > low) & (tau < high)
-        hits = self._hits + self._sums(np.where(below, right_inside, right_outside), self._labels)
+        if not with_decided:
+            moving &= right_inside | right_outside
+        # The outcome as it is, with these rows as they would be at the low end.
+        hits = self._hits - rows.sums(now == rows.labels, rows.labels, self._k)
+        hits += rows.sums(np.where(below, right_inside, right_outside), rows.labels, self._k)
+        turning = np.flatnonzero(moving)
+        flips = _Grid(tau[turning], low, high) if binned else _Sorted(tau[turning], low, high)
+        weights = rows.weight[turning]
+        change = weights * right_inside[turning] - weights * right_outside[turning]
+        hits = flips.running(hits, [(rows.labels[turning], change)])
         decided = None
         if with_decided:
-            there, here = self._chosen(group), self._chosen(~group)
-            decided = self._decided + self._sums(None, np.where(below, there, here))
-            rows = np.flatnonzero(moving)
-        else:
-            rows = np.flatnonzero(moving & (right_inside | right_outside))
-        rows = rows[np.argsort(tau[rows])]
-        shifts, kept = _between(tau[rows], low, high)
-        change = np.where(right_inside[rows], 1.0, 0.0) - right_outside[rows]
-        weights = self._row_weight[rows]
-        hits = _running(hits, [(self._labels[rows], change * weights)], kept)
-        if decided is not None:
-            flips = [(there[rows], weights), (here[rows], -weights)]
-            decided = _running(decided, flips, kept)
-        return Line(shifts, Outcomes(hits, decided, self.totals))
+            start = self._decided - rows.sums(None, now, self._k)
+            start += rows.sums(None, np.where(below, there, here), self._k)
+            decided = flips.running(start, [(there[turning], weights), (here[turning], -weights)])
+        return Line(flips.shifts, Outcomes(hits, decided, self.totals))
 
     def move(self, group: Mask, shift: float) -> None:
         """Shift the log-weights of a group."""
         self.theta[group] += shift
-        self._scores[group] += shift
-        self._own[group[self._labels]] += shift
+        rows = self._rows(group)
+        before = self._now[rows.index]
+        _, after = rows.best(self.theta, np.ones(self._k, dtype=bool), with_classes=True)
+        for sign, decisions in ((-1, before), (1, after)):
+            self._hits = self._hits + sign * rows.sums(
+                decisions == rows.labels, rows.labels, self._k
+            )
+            self._decided = self._decided + sign * rows.sums(None, decisions, self._k)
+        self._now[rows.index] = after
 
     def risks(self) -> Vector:
         """Class risks as things stand."""
-        top = self._scores.max(axis=0)
-        hits = self._hits + self._sums(self._own == top, self._labels)
-        return np.asarray(1 - hits / self.totals)
-
-    def at_border(self) -> bool:
-        """Whether the log-weights have moved as far as they may."""
-        return bool(np.abs(self.theta - self._origin).max() >= 0.9 * self._reach)
+        return np.asarray(1 - self._hits / self.totals)
 
     def _range(self, group: Mask) -> tuple[float, float]:
         if np.isinf(self._reach):
@@ -108,20 +171,42 @@ class Board:
         moved = (self.theta - self._origin)[group]
         return float(-self._reach - moved.min()), float(self._reach - moved.max())
 
-    def _best(self, group: Mask) -> Vector:
-        if np.count_nonzero(group) == 1:
-            return np.asarray(self._scores[int(np.argmax(group))])
-        return np.asarray(self._scores[group].max(axis=0))
 
-    def _chosen(self, group: Mask) -> Indices:
-        """The best class of a group for each row."""
-        if np.count_nonzero(group) == 1:
-            return np.full(len(self._labels), np.argmax(group))
-        return np.asarray(np.flatnonzero(group)[self._scores[group].argmax(axis=0)])
+class _Sorted:
+    """Flips in the order of their thresholds, seen between any two of them."""
 
-    def _sums(self, right: NDArray[np.bool_] | None, classes: Indices) -> Vector:
-        weight = self._row_weight if right is None else self._row_weight * right
-        return np.asarray(np.bincount(classes, weights=weight, minlength=len(self.totals)))
+    def __init__(self, tau: Vector, low: float, high: float) -> None:
+        self._order = np.argsort(tau)
+        self.shifts, self._kept = _between(tau[self._order], low, high)
+
+    def running(self, start: Vector, flips: list[tuple[Indices, Vector]]) -> Matrix:
+        """Sums by class at each shift."""
+        table = np.zeros((len(self._order) + 1, len(start)))
+        table[0] = start
+        place = np.arange(1, len(table))
+        for classes, weights in flips:
+            table[place, classes[self._order]] += weights[self._order]
+        np.cumsum(table, axis=0, out=table)
+        return table[self._kept]
+
+
+class _Grid:
+    """Flips in the cells of a grid, seen at the edges between cells: no sort, no table of rows."""
+
+    def __init__(self, tau: Vector, low: float, high: float) -> None:
+        self.shifts = np.linspace(low, high, CELLS + 1)
+        self._cells = ((tau - low) * (CELLS / (high - low))).astype(np.intp)
+        np.minimum(self._cells, CELLS - 1, out=self._cells)
+
+    def running(self, start: Vector, flips: list[tuple[Indices, Vector]]) -> Matrix:
+        """Sums by class at each shift."""
+        k = len(start)
+        table = np.zeros((CELLS + 1, k))
+        for classes, weights in flips:
+            sums = np.bincount(self._cells * k + classes, weights, minlength=CELLS * k)
+            table[1:] += sums.reshape(CELLS, k)
+        table[0] += start
+        return np.asarray(np.cumsum(table, axis=0))
 
 
 def _between(tau: Vector, low: float, high: float) -> tuple[Vector, Indices]:
@@ -135,15 +220,3 @@ def _between(tau: Vector, low: float, high: float) -> tuple[Vector, Indices]:
     kept = np.flatnonzero((tau[:-1] < middles) & (middles < tau[1:])) + 1
     shifts = np.concatenate([[first], middles[kept - 1], [last]])
     return shifts, np.concatenate([[0], kept, [len(tau)]])
-
-
-def _running(start: Vector, flips: list[tuple[Indices, Vector]], kept: Indices) -> Matrix:
-    """Sums by class after each kept number of flips, rows in flip order."""
-    length = len(flips[0][0])
-    table = np.zeros((length + 1, len(start)))
-    table[0] = start
-    place = np.arange(1, length + 1)
-    for classes, weights in flips:
-        table[place, classes] += weights
-    np.cumsum(table, axis=0, out=table)
-    return table[kept]

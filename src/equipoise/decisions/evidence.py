@@ -58,6 +58,14 @@ class Evidence:
         """Share of each class in the rows."""
         return np.asarray(self.totals / self.totals.sum())
 
+    @cached_property
+    def by_class(self) -> list[Indices]:
+        """Rows of each class."""
+        # Of 16 bits, a stable sort takes one pass for each eight.
+        short = self.labels.astype(np.uint16) if self.n_classes < 1 << 16 else self.labels
+        ends = np.cumsum(np.bincount(self.labels, minlength=self.n_classes))
+        return np.split(np.argsort(short, kind="stable"), ends[:-1])
+
     def confusion(self, weights: Vector) -> Matrix:
         """Weight of rows by true class (first) and decision (second)."""
         k = self.n_classes

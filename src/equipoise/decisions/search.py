@@ -25,14 +25,12 @@ PROGRESS = 1e-12
 # Rows on which starts are compared, and rows of the samples before all rows are looked at.
 SIZES = (2_000, 20_000)
 # Rows on which log-weights are brought nearer without searching lines.
-LARGE = 100_000
+LARGE = 40_000
 # Random starts beside those with a meaning, how far they stray, and kicks out of a local optimum.
 RANDOM_STARTS, STRAY = 6, 1.0
 KICKS, KICK = 10, 0.3
-# How far log-weights may move when only the rows that this can turn are looked at; passes over all
-# rows, and the gain at the border of the reach that makes another one worth its while.
+# How far log-weights may move when only the rows that this can turn are looked at.
 REACH = 0.1
-PASSES, WORTH = 4, 1e-3
 # Keeps equal probabilities of two classes from being ties.
 JITTER = 1e-9
 # Rows of one block when all rows are looked at.
@@ -52,19 +50,19 @@ def tune(evidence: Evidence, goal: Goal, improve: Improve | None = None) -> Tune
     rng, n_rows = np.random.default_rng(0), len(evidence.labels)
     few = Search(_sample(evidence, SIZES[0], rng), goal)
     # The more rows, the fewer local optima.
-    effort = 1 if n_rows <= SIZES[0] else 3
-    starts = list(_starts(evidence, RANDOM_STARTS // effort, rng))
+    many = n_rows > SIZES[-1]
+    starts = list(_starts(evidence, 0 if many else RANDOM_STARTS, rng))
     if improve is not None:
         starts += [improve(few.evidence, theta) for theta in starts[:2]]
     found = [few.descended(theta) for theta in starts]
-    _, theta = few.kicked(*min(found, key=lambda pair: pair[0]), KICKS // effort, rng)
+    _, theta = few.kicked(*min(found, key=lambda pair: pair[0]), 0 if many else KICKS, rng)
     for smaller, size in pairwise(SIZES):
         if n_rows > smaller:
             larger = Search(_sample(evidence, size, rng), goal)
             if improve is not None:
                 theta = improve(larger.evidence, theta)
             _, theta = larger.descended(theta)
-    if n_rows > SIZES[-1]:
+    if many:
         if improve is not None:
             theta = improve(_sample(evidence, LARGE, rng), theta)
         theta = _refined(evidence, goal, theta)
@@ -89,7 +87,7 @@ def _finish(evidence: Evidence, goal: Goal, theta: Vector) -> Tuned:
 def _two_classes(evidence: Evidence, goal: Goal) -> Vector:
     """The best of all thresholds."""
     board, second = Board(evidence, np.zeros(2)), np.array([False, True])
-    line = board.line(second, with_decided=goal.needs_decided)
+    line = board.line(second, with_decided=goal.needs_decided, exact=True)
     best, _ = goal.lowest(line.outcomes)
     return np.array([0.0, line.shifts[best]])
 
@@ -107,13 +105,13 @@ def _sample(evidence: Evidence, n_rows: int, rng: np.random.Generator) -> Eviden
     """At most about so many rows, of every class its share but no fewer than all can have."""
     if len(evidence.labels) <= n_rows:
         return evidence
-    k, order = evidence.n_classes, rng.permutation(len(evidence.labels))
-    counts = np.bincount(evidence.labels, minlength=k)
-    wanted = np.minimum(counts, np.maximum(n_rows // (2 * k), n_rows * counts // counts.sum()))
-    by_class = order[np.argsort(evidence.labels[order].astype(np.uint32), kind="stable")]
-    begins = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    rows = np.concatenate([by_class[b : b + m] for b, m in zip(begins, wanted, strict=True)])
-    part = evidence.take(np.sort(rows))
+    parts = []
+    for own in evidence.by_class:
+        fair = n_rows * len(own) // len(evidence.labels)
+        wanted = max(n_rows // (2 * evidence.n_classes), fair)
+        # A row drawn twice does no harm, and drawing without replacement takes a pass.
+        parts.append(own if len(own) <= wanted else own[rng.integers(0, len(own), wanted)])
+    part = evidence.take(np.concatenate(parts))
     # Classes keep their weight, whatever share of their rows was taken.
     scale = evidence.totals / part.totals
     return Evidence(part.probabilities, part.labels, part.sample_weight * scale[part.labels])
@@ -180,15 +178,10 @@ def _worst_groups(risks: Vector) -> Iterator[Mask]:
 
 def _refined(evidence: Evidence, goal: Goal, theta: Vector) -> Vector:
     """Descent on all rows, of which only those that can turn are looked at again."""
-    value = goal.value(evidence.confusion(np.exp(theta - theta.max())))
-    for _ in range(PASSES):
-        rows, settled = _open_rows(evidence, theta)
-        board = Board(evidence.take(rows), theta, settled, REACH)
-        before, value = value, _descend(board, goal)
-        theta = board.theta
-        if not board.at_border() or value > before - WORTH:
-            break
-    return theta
+    rows, settled = _open_rows(evidence, theta)
+    board = Board(evidence.take(rows), theta, settled, REACH)
+    _descend(board, goal)
+    return board.theta
 
 
 def _open_rows(evidence: Evidence, theta: Vector) -> tuple[Indices, tuple[Vector, Vector, Vector]]:

@@ -1,0 +1,97 @@
+"""Decision weights on a million rows, against argmax and the peers.
+
+Values are in-sample, as all of them report them: how well each searches, not how well it predicts.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import f1_score, precision_recall_curve
+
+from equipoise import LabelCVaR, WorstClass
+from equipoise.decisions import Evidence, MacroFBeta, RobustGoal, decide
+from equipoise.risks import best_threshold
+
+N_ROWS, N_CLASSES = 1_000_000, 10
+
+
+def probabilities(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy probabilities of overlapping Gaussian classes, the rarest one in a hundred rows."""
+    rng = np.random.default_rng(0)
+    share = np.geomspace(40, 1, n_classes)
+    share /= share.sum()
+    y = rng.choice(n_classes, n_rows, p=share)
+    centres = 1.5 * rng.normal(size=(n_classes, 3))
+    X = centres[y] + rng.normal(size=(n_rows, 3))
+    scores = np.log(share) - ((X[:, None] - centres) ** 2).sum(axis=-1) / 2
+    scores += 0.5 * rng.normal(size=scores.shape)
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True), y
+
+
+def best_time(function: Callable[[], Any], repeats: int = 3) -> tuple[Any, float]:
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - began)
+    return result, min(times)
+
+
+def cutoffs(y: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """The peer's thresholds for macro F1; a row goes to the class furthest above its own."""
+    from optimal_cutoffs import get_optimal_threshold
+
+    found = get_optimal_threshold(y, p, metric="f1", average="macro")
+    return np.asarray(getattr(found, "thresholds", found), dtype=float)
+
+
+def many_classes() -> dict[str, Any]:
+    p, y = probabilities(N_ROWS, N_CLASSES)
+    evidence = Evidence(p, y, np.ones(len(y)))
+    _, argmax = best_time(lambda: p.argmax(axis=1), 5)
+    thresholds, theirs = best_time(lambda: cutoffs(y, p), 1)
+    their_decisions = np.argmax(p - thresholds, axis=1)
+    their_table = np.bincount(y * N_CLASSES + their_decisions, minlength=N_CLASSES**2)
+    their_table = their_table.reshape(N_CLASSES, N_CLASSES).astype(float)
+    goals = {
+        "macro F1": MacroFBeta(),
+        "worst class": RobustGoal(WorstClass().resolve(evidence.prior)),
+        "LabelCVaR(0.2)": RobustGoal(LabelCVaR(0.2).resolve(evidence.prior)),
+    }
+    rows: dict[str, Any] = {"argmax_seconds": argmax, "theirs_seconds": theirs, "goals": {}}
+    for name, goal in goals.items():
+        tuned, seconds = best_time(lambda goal=goal: goal.tune(evidence))
+        rows["goals"][name] = {
+            "seconds": seconds,
+            "value": 1 - tuned.value,
+            "theirs": 1 - goal.value(their_table),
+            "balanced": 1 - goal.value(evidence.confusion(1 / evidence.prior)),
+            "times_argmax": seconds / argmax,
+            "speedup": theirs / seconds,
+        }
+    decided = decide(p, goals["macro F1"].tune(evidence).weights)
+    rows["macro_f1_by_scikit_learn"] = float(f1_score(y, decided, average="macro"))
+    return rows
+
+
+def two_classes() -> dict[str, Any]:
+    p, y = probabilities(N_ROWS, 2)
+    scores, positive = np.ascontiguousarray(p[:, 1]), y == 1
+
+    def curve() -> float:
+        precision, recall, _ = precision_recall_curve(positive, scores)
+        with np.errstate(invalid="ignore"):
+            f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
+        return float(f1[int(np.argmax(f1))])
+
+    theirs, their_seconds = best_time(curve)
+    ours, seconds = best_time(lambda: best_threshold(scores, positive, metric="f1"))
+    return {
+        "seconds": seconds,
+        "theirs_seconds": their_seconds,
+        "value": ours.value,
+        "theirs": theirs,
+    }
