@@ -1,8 +1,10 @@
 # make demo         a tour on the bundled data; needs the core install only
 # make test         lint, then the tests
-# make test-extras  the tests of optional parts (torch), then all on the oldest supported versions
+# make test-extras  the tests of optional parts (plots, report, command line, browser, torch), then
+#                   all others on the oldest supported versions
 # make test-slow    the tests that take long
 # make bench        the benchmarks
+# make results      the paper's experiments, into docs/results
 # make lint         ruff and mypy
 # make clean        remove everything that make or the tools made
 
@@ -36,7 +38,11 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print(*(floor.replace(">=", "==") + ".*" for floor in project["dependencies"]))')
 
-.PHONY: demo test test-extras test-slow bench lint clean
+# Tests that need optional parts skip, with a reason, where these are not installed.
+EXTRAS_TESTS := $(addprefix tests/,test_display.py test_report*.py test_cli*.py test_tables.py \
+	test_persistence.py test_experiments*.py test_sets_arrays.py)
+
+.PHONY: demo test test-extras test-slow bench results lint clean
 
 demo: $(VENV)/.core
 	$(BIN)/python -m equipoise.demo
@@ -44,15 +50,19 @@ demo: $(VENV)/.core
 test: lint
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST)
 
-test-extras: $(VENV)/.torch $(OLDEST)/.installed
-	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python -m pytest tests/test_sets_arrays.py
+test-extras: $(VENV)/.extras $(OLDEST)/.installed
+	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) $(wildcard $(EXTRAS_TESTS))
 	$(ONE_THREAD) $(NO_ARRAY_API) $(OLDEST)/bin/python $(PYTEST)
 
 test-slow: $(VENV)/.dev
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) -m slow --timeout 1800
 
 bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+results: $(VENV)/.extras
+	$(BIN)/equipoise reproduce --out docs/results
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
@@ -72,8 +82,11 @@ $(VENV)/.dev: $(VENV)/.core
 # newest build with all of CUDA.
 TORCH ?= torch==2.13.0
 
-$(VENV)/.torch: $(VENV)/.dev
+$(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --editable '.[all,browser]'
+	command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || \
+		echo "No chromium: the tests of the page in a browser will be skipped."
 	touch $@
 
 $(OLDEST)/.installed: pyproject.toml

@@ -60,11 +60,13 @@ class Evidence:
 
     @cached_property
     def by_class(self) -> list[Indices]:
-        """Rows of each class."""
+        """Rows of each class that have weight."""
         # Of 16 bits, a stable sort takes one pass for each eight.
         short = self.labels.astype(np.uint16) if self.n_classes < 1 << 16 else self.labels
-        ends = np.cumsum(np.bincount(self.labels, minlength=self.n_classes))
-        return np.split(np.argsort(short, kind="stable"), ends[:-1])
+        order = np.argsort(short, kind="stable")
+        order = order[self.sample_weight[order] > 0]
+        counts = np.bincount(self.labels[order], minlength=self.n_classes)
+        return np.split(order, np.cumsum(counts)[:-1])
 
     def confusion(self, weights: Vector) -> Matrix:
         """Weight of rows by true class (first) and decision (second)."""
