@@ -29,10 +29,10 @@ from equipoise.exceptions import (
     InactiveCapsWarning,
     NotConvergedWarning,
     SeparableDataWarning,
-    UnidentifiableError,
 )
 from equipoise.oracles import Oracle, open_oracle
 from equipoise.priors import Vector, weights_of
+from equipoise.risks.population import odds_factors
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 
@@ -40,6 +40,9 @@ from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 _DIVERGING = 1e-2
 # Below this mass a class decides nothing, and dividing by it would amplify rounding.
 _NO_MASS = 1e-12
+_NO_MASS_REMEDY = (
+    "Use a set whose weights stay positive (WeightBox with a lower bound), or a prior of 0 for it."
+)
 # Values that predictions convert to float64 at a time.
 _BLOCK = 1 << 18
 
@@ -329,16 +332,11 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         given = self.class_prior_ if prior is None else prior
         target = check_class_prior(given, self.classes_, name="prior")
         mass = np.asarray(self.worst_case_masses_)
-        lost = (mass <= _NO_MASS) & (target > 0)
-        if np.any(lost):
-            names = ", ".join(repr(name) for name in self.classes_[lost].tolist())
-            raise UnidentifiableError(
-                f"Class {names} carries no mass in the worst case, so the fit says nothing about "
-                "its probability. Use a set whose weights stay positive (WeightBox with a lower "
-                "bound), or a prior of 0 for it."
-            )
+        factors = odds_factors(
+            mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
+        )
         with np.errstate(divide="ignore"):
-            factors = np.log(target) - np.log(np.where(mass > _NO_MASS, mass, 1.0))
+            factors = np.log(factors)
         return np.asarray(softmax(scores + factors, axis=1))
 
     def to_sklearn(self) -> LogisticRegression:

@@ -172,9 +172,9 @@ class LinearFractional:
         Parameters
         ----------
         y_true, y_pred : array-like of shape (n,)
-            Labels of two classes.
+            Labels of two classes, or of more with ``pos_label``.
         pos_label : label, optional
-            The positive class: the second of the two, sorted, if not given.
+            The positive class, all others being negative: the second of two, sorted, if not given.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
         """
@@ -297,13 +297,11 @@ def _two_classes(
         if len(names) != 2:
             raise ClassMismatchError(
                 f"y_true and y_pred must hold labels of two classes, got {names}; pos_label= "
-                "names the positive one."
+                "names the positive one, and all others are negative."
             )
         pos_label = names[1]
-    elif len(set(names) - {pos_label}) > 1:
-        raise ClassMismatchError(
-            f"y_true and y_pred must hold {pos_label!r} and one other label, got {names}."
-        )
+    elif pos_label not in names and len(names) > 1:
+        raise ClassMismatchError(f"pos_label must be one of the labels {names}, got {pos_label!r}.")
     place = names.index(pos_label) if pos_label in names else -1
     is_positive = (positions(labels, classes) == place for labels in (truth, decided))
     true, positive = (flags.astype(np.intp) for flags in is_positive)

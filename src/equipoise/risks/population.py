@@ -1,0 +1,184 @@
+r"""Probabilities of a reweighted classifier, put back on the scale of the population.
+
+A classifier trained with class weights :math:`q`, or on rows resampled to the class shares
+:math:`m`, estimates the probabilities of a world in which class ``i`` has the share
+:math:`m_i = p_i q_i` instead of :math:`p_i`. By Bayes' rule
+
+.. math:: P_\pi(Y = i | X = x) \propto \frac{\pi_i}{m_i} \, P_m(Y = i | X = x)
+
+for any prior :math:`\pi`, as long as the classes themselves look the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.exceptions import ClassMismatchError, InvalidInputError, UnidentifiableError
+from equipoise.losses.base import Matrix
+from equipoise.losses.scores import as_probabilities
+from equipoise.priors import (
+    Vector,
+    balanced_weights,
+    check_prior,
+    masses_of,
+    normalize_weights,
+)
+from equipoise.sets.checks import check_numbers
+
+# Division by less would overflow.
+_NO_MASS = float(np.finfo(np.float64).tiny)
+_REMEDY = "Train with a positive weight for it, or state a prior of 0 for it."
+
+
+def population_proba(
+    probabilities: ArrayLike,
+    *,
+    weights: Any = None,
+    masses: Any = None,
+    prior: Any = None,
+    target_prior: Any = None,
+    classes: ArrayLike | None = None,
+) -> NDArray[np.float64]:
+    r"""Class probabilities on the scale of the population, or of a stated prior.
+
+    .. math:: \eta_i \mapsto \frac{\eta_i \pi_i / m_i}{\sum_j \eta_j \pi_j / m_j}
+
+    Every probability keeps its relative precision: 1e-300 comes back as 1e-300, 0 as 0.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n_rows, n_classes), or (n_rows,) for two classes
+        What a classifier that was trained with weights predicts; the short form is the probability
+        of the second class.
+    weights : dict by class, array-like of shape (n_classes,), or "balanced"
+        Class weights :math:`q` that it was trained with; only their ratios matter.
+    masses : dict by class or array-like of shape (n_classes,)
+        Instead of weights: the share :math:`m` that each class had in training, after resampling
+        or weighting.
+    prior : dict by class or array-like of shape (n_classes,), optional
+        Class frequencies :math:`p` of the population, which the weights multiplied. With
+        ``weights`` and no ``target_prior`` it cancels, and may be left out.
+    target_prior : dict by class or array-like of shape (n_classes,), optional
+        The prior :math:`\pi` to put the probabilities on: ``prior`` if not given.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns, where values are given by class.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_classes)
+
+    Examples
+    --------
+    A classifier trained with ``class_weight={"ham": 1, "spam": 9}`` finds a mail to be as likely
+    spam as not. On the scale of the mails that arrive it is one in ten:
+
+    >>> population_proba([[0.5, 0.5]], weights={"ham": 1, "spam": 9}, classes=["ham", "spam"])
+    array([[0.9, 0.1]])
+    """
+    matrix = as_probabilities(probabilities)
+    names = _names(matrix.shape[1], classes, (weights, masses, prior, target_prior))
+    if (weights is None) == (masses is None):
+        raise InvalidInputError(
+            "give either weights or masses, what the classifier was trained with: got "
+            f"{'neither' if weights is None else 'both'}."
+        )
+    if weights is not None:
+        factors = _factors_of_weights(weights, prior, target_prior, names)
+    else:
+        factors = _factors_of_masses(masses, prior, target_prior, names)
+    return _reweighted(matrix, factors)
+
+
+def odds_factors(
+    masses: Vector,
+    target: Vector,
+    classes: NDArray[Any],
+    *,
+    negligible: float = _NO_MASS,
+    remedy: str = _REMEDY,
+) -> Vector:
+    r"""The factors :math:`\pi_i / m_i` that put odds from masses to a prior.
+
+    A class of prior 0 has the factor 0. One that has a prior but no more than ``negligible`` mass
+    is refused: nothing was learnt about it.
+    """
+    lost = (masses <= negligible) & (target > 0)
+    if np.any(lost):
+        names = ", ".join(repr(name) for name in classes[lost].tolist())
+        raise UnidentifiableError(
+            f"Class {names} carries no mass in training, so the fit says nothing about its "
+            f"probability. {remedy}"
+        )
+    factors: Vector = np.divide(target, masses, out=np.zeros_like(target), where=target > 0)
+    return factors
+
+
+def _names(n_classes: int, classes: Any, per_class: tuple[Any, ...]) -> NDArray[Any]:
+    if classes is not None:
+        names = np.asarray(classes)
+        if names.shape != (n_classes,):
+            raise ClassMismatchError(
+                f"classes must name each of the {n_classes} columns of probabilities, got "
+                f"{names.tolist()}."
+            )
+        return names
+    names = np.arange(n_classes)
+    keys = {key for values in per_class if isinstance(values, Mapping) for key in values}
+    if not keys <= set(names.tolist()):
+        raise ClassMismatchError(
+            f"classes= must name the columns of probabilities where values are given by class, "
+            f"here by {sorted(keys, key=str)}; for a classifier give its classes_."
+        )
+    return names
+
+
+def _factors_of_weights(weights: Any, prior: Any, target: Any, names: NDArray[Any]) -> Vector:
+    if prior is None:
+        if target is not None or isinstance(weights, str):
+            raise InvalidInputError(
+                "prior is needed, the class frequencies that the weights multiplied: they cancel "
+                "only for weights given as numbers and without a target_prior."
+            )
+        # Any prior will do where it cancels.
+        prior = np.full(len(names), 1 / len(names))
+    p = _prior(prior, names, "prior")
+    balanced = isinstance(weights, str) and weights == "balanced"
+    q = balanced_weights(p) if balanced else check_numbers(weights, names, name="weights")
+    m = masses_of(normalize_weights(q, p), p)
+    target = p if target is None else _prior(target, names, "target_prior")
+    return odds_factors(m, target, names)
+
+
+def _factors_of_masses(masses: Any, prior: Any, target: Any, names: NDArray[Any]) -> Vector:
+    if prior is None and target is None:
+        raise InvalidInputError(
+            "prior is needed with masses: the class frequencies to put the probabilities on."
+        )
+    m = _prior(masses, names, "masses")
+    given, name = (prior, "prior") if target is None else (target, "target_prior")
+    return odds_factors(m, _prior(given, names, name), names)
+
+
+def _prior(values: Any, names: NDArray[Any], name: str) -> Vector:
+    return check_prior(check_numbers(values, names, name=name), names, name=name)
+
+
+def _reweighted(matrix: Matrix, factors: Vector) -> Matrix:
+    """Rows times factors, scaled to sum to one, without a product that over- or underflows."""
+    digits, powers = np.frexp(matrix)
+    factor_digits, factor_powers = np.frexp(factors)
+    digits, powers = digits * factor_digits, powers + factor_powers
+    # Zeros have no size of their own, and must not set the scale of their row.
+    powers = np.where(digits > 0, powers, np.iinfo(np.int32).min // 4)
+    odds: Matrix = np.ldexp(digits, powers - powers.max(axis=1, keepdims=True))
+    totals = odds.sum(axis=1, keepdims=True)
+    if len(totals) and not totals.min() > 0:
+        row = int(np.argmin(totals))
+        raise UnidentifiableError(
+            f"Row {row} has probability 0 in every class of positive prior: there is nothing to "
+            "put back."
+        )
+    odds /= totals
+    return odds
