@@ -16,7 +16,8 @@ import sys
 
 class Hide:
     def find_spec(self, name, path=None, target=None):
-        if name in {"cvxpy", "dask", "matplotlib", "pandas", "polars", "pyarrow", "torch"}:
+        optional = "click cvxpy dask jinja2 matplotlib pandas polars pyarrow skops torch"
+        if name in optional.split():
             raise ImportError(name)
 
 sys.meta_path.insert(0, Hide())

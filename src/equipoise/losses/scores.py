@@ -79,7 +79,8 @@ def _check_distribution(matrix: Matrix, eps: float) -> None:
     if len(sums) and abs(sums[worst] - 1) > max(1e-5, np.sqrt(eps)):
         raise InvalidInputError(
             f"probabilities must sum to 1 in every row, got {sums[worst]:.6g} in row {worst}; "
-            "for raw scores use a loss of scores, such as 'cross_entropy_from_scores'."
+            "raw scores are no probabilities: take predict_proba, or a loss that reads scores "
+            "('cross_entropy_from_scores')."
         )
     if len(sums) and matrix.min() < 0:
         raise InvalidInputError(f"probabilities must be at least 0, got {matrix.min():.6g}.")

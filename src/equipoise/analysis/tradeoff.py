@@ -1,0 +1,320 @@
+r"""What a weighting costs when another one turns out to be right.
+
+.. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q), \qquad
+          G_{q q'} = R_{q'}(f_q) - R_{q'}(f_{q'})
+
+Rows are what a classifier was made for, columns what it is judged under. The diagonal of
+:math:`T` is what was optimised; the regret :math:`G` is what being wrong about the weights costs.
+
+Conventions
+-----------
+Everything is conditional on the labels: given them, the rows of different classes are
+independent, and the masses :math:`q'_i p_i` are known numbers. The classifiers must not have been
+made on these rows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.analysis.weightings import named_weightings, scaled_weights
+from equipoise.decisions import decide
+from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.extras import require
+from equipoise.losses import as_loss
+from equipoise.losses.base import Matrix, Positions
+from equipoise.losses.scores import as_probabilities
+from equipoise.priors import Vector, check_prior, masses_of
+from equipoise.risks import RiskInterval
+from equipoise.risks.labels import Labels, as_labels, check_classes, classes_of, true_positions
+from equipoise.risks.moments import ClassMoments, class_moments
+from equipoise.risks.one_sided import binomial_lower, binomial_upper
+from equipoise.risks.rows import RowLosses, row_losses
+
+_METHOD = "approximate (Clopper-Pearson by class, combined by recovered variances)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightTradeoff:
+    """Risks and regrets of classifiers (rows) under weightings (columns).
+
+    Attributes
+    ----------
+    made_for, judged_under : tuple of str
+        Names of the rows and of the columns.
+    classes : ndarray of shape (n_classes,)
+        Class names.
+    weights : ndarray of shape (n_judged_under, n_classes)
+        The weightings, scaled to mean one.
+    class_risks : ndarray of shape (n_made_for, n_classes)
+        Share of errors of each classifier in each class.
+    risks, regret : ndarray of shape (n_made_for, n_judged_under)
+        Weighted risks, and what they exceed the risk of the column's own classifier by. On a
+        finite sample, or with poor probabilities, a regret can be negative.
+    rows : tuple of RowLosses
+        The errors of each classifier, row by row: what the intervals are made from.
+    masses : ndarray of shape (n_judged_under, n_classes)
+        Each class's share of the weighted risk.
+    """
+
+    made_for: tuple[str, ...]
+    judged_under: tuple[str, ...]
+    classes: NDArray[Any]
+    weights: Matrix
+    masses: Matrix
+    class_risks: Matrix
+    risks: Matrix
+    regret: Matrix
+    rows: tuple[RowLosses, ...]
+
+    def risk_interval(
+        self, made_for: str, judged_under: str, *, confidence: float = 0.95
+    ) -> RiskInterval:
+        """A confidence interval for one of the risks."""
+        row, column = self._place(made_for, judged_under)
+        return _interval(self.masses[column], self.rows[row], None, confidence)
+
+    def regret_interval(
+        self, made_for: str, judged_under: str, *, confidence: float = 0.95
+    ) -> RiskInterval:
+        """A confidence interval for one of the regrets; the classifiers are compared in pairs."""
+        row, column = self._place(made_for, judged_under)
+        own = self.rows[self.made_for.index(judged_under)]
+        return _interval(self.masses[column], self.rows[row], own, confidence)
+
+    def to_dict(self, *, confidence: float = 0.95) -> dict[str, list[Any]]:
+        """Columns by name, with one entry for each pair of a classifier and a weighting."""
+        pairs = [(row, column) for row in self.made_for for column in self.judged_under]
+        risks = [self.risk_interval(*pair, confidence=confidence) for pair in pairs]
+        regrets = [self.regret_interval(*pair, confidence=confidence) for pair in pairs]
+        columns: dict[str, list[Any]] = {
+            "made_for": [row for row, _ in pairs],
+            "judged_under": [column for _, column in pairs],
+        }
+        for name, intervals in (("risk", risks), ("regret", regrets)):
+            columns[name] = [each.estimate for each in intervals]
+            columns[f"{name}_lower"] = [each.lower for each in intervals]
+            columns[f"{name}_upper"] = [each.upper for each in intervals]
+        return columns
+
+    def frame(self, *, confidence: float = 0.95) -> Any:
+        """The columns of :meth:`to_dict` as a pandas DataFrame."""
+        return require("pandas", extra="cli").DataFrame(self.to_dict(confidence=confidence))
+
+    def __repr__(self) -> str:
+        header = ["made for", *(f"under {name}" for name in self.judged_under)]
+        lines = [header]
+        for name, risks, regrets in zip(self.made_for, self.risks, self.regret, strict=True):
+            cells = [f"{r:.4g} ({g:+.2g})" for r, g in zip(risks, regrets, strict=True)]
+            lines.append([name, *cells])
+        widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
+        padded = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
+        ]
+        return "\n".join(["risk (regret)", *padded])
+
+    def _place(self, made_for: str, judged_under: str) -> tuple[int, int]:
+        for name, known, what in (
+            (made_for, self.made_for, "made_for"),
+            (judged_under, self.judged_under, "judged_under"),
+        ):
+            if name not in known:
+                raise InvalidParameterError(f"{what} must be one of {list(known)}, got {name!r}.")
+        return self.made_for.index(made_for), self.judged_under.index(judged_under)
+
+
+def weight_tradeoff(
+    y_true: ArrayLike,
+    made: Any,
+    weightings: Any = ("standard", "balanced"),
+    *,
+    X: Any = None,
+    prior: Any = None,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> WeightTradeoff:
+    r"""Judge the classifier made for each weighting under every other.
+
+    .. math:: T_{q q'} = \sum_i q'_i p_i R_i(f_q), \qquad
+              f_q(x) = \arg\max_i q_i \hat\eta_i(x) \text{ if made from probabilities}
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        True class labels of rows that no classifier has seen.
+    made : array-like, fitted classifier, or dict by name
+        Class probabilities of the rows, of shape (n, n_classes), or (n,) for two classes: the
+        classifier for each weighting is made from them. Or a fitted classifier that gives them
+        for ``X``. Or, for each weighting by name, the labels predicted by the classifier made for
+        it, or that fitted classifier itself, with ``X``; further names are judged as well.
+    weightings : dict by name, or list
+        Each is ``"standard"``, ``"balanced"``, a dict by class or an array in class order.
+    X : array-like of shape (n, n_features), optional
+        The rows, for fitted classifiers.
+    prior : dict by class or array, optional
+        Class priors of the population; the share of the rows if not given.
+    labels : array-like of shape (n_classes,), optional
+        The classes in the order of the columns of probabilities. Those of the classifier, or those
+        in ``y_true``, sorted, if not given.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    WeightTradeoff
+
+    Examples
+    --------
+    >>> from equipoise.analysis import weight_tradeoff
+    >>> from equipoise.datasets import make_power_imbalance
+    >>> X, y, model = make_power_imbalance(2000, p=0.9, random_state=0, return_model=True)
+    >>> found = weight_tradeoff(y, model.predict_proba(X), ["standard", "balanced"])
+    >>> found.judged_under, bool(found.regret[0, 1] > 0.1)
+    (('standard', 'balanced'), True)
+    >>> interval = found.regret_interval("standard", "balanced")
+    >>> bool(interval.lower > 0)
+    True
+    """
+    truth = as_labels(y_true, name="y_true")
+    if labels is None and hasattr(made, "classes_"):
+        labels = made.classes_
+    classes = classes_of(truth) if labels is None else check_classes(labels)
+    worlds = named_weightings(weightings)
+    shares = _shares(truth, classes, sample_weight)
+    p = shares if prior is None else check_prior(prior, classes, name="prior")
+    weights = {
+        name: scaled_weights(value, p, classes, name=f"weightings[{name!r}]")
+        for name, value in worlds.items()
+    }
+    predicted = _predictions(made, X, weights, classes, len(truth))
+    rows = {
+        name: row_losses(
+            truth, each, loss=as_loss("zero_one"), labels=classes, sample_weight=sample_weight
+        )
+        for name, each in predicted.items()
+    }
+    return _collect(rows, weights, p, classes)
+
+
+def _collect(
+    rows: dict[str, RowLosses], weights: dict[str, Vector], prior: Vector, classes: Labels
+) -> WeightTradeoff:
+    risks = np.array([class_moments(each).risks for each in rows.values()])
+    q = np.array(list(weights.values()))
+    masses = masses_of(q, prior)
+    table = risks @ masses.T
+    own = [list(rows).index(name) for name in weights]
+    return WeightTradeoff(
+        made_for=tuple(rows),
+        judged_under=tuple(weights),
+        classes=classes,
+        weights=q,
+        masses=masses,
+        class_risks=risks,
+        risks=table,
+        regret=table - table[own, np.arange(len(own))],
+        rows=tuple(rows.values()),
+    )
+
+
+def _shares(truth: Labels, classes: Labels, sample_weight: ArrayLike | None) -> Vector:
+    """Share of the rows in each class, all of which must have some."""
+    true: Positions = true_positions(truth, classes)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights is not None and weights.shape != truth.shape:
+        raise InvalidInputError(
+            f"sample_weight must have one entry for each of the {len(truth)} rows of y_true, got "
+            f"an array of shape {weights.shape}."
+        )
+    totals = np.bincount(true, weights=weights, minlength=len(classes)).astype(np.float64)
+    if np.any(totals <= 0):
+        raise ClassMismatchError(
+            f"every class needs a row of positive weight in y_true, "
+            f"{classes[totals <= 0].tolist()} has none, so its risk is undefined."
+        )
+    return np.asarray(totals / totals.sum())
+
+
+def _predictions(
+    made: Any, X: Any, weights: dict[str, Vector], classes: Labels, n_rows: int
+) -> dict[str, Any]:
+    """Predicted labels of every classifier, those of the weightings among them."""
+    if isinstance(made, Mapping):
+        named = {str(name): _labels_of(each, X) for name, each in made.items()}
+        missing = [name for name in weights if name not in named]
+        if missing:
+            raise InvalidInputError(
+                f"made must hold a classifier for each weighting, {missing} has none: it names "
+                f"{list(named)}."
+            )
+        return named
+    if hasattr(made, "predict_proba"):
+        made = made.predict_proba(_rows(X))
+    probabilities = as_probabilities(made)
+    if probabilities.shape != (n_rows, len(classes)):
+        raise InvalidInputError(
+            f"probabilities must have a row for each of {n_rows} labels and a column for each of "
+            f"the {len(classes)} classes {classes.tolist()}, got shape {probabilities.shape}; "
+            "labels= names the columns where y_true lacks a class."
+        )
+    return {name: classes[decide(probabilities, q)] for name, q in weights.items()}
+
+
+def _labels_of(made: Any, X: Any) -> Any:
+    return made.predict(_rows(X)) if hasattr(made, "predict") else made
+
+
+def _rows(X: Any) -> Any:
+    if X is None:
+        raise InvalidInputError("X must be given where made holds fitted classifiers.")
+    return X
+
+
+def _interval(
+    masses: Vector, rows: RowLosses, other: RowLosses | None, confidence: float
+) -> RiskInterval:
+    r"""An interval for :math:`\sum_i m_i (R_i - R'_i)` from intervals of its parts.
+
+    .. math:: \hat\theta - \sqrt{\textstyle\sum_i m_i^2 (\hat\theta_i - l_i)^2}
+              \le \theta \le
+              \hat\theta + \sqrt{\textstyle\sum_i m_i^2 (u_i - \hat\theta_i)^2}
+
+    with :math:`l_i, u_i` exact limits of class ``i``: the method of variance estimates recovery.
+    A difference has two parts in each class, the errors that only one of the two makes.
+    """
+    if not 0 < confidence < 1:
+        raise InvalidParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
+    tail = (1 - confidence) / 2
+    if other is None:
+        estimate, down, up = _reaches(class_moments(rows), tail)
+    else:
+        estimate, down, up = _difference(rows, other, tail)
+    middle = float(masses @ estimate)
+    lower = middle - float(np.linalg.norm(masses * down))
+    upper = middle + float(np.linalg.norm(masses * up))
+    least = 0.0 if other is None else -1.0
+    return RiskInterval(middle, max(lower, least), min(upper, 1.0), confidence, _METHOD, True)
+
+
+def _reaches(moments: ClassMoments, tail: float) -> tuple[Vector, Vector, Vector]:
+    """Class risks, and how far the exact limits lie below and above them."""
+    risks = moments.risks
+    return risks, risks - binomial_lower(moments, tail), binomial_upper(moments, tail) - risks
+
+
+def _difference(rows: RowLosses, other: RowLosses, tail: float) -> tuple[Vector, Vector, Vector]:
+    mine = RowLosses(rows.classes, rows.true, rows.losses * (1 - other.losses), rows.weights)
+    theirs = RowLosses(rows.classes, rows.true, other.losses * (1 - rows.losses), rows.weights)
+    a, down_a, up_a = _reaches(class_moments(mine), tail)
+    b, down_b, up_b = _reaches(class_moments(theirs), tail)
+    # Shares of one sample exclude each other: their estimates are negatively correlated.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.sqrt(a * b / ((1 - a) * (1 - b)))
+    correlation = np.where(np.isfinite(correlation), np.minimum(correlation, 1.0), 0.0)
+    down = np.sqrt(down_a**2 + up_b**2 + 2 * correlation * down_a * up_b)
+    up = np.sqrt(up_a**2 + down_b**2 + 2 * correlation * up_a * down_b)
+    return a - b, down, up

@@ -1,0 +1,294 @@
+"""Class probabilities by local polynomials, the estimator behind the paper's plug-in rates."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from equipoise.estimators.checks import (
+    check_positive,
+    check_weights,
+    encode_labels,
+    unchanged_on_failure,
+)
+from equipoise.estimators.local_moments import Smoother, n_monomials
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.priors import Vector
+
+Matrix = NDArray[np.float64]
+
+# The exponent r of the kernel (1 - |u|^2)^r.
+_KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
+# What cross-validation tries, in multiples of the bandwidth by rate.
+_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)
+# Beyond so many monomials a window would need thousands of points to say anything.
+_MOST_TERMS = 512
+
+
+class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    r"""Class probabilities by local polynomial regression of the class indicators.
+
+    .. math:: \hat\eta_i(x) = \hat\theta_0, \qquad
+              \hat\theta = \arg\min_\theta \sum_j w_j K\Bigl(\frac{x_j - x}{h}\Bigr)
+              \Bigl(1\{y_j = i\} - \textstyle\sum_a \theta_a
+              \phi_a\bigl(\frac{x_j - x}{h}\bigr)\Bigr)^2 + \lambda \sum_{a > 0} \theta_a^2
+
+    with :math:`\phi` the monomials up to ``degree`` and :math:`K(u) = (1 - |u|^2)_+^r`. The
+    estimates of all classes sum to one; they are clipped to [0, 1] and scaled to do so again.
+    Degree 0 is kernel regression (Nadaraya and Watson). Where no row lies within a bandwidth, the
+    nearest rows decide.
+
+    Time and memory: a tree finds the rows in reach and predictions are made block by block, on
+    a line by running sums. Meant for few features: windows that hold enough rows grow with each.
+
+    Parameters
+    ----------
+    degree : {0, 1, 2}, default=1
+        Degree of the polynomials.
+    bandwidth : "rate", "cv", float, or array-like of shape (n_features,), default="rate"
+        Radius :math:`h` of the windows, for each feature. ``"rate"`` is
+
+        .. math:: h_j = c \, s_j \, n^{-1/(2 \beta + d)}
+
+        with :math:`s_j` the standard deviation of the feature, :math:`n` the sum of the sample
+        weights, :math:`d` the number of features, and :math:`c` such that the kernel has standard
+        deviation one along each feature. ``"cv"`` multiplies it by one of nine factors from 1/4
+        to 4, the one with the least cross-validated Brier score. Numbers are in the unit of the
+        features.
+    smoothness : float in (0, degree + 1], default=None
+        The smoothness :math:`\beta` of the class probabilities; ``degree + 1`` if not given, the
+        most that the degree can make use of.
+    kernel : {"epanechnikov", "biweight", "uniform"}, default="epanechnikov"
+        The kernel: ``r`` is 1, 2 and 0.
+    ridge : float, default=0.3
+        The penalty :math:`\lambda` of slopes and curvatures, in rows: it matters where a window
+        holds a handful of rows, and keeps polynomials from running away there.
+    cv : int, splitter or iterable of splits, default=5
+        How ``bandwidth="cv"`` splits the rows; stratified if a number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class names.
+    bandwidth_ : ndarray of shape (n_features,)
+        The bandwidths, in the unit of the features.
+    cv_results_ : dict of ndarray, or None
+        ``factor`` and ``brier`` for every bandwidth tried by ``"cv"``.
+    n_features_in_ : int
+        Number of features.
+
+    References
+    ----------
+    Xu, Dan, Khim and Ravikumar (2020), Propositions 1 and 3: the excess risk of the plug-in rule
+    decays as :math:`n^{-\beta / (2 \beta + d)}`.
+
+    Examples
+    --------
+    >>> from equipoise.datasets import make_power_imbalance
+    >>> from equipoise.estimators import LocalPolynomialClassifier
+    >>> X, y, model = make_power_imbalance(20_000, p=0.8, random_state=0, return_model=True)
+    >>> clf = LocalPolynomialClassifier(degree=1).fit(X, y)
+    >>> x = [[0.5], [0.8]]
+    >>> bool(abs(clf.predict_proba(x) - model.predict_proba(x)).max() < 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        degree: int = 1,
+        *,
+        bandwidth: Any = "rate",
+        smoothness: float | None = None,
+        kernel: str = "epanechnikov",
+        ridge: float = 0.3,
+        cv: Any = 5,
+    ) -> None:
+        self.degree = degree
+        self.bandwidth = bandwidth
+        self.smoothness = smoothness
+        self.kernel = kernel
+        self.ridge = ridge
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows ``X`` with labels ``y``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows. A weight of two is a row that occurs twice, so their sum is the
+            number of rows that the bandwidth goes by.
+
+        Returns
+        -------
+        self : LocalPolynomialClassifier
+        """
+        with unchanged_on_failure(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        self._check_parameters()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        self._check_terms(X.shape[1])
+        self.classes_, labels = encode_labels(y)
+        weights, _ = check_weights(sample_weight, labels, self.classes_)
+        # The estimates of all classes sum to one, so the first class needs no regression.
+        targets = (labels[:, None] == np.arange(1, len(self.classes_))).astype(np.float64)
+        self.cv_results_: dict[str, Vector] | None = None
+        if isinstance(self.bandwidth, str):
+            factor = 1.0
+            if self.bandwidth == "cv":
+                self.cv_results_ = self._cross_validate(X, labels, targets, weights)
+                factor = _best_factor(self.cv_results_)
+            self.bandwidth_ = factor * self._rate(X, weights)
+        else:
+            self.bandwidth_ = _given_bandwidth(self.bandwidth, X.shape[1])
+        self._origin = np.average(X, axis=0, weights=weights)
+        self._smoother = self._smooth(X - self._origin, targets, weights, self.bandwidth_)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+            One column per class, in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        return _probabilities(self._smoother((X - self._origin) / self.bandwidth_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of largest probability, the first one if several tie.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Features.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+        """
+        probabilities = self.predict_proba(X)
+        labels: NDArray[Any] = self.classes_[np.argmax(probabilities, axis=1)]
+        return labels
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
+            raise InvalidParameterError(f"degree must be 0, 1 or 2, got {self.degree!r}.")
+        if self.kernel not in _KERNELS:
+            raise InvalidParameterError(
+                f"kernel must be one of {sorted(_KERNELS)}, got {self.kernel!r}."
+            )
+        if isinstance(self.bandwidth, str) and self.bandwidth not in ("rate", "cv"):
+            raise InvalidParameterError(
+                f'bandwidth must be "rate", "cv", a positive number or one per feature, got '
+                f"{self.bandwidth!r}."
+            )
+        if self.ridge != 0:
+            check_positive("ridge", self.ridge)
+        if self.smoothness is not None:
+            smoothness = check_positive("smoothness", self.smoothness)
+            if smoothness > self.degree + 1:
+                raise InvalidParameterError(
+                    f"smoothness must be at most degree + 1 = {self.degree + 1}, the most that "
+                    f"polynomials of degree {self.degree} can make use of, got {smoothness:.6g}."
+                )
+
+    def _check_terms(self, n_features: int) -> None:
+        terms = n_monomials(int(self.degree), n_features)
+        if terms > _MOST_TERMS:
+            raise InvalidInputError(
+                f"a polynomial of degree {self.degree} in {n_features} features has {terms} terms, "
+                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
+            )
+
+    def _rate(self, X: Matrix, weights: Vector) -> Vector:
+        """Bandwidths that shrink at the paper's rate."""
+        d = X.shape[1]
+        mean = np.average(X, axis=0, weights=weights)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights))
+        # A constant feature has no spread, and any bandwidth does.
+        spread = np.where(spread > 0, spread, 1.0)
+        smoothness = self.degree + 1 if self.smoothness is None else self.smoothness
+        # The kernel (1 - |u|^2)^r has variance 1 / (d + 2 + 2 r) along each feature.
+        width = np.sqrt(d + 2 + 2 * _KERNELS[self.kernel])
+        return np.asarray(width * spread * weights.sum() ** (-1 / (2 * smoothness + d)))
+
+    def _smooth(self, X: Matrix, targets: Matrix, weights: Vector, bandwidth: Vector) -> Smoother:
+        used = weights > 0
+        return Smoother(
+            points=X[used] / bandwidth,
+            weights=weights[used],
+            targets=targets[used],
+            degree=int(self.degree),
+            power=_KERNELS[self.kernel],
+            ridge=float(self.ridge),
+        )
+
+    def _cross_validate(
+        self, X: Matrix, labels: NDArray[np.intp], targets: Matrix, weights: Vector
+    ) -> dict[str, Vector]:
+        """Brier scores of the factors, each fold with bandwidths by the rate of its own rows."""
+        sums, total = np.zeros(len(_FACTORS)), 0.0
+        X = X - np.average(X, axis=0, weights=weights)
+        for train, test in check_cv(self.cv, labels, classifier=True).split(X, labels):
+            if not np.any(weights[train] > 0):
+                raise InvalidInputError(
+                    "every split of cv needs a row of positive weight to learn from, one has none."
+                )
+            rate = self._rate(X[train], weights[train])
+            for place, factor in enumerate(_FACTORS):
+                h = factor * rate
+                smoother = self._smooth(X[train], targets[train], weights[train], h)
+                found = _probabilities(smoother(X[test] / h))
+                errors = np.sum((found[:, 1:] - targets[test]) ** 2, axis=1)
+                errors += (found[:, 0] - (labels[test] == 0)) ** 2
+                sums[place] += float(errors @ weights[test])
+            total += float(weights[test].sum())
+        return {"factor": _FACTORS.copy(), "brier": sums / total}
+
+
+def _probabilities(others: Matrix) -> Matrix:
+    """Probabilities of all classes from regressions of all but the first."""
+    raw = np.column_stack([1 - others.sum(axis=1), others])
+    clipped = np.clip(raw, 0.0, 1.0)
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
+
+
+def _best_factor(results: dict[str, Vector]) -> float:
+    """The largest factor among the best: what the data cannot tell apart is made smooth."""
+    best = np.flatnonzero(results["brier"] == results["brier"].min())
+    return float(results["factor"][best[-1]])
+
+
+def _given_bandwidth(bandwidth: Any, n_features: int) -> Vector:
+    try:
+        given = np.asarray(bandwidth, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(
+            f'bandwidth must be "rate", "cv", a positive number or one per feature, got '
+            f"{bandwidth!r}."
+        ) from error
+    if given.ndim > 1 or given.size not in (1, n_features):
+        raise InvalidParameterError(
+            f"bandwidth must be one number or one for each of the {n_features} features, got an "
+            f"array of shape {given.shape}."
+        )
+    if not np.all(np.isfinite(given) & (given > 0)):
+        raise InvalidParameterError(f"bandwidth must be positive and finite, got {bandwidth!r}.")
+    return np.broadcast_to(given, (n_features,)).copy()

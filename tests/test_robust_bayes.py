@@ -1,0 +1,287 @@
+"""The robust Bayes rule: against linear programmes over all randomised rules, and closed forms."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
+
+from equipoise import (
+    FixedWeights,
+    LabelCVaR,
+    LabelHCVaR,
+    PriorBall,
+    PriorBox,
+    WeightBox,
+    WeightHull,
+    WorstClass,
+)
+from equipoise.analysis import robust_bayes, robust_bayes_known
+from equipoise.datasets import PowerImbalance
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.risks import ClassRisks
+
+SETS = {
+    "standard": "standard",
+    "balanced": "balanced",
+    "worst class": WorstClass(),
+    "LCVaR": LabelCVaR(0.6),
+    "LHCVaR": LabelHCVaR(c=0.8, kappa=3),
+    "weight box": WeightBox(0.7, 1.6),
+    "prior box": PriorBox(0.05, 0.55),
+    "KL ball": PriorBall(0.03, "kl"),
+    "chi2 ball": PriorBall(0.1, "chi2"),
+    "TV ball": PriorBall(0.1, "tv"),
+    "L2 ball": PriorBall(0.1, "l2"),
+}
+each_set = pytest.mark.parametrize("recipe", SETS.values(), ids=SETS)
+# Sets whose support is the largest of a few linear functions, for the linear programme.
+POLYTOPES = ["standard", "balanced", "worst class", "LCVaR", "LHCVaR", "weight box", "prior box"]
+each_polytope = pytest.mark.parametrize("recipe", [SETS[name] for name in POLYTOPES], ids=POLYTOPES)
+
+
+def draw(n, k, seed, *, ties=False):
+    rng = np.random.default_rng(seed)
+    scores = 1.5 * rng.normal(size=(n, k)) - np.arange(k) / 2
+    probabilities = np.exp(scores)
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    if ties:
+        probabilities = np.ceil(5 * probabilities)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities, rng.uniform(0.5, 2, size=n)
+
+
+def resolve(recipe, prior):
+    return (FixedWeights(recipe) if isinstance(recipe, str) else recipe).resolve(prior)
+
+
+def by_linear_programme(probabilities, weights, recipe):
+    """The least robust risk over all randomised rules: one unknown for each row and class."""
+    n, k = probabilities.shape
+    weights = weights / weights.sum()
+    prior = weights @ probabilities
+    # Class risks are 1 - A x for the probabilities x of deciding i in row j.
+    A = np.zeros((k, n * k))
+    for i in range(k):
+        A[i, i::k] = weights * probabilities[:, i] / prior[i]
+    if isinstance(recipe, str):
+        mass = resolve(recipe, prior).mass
+        return 1 + linprog(-(mass @ A), **decisions(n, k)).fun
+    bounds = resolve(recipe, prior)
+    # Support of lower <= m <= upper, sum m = 1, by its dual: v + sum u (r - v)+ - l (v - r)+.
+    size = n * k
+    c = np.r_[np.zeros(size), 1.0, bounds.upper, -bounds.lower]
+    eye = np.eye(k)
+    # r = v + above - below, above and below at least zero.
+    equal = np.hstack([A, np.ones((k, 1)), eye, -eye])
+    rules = np.hstack([decisions(n, k)["A_eq"], np.zeros((n, 1 + 2 * k))])
+    solved = linprog(
+        c,
+        A_eq=np.vstack([equal, rules]),
+        b_eq=np.ones(k + n),
+        bounds=[(0, None)] * size + [(None, None)] + [(0, None)] * (2 * k),
+    )
+    return solved.fun
+
+
+def decisions(n, k):
+    A = np.zeros((n, n * k))
+    for j in range(n):
+        A[j, j * k : (j + 1) * k] = 1
+    return {"A_eq": A, "b_eq": np.ones(n), "bounds": (0, None)}
+
+
+@each_polytope
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_no_randomised_rule_does_better(recipe, k, ties):
+    probabilities, weights = draw(60, k, seed=k, ties=ties)
+    found = robust_bayes(probabilities, recipe, sample_weight=weights)
+    best = by_linear_programme(probabilities, weights, recipe)
+    assert found.risk == pytest.approx(best, abs=1e-9 if k == 2 else 2e-7)
+    assert found.gap <= (1e-12 if k == 2 else 2e-7)
+
+
+@each_set
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("k", [2, 3, 6])
+def test_masses_and_rule_are_a_saddle_point(recipe, k, ties):
+    probabilities, weights = draw(400, k, seed=10 + k, ties=ties)
+    found = robust_bayes(probabilities, recipe, sample_weight=weights)
+    w = weights / weights.sum()
+    prior = w @ probabilities
+    mass, risks = np.asarray(found.masses), np.asarray(found.class_risks)
+    mass_set = resolve(recipe, prior)
+    # The masses lie in the set, the risk is the rule's worst case, and no rule is better at m*.
+    np.testing.assert_allclose(mass_set.project(mass), mass, atol=1e-6)
+    assert found.risk == pytest.approx(float(mass_set.support(risks)), abs=1e-12)
+    bayes = 1 - w @ np.max(probabilities * (mass / prior), axis=1)
+    assert found.risk - found.gap <= bayes + 1e-12
+    assert 0 <= found.gap <= (1e-12 if k == 2 else 1.1e-7)
+    np.testing.assert_allclose(np.asarray(found.weights), mass / prior)
+
+
+@each_set
+@pytest.mark.parametrize("ties", [False, True])
+def test_threshold_and_tie_share_are_the_rule(recipe, ties):
+    probabilities, weights = draw(300, 2, seed=5, ties=ties)
+    found = robust_bayes(probabilities, recipe, sample_weight=weights)
+    w = weights / weights.sum()
+    eta = probabilities[:, 1]
+    share = np.where(eta == found.threshold, found.tie_share, eta > found.threshold)
+    missed = w @ (eta * (1 - share)) / (w @ eta)
+    alarms = w @ ((1 - eta) * share) / (w @ (1 - eta))
+    np.testing.assert_allclose(np.asarray(found.class_risks), [alarms, missed], atol=1e-12)
+    q = np.asarray(found.decision_weights)
+    if 0 < found.tie_share < 1:
+        assert found.threshold == pytest.approx(q[0] / q.sum(), abs=1e-9)
+
+
+def test_one_probability_for_all_is_decided_by_a_coin():
+    found = robust_bayes(np.full(10, 0.3), WorstClass())
+    assert found.threshold == 0.3 and found.tie_share == pytest.approx(0.5)
+    assert found.risk == pytest.approx(0.5)
+    np.testing.assert_allclose(np.asarray(found.masses), 0.5)
+
+
+def test_certain_probabilities_have_no_risk():
+    for recipe in SETS.values():
+        assert robust_bayes(np.repeat([0.0, 1.0], [6, 4]), recipe).risk == pytest.approx(
+            0, abs=1e-9
+        )
+
+
+PRIORS = [0.3, 0.5, 0.8, 0.9, 0.98]
+
+
+@each_set
+@pytest.mark.parametrize("p", PRIORS)
+def test_a_known_model_against_all_thresholds(p, recipe):
+    model = PowerImbalance(p)
+    if p == 0.98 and recipe is SETS["prior box"]:
+        recipe = PriorBox(0.01, 0.999)
+    found = robust_bayes_known(model, recipe)
+    grid = np.linspace(0, 1, 201)
+    every = [ClassRisks(risks, model.prior).robust(recipe) for risks in model.class_risks_at(grid)]
+    assert found.gap <= 1e-12
+    assert found.risk <= min(every) + 1e-12
+    # The nearest threshold of the grid is within 1 / 400, and no risk is steeper than 1 / min p.
+    assert found.risk == pytest.approx(min(every), abs=1 / 400 / min(p, 1 - p))
+    s = found.threshold ** ((1 - p) / p)
+    np.testing.assert_allclose(model.class_risks_at(s), np.asarray(found.class_risks), atol=1e-9)
+
+
+@each_set
+def test_quadrature_agrees_with_the_closed_form(recipe):
+    model = PowerImbalance(0.8)
+    X, w = model.quadrature(4000)
+    exact = robust_bayes_known(model, recipe)
+    close = robust_bayes(model.predict_proba(X), recipe, prior=model.prior, sample_weight=w)
+    assert close.risk == pytest.approx(exact.risk, abs=1e-4)
+    assert close.threshold == pytest.approx(exact.threshold, abs=5e-3)
+
+
+def test_the_worst_class_rule_has_equal_risks():
+    for p in PRIORS:
+        risks = np.asarray(robust_bayes_known(PowerImbalance(p), WorstClass()).class_risks)
+        assert risks[0] == pytest.approx(risks[1], abs=1e-12)
+    probabilities, _ = draw(2000, 5, seed=3)
+    risks = np.asarray(robust_bayes(probabilities, WorstClass()).class_risks)
+    assert np.ptp(risks) <= 1e-4
+
+
+def test_one_weighting_is_the_bayes_rule():
+    model = PowerImbalance(0.9)
+    for weights in ("standard", "balanced", (1, 5)):
+        recipe = FixedWeights(weights)
+        found = robust_bayes_known(model, recipe)
+        assert found.risk == pytest.approx(model.bayes_risk(weights), abs=1e-15)
+        assert found.threshold == pytest.approx(model.threshold(weights))
+
+
+def test_larger_sets_have_larger_risks():
+    probabilities, _ = draw(500, 4, seed=1)
+    risks = [robust_bayes(probabilities, LabelCVaR(alpha)).risk for alpha in (1, 0.7, 0.4, 0.1)]
+    assert np.all(np.diff(risks) >= -2e-7) and risks[-1] > risks[0] + 0.01
+
+
+def test_a_model_with_an_atom_is_mixed():
+    class Coin:
+        """Eta is 0.1 with probability one half, and 0.7 otherwise."""
+
+        prior = np.array([0.6, 0.4])
+
+        def bayes_class_risks(self, weights):
+            eta = np.array([0.1, 0.7])
+            chosen = eta * weights[1] > (1 - eta) * weights[0]
+            alarms = np.sum((1 - eta) * chosen) / 2 / 0.6
+            return np.array([alarms, np.sum(eta * ~chosen) / 2 / 0.4])
+
+    known = robust_bayes_known(Coin(), WorstClass())
+    rows = robust_bayes([0.1, 0.7], WorstClass())
+    assert known.risk == pytest.approx(rows.risk, abs=1e-12)
+    np.testing.assert_allclose(np.asarray(known.class_risks), np.asarray(rows.class_risks))
+
+
+def test_a_hull_of_weightings():
+    probabilities, _ = draw(300, 3, seed=8)
+    hull = WeightHull([[1, 1, 1], [1, 4, 1], [1, 1, 6]])
+    found = robust_bayes(probabilities, hull)
+    prior = probabilities.mean(axis=0)
+    risks = ClassRisks(np.asarray(found.class_risks), prior)
+    worst = max(risks.weighted(q) for q in hull.weightings)
+    assert found.risk == pytest.approx(worst, abs=1e-9) and found.gap <= 1.1e-7
+
+
+def test_another_prior_changes_the_set_and_not_the_class_risks():
+    probabilities, _ = draw(300, 2, seed=4)
+    prior = {"a": 0.2, "b": 0.8}
+    recipe = LabelCVaR(0.7)
+    found = robust_bayes(probabilities, recipe, prior=prior, classes=["a", "b"])
+    mass = np.asarray(found.masses)
+    assert np.all(mass <= np.array([0.2, 0.8]) / 0.7 + 1e-12)
+    np.testing.assert_allclose(np.asarray(found.weights), mass / [0.2, 0.8])
+    q = np.asarray(found.decision_weights)
+    np.testing.assert_allclose(q / q.sum(), (d := mass / probabilities.mean(axis=0)) / d.sum())
+
+
+def test_the_rule_decides_rows_by_name():
+    probabilities, _ = draw(300, 3, seed=4)
+    names = np.array(["x", "y", "z"])
+    found = robust_bayes(probabilities, WorstClass(), classes=names)
+    expected = names[np.argmax(probabilities * np.asarray(found.decision_weights), axis=1)]
+    np.testing.assert_array_equal(found.decide(probabilities), expected)
+    lines = repr(found).splitlines()
+    assert "robust Bayes risk" in lines[0] and lines[1].split() == [
+        "class",
+        "mass",
+        "weight",
+        "risk",
+    ]
+    assert [line.split(":")[0] for line in lines[2:]] == ["x", "y", "z"]
+    with pytest.raises(InvalidInputError, match="each of the 3 classes, got 2"):
+        found.decide([[0.5, 0.5]])
+
+
+BAD = {
+    "a classifier": (LogisticRegression(), {}, "probabilities must be an array"),
+    "sums": ([[0.5, 0.4]], {}, "sum"),
+    "nan": ([0.5, np.nan], {}, "finite"),
+    "absent": ([[0.5, 0.5, 0.0]], {}, r"\[2\] has none"),
+    "names": ([0.5, 0.5], {"classes": ["a", "b", "c"]}, "name the 2 columns"),
+    "weights": ([0.5, 0.5], {"sample_weight": [1.0]}, "one entry for each"),
+    "no weight": ([0.5, 0.5], {"sample_weight": [0.0, 0.0]}, "positive in at least one"),
+    "a set": ([0.5, 0.5], {"uncertainty": 3}, "uncertainty must be"),
+    "a prior": ([0.5, 0.5], {"prior": [0.5, 0.6]}, "sum to 1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence(case):
+    probabilities, arguments, match = BAD[case]
+    with pytest.raises((InvalidInputError, InvalidParameterError), match=match):
+        robust_bayes(probabilities, **arguments)
+
+
+def test_a_classifier_is_no_model():
+    with pytest.raises(InvalidInputError, match="model must have prior and bayes_class_risks"):
+        robust_bayes_known(LogisticRegression(), WorstClass())
