@@ -2,9 +2,9 @@
 
 python benchmarks/forests.py [--seeds 10] [--models forest boosting] [--out FILE]
 
-Trained on the first 11,340 rows (1,620 a class), tuned on the next 3,780 (540 a class), judged on the
-last 565,892. Printed: standard and worst-class risk of the plain model and of the same model with
-decision weights for the worst class.
+Trained on the first 11,340 rows (1,620 a class), tuned on the next 3,780 (540 a class), judged on
+the last 565,892. Printed: standard and worst-class risk of the plain model and of the same model
+with decision weights for the worst class.
 """
 
 import argparse

@@ -1,5 +1,7 @@
-"""Data to try things on: bundled, read from the package, without a download."""
+"""Data to try things on: bundled, drawn from a model, or (Covertype) from a local copy."""
 
+from equipoise.datasets.covtype import fetch_covtype
+from equipoise.datasets.power_imbalance import PowerImbalance, make_power_imbalance
 from equipoise.datasets.thyroid import load_thyroid
 
-__all__ = ["load_thyroid"]
+__all__ = ["PowerImbalance", "fetch_covtype", "load_thyroid", "make_power_imbalance"]

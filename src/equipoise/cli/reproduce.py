@@ -1,0 +1,117 @@
+"""``equipoise reproduce``: the paper's figures and tables, made again."""
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from equipoise.cli.output import Bar, Voice
+from equipoise.experiments.registry import STUDIES
+
+if TYPE_CHECKING:
+    from equipoise.experiments import Step, Summary
+
+# Studies derive further seeds, which must fit into 32 bits.
+_LARGEST_SEED = 10**9
+
+EPILOG = "\n".join(
+    [
+        "\b",
+        "Studies:",
+        *(f"  {name:<20}{about}" for name, (_, about) in STUDIES.items()),
+        "",
+        "\b",
+        "Examples:",
+        "  equipoise reproduce --quick",
+        "  equipoise reproduce covertype --data covtype.data.gz --out results",
+        "",
+        "\b",
+        "Exit codes: 0 done, 1 a problem with data or files, 2 wrong usage, 130 interrupted.",
+    ]
+)
+
+
+def _known(_context: Any, parameter: Any, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name not in STUDIES:
+            raise click.BadParameter(
+                f"there is no study {name!r}; the studies are {', '.join(STUDIES)}.",
+                param=parameter,
+            )
+    return names
+
+
+@click.command(epilog=EPILOG, short_help="Make the paper's figures and tables again.")
+@click.argument("studies", nargs=-1, metavar="[STUDY]...", callback=_known)
+@click.option("--quick", is_flag=True, help="The one-minute version: directions, not numbers.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False),
+    default="results",
+    show_default=True,
+    help="Folder for pages, figures and data.",
+)
+@click.option(
+    "--data",
+    type=click.Path(),
+    default=None,
+    help="Covertype: a file (covtype.data, .gz or .npz) or its folder. By default the folder that "
+    "EQUIPOISE_DATA names, and else scikit-learn's copy, which is downloaded.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0, _LARGEST_SEED),
+    default=0,
+    show_default=True,
+    help="First seed.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+def reproduce(
+    studies: tuple[str, ...], quick: bool, out: str, data: str | None, seed: int, quiet: bool
+) -> None:
+    """Run the studies of the paper, all or those named.
+
+    Each writes its data (CSV), figures (SVG and PNG) and a page (Markdown) into a folder of its
+    own; README.md says, claim by claim, what held and what did not. What is finished is kept: run
+    the same command again after an interruption and it goes on where it was.
+    """
+    from equipoise.experiments import reproduce as run
+
+    voice = Voice(quiet=quiet, as_json=False)
+    with ExitStack() as bars:
+        summary = run(
+            studies or None, quick=quick, seed=seed, out=out, data=data, progress=_Bars(voice, bars)
+        )
+    voice.warn([f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out])
+    voice.tell(_lines(summary), {})
+
+
+class _Bars:
+    """A progress bar for each study, one after the other."""
+
+    def __init__(self, voice: Voice, stack: ExitStack) -> None:
+        self._voice, self._stack = voice, stack
+        self._bar = Bar(None)
+
+    def __call__(self, step: "Step") -> None:
+        if step.done == 0:
+            # Ends the line of the study before.
+            self._stack.close()
+            bar = self._voice.progress(step.total, f"{step.study:<18}")
+            self._bar = self._stack.enter_context(bar)
+        self._bar.reach(step.done)
+
+
+def _lines(summary: "Summary") -> list[str]:
+    verdicts = [
+        verdict
+        for _, claim in summary.claims()
+        for way, verdict in claim.verdicts.items()
+        if way == "exact"
+    ]
+    held = sum(verdict.held for verdict in verdicts)
+    return [
+        f"{held} of {len(verdicts)} claims held when solved exactly.",
+        f"Which ones, and how the paper's training fared: {summary.page}",
+    ]

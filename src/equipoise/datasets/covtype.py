@@ -1,0 +1,242 @@
+"""Forest cover of 581,012 places: seven classes, read from a local copy or fetched."""
+
+import gzip
+import hashlib
+import io
+import os
+import warnings
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import datasets as sklearn_datasets
+from sklearn.utils import Bunch
+
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+
+Subset = Literal["all", "train", "validation", "test"]
+Table = NDArray[np.int16]
+
+# Where a local copy is looked for when no path is given.
+FOLDER_VARIABLE = "EQUIPOISE_DATA"
+# The fastest to read first.
+FILE_NAMES = ("covtype.npz", "covtype.data", "covtype.data.gz")
+
+_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
+# Of UCI's text, and of the same numbers as little-endian int16 with the class in the last column.
+_TEXT_SHA256 = "0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945"
+_TABLE_SHA256 = "374d5311b45f82216fef53d5f74bda06336ef91e24f09b2a62ff374ddf9fb206"
+_ROWS = 581_012
+_COUNTS = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
+
+_SUBSETS = {
+    "all": slice(None),
+    "train": slice(11_340),
+    "validation": slice(11_340, 15_120),
+    "test": slice(15_120, None),
+}
+
+_CLASSES = [
+    "spruce/fir",
+    "lodgepole pine",
+    "ponderosa pine",
+    "cottonwood/willow",
+    "aspen",
+    "douglas-fir",
+    "krummholz",
+]
+_FEATURES = [
+    "Elevation",
+    "Aspect",
+    "Slope",
+    "Horizontal_Distance_To_Hydrology",
+    "Vertical_Distance_To_Hydrology",
+    "Horizontal_Distance_To_Roadways",
+    "Hillshade_9am",
+    "Hillshade_Noon",
+    "Hillshade_3pm",
+    "Horizontal_Distance_To_Fire_Points",
+    *(f"Wilderness_Area_{number}" for number in range(1, 5)),
+    *(f"Soil_Type_{number}" for number in range(1, 41)),
+]
+
+_DESCRIPTION = """\
+Forest cover of 581,012 places of 30 x 30 metres (UCI Covertype)
+----------------------------------------------------------------
+
+Which trees grow there? 54 features: ten quantities of terrain, and 44 yes/no facts (0 and 1),
+four for the wilderness area and 40 for the type of soil. Rows are in UCI's order, in which the
+first ones are balanced:
+
+    class  name                training  validation     test       all
+    1      spruce/fir             1,620         540  209,680   211,840
+    2      lodgepole pine         1,620         540  281,141   283,301
+    3      ponderosa pine         1,620         540   33,594    35,754
+    4      cottonwood/willow      1,620         540      587     2,747
+    5      aspen                  1,620         540    7,333     9,493
+    6      douglas-fir            1,620         540   15,207    17,367
+    7      krummholz              1,620         540   18,350    20,510
+
+Source: Blackard, J. (1998). Covertype [Dataset]. UCI Machine Learning Repository.
+https://doi.org/10.24432/C50K5N. Copyright Jock A. Blackard and Colorado State University; reuse
+is unlimited with retention of this notice.
+"""
+
+
+def fetch_covtype(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    subset: Subset = "all",
+    return_X_y: bool = False,
+) -> Any:
+    """Forest cover types: 581,012 rows, 54 features, seven classes; whole and in UCI's order.
+
+    Parameters
+    ----------
+    path : path-like, optional
+        A file, or a folder that holds one: UCI's text ``covtype.data``, the same gzipped
+        (``covtype.data.gz``), or ``covtype.npz``. By default the folder that the environment
+        variable EQUIPOISE_DATA names, and where it has no such file scikit-learn's own copy,
+        which scikit-learn downloads if need be.
+    subset : {"all", "train", "validation", "test"}, default="all"
+        All rows, or those of UCI's split: 11,340 training rows and 3,780 validation rows, in
+        which the classes are equally frequent, and 565,892 test rows, in which they are not.
+    return_X_y : bool, default=False
+        Whether to return ``(data, target)`` only.
+
+    Returns
+    -------
+    sklearn.utils.Bunch, or a pair if ``return_X_y``
+        ``data`` float64 of shape (n, 54); ``target`` UCI's class numbers 1 to 7 of shape (n,);
+        ``feature_names``; ``target_names``, in the order of these numbers; and ``DESCR``.
+
+    Raises
+    ------
+    InvalidInputError
+        If a file is truncated or altered; the message names its checksum or its counts.
+    FileNotFoundError
+        If there is no local copy and none can be downloaded.
+    """
+    if subset not in _SUBSETS:
+        raise InvalidParameterError(
+            f"subset must be 'all', 'train', 'validation' or 'test', got {subset!r}."
+        )
+    rows = _table(path)[_SUBSETS[subset]]
+    data, target = rows[:, :-1].astype(np.float64), rows[:, -1].astype(np.int64)
+    if return_X_y:
+        return data, target
+    return Bunch(
+        data=data,
+        target=target,
+        feature_names=list(_FEATURES),
+        target_names=list(_CLASSES),
+        DESCR=_DESCRIPTION,
+    )
+
+
+def _table(path: str | os.PathLike[str] | None) -> Table:
+    """All rows as integers, the class in the last column, checked."""
+    file = _local_file(path)
+    if file is None:
+        return _checked(_from_sklearn(), "scikit-learn's copy of Covertype")
+    table = _from_npz(file) if file.suffix == ".npz" else _from_text(file)
+    return _checked(table, str(file))
+
+
+def _local_file(path: str | os.PathLike[str] | None) -> Path | None:
+    if path is not None:
+        place = Path(path).expanduser()
+        found = place if place.is_file() else _inside(place)
+        if found is None:
+            raise InvalidParameterError(
+                f"path must be a Covertype file or a folder that holds one of "
+                f"{', '.join(FILE_NAMES)}, got '{place}'."
+            )
+        return found
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return _inside(Path(folder).expanduser()) if folder else None
+
+
+def _inside(folder: Path) -> Path | None:
+    return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
+
+
+def _from_text(file: Path) -> Table:
+    """UCI's text, gzipped or not; parsed only when its checksum is right."""
+    raw = file.read_bytes()
+    if raw[:2] == b"\x1f\x8b":  # a gzip file, whatever its name
+        try:
+            raw = gzip.decompress(raw)
+        except (EOFError, OSError, zlib.error) as error:
+            raise InvalidInputError(
+                f"'{file}' is a truncated or damaged gzip file ({error}): {_remedy()}"
+            ) from error
+    found = hashlib.sha256(raw).hexdigest()
+    if found != _TEXT_SHA256:
+        lines = raw.count(b"\n")
+        raise InvalidInputError(
+            f"'{file}' is not UCI's covtype.data: it has {lines:,} lines (expected {_ROWS:,}) and "
+            f"sha256 {found} (expected {_TEXT_SHA256}): {_remedy()}"
+        )
+    return np.loadtxt(io.BytesIO(raw), dtype=np.int16, delimiter=",")
+
+
+def _from_npz(file: Path) -> Table:
+    """Quantities, packed yes/no facts and classes, as three arrays of one archive."""
+    try:
+        # Opened here, because np.load leaves a damaged archive open.
+        with file.open("rb") as raw, np.load(raw, allow_pickle=False) as stored:
+            facts = np.unpackbits(stored["X_bin_packed"], axis=1, count=44)
+            parts = [stored["X_quant"], facts, stored["y"][:, None]]
+            return np.hstack(parts).astype(np.int16)
+    except (ValueError, KeyError, EOFError, TypeError, IndexError) as error:
+        raise InvalidInputError(_damaged(file, error)) from error
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInputError(_damaged(file, error)) from error
+
+
+def _damaged(file: Path, error: Exception) -> str:
+    return (
+        f"'{file}' is truncated or not an archive of X_quant, X_bin_packed and y ({error}): "
+        f"{_remedy()}"
+    )
+
+
+def _from_sklearn() -> Table:
+    try:
+        with warnings.catch_warnings():
+            # Each failed attempt warns; what counts is said once, below.
+            warnings.simplefilter("ignore", UserWarning)
+            bunch = sklearn_datasets.fetch_covtype()
+    except OSError as error:
+        raise FileNotFoundError(
+            f"Covertype is not on this machine and could not be downloaded ({error}): {_remedy()}"
+        ) from error
+    return np.column_stack([bunch.data, bunch.target]).astype(np.int16)
+
+
+def _checked(table: Table, source: str) -> Table:
+    """The table, if every number in it is UCI's."""
+    counts = tuple(np.bincount(np.clip(table[:, -1], 0, 8), minlength=9)[1:8].tolist())
+    if table.shape != (_ROWS, len(_FEATURES) + 1) or counts != _COUNTS:
+        raise InvalidInputError(
+            f"{source} is not Covertype: it has {len(table):,} rows (expected {_ROWS:,}) and "
+            f"classes of {counts} rows (expected {_COUNTS}): {_remedy()}"
+        )
+    found = hashlib.sha256(np.ascontiguousarray(table, dtype="<i2").tobytes()).hexdigest()
+    if found != _TABLE_SHA256:
+        raise InvalidInputError(
+            f"{source} was altered: the counts are right, but its numbers as int16 have sha256 "
+            f"{found} (expected {_TABLE_SHA256}): {_remedy()}"
+        )
+    return table
+
+
+def _remedy() -> str:
+    return (
+        f"get covtype.data.gz from {_URL}, and give its path or put it in the folder that the "
+        f"environment variable {FOLDER_VARIABLE} names."
+    )

@@ -1,0 +1,72 @@
+"""Files that are either whole or not there."""
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from equipoise.exceptions import InvalidInputError
+
+# What only writing can run into.
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+@contextmanager
+def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
+    """A binary stream whose bytes become the file when the block ends well, and never before.
+
+    They go to another name in the same folder, are forced to the disk, and take the file's name
+    in one step. Whatever ends the block before, a full disk or an interrupt, leaves the old file
+    as it was, or none.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write. A link is followed; a device or a pipe is written to directly.
+    """
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
+    if not place.parent.is_dir():
+        raise InvalidInputError(f"There is no folder {place.parent} to write {place.name} into.")
+    if place.exists() and not place.is_file():
+        with place.open("wb") as stream:
+            yield stream
+        return
+    other = place.with_name(f".equipoise-{secrets.token_hex(8)}.tmp")
+    try:
+        with other.open("xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        if place.exists():
+            shutil.copymode(place, other)
+        other.replace(place)
+    except BaseException as error:
+        with suppress(OSError):
+            other.unlink(missing_ok=True)
+        _name_file(error, other, path)
+        raise
+    _sync_folder(place.parent)
+
+
+def _name_file(error: BaseException, other: Path, path: str | Path) -> None:
+    """Let the system's errors of writing speak of the file, not of its other name or of none."""
+    if isinstance(error, OSError) and (
+        error.filename == str(other) or (error.filename is None and error.errno in _NO_ROOM)
+    ):
+        error.filename, error.filename2 = str(path), None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Force the new name to the disk too, where the system can do that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

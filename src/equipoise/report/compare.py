@@ -1,0 +1,226 @@
+"""Fit for several ideas of how much the classes matter, judge on unseen rows, and recommend."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from equipoise.exceptions import InvalidInputError
+from equipoise.extras import require
+from equipoise.persistence.atomic import atomic_write
+from equipoise.report.run import Wishes, run
+from equipoise.report.snippet import Source
+from equipoise.report.steps import Told
+from equipoise.report.summary import summarize
+from equipoise.report.table import as_table
+from equipoise.tables import MODEL_KINDS, read_table
+from equipoise.tables.target import features_of, labels_of
+
+
+class Comparison:
+    """What a comparison has found: numbers, a page, and a recommendation.
+
+    Made by :func:`compare`. In a notebook it shows its page.
+
+    Parameters
+    ----------
+    summary : dict
+        Everything the page says, as plain numbers and texts.
+    """
+
+    def __init__(self, summary: dict[str, Any]) -> None:
+        self._summary = summary
+
+    def __repr__(self) -> str:
+        return "\n".join([f"Comparison, recommended: {self.recommended}", *self._lines()])
+
+    def _lines(self) -> list[str]:
+        header = ["choice", "standard", "balanced", "worst class", "largest regret"]
+        rows = [
+            [one["label"], *(f"{one[name]:.3f}" for name in _NUMBERS)]
+            for one in self._summary["choices"]
+        ]
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        return [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [header, *rows]
+        ]
+
+    @property
+    def recommended(self) -> str:
+        """The label of the recommended choice."""
+        chosen = self._summary["recommendation"]["choice"]
+        return str(self._summary["choices"][chosen]["label"])
+
+    @property
+    def code(self) -> str:
+        """Python that fits the recommended choice to the whole table."""
+        return str(self._summary["code"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything the page says: dicts, lists, texts, numbers and None, ready for JSON."""
+        return copy.deepcopy(self._summary)
+
+    def to_frame(self, *, by: str = "class") -> Any:
+        """The numbers as a pandas DataFrame.
+
+        Parameters
+        ----------
+        by : {"class", "choice"}, default="class"
+            One line for each choice and class with its risk and interval, or one for each choice
+            with its summaries and its risk under every weighting.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+        """
+        from equipoise.report.frames import choice_columns, class_columns
+
+        columns = choice_columns(self._summary) if by == "choice" else class_columns(self._summary)
+        return require("pandas", extra="report").DataFrame(columns)
+
+    def to_html(self) -> str:
+        """The page: one self-contained HTML document that needs no network."""
+        from equipoise.report.render import page
+
+        return page(self._summary)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file; an interrupted or failed write leaves no half file.
+
+        Parameters
+        ----------
+        path : str or Path
+
+        Returns
+        -------
+        path : Path
+        """
+        page = self.to_html().encode("utf-8")
+        with atomic_write(path) as stream:
+            stream.write(page)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own keeps the styles of page and notebook apart.
+        return (
+            f'<iframe srcdoc="{escape(self.to_html(), quote=True)}" title="equipoise report" '
+            'sandbox="allow-scripts" style="width:100%;height:48em;border:1px solid #888"></iframe>'
+        )
+
+
+_NUMBERS = ("standard", "balanced", "worst", "largest_regret")
+
+
+def compare(  # noqa: PLR0913  the table, what to compare, and how
+    X: Any,
+    y: Any,
+    *,
+    models: Sequence[str] = MODEL_KINDS,
+    uncertainties: Mapping[str, Any] | None = None,
+    cv: int = 5,
+    random_state: int = 0,
+    sample_weight: Any = None,
+    progress: Told | None = None,
+) -> Comparison:
+    r"""Which class weights? Compare classifiers made for several answers, on unseen rows.
+
+    Every model is fitted for every set of weightings :math:`Q` and judged under all of them:
+
+    .. math:: \max_{q \in Q'} \sum_i q_i p_i R_i(f_Q)
+
+    The recommended choice is the one whose largest regret, over the sets, is the smallest.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
+        Features: numbers and texts, with missing values.
+    y : array-like of shape (n_rows,)
+        Labels.
+    models : sequence of {"linear", "boosting"}, default=("linear", "boosting")
+        ``RobustLogisticRegression``, and gradient boosting whose decisions are made robust as by
+        ``PlugInClassifier``.
+    uncertainties : dict of uncertainty sets by name, optional
+        The ideas of how much classes matter, beside standard. The default is balanced weights,
+        ``LabelCVaR(0.1)`` (or a level at which its caps bind) and the worst class.
+    cv : int, default=5
+        Folds. A table of more than 100,000 rows has one part held out instead.
+    random_state : int, default=0
+        Seed of everything random.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+    progress : callable, optional
+        Called with the share of the work done, from 0 to 1, and what comes next.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from equipoise.datasets import load_thyroid
+    >>> from equipoise.report import compare
+    >>> X, y = load_thyroid(return_X_y=True, subset="train")
+    >>> found = compare(X, y, models=["linear"], cv=2)
+    >>> sorted(found.to_frame()["class"].unique().tolist())
+    ['compensated', 'hypothyroid', 'normal']
+    """
+    began = perf_counter()
+    table = as_table(X, y, sample_weight)
+    source = Source(is_frame=hasattr(X, "columns"))
+    wishes = Wishes(models, uncertainties, cv, random_state)
+    results = run(table, wishes, source, progress, began)
+    return Comparison(summarize(results))
+
+
+def compare_file(
+    path: str | Path,
+    target: str,
+    *,
+    models: Sequence[str] = MODEL_KINDS,
+    drop: Sequence[str] = (),
+    text_labels: bool = False,
+    random_state: int = 0,
+    progress: Told | None = None,
+) -> Comparison:
+    """Compare on a CSV, gzipped CSV or Parquet file with the label in a column ``target``.
+
+    Parameters
+    ----------
+    path : str or Path
+    target : str
+    models
+        As in :func:`compare`.
+    drop : sequence of str
+        Columns to leave out.
+    text_labels : bool, default=False
+        As in :func:`equipoise.tables.split_target`.
+    random_state, progress
+        As in :func:`compare`.
+
+    Returns
+    -------
+    Comparison
+    """
+    began = perf_counter()
+    if progress is not None:
+        progress(0.0, "reading")
+    frame = _without(read_table(path), drop)
+    y = labels_of(frame, target, text_labels=text_labels)
+    table = as_table(features_of(frame, target), y)
+    source = Source(str(path), target, tuple(drop), text_labels)
+    wishes = Wishes(models, None, 5, random_state)
+    return Comparison(summarize(run(table, wishes, source, progress, began)))
+
+
+def _without(frame: Any, drop: Sequence[str]) -> Any:
+    names = {str(name): name for name in frame.columns}
+    unknown = [name for name in drop if name not in names]
+    if unknown:
+        shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
+        raise InvalidInputError(
+            f"drop names {unknown[0]!r}, which is no column of the table; its columns are {shown}."
+        )
+    return frame.drop(columns=[names[name] for name in drop])

@@ -1,0 +1,160 @@
+"""Held-out predictions of the linear model, for every set of weightings and along alpha."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.analysis import RobustPath, robust_path
+from equipoise.estimators import RobustLogisticRegression
+from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
+from equipoise.priors import Vector
+from equipoise.report.choices import Choice
+from equipoise.report.folds import MANY_ROWS, Design, stratified_sample
+from equipoise.report.steps import Steps
+from equipoise.report.table import Rows, Table
+from equipoise.risks.labels import positions
+from equipoise.sets import LabelCVaR
+from equipoise.tables import preprocessor
+
+# Work of a path of fits, each started from the last, in fits.
+PATH_UNITS = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What the fits of a model have said, filled fold after fold.
+
+    Attributes
+    ----------
+    predicted : dict of arrays by label of the choice
+        Class index predicted for every row, -1 for rows that only train.
+    notes : dict of str
+        Warnings of the fits, one of each kind for each choice.
+    largest_gap : list of float
+        Certified relative gaps of the fits.
+    """
+
+    predicted: dict[str, Rows] = field(default_factory=dict)
+    notes: dict[tuple[str, str], str] = field(default_factory=dict)
+    gaps: list[float] = field(default_factory=list)
+
+    def take(self, key: str, n_rows: int, rows: Rows, classes: Rows) -> None:
+        """Keep the classes predicted for some rows."""
+        kept = self.predicted.setdefault(key, np.full(n_rows, -1, dtype=np.intp))
+        kept[rows] = classes
+
+    @contextmanager
+    def listening(self, key: str) -> Iterator[None]:
+        """Keep the library's warnings as notes, and drop those of the preprocessing."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            kind = warning.category
+            if issubclass(kind, EquipoiseWarning) and not issubclass(kind, InactiveCapsWarning):
+                self.notes.setdefault((key, kind.__name__), str(warning.message))
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaPath:
+    """Held-out predictions along a grid of alpha.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (n_values,)
+    predicted : ndarray of shape (n_values, n_rows)
+        Class index predicted for every row, -1 for rows that only train.
+    weights : ndarray of shape (n_values, n_classes)
+        Worst-case weights, mean over the folds.
+    caps_bind : ndarray of bool of shape (n_values,)
+    n_rows : int
+        Training rows of each path at most.
+    """
+
+    alphas: Vector
+    predicted: NDArray[np.int32]
+    weights: Any
+    caps_bind: Any
+    n_rows: int
+
+
+def linear_findings(
+    table: Table,
+    design: Design,
+    choices: Sequence[Choice],
+    alphas: Vector,
+    steps: Steps,
+    seed: int,
+) -> tuple[Findings, AlphaPath]:
+    """Fit on every training part, predict the rows judged there, and do so along alpha."""
+    found = Findings()
+    along = np.full((len(alphas), len(table.y)), -1, dtype=np.int32)
+    weights, bind, largest = [], [], 0
+    for fold, train, test in design.parts():
+        rows = _transformed(table, train, test, found)
+        for choice in choices:
+            steps.begin(f"{choice.label} ({_where(fold, design)})")
+            _fit_and_predict(table, choice, rows, train, test, found)
+            steps.did(1)
+        steps.begin(f"linear, along alpha ({_where(fold, design)})")
+        path, sample = _path(table, rows, train, alphas, found, seed)
+        for place, fit in enumerate(path.estimators):
+            along[place, test] = positions(fit.predict(rows[1]), table.classes)
+        weights.append([np.asarray(fit.worst_case_weights_) for fit in path.estimators])
+        bind.append(path.caps_bind)
+        largest = max(largest, sample)
+        steps.did(PATH_UNITS)
+    mean = np.mean(weights, axis=0)
+    return found, AlphaPath(alphas, along, mean, np.any(bind, axis=0), largest)
+
+
+def _where(fold: int, design: Design) -> str:
+    return "hold-out" if design.n_folds == 1 else f"fold {fold + 1} of {design.n_folds}"
+
+
+def _transformed(table: Table, train: Rows, test: Rows, found: Findings) -> tuple[Any, Any]:
+    with found.listening("features"):
+        features = preprocessor(table.X, "linear").fit(table.X.iloc[train])
+        return features.transform(table.X.iloc[train]), features.transform(table.X.iloc[test])
+
+
+def _fit_and_predict(
+    table: Table,
+    choice: Choice,
+    rows: tuple[Any, Any],
+    train: Rows,
+    test: Rows,
+    found: Findings,
+) -> None:
+    model = RobustLogisticRegression(choice.uncertainty)
+    with found.listening(choice.label):
+        model.fit(rows[0], table.y[train], sample_weight=table.weights_at(train))
+    found.gaps.append(model.duality_gap_ / max(model.objective_, 1e-3))
+    predicted = positions(model.predict(rows[1]), table.classes)
+    found.take(choice.label, len(table.y), test, predicted)
+
+
+def _path(
+    table: Table,
+    rows: tuple[Any, Any],
+    train: Rows,
+    alphas: Vector,
+    found: Findings,
+    seed: int,
+) -> tuple[RobustPath, int]:
+    kept = stratified_sample(table.labels, train, MANY_ROWS, seed)
+    within = np.searchsorted(train, kept)
+    with found.listening("path"):
+        path = robust_path(
+            rows[0][within],
+            table.y[kept],
+            LabelCVaR(alpha=1.0),
+            values=alphas.tolist(),
+            sample_weight=table.weights_at(kept),
+        )
+    return path, len(kept)

@@ -1,0 +1,248 @@
+"""What kind of thing each column holds, and columns brought into the two forms that models read.
+
+A model sees numbers (float64, NaN where missing) and texts (``str`` objects, NaN where missing),
+and nothing else. :func:`columns_of` says which column of a table is to be which;
+:func:`conform` makes it so, for the training table and for every later one alike.
+"""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.exceptions import InvalidInputError
+from equipoise.extras import require
+
+# Larger numbers are cut here: their squares must not overflow when columns are scaled.
+LARGEST = 1e100
+
+_EXPECTED = {"number": "numbers", "date": "dates", "text": "texts", "truth": "truth values"}
+_TRUTHS = {"true": "True", "false": "False", "1": "True", "0": "False"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "text", "truth", "date", "empty"}
+        Dates become numbers of days, truth values the texts ``True`` and ``False``; an empty
+        column, with no value in any row, is left out.
+    dtype : str
+        What the column was in the table.
+    n_missing, n_infinite, n_distinct : int
+        Missing values (infinite ones count as missing), infinite values, distinct values.
+    """
+
+    name: str
+    kind: str
+    dtype: str
+    n_missing: int = 0
+    n_infinite: int = 0
+    n_distinct: int = 0
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether a model reads it as numbers."""
+        return self.kind in ("number", "date")
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether a model reads it as categories."""
+        return self.kind in ("text", "truth")
+
+
+def columns_of(frame: Any) -> tuple[Column, ...]:
+    """The columns of a pandas DataFrame, in order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [31, 45], "town": ["Ulm", None]})
+    >>> [(column.name, column.kind, column.n_missing) for column in columns_of(table)]
+    [('age', 'number', 0), ('town', 'text', 1)]
+    """
+    check_names(frame.columns)
+    return tuple(_column(str(name), frame[name]) for name in frame.columns)
+
+
+def check_names(names: Iterable[Any]) -> None:
+    """Refuse column names that occur twice."""
+    texts = [str(name) for name in names]
+    twice = sorted({name for name in texts if texts.count(name) > 1})[:5] if texts else []
+    if twice:
+        listing = ", ".join(map(repr, twice))
+        raise InvalidInputError(
+            f"Column names must be distinct, but the table has {listing} more than once: "
+            "rename or remove one of them."
+        )
+
+
+def _column(name: str, series: Any) -> Column:
+    kind, missing = _kind(name, series), int(series.isna().sum())
+    if kind != "empty" and missing == len(series):
+        kind = "empty"
+    infinite = 0
+    if kind == "number":
+        values = _numbers(series, name)
+        infinite = int(np.isinf(values).sum())
+        missing += infinite
+        if missing == len(series):
+            kind = "empty"
+    distinct = 0 if kind == "empty" else int(series.nunique())
+    return Column(name, kind, str(series.dtype), missing, infinite, distinct)
+
+
+def _kind(name: str, series: Any) -> str:
+    """The kind of a column, from its dtype or, for objects, from what they are."""
+    pandas = require("pandas", extra="cli")
+    types, dtype = pandas.api.types, series.dtype
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return "text"
+    if types.is_bool_dtype(dtype):
+        return "truth"
+    if types.is_complex_dtype(dtype):
+        raise InvalidInputError(
+            f"Column {name!r} holds complex numbers; split it into two columns."
+        )
+    if types.is_numeric_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        return "number"
+    if types.is_datetime64_any_dtype(dtype):
+        return "date"
+    if types.is_object_dtype(dtype):
+        return _kind_of_objects(name, series)
+    return "text"
+
+
+_KINDS_OF_OBJECTS = {
+    "string": "text",
+    "boolean": "truth",
+    "integer": "number",
+    "floating": "number",
+    "mixed-integer-float": "number",
+    "decimal": "number",
+    "date": "date",
+    "datetime": "date",
+    "datetime64": "date",
+    "empty": "empty",
+}
+
+
+def _kind_of_objects(name: str, series: Any) -> str:
+    pandas = require("pandas", extra="cli")
+    inferred = pandas.api.types.infer_dtype(series, skipna=True)
+    kind = _KINDS_OF_OBJECTS.get(inferred)
+    if kind is not None:
+        return kind
+    for value in series.dropna():
+        if not isinstance(value, str | int | float | bool | np.generic):
+            raise InvalidInputError(
+                f"Column {name!r} holds values of type {type(value).__name__}, which no model "
+                "reads: turn it into columns of numbers or texts, or leave it out."
+            )
+    return "text"
+
+
+def conform(frame: Any, columns: Sequence[Column]) -> Any:
+    """The given columns of a table, in their order, as numbers and texts that models read.
+
+    Empty columns are left out. A column that is missing from the table, or that holds a text
+    where a number was expected, is an error that names it.
+    """
+    pandas = require("pandas", extra="cli")
+    used = [column for column in columns if column.kind != "empty"]
+    given = {str(name): name for name in frame.columns}
+    lacking = [column.name for column in used if column.name not in given]
+    if lacking:
+        raise InvalidInputError(
+            f"The table has no column {_listing(lacking)}; its columns are {_listing(given)}."
+        )
+    made = {column.name: _made(frame[given[column.name]], column) for column in used}
+    return pandas.DataFrame(made, index=frame.index, columns=[column.name for column in used])
+
+
+def _listing(names: Iterable[str], limit: int = 12) -> str:
+    texts = [repr(name) for name in names]
+    shown = ", ".join(texts[:limit])
+    return shown if len(texts) <= limit else f"{shown}, ... ({len(texts)} in all)"
+
+
+def _made(series: Any, column: Column) -> Any:
+    try:
+        return _converted(series, column)
+    except TypeError as error:
+        # Lists and other objects that are no value at all.
+        raise InvalidInputError(
+            f"Column {column.name!r} must hold {_EXPECTED[column.kind]}: {error}."
+        ) from error
+
+
+def _converted(series: Any, column: Column) -> Any:
+    if column.kind == "number":
+        values = _numbers(series, column.name)
+        return np.clip(np.where(np.isinf(values), np.nan, values), -LARGEST, LARGEST)
+    if column.kind == "date":
+        return _days(series, column.name)
+    return _texts(series, truth=column.kind == "truth")
+
+
+def _numbers(series: Any, name: str) -> Any:
+    """The column as float64; a text among the numbers is an error that quotes it."""
+    pandas = require("pandas", extra="cli")
+    if series.dtype.kind == "m":
+        series = series.dt.total_seconds()
+    elif isinstance(series.dtype, pandas.CategoricalDtype):
+        series = series.astype(object)
+    numbers = pandas.to_numeric(series, errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    _refuse_strays(series, np.isnan(values), name, "numbers")
+    return values
+
+
+def _refuse_strays(series: Any, unread: Any, name: str, what: str) -> None:
+    stray = unread & series.notna().to_numpy()
+    if stray.any():
+        place = int(np.argmax(stray))
+        raise InvalidInputError(
+            f"Column {name!r} must hold {what}, got {str(series.iloc[place])[:60]!r} in data row "
+            f"{_row_number(series, place)}."
+        )
+
+
+def _row_number(series: Any, place: int) -> Any:
+    label = series.index[place]
+    return label + 1 if isinstance(label, int | np.integer) else label
+
+
+def _days(series: Any, name: str) -> Any:
+    """Days since 1970 as float64."""
+    pandas = require("pandas", extra="cli")
+    with warnings.catch_warnings():
+        # pandas warns where it reads dates one by one.
+        warnings.simplefilter("ignore", UserWarning)
+        stamps = pandas.to_datetime(series, errors="coerce", utc=True, format="mixed")
+    _refuse_strays(series, stamps.isna().to_numpy(), name, "dates")
+    epoch = pandas.Timestamp(0, unit="s", tz="UTC")
+    days = (stamps - epoch) / pandas.Timedelta(days=1)
+    return days.to_numpy(dtype=np.float64)
+
+
+def _texts(series: Any, *, truth: bool) -> Any:
+    """The column as ``str`` objects with NaN for what is missing."""
+    # Few distinct values stand for many rows: only those are looked at one by one.
+    pandas = require("pandas", extra="cli")
+    codes, levels = pandas.factorize(series, use_na_sentinel=True)
+    texts = np.array([*(_text(level, truth=truth) for level in levels), np.nan], dtype=object)
+    return texts[codes]
+
+
+def _text(value: Any, *, truth: bool) -> str:
+    text = str(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        # A chunk with a missing value turns the whole numbers of a column into floats.
+        text = str(int(value))
+    return _TRUTHS.get(text.lower(), text) if truth else text

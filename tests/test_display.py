@@ -1,0 +1,488 @@
+"""Displays: what is drawn is what ``frame()`` says, and both are the library's own numbers."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("pandas")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+from sklearn.calibration import calibration_curve  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+
+from equipoise import (  # noqa: E402
+    FixedWeights,
+    LabelCVaR,
+    RobustLogisticRegression,
+    WorstClass,
+    class_risk_intervals,
+    class_risks,
+    display,
+    robust_path,
+)
+from equipoise.analysis import (  # noqa: E402
+    Bootstrap,
+    ClassExcess,
+    estimated_excess_risk,
+    weight_tradeoff,
+)
+from equipoise.display import style  # noqa: E402
+from equipoise.exceptions import (  # noqa: E402
+    ClassMismatchError,
+    InvalidInputError,
+    InvalidParameterError,
+    MissingExtraError,
+)
+
+NAMES = np.array(["common", "less common", "rare"])
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "costs $5 or $x_",
+    "_hidden",
+    'two\nlines, "quoted"',
+    "x" * 200,
+    "x" * 199 + "y",
+    "مرحبا",
+    "",
+]
+
+
+def draw(n=600, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(3, size=n, p=[0.7, 0.2, 0.1])
+    return rng.normal(size=(3, d))[y] + 1.5 * rng.normal(size=(n, d)), NAMES[y]
+
+
+X, Y = draw()
+ROWS, LABELS = draw(seed=1)
+FITS = {
+    "standard": RobustLogisticRegression("standard").fit(X, Y),
+    "robust": make_pipeline(StandardScaler(), RobustLogisticRegression(LabelCVaR(0.3))).fit(X, Y),
+}
+PREDICTED = {name: fit.predict(ROWS) for name, fit in FITS.items()}
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def class_risks_display(**options):
+    return display.ClassRisksDisplay.from_predictions(LABELS, PREDICTED, **options)
+
+
+def tradeoff_display(**options):
+    return display.TradeoffDisplay.from_predictions(LABELS, PREDICTED, **options)
+
+
+def path_display(**options):
+    path = robust_path(X, Y, values=[1.0, 0.5, 0.2, 0.05])
+    return display.RobustPathDisplay.from_path(path, chosen=0.2, **options)
+
+
+def worst_case_display(**options):
+    return display.WorstCaseWeightsDisplay.from_estimator(FITS["robust"], **options)
+
+
+def convergence_display(**options):
+    return display.ConvergenceDisplay.from_estimator(FITS["robust"], **options)
+
+
+def reliability_display(**options):
+    return display.ReliabilityDisplay.from_estimator(FITS["robust"], ROWS, LABELS, **options)
+
+
+def decomposition_display(**options):
+    found = {
+        "made for balanced": ClassExcess(0.02, -0.01, 0.03),
+        "made for standard": ClassExcess(0.24, 0.04, 0.2),
+    }
+    return display.ErrorDecompositionDisplay.from_decompositions(found, **options)
+
+
+DISPLAYS = [
+    class_risks_display,
+    tradeoff_display,
+    path_display,
+    worst_case_display,
+    convergence_display,
+    reliability_display,
+    decomposition_display,
+]
+each_display = pytest.mark.parametrize("make", DISPLAYS)
+
+
+@each_display
+def test_a_display_draws_on_the_axes_it_is_given_or_on_its_own(make):
+    own = make()
+    assert own.figure_ is own.ax_.figure
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
+    given = make(ax=axes[1])
+    assert given.ax_ is axes[1] and given.figure_ is figure and not axes[0].has_data()
+    again = given.plot()
+    assert again is given and given.ax_ is not axes[1]
+    figure.canvas.draw()
+
+
+@each_display
+def test_axes_are_labelled_and_drawing_leaves_global_settings_alone(make):
+    before = dict(matplotlib.rcParams)
+    made = make()
+    made.figure_.canvas.draw()
+    assert made.ax_.get_xlabel() and len(made.frame()) > 0
+    assert dict(matplotlib.rcParams) == before
+
+
+@each_display
+def test_nothing_written_leaves_a_small_figure(make):
+    figure, ax = plt.subplots(figsize=(3.5, 3.5), layout="constrained")
+    made = make(ax=ax)
+    figure.canvas.draw()
+    frame = figure.bbox
+    texts = [
+        *ax.get_xticklabels(),
+        *ax.get_yticklabels(),
+        ax.xaxis.label,
+        ax.yaxis.label,
+        *ax.texts,
+    ]
+    legend = made.ax_.get_legend()
+    texts += legend.get_texts() if legend else []
+    for text in texts:
+        box = text.get_window_extent()
+        if text.get_text() and ax.get_xlim()[0] <= text.get_position()[0] <= ax.get_xlim()[1]:
+            assert box.x0 >= -1 and box.x1 <= frame.x1 + 1, text.get_text()
+
+
+def test_class_risks_are_drawn_with_their_intervals():
+    made = class_risks_display(confidence=0.9, simultaneous=True)
+    frame = made.frame()
+    assert frame["class"].tolist() == [*NAMES, *NAMES]
+    assert frame["rows"].tolist() == 2 * [np.count_nonzero(name == LABELS) for name in NAMES]
+    for place, (name, predicted) in enumerate(PREDICTED.items()):
+        expected = class_risk_intervals(LABELS, predicted, confidence=0.9, simultaneous=True)
+        lines = frame[frame["classifier"] == name]
+        for column, values in (
+            ("risk", expected.risks),
+            ("lower", expected.lower),
+            ("upper", expected.upper),
+        ):
+            np.testing.assert_array_equal(lines[column], np.asarray(values))
+        points, _, (bars,) = made.points_[place]
+        np.testing.assert_array_equal(points.get_xdata(), lines["risk"])
+        ends = np.array(bars.get_segments())[:, :, 0]
+        np.testing.assert_allclose(ends, lines[["lower", "upper"]], atol=1e-12)
+        np.testing.assert_allclose(np.round(points.get_ydata()), [0, 1, 2])
+
+
+def test_class_risks_of_estimators_are_those_of_their_predictions():
+    made = display.ClassRisksDisplay.from_estimator(FITS, ROWS, LABELS)
+    assert made.frame().equals(class_risks_display().frame())
+    single = display.ClassRisksDisplay.from_estimator(FITS["robust"], ROWS, LABELS)
+    assert set(single.frame()["classifier"]) == {"RobustLogisticRegression"}
+    entropy = display.ClassRisksDisplay.from_estimator(FITS, ROWS, LABELS, loss="cross_entropy")
+    expected = class_risks(LABELS, FITS["robust"].predict_proba(ROWS), loss="cross_entropy")
+    np.testing.assert_allclose(entropy.frame()["risk"][3:], list(expected.values()))
+
+
+def test_an_interval_without_an_end_is_drawn_without_one():
+    proba = np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]])
+    made = display.ClassRisksDisplay.from_predictions(
+        ["a", "a", "b"], proba, loss="cross_entropy", name="one row"
+    )
+    assert np.isinf(made.frame()["upper"].iloc[1])
+    made.figure_.canvas.draw()
+
+
+def test_the_matrix_of_weightings_holds_the_robust_risks():
+    worlds = {
+        "plain": "standard",
+        "costs": FixedWeights({"common": 1, "less common": 2, "rare": 5}),
+    }
+    made = tradeoff_display(weightings=worlds)
+    for row, predicted in enumerate(PREDICTED.values()):
+        risks = class_risks(LABELS, predicted)
+        expected = [risks.standard(), risks.weighted({"common": 1, "less common": 2, "rare": 5})]
+        np.testing.assert_allclose(made.risks[row], expected)
+    frame = made.frame()
+    np.testing.assert_array_equal(made.im_.get_array().ravel(), frame["risk"])
+    assert [text.get_text() for text in made.text_.ravel()] == [f"{r:.3f}" for r in frame["risk"]]
+    assert frame.groupby("judged_under")["regret"].min().tolist() == [0.0, 0.0]
+    shown = made.plot(value="regret").im_.get_array().ravel()
+    np.testing.assert_array_equal(shown, frame["regret"])
+    fitted = display.TradeoffDisplay.from_estimator(FITS, ROWS, LABELS, weightings=worlds)
+    assert fitted.frame().equals(frame)
+
+
+def test_the_path_marks_the_point_chosen():
+    made = path_display()
+    frame = made.frame()
+    np.testing.assert_array_equal(made.line_.get_xdata(), frame["standard_risk"])
+    np.testing.assert_array_equal(made.line_.get_ydata(), frame["worst_class_risk"])
+    chosen = frame[frame["chosen"]]
+    assert chosen["alpha"].tolist() == [0.2]
+    assert made.chosen_.get_xdata().tolist() == chosen["standard_risk"].tolist()
+    assert made.chosen_.get_ydata().tolist() == chosen["worst_class_risk"].tolist()
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.37])
+def test_the_path_of_an_estimator_passes_through_its_own_set(alpha):
+    model = RobustLogisticRegression(LabelCVaR(alpha), C=0.1)
+    made = display.RobustPathDisplay.from_estimator(model, X, Y, values=[1.0, 0.5, 0.2])
+    frame = made.frame()
+    assert frame.loc[frame["chosen"], "alpha"].tolist() == [alpha]
+    assert frame["alpha"].is_monotonic_decreasing
+    alone = RobustLogisticRegression(LabelCVaR(alpha), C=0.1).fit(X, Y)
+    assert frame.loc[frame["chosen"], "objective"].item() == pytest.approx(alone.objective_, 2e-6)
+    assert not hasattr(model, "coef_")
+
+
+def test_the_worst_case_is_that_of_the_fit():
+    fit = FITS["robust"][-1]
+    made = worst_case_display()
+    frame = made.frame()
+    np.testing.assert_allclose(frame["mass"], np.asarray(fit.worst_case_masses_))
+    np.testing.assert_allclose(frame["weight"], np.asarray(fit.worst_case_weights_))
+    rows, share = made.bars_
+    np.testing.assert_allclose([bar.get_width() for bar in rows], frame["prior"])
+    np.testing.assert_allclose([bar.get_width() for bar in share], frame["mass"])
+    assert [text.get_text() for text in made.ax_.texts] == [
+        f"\N{MULTIPLICATION SIGN}{w:.3g}" for w in frame["weight"]
+    ]
+
+
+def test_the_worst_case_of_predictions_is_that_of_their_risks():
+    made = display.WorstCaseWeightsDisplay.from_predictions(
+        LABELS, PREDICTED["standard"], uncertainty=WorstClass()
+    )
+    risks = class_risks(LABELS, PREDICTED["standard"])
+    worst = made.frame().set_index("class")["mass"]
+    assert worst[risks.worst_class()] == 1.0 and worst.sum() == 1.0
+
+
+@pytest.mark.parametrize("along", ["evaluations", "seconds", "iteration"])
+def test_the_gaps_on_the_way_are_estimates_and_the_last_one_is_certified(along):
+    fit = FITS["robust"][-1]
+    made = display.ConvergenceDisplay.from_estimator(fit, along=along)
+    frame = made.frame()
+    assert frame["certified"].tolist() == [False] * (len(frame) - 1) + [True]
+    assert frame["gap"].iloc[-1] == fit.duality_gap_
+    drawn = np.asarray(made.line_.get_ydata())
+    kept = np.isfinite(drawn)
+    np.testing.assert_array_equal(drawn[kept], frame["gap"][:-1][kept])
+    np.testing.assert_array_equal(made.line_.get_xdata(), frame[along][:-1])
+    assert made.certificate_.get_ydata()[0] == pytest.approx(fit.duality_gap_, abs=1e-15)
+    assert made.ax_.get_yscale() == "log"
+
+
+def test_without_a_penalty_nothing_is_certified():
+    fit = RobustLogisticRegression(WorstClass(), C=np.inf).fit(X, Y)
+    made = display.ConvergenceDisplay.from_estimator(fit)
+    assert made.certificate_ is None and not made.frame()["certified"].any()
+    assert "no bound" in made.ax_.get_title(loc="right")
+    made.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_reliability_agrees_with_scikit_learn(strategy):
+    proba = LogisticRegression().fit(X, Y).predict_proba(ROWS)
+    made = display.ReliabilityDisplay.from_predictions(
+        LABELS, proba, pos_label="less common", n_bins=6, strategy=strategy
+    )
+    observed, predicted = calibration_curve(
+        LABELS == "less common", proba[:, 1], n_bins=6, strategy=strategy
+    )
+    frame = made.frame()
+    np.testing.assert_allclose(frame["observed"], observed)
+    np.testing.assert_allclose(frame["predicted"], predicted)
+    assert frame["rows"].sum() == len(LABELS)
+    assert np.all(frame["lower"] <= frame["observed"]) and np.all(
+        frame["observed"] <= frame["upper"]
+    )
+    points, _, (bars,) = made.points_[0]
+    np.testing.assert_array_equal(points.get_ydata(), frame["observed"])
+    ends = np.array(bars.get_segments())[:, :, 1]
+    np.testing.assert_allclose(ends, frame[["lower", "upper"]], atol=1e-12)
+
+
+def test_probabilities_are_judged_before_and_after_they_are_put_back():
+    model = make_pipeline(StandardScaler(), RobustLogisticRegression("balanced")).fit(X, Y)
+    frame = display.ReliabilityDisplay.from_estimator(model, ROWS, LABELS).frame()
+    off = (frame["predicted"] - frame["observed"]) * frame["rows"] / len(LABELS)
+    bias = off.groupby(frame["curve"]).sum().abs()
+    # Balanced weights make the rare class look common; the population's scale undoes it.
+    assert bias["population scale"] < 0.3 * bias["as fitted"]
+    made = display.ReliabilityDisplay.from_estimator(model, ROWS, LABELS)
+    assert made.pos_label == "rare"
+
+
+def test_a_single_column_is_about_the_last_class():
+    column = np.linspace(0, 1, 40)
+    made = display.ReliabilityDisplay.from_predictions(np.arange(40) >= 20, column)
+    assert made.pos_label == np.True_ and made.frame()["rows"].sum() == 40
+
+
+def test_the_parts_of_the_excess_risk_add_up():
+    made = decomposition_display()
+    frame = made.frame()
+    assert frame["excess"].tolist() == pytest.approx([0.02, 0.24])
+    widths = [[bar.get_width() for bar in bars] for bars in made.bars_]
+    np.testing.assert_allclose(widths, frame[["irreducible", "estimation"]].T)
+    np.testing.assert_array_equal(made.total_.get_xdata(), frame["excess"])
+
+
+def test_two_weightings_are_judged_under_each_other_with_intervals():
+    eta = np.linspace(0, 1, 200)
+    guess = np.clip(eta + 0.1 * np.sin(20 * eta), 0, 1)
+    made = display.ErrorDecompositionDisplay.from_predictions(
+        eta, guess, bootstrap=Bootstrap(n_resamples=50, random_state=0)
+    )
+    frame = made.frame().set_index("name")
+    assert len(frame) == 4
+    alone = frame.loc["made for balanced, judged under balanced"]
+    assert alone["irreducible"] == 0 and alone["estimation"] > 0
+    found = estimated_excess_risk(eta, guess, "standard", "balanced")
+    crossed = frame.loc["made for standard, judged under balanced"]
+    assert crossed["excess"] == pytest.approx(found.excess)
+    assert np.all(frame["excess_lower"] <= frame["excess"] + 1e-12)
+    np.testing.assert_allclose(frame["excess"], frame["irreducible"] + frame["estimation"])
+    widths = [bar.get_width() for bar in made.bars_[0]]
+    np.testing.assert_array_equal(widths, frame["irreducible"])
+    made.figure_.canvas.draw()
+
+
+def test_the_tradeoff_of_the_analysis_is_drawn_as_it_is():
+    proba = FITS["standard"].predict_proba(ROWS)
+    found = weight_tradeoff(LABELS, proba, ["standard", "balanced"])
+    made = display.TradeoffDisplay.from_tradeoff(found)
+    np.testing.assert_array_equal(made.im_.get_array(), found.risks)
+    frame = made.frame()
+    np.testing.assert_array_equal(frame["regret"], found.regret.ravel())
+    assert frame["made_for"].tolist() == ["standard", "standard", "balanced", "balanced"]
+
+
+def test_names_are_text_whatever_they_hold():
+    y = np.repeat(HOSTILE, 4)
+    # The fonts of Matplotlib have these scripts; nothing else is asked of them.
+    predicted = {name: np.roll(y, place) for place, name in enumerate(HOSTILE[:6])}
+    made = display.ClassRisksDisplay.from_predictions(y, predicted)
+    made.figure_.canvas.draw()
+    assert set(made.frame()["class"]) == set(HOSTILE)
+    ticks = [label.get_text() for label in made.ax_.get_yticklabels()]
+    assert len(set(ticks)) == len(HOSTILE) and max(map(len, ticks)) < 70
+    assert len(made.ax_.get_legend().get_texts()) == 6
+    shown = display.TradeoffDisplay.from_predictions(y, predicted)
+    shown.figure_.canvas.draw()
+    display.WorstCaseWeightsDisplay.from_predictions(y, predicted[HOSTILE[5]]).figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_that_fits_is_kept_and_a_long_one_keeps_its_ends(name):
+    text = style.shown(name, width=12, lines=2)
+    assert all(len(line) <= 13 for line in text.replace(r"\$", "$").split("\n"))
+    flat = " ".join(name.split())
+    plain = text.replace(r"\$", "$").replace("\u200b", "")
+    if len(flat) <= 12:
+        assert plain == (flat or "(no name)")
+    elif "…" in plain:
+        head, tail = plain.replace("\n", "").split("…")
+        assert flat.replace(" ", "").startswith(head.replace(" ", "")) and flat.endswith(tail)
+
+
+BAD = {
+    "no classifier": (lambda: display.ClassRisksDisplay.from_predictions(LABELS, {}), "at least"),
+    "other classes": (
+        lambda: display.ClassRisksDisplay(
+            intervals={
+                "a": class_risk_intervals([0, 1], [0, 1]),
+                "b": class_risk_intervals([0, 2], [0, 2]),
+            },
+            rows=np.array([1, 1]),
+        ),
+        "same classes",
+    ),
+    "no scores": (
+        lambda: display.ClassRisksDisplay.from_estimator(
+            SimpleNamespace(predict=None), ROWS, LABELS, loss="cross_entropy"
+        ),
+        "predict_proba",
+    ),
+    "shape of a matrix": (
+        lambda: display.TradeoffDisplay(risks=[[1.0]], made_for=["a"], judged_under=["a", "b"]),
+        r"got shape \(1, 1\)",
+    ),
+    "unknown value": (lambda: tradeoff_display().plot(value="cost"), "'risk' or 'regret'"),
+    "not on the path": (
+        lambda: display.RobustPathDisplay.from_path(robust_path(X, Y, values=[0.5]), chosen=0.1),
+        "chosen must be one of",
+    ),
+    "path of a pipeline": (
+        lambda: display.RobustPathDisplay.from_estimator(FITS["robust"], X, Y),
+        "transform the rows first",
+    ),
+    "not robust": (
+        lambda: display.WorstCaseWeightsDisplay.from_estimator(LogisticRegression()),
+        "worst_case_masses_",
+    ),
+    "not fitted": (
+        lambda: display.ConvergenceDisplay.from_estimator(RobustLogisticRegression()),
+        "history_",
+    ),
+    "unknown axis": (lambda: convergence_display(along="hours"), "along must be one of"),
+    "unknown class": (lambda: reliability_display(pos_label="absent"), "pos_label must be one of"),
+    "no population": (
+        lambda: display.ReliabilityDisplay.from_estimator(LogisticRegression(), X, Y),
+        "predict_population_proba",
+    ),
+    "not probabilities": (
+        lambda: display.ReliabilityDisplay.from_predictions([0, 1], [0.5, 1.5]),
+        "between 0 and 1",
+    ),
+    "columns": (
+        lambda: display.ReliabilityDisplay.from_predictions([0, 1], [[0.2, 0.3, 0.5]] * 2),
+        "one column for each of 2",
+    ),
+    "lengths": (
+        lambda: display.ReliabilityDisplay.from_predictions([0, 1], [0.5]),
+        "one row for each of the 2",
+    ),
+    "no bins": (lambda: reliability_display(n_bins=0), "n_bins must be"),
+    "bins by what": (lambda: reliability_display(strategy="log"), "strategy must be"),
+    "no parts": (lambda: display.ErrorDecompositionDisplay(decompositions={}), "at least one"),
+    "shape of regrets": (
+        lambda: display.TradeoffDisplay(
+            risks=[[1.0]], made_for=["a"], judged_under=["a"], regrets=[1.0]
+        ),
+        "shape of risks",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence(case):
+    make, match = BAD[case]
+    with pytest.raises((InvalidInputError, InvalidParameterError, ClassMismatchError), match=match):
+        make()
+
+
+def test_the_listing_is_complete_and_importing_it_loads_no_matplotlib():
+    assert dir(display) == sorted(display.__all__)
+    with pytest.raises(AttributeError, match="nonsense"):
+        display.nonsense  # noqa: B018
+    code = "import sys\nfrom equipoise.display import *\nprint('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_without_matplotlib_the_error_holds_the_command_that_installs_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'equipoise\[plot\]'"):
+        class_risks_display()

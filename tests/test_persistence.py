@@ -1,0 +1,605 @@
+"""Model files: what is saved comes back the same, and nothing else comes in."""
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from equipoise.exceptions import InvalidInputError
+from equipoise.sets import (
+    FixedWeights,
+    LabelCVaR,
+    LabelHCVaR,
+    PriorBall,
+    PriorBox,
+    WeightBox,
+    WeightHull,
+    WorstClass,
+)
+
+pd = pytest.importorskip("pandas", minversion="2.1")
+sio = pytest.importorskip("skops.io")
+
+from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: E402
+from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
+
+from equipoise.persistence import (  # noqa: E402
+    HeldOut,
+    TrainingFacts,
+    archive,
+    atomic_write,
+    load_model,
+    save_model,
+)
+from equipoise.persistence.models import from_bytes, to_bytes  # noqa: E402
+from equipoise.tables import (  # noqa: E402
+    boosting_categories,
+    columns_of,
+    conform,
+    model_for,
+    preprocessor,
+)
+
+RECIPES = [
+    FixedWeights("balanced"),
+    FixedWeights({"a": 1.0, "b": 2.0, "c": 3.0}),
+    WorstClass(),
+    LabelCVaR(0.3),
+    LabelHCVaR(c=0.8, kappa=0.7),
+    LabelHCVaR(alphas={"a": 0.5, "b": 0.5, "c": 0.5}),
+    WeightBox(lower=0.5, upper={"a": 2.0}),
+    PriorBox(lower={"c": 0.1}, upper={"c": 0.4}),
+    PriorBall(0.05, "chi2"),
+    WeightHull(["standard", "balanced", {"a": 1, "b": 1, "c": 5}]),
+]
+
+
+def rows(n, seed=0, classes=("a", "b", "c")):
+    """A table with every kind of column, and labels that depend on it."""
+    rng = np.random.default_rng(seed)
+    labels = rng.choice(len(classes), n, p=np.arange(len(classes), 0, -1) / _triangle(classes))
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=n) + labels,
+            "gaps": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "town": rng.choice(np.array(["Ulm", "Bonn", None], dtype=object), n),
+            "new": rng.random(n) < 0.3,
+            "nothing": np.full(n, np.nan),
+        }
+    )
+    return frame, np.array(classes)[labels].astype(object if classes[0] == "a" else np.int64)
+
+
+def _triangle(classes):
+    return len(classes) * (len(classes) + 1) / 2
+
+
+def facts_of(frame, y, **changes):
+    classes, counts = np.unique(y, return_counts=True)
+    facts = TrainingFacts(
+        target="label",
+        columns=columns_of(frame),
+        classes=tuple(classes.tolist()),
+        counts=tuple(counts.tolist()),
+        model="linear",
+        uncertainty="balanced",
+        seed=0,
+    )
+    return replace(facts, **changes)
+
+
+def booster(frame):
+    X = conform(frame, columns_of(frame))
+    trees = HistGradientBoostingClassifier(
+        max_iter=5, categorical_features=boosting_categories(X), random_state=0
+    )
+    return Pipeline([("features", preprocessor(X, "boosting")), ("model", trees)])
+
+
+@pytest.fixture(scope="module")
+def linear():
+    """A fitted linear model, its facts, its table and its bytes."""
+    frame, y = rows(200)
+    X = conform(frame, columns_of(frame))
+    model = model_for(X, "linear", LabelCVaR(0.3)).fit(X, y)
+    facts = facts_of(frame, y)
+    return model, facts, frame, to_bytes(model, facts)
+
+
+@pytest.fixture(scope="module")
+def boosted():
+    frame, y = rows(300)
+    model = booster(frame).fit(conform(frame, columns_of(frame)), y)
+    facts = facts_of(frame, y, model="boosting")
+    return model, facts, frame, to_bytes(model, facts)
+
+
+def repacked(data, change):
+    """The archive with its members changed by a function of a dictionary of bytes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as old:
+        members = {name: old.read(name) for name in old.namelist()}
+    change(members)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, content in members.items():
+            new.writestr(name, content)
+    return buffer.getvalue()
+
+
+def with_schema(data, change):
+    """The archive with its schema changed in place by a function."""
+
+    def apply(members):
+        schema = json.loads(members["schema.json"])
+        change(schema)
+        members["schema.json"] = json.dumps(schema).encode()
+
+    return repacked(data, apply)
+
+
+# What is saved comes back
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: type(recipe).__name__)
+@pytest.mark.parametrize("kind", ["linear", "boosting"])
+def test_every_model_comes_back_with_the_same_predictions(tmp_path, kind, recipe):
+    if kind == "boosting":
+        pytest.importorskip("equipoise.estimators.plug_in")
+    frame, y = rows(200)
+    X = conform(frame, columns_of(frame))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = model_for(X, kind, recipe)
+        if kind == "boosting":
+            model.set_params(model__estimator__max_iter=5)
+        model.fit(X, y)
+    facts = facts_of(frame, y, model=kind)
+    save_model(model, facts, tmp_path / "model.skops")
+    loaded = load_model(tmp_path / "model.skops")
+    assert loaded.facts == facts and loaded.notes == ()
+    new, _ = rows(100, seed=1)
+    new_X = conform(new, facts.columns)
+    assert loaded.predict(new).tolist() == model.predict(new_X).tolist()
+    assert np.array_equal(loaded.predict_proba(new), model.predict_proba(new_X))
+    kept = loaded.model[-1].get_params(deep=False)
+    assert repr(recipe) in map(repr, (kept["uncertainty"], kept.get("weights")))
+
+
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c"), (1, 5), (0, 3, 7, 9)])
+@pytest.mark.parametrize("kind", ["linear", "trees"])
+def test_two_and_many_classes_of_texts_and_numbers_come_back(classes, kind):
+    frame, y = rows(200, classes=classes)
+    X = conform(frame, columns_of(frame))
+    model = (model_for(X, "linear", "balanced") if kind == "linear" else booster(frame)).fit(X, y)
+    loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
+    found = loaded.predict(frame)
+    assert found.tolist() == model.predict(X).tolist()
+    assert found.dtype.kind == y.dtype.kind
+    assert loaded.facts.rows.to_dict() == dict(zip(*np.unique(y, return_counts=True), strict=True))
+
+
+def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
+    model, facts, frame, data = linear
+    X = conform(frame, facts.columns)
+    expected = model[-1].predict_population_proba(model[:-1].transform(X))
+    assert np.array_equal(from_bytes(data).predict_population_proba(frame), expected)
+
+
+def test_the_facts_can_be_read_without_the_model(linear):
+    _, facts, _, data = linear
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        read = json.loads(file.read("equipoise.json"))
+    assert read["target"] == "label" and read["classes"] == ["a", "b", "c"]
+    assert set(read["versions"]) >= {"python", "equipoise", "numpy", "scikit-learn", "skops"}
+    assert TrainingFacts.from_json(json.dumps(read)) == facts
+
+
+def test_skops_alone_reads_the_model(linear):
+    from equipoise.persistence.trusted import TRUSTED
+
+    model, facts, frame, data = linear
+    X = conform(frame, facts.columns)
+    assert sio.loads(data, trusted=TRUSTED).predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_facts_come_back_from_their_text():
+    frame, y = rows(50)
+    held_out = HeldOut((5, 3, 0), (0.2, 0.0, None), (0.1, 0.0, None), (0.4, 0.7, None), 0.95, 0.2)
+    facts = facts_of(frame, y, held_out=held_out, notes=("A sentence.", "naïve → «x»"))
+    assert TrainingFacts.from_json(facts.to_json()) == facts
+
+
+def test_a_model_of_another_scikit_learn_is_noted(linear):
+    _, _, frame, data = linear
+
+    def age(members):
+        current = members["schema.json"].decode()
+        import sklearn
+
+        old = current.replace(f'\\"{sklearn.__version__}\\"', '\\"0.99.0\\"')
+        assert old != current
+        members["schema.json"] = old.encode()
+
+    loaded = from_bytes(repacked(data, age))
+    assert len(loaded.notes) == 1 and "scikit-learn 0.99.0" in loaded.notes[0]
+    assert len(loaded.predict(frame)) == len(frame)
+
+
+# Nothing else comes in
+
+
+def refused(data, sentence):
+    with pytest.raises(InvalidInputError, match=sentence) as found:
+        from_bytes(data, "model.skops")
+    text = str(found.value)
+    assert text.startswith("model.skops ") and text.endswith(".") and "\n" not in text
+
+
+def test_unknown_types_are_refused_by_name(linear):
+    from sklearn.preprocessing import FunctionTransformer
+    from sklearn.tree import DecisionTreeClassifier
+
+    _, facts, _, _ = linear
+    refused(to_bytes(DecisionTreeClassifier(), facts), "type 'sklearn.tree._classes.DecisionTreeC")
+    exp = make_pipeline(FunctionTransformer(np.exp))
+    refused(to_bytes(exp, facts), r"of type 'numpy.*exp'")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "loader"),
+    [
+        ("os", "system", "FunctionNode"),
+        ("builtins", "eval", "FunctionNode"),
+        ("builtins", "eval", "TypeNode"),
+        ("subprocess", "Popen", "ConstructorFromReduceNode"),
+        ("subprocess", "Popen", "ObjectNode"),
+        ("builtins", "dict", "ObjectNode"),
+        ("numpy", "ndarray", "FunctionNode"),
+        ("functools", "partial", "MethodNode"),
+        ("operator", "methodcaller", "OperatorFuncNode"),
+        ("scipy.sparse._matrix", "spmatrix", "SparseMatrixNode"),
+        (["os"], "system", "FunctionNode"),
+        ("os", "system", ["FunctionNode"]),
+    ],
+)
+def test_types_that_could_run_code_are_refused_by_name(linear, module, name, loader):
+    def smuggle(schema):
+        schema["extra"] = {"__module__": module, "__class__": name, "__loader__": loader}
+
+    refused(with_schema(linear[3], smuggle), "holds an object of type")
+
+
+def test_no_marker_of_a_hostile_file_is_ever_executed(tmp_path, linear):
+    marker = tmp_path / "executed"
+
+    def smuggle(schema):
+        call = {"__module__": "os", "__class__": "system", "__loader__": "FunctionNode"}
+        arguments = json.dumps([f"touch {marker}"])
+        json_node = {"__module__": "builtins", "__class__": "str", "__loader__": "JsonNode"}
+        schema["content"] = {
+            "__module__": "functools",
+            "__class__": "partial",
+            "__loader__": "PartialNode",
+            "content": {"func": call, "args": {**json_node, "content": arguments}},
+        }
+
+    refused(with_schema(linear[3], smuggle), "of type 'os.system'")
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "is no model"),
+        (b"not a zip", "is no model"),
+        (b"PK\x03\x04 and nothing", "damaged"),
+        (b"PK\x05\x06" + b"\x00" * 18, "holds no schema.json"),
+    ],
+)
+def test_files_that_are_no_models_are_refused(data, sentence):
+    refused(data, sentence)
+
+
+def test_archives_without_the_facts_or_with_broken_ones_are_refused(linear):
+    data = linear[3]
+    refused(repacked(data, lambda m: m.pop("equipoise.json")), "holds no equipoise.json")
+    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 1}', "\x00"):
+        changed = repacked(data, lambda m, text=text: m.update({"equipoise.json": text.encode()}))
+        refused(changed, "training facts cannot be read")
+    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 2}'}))
+    refused(newer, "of format 2 and this version reads format 1")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"classes": ["a", "b"]},
+        {"classes": ["a", "a", "b"]},
+        {"classes": ["a", "b", 3]},
+        {"classes": ["a", "b", None]},
+        {"counts": [1, 2]},
+        {"counts": [1, 2, -3]},
+        {"counts": [1, 2, 0.5]},
+        {"seed": "0"},
+        {"target": 3},
+        {"notes": [3]},
+        {"versions": 3},
+        {"held_out": {"rows": [1]}},
+        {"columns": [{"name": "x", "kind": "oracle", "dtype": "float64"}]},
+        {"columns": [{"name": 3, "kind": "text", "dtype": "str"}]},
+        {"columns": 3},
+        {"columns": []},
+        {"classes": ["x", "y", "z"]},
+    ],
+)
+def test_facts_that_contradict_themselves_or_the_model_are_refused(linear, change):
+    def apply(members):
+        facts = {**json.loads(members["equipoise.json"]), **change}
+        members["equipoise.json"] = json.dumps(facts).encode()
+
+    refused(repacked(linear[3], apply), "cannot be loaded")
+
+
+# Bombs
+
+
+def test_archives_that_unpack_to_too_much_are_refused_unread(monkeypatch, linear):
+    def grow(members):
+        members["zeros.npy"] = b"\x00" * 2_000_000
+
+    data = repacked(linear[3], grow)
+    assert len(data) < 100_000
+    from_bytes(data)
+    monkeypatch.setattr(archive, "MAX_BYTES", 1_000_000)
+    refused(data, "would unpack to more than a model can need")
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("MAX_SCHEMA_BYTES", 1000), ("MAX_FACTS_BYTES", 10), ("MAX_MEMBERS", 3)]
+)
+def test_each_size_has_its_limit(monkeypatch, linear, limit, value):
+    monkeypatch.setattr(archive, limit, value)
+    refused(linear[3], "would unpack to more")
+
+
+def test_one_array_read_many_times_is_refused(monkeypatch, linear):
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(10_000))
+    node = {"__module__": "numpy", "__class__": "ndarray", "__loader__": "NdArrayNode"}
+
+    def repeat(members):
+        schema = json.loads(members["schema.json"])
+        schema["extra"] = [{**node, "type": "numpy", "file": "large.npy"}] * 50
+        members.update({"schema.json": json.dumps(schema).encode(), "large.npy": buffer.getvalue()})
+
+    data = repacked(linear[3], repeat)
+    from_bytes(data)
+    monkeypatch.setattr(archive, "MAX_BYTES", 50 * 80_000)
+    refused(data, "its arrays would unpack to more than a model can need")
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_schemas_that_nest_too_deep_are_refused(linear, depth):
+    deep = b'{"a":' * depth + b"1" + b"}" * depth
+    refused(repacked(linear[3], lambda m: m.update({"schema.json": deep})), "cannot be loaded")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (10**9,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,)}",
+        "{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,)}",
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}",
+        "__import__('os').system('true')",
+        "",
+    ],
+)
+def test_arrays_that_lie_about_their_length_are_refused(linear, header):
+    text = header.encode().ljust(117) + b"\n"
+    lie = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + b"\x00" * 8
+
+    def replace_first(members):
+        name = next(name for name in members if name.endswith(".npy"))
+        members[name] = lie
+
+    refused(repacked(linear[3], replace_first), "cannot be loaded")
+
+
+# Numbers that compiled code would trust
+
+
+def test_trees_that_point_outside_are_refused(boosted):
+    model, facts, _, _ = boosted
+    trees = model[-1]._predictors
+    tree = trees[0][0]
+    inner = int(np.flatnonzero(tree.nodes["is_leaf"] == 0)[0])
+    split = next((t for stage in trees for t in stage if t.nodes["is_categorical"].any()), None)
+    changes = [
+        (tree, inner, "left", len(tree.nodes)),
+        (tree, inner, "right", 2**32 - 1),
+        (tree, inner, "left", inner),
+        (tree, inner, "right", 0),
+        (tree, inner, "feature_idx", 10**6),
+        (tree, inner, "feature_idx", -1),
+    ]
+    if split is not None:
+        # The booster puts its categorical columns first, so the last one holds numbers.
+        place, last = int(np.flatnonzero(split.nodes["is_categorical"])[0]), 3
+        changes += [(split, place, "bitset_idx", 10**6), (split, place, "feature_idx", last)]
+    number = int(
+        np.flatnonzero((tree.nodes["is_leaf"] == 0) & (tree.nodes["is_categorical"] == 0))[0]
+    )
+    changes.append((tree, number, "is_categorical", 1))
+    for part, place, field, value in changes:
+        kept = part.nodes.copy()
+        part.nodes[field][place] = value
+        try:
+            refused(to_bytes(model, facts), "HistGradientBoostingClassifier points outside")
+        finally:
+            part.nodes = kept
+    assert from_bytes(to_bytes(model, facts)).facts == facts
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("n_trees_per_iteration_", 10**9),
+        ("_n_features", 1),
+        ("_bin_mapper.is_categorical_", np.ones(2, dtype=np.uint8)),
+        ("_bin_mapper.bin_thresholds_", []),
+        ("_baseline_prediction", np.zeros((1, 1))),
+    ],
+)
+def test_boosters_that_contradict_themselves_are_refused(path, value):
+    frame, y = rows(100)
+    model = booster(frame).fit(conform(frame, columns_of(frame)), y)
+    owner = model[-1]
+    *parents, name = path.split(".")
+    for parent in parents:
+        owner = getattr(owner, parent)
+    setattr(owner, name, value)
+    refused(to_bytes(model, facts_of(frame, y)), "points outside its own arrays")
+
+
+def test_categories_beyond_the_bit_sets_are_refused():
+    frame, y = rows(100)
+    model = booster(frame).fit(conform(frame, columns_of(frame)), y)
+    mapper = model[-1]._bin_mapper
+    place = int(np.flatnonzero(mapper.is_categorical_)[0])
+    mapper.bin_thresholds_[place] = np.array([1e6])
+    refused(to_bytes(model, facts_of(frame, y)), "points outside its own arrays")
+
+
+@pytest.mark.parametrize("value", [-1, 10**6])
+def test_encoders_that_write_outside_are_refused(value):
+    frame, y = rows(100)
+    frame["town"] = np.where(np.arange(100) < 3, "rare", frame["town"].to_numpy())
+    X = conform(frame, columns_of(frame))
+    model = model_for(X, "linear", "balanced").fit(X, y)
+    encoder = model[0].named_transformers_["texts"][-1]
+    mapping = next(m for m in encoder._default_to_infrequent_mappings if m is not None)
+    mapping[0] = value
+    refused(to_bytes(model, facts_of(frame, y)), "OneHotEncoder points outside")
+
+
+def test_coefficients_of_the_wrong_shape_are_refused():
+    frame, y = rows(100)
+    X = conform(frame, columns_of(frame))
+    model = model_for(X, "linear", "balanced").fit(X, y)
+    model[-1].coef_ = model[-1].coef_[:, :2]
+    refused(to_bytes(model, facts_of(frame, y)), "does not fit its own training facts")
+
+
+def test_a_model_that_has_not_been_fitted_is_refused(linear):
+    _, facts, frame, _ = linear
+    X = conform(frame, facts.columns)
+    refused(to_bytes(model_for(X, "linear"), facts), "cannot be loaded")
+
+
+def test_loading_names_files_that_are_not_there(tmp_path):
+    with pytest.raises(InvalidInputError, match=r"There is no model .*none\.skops"):
+        load_model(tmp_path / "none.skops")
+    with pytest.raises(InvalidInputError, match="is a folder"):
+        load_model(tmp_path)
+
+
+# Whole files or none
+
+
+def listing(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def interrupted(path, error):
+    with atomic_write(path) as stream:
+        stream.write(b"half")
+        raise error
+
+
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    for error in (ValueError, KeyboardInterrupt, SystemExit):
+        with pytest.raises(error):
+            interrupted(path, error)
+    assert path.read_bytes() == b"old" and listing(tmp_path) == ["file"]
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as found, atomic_write(path) as stream:
+        stream.write(b"new")
+    assert found.value.filename == str(path)
+    assert path.read_bytes() == b"old" and listing(tmp_path) == ["file"]
+
+
+def test_a_limit_on_the_size_of_files_leaves_nothing(tmp_path):
+    pytest.importorskip("resource")
+    code = textwrap.dedent("""
+        import resource, sys
+        from equipoise.persistence import atomic_write
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        try:
+            with atomic_write(sys.argv[1]) as stream:
+                stream.write(b"x" * 100_000)
+        except OSError as error:
+            print(error.strerror)
+    """)
+    path = tmp_path / "file"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
+    )
+    assert "too large" in done.stdout and listing(tmp_path) == []
+
+
+def test_the_old_file_is_there_until_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with atomic_write(path) as stream:
+        stream.write(b"new")
+        stream.flush()
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new" and listing(tmp_path) == ["file"]
+
+
+def test_links_permissions_and_devices_stay_what_they_are(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with atomic_write(link) as stream:
+        stream.write(b"new")
+    assert link.is_symlink() and path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    if Path("/dev/full").exists():
+        with pytest.raises(OSError, match="No space left"), atomic_write("/dev/full") as stream:
+            stream.write(b"x")
+        assert not Path("/dev/full").is_file()
+
+
+def test_places_that_cannot_be_written_to_are_said(tmp_path):
+    with pytest.raises(InvalidInputError, match="is a folder"), atomic_write(tmp_path):
+        pass
+    with (
+        pytest.raises(InvalidInputError, match="There is no folder"),
+        atomic_write(tmp_path / "no" / "file"),
+    ):
+        pass

@@ -1,0 +1,508 @@
+"""PlugInClassifier and tune_weights: what is decided, what it is tuned for, what is reported."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, precision_recall_curve
+from sklearn.model_selection import (
+    GroupKFold,
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
+from sklearn.naive_bayes import GaussianNB
+
+from equipoise import (
+    FixedWeights,
+    LabelCVaR,
+    PriorBall,
+    PriorBox,
+    WorstClass,
+    class_risk_intervals,
+)
+from equipoise.by_class import ByClass
+from equipoise.estimators import PlugInClassifier, TunedWeights, tune_weights
+from equipoise.sets import as_uncertainty
+
+NAMES = np.array(["common", "middle", "rare"])
+BASE = LogisticRegression()
+
+
+def draw(k=3, n=400, seed=0):
+    """Overlapping Gaussian classes of unequal size, by name."""
+    rng = np.random.default_rng(seed)
+    prior = np.array([0.7, 0.2, 0.1])[:k] / np.array([0.7, 0.2, 0.1])[:k].sum()
+    y = np.repeat(np.arange(k), np.round(n * prior).astype(int))
+    X = rng.normal(size=(len(y), 3)) + np.eye(3)[y] * 1.3
+    order = rng.permutation(len(y))
+    return X[order], NAMES[y[order]]
+
+
+def recalls(y, predicted):
+    return np.array([np.mean(predicted[y == name] == name) for name in np.unique(y)])
+
+
+PURPOSES = {
+    "default": {},
+    "weights": {"weights": {"common": 1, "middle": 3, "rare": 9}},
+    "worst class": {"uncertainty": WorstClass(), "shrinkage": 0.5},
+    "metric": {"metric": "macro_f1"},
+    "floors": {"min_recall": {"rare": 0.5}},
+    "hold-out": {"uncertainty": LabelCVaR(0.5), "cv": 0.4},
+}
+each_purpose = pytest.mark.parametrize("purpose", PURPOSES)
+
+
+@cache
+def fitted(purpose, k=3):
+    """A fit for a purpose; with two classes, what was asked of the last is asked of the second."""
+    settings = dict(PURPOSES[purpose])
+    for name, value in settings.items():
+        if k == 2 and isinstance(value, dict):
+            settings[name] = {
+                NAMES[max(0, i - 1)]: v for i, v in enumerate(value.values(), 3 - len(value))
+            }
+    X, y = draw(k)
+    return PlugInClassifier(BASE, **settings).fit(X, y), X, y
+
+
+# Decisions
+
+
+@each_purpose
+@pytest.mark.parametrize("k", [2, 3])
+def test_the_largest_weighted_probability_decides(purpose, k):
+    clf, X, _ = fitted(purpose, k)
+    weighted = clf.predict_proba(X) * np.asarray(clf.weights_)
+    np.testing.assert_array_equal(clf.predict(X), clf.classes_[weighted.argmax(axis=1)])
+    scores = clf.decision_function(X)
+    best = (scores > 0).astype(int) if k == 2 else scores.argmax(axis=1)
+    np.testing.assert_array_equal(clf.predict(X), clf.classes_[best])
+
+
+@each_purpose
+def test_two_classes_have_a_threshold(purpose):
+    clf, X, _ = fitted(purpose, 2)
+    eta = clf.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(clf.predict(X) == "middle", eta > clf.threshold_)
+    w0, w1 = np.asarray(clf.weights_)
+    assert clf.threshold_ == pytest.approx(w0 / (w0 + w1), rel=1e-12)
+    assert not hasattr(fitted(purpose, 3)[0], "threshold_")
+
+
+@each_purpose
+def test_weights_average_to_one_over_the_rows(purpose):
+    clf, _, y = fitted(purpose)
+    assert np.mean([clf.weights_[label] for label in y]) == pytest.approx(1, rel=1e-12)
+    assert isinstance(clf.weights_, ByClass) and list(clf.weights_) == NAMES.tolist()
+
+
+@each_purpose
+def test_probabilities_are_those_of_the_base_estimator(purpose):
+    clf, X, y = fitted(purpose)
+    np.testing.assert_array_equal(clf.predict_proba(X), clone(BASE).fit(X, y).predict_proba(X))
+
+
+@each_purpose
+def test_the_same_input_gives_the_same_bits(purpose):
+    clf, X, y = fitted(purpose)
+    again = clone(clf).fit(X.copy(), y)
+    assert clf.weights_ == again.weights_
+    if purpose != "weights":
+        np.testing.assert_array_equal(clf.fold_weights_, again.fold_weights_)
+        assert clf.class_risks_ == again.class_risks_
+
+
+@pytest.mark.parametrize("recipe", [PriorBall(0.1), PriorBox(0.05, 0.9), "balanced"], ids=str)
+def test_any_set_of_weightings_will_do(recipe):
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, uncertainty=recipe, shrinkage=0.5).fit(X, y)
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    masses = as_uncertainty(recipe).resolve(shares)
+    assert clf.robust_risk_ == pytest.approx(masses.support(np.asarray(clf.class_risks_)))
+
+
+# Known weights and costs
+
+
+def test_standard_weights_are_the_plain_classifier():
+    X, y = draw()
+    clf = PlugInClassifier(BASE, weights="standard").fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X), clone(BASE).fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"rare": 8, "common": 2, "middle": 4}, [1, 2, 4], np.array([3.0, 6.0, 12.0]),
+        FixedWeights({"common": 1, "middle": 2, "rare": 4}),
+        [[0, 1, 1], [2, 0, 2], [4, 4, 0]],
+        {"common": {"middle": 1, "rare": 1}, "middle": {"common": 2, "rare": 2},
+         "rare": {"common": 4, "middle": 4, "rare": 0}},
+    ],
+    ids=["dict", "list", "array", "recipe", "costs", "costs by name"],
+)  # fmt: skip
+def test_known_weights_can_be_given_in_many_ways(weights):
+    X, y = draw()
+    clf = PlugInClassifier(BASE, weights=weights).fit(X, y)
+    ratios = np.asarray(clf.weights_) / clf.weights_["common"]
+    np.testing.assert_allclose(ratios, [1, 2, 4], rtol=1e-12)
+    assert not hasattr(clf, "class_risks_") and not hasattr(clf, "costs_")
+
+
+def test_balanced_weights_give_every_class_the_same_mass():
+    X, y = draw()
+    clf = PlugInClassifier(BASE, weights="balanced").fit(X, y)
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    np.testing.assert_allclose(np.asarray(clf.weights_) * shares, 1 / 3, rtol=1e-12)
+
+
+def test_costs_are_decided_by_the_least_expected_cost():
+    X, y = draw()
+    costs = np.array([[-1.0, 2, 3], [1, 0, 7], [9, 4, -2]])
+    clf = PlugInClassifier(BASE, weights=costs).fit(X, y)
+    expected = [
+        [sum(eta[i] * costs[i, j] for i in range(3)) for j in range(3)]
+        for eta in clone(BASE).fit(X, y).predict_proba(X)
+    ]
+    np.testing.assert_array_equal(clf.predict(X), NAMES[np.argmin(expected, axis=1)])
+    best = clf.decision_function(X).argmax(axis=1)
+    np.testing.assert_array_equal(clf.predict(X), NAMES[best])
+    assert not hasattr(clf, "weights_") and clf.costs_.shape == (3, 3)
+    # What is paid whatever is decided does not count.
+    shifted = PlugInClassifier(BASE, weights=costs + np.array([[5.0], [-3.0], [0.0]])).fit(X, y)
+    np.testing.assert_allclose(shifted.costs_, clf.costs_, atol=1e-12)
+
+
+def test_costs_of_two_classes_are_a_threshold():
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, weights=[[-1, 4], [10, 2]]).fit(X, y)
+    assert clf.threshold_ == pytest.approx(5 / (5 + 8), rel=1e-12)
+
+
+def test_a_class_prior_puts_the_probabilities_on_another_scale():
+    X, y = draw()
+    prior = {"common": 0.2, "middle": 0.2, "rare": 0.6}
+    clf = PlugInClassifier(BASE, weights="standard", class_prior=prior).fit(X, y)
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    odds = clf.predict_proba(X) * [0.2, 0.2, 0.6] / shares
+    np.testing.assert_array_equal(clf.predict(X), NAMES[odds.argmax(axis=1)])
+    costs = PlugInClassifier(BASE, weights=[[0, 1, 2], [1, 0, 2], [9, 3, 0]], class_prior=prior)
+    expected = odds @ np.array([[0, 1, 2], [1, 0, 2], [9, 3, 0]])
+    np.testing.assert_array_equal(costs.fit(X, y).predict(X), NAMES[expected.argmin(axis=1)])
+
+
+# Tuned weights
+
+
+def out_of_fold(X, y, cv=5):
+    return cross_val_predict(BASE, X, y, cv=StratifiedKFold(cv), method="predict_proba")
+
+
+def thresholds(eta):
+    """A threshold between any two values, and one on either side."""
+    values = np.unique(eta)
+    return np.concatenate([[values[0] / 2], (values[1:] + values[:-1]) / 2, [values[-1] / 2 + 0.5]])
+
+
+def test_the_worst_class_is_as_well_off_as_any_threshold_allows():
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=0).fit(X, y)
+    eta = out_of_fold(X, y)[:, 1]
+    worst = [recalls(y == "middle", eta > t).min() for t in thresholds(eta)]
+    assert recalls(y == "middle", eta > clf.threshold_).min() == max(worst)
+
+
+def test_f1_is_as_high_as_the_precision_recall_curve_allows():
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, metric="f1", shrinkage=0).fit(X, y)
+    eta = out_of_fold(X, y)[:, 1]
+    precision, recall, _ = precision_recall_curve(y == "middle", eta)
+    with np.errstate(invalid="ignore"):
+        best = np.nanmax(2 * precision * recall / (precision + recall))
+    assert f1_score(y == "middle", eta > clf.threshold_) == pytest.approx(best, rel=1e-12)
+
+
+def test_floors_are_kept_at_the_least_risk():
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, min_recall={"middle": 0.85}).fit(X, y)
+    eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
+    allowed = [t for t in thresholds(eta) if recalls(positive, eta > t)[1] >= 0.85]
+    least = min(np.mean((eta > t) != positive) for t in allowed)
+    assert recalls(positive, eta > clf.threshold_)[1] >= 0.85
+    assert np.mean((eta > clf.threshold_) != positive) == pytest.approx(least, rel=1e-12)
+    assert clf.shrinkage_ == 0
+
+
+def test_without_a_purpose_it_is_label_cvar_at_a_tenth():
+    default, X, y = fitted("default")
+    explicit = PlugInClassifier(BASE, uncertainty=LabelCVaR(0.1)).fit(X, y)
+    np.testing.assert_array_equal(default.fold_weights_, explicit.fold_weights_)
+    assert default.weights_ == explicit.weights_
+
+
+def test_a_held_out_share_is_trained_on_only_by_the_last_fit():
+    X, y = draw()
+    kept = PlugInClassifier(BASE, metric="accuracy", cv=0.5, refit=False).fit(X, y)
+    refitted = PlugInClassifier(BASE, metric="accuracy", cv=0.5).fit(X, y)
+    full = clone(BASE).fit(X, y)
+    np.testing.assert_array_equal(refitted.estimator_.coef_, full.coef_)
+    assert not np.allclose(kept.estimator_.coef_, full.coef_)
+    # Both were tuned alike, with the model that has not seen the held-out rows.
+    assert kept.weights_ == refitted.weights_ and kept.class_risks_ == refitted.class_risks_
+    other = PlugInClassifier(BASE, metric="accuracy", cv=0.5, random_state=1).fit(X, y)
+    assert other.class_risks_ != refitted.class_risks_
+
+
+def test_a_fitted_estimator_is_used_as_it_is():
+    X, y = draw()
+    fresh, labels = draw(seed=1)
+    fitted = clone(BASE).fit(X, y)
+    before = fitted.coef_.copy()
+    prefit = PlugInClassifier(fitted, metric="macro_f1", cv="prefit").fit(fresh, labels)
+    frozen = PlugInClassifier(FrozenEstimator(fitted), metric="macro_f1").fit(fresh, labels)
+    tuned = tune_weights(labels, fitted.predict_proba(fresh), metric="macro_f1")
+    np.testing.assert_array_equal(fitted.coef_, before)
+    for found in (frozen.weights_, tuned.weights):
+        assert found == prefit.weights_
+    assert frozen.class_risks_ == prefit.class_risks_ == tuned.class_risks
+    assert frozen.metric_value_ == tuned.metric_value
+    np.testing.assert_array_equal(tuned.decide(fitted.predict_proba(X)), prefit.predict(X))
+
+
+def test_known_weights_of_a_fitted_estimator_are_judged():
+    X, y = draw()
+    fresh, labels = draw(seed=1)
+    fitted = FrozenEstimator(clone(BASE).fit(X, y))
+    for weights in ("balanced", [[0, 1, 2], [1, 0, 2], [9, 3, 0]]):
+        clf = PlugInClassifier(fitted, weights=weights).fit(fresh, labels)
+        expected = class_risk_intervals(labels, clf.predict(fresh))
+        assert repr(clf.class_risk_intervals_) == repr(expected)
+
+
+# What is reported
+
+
+def test_risks_come_from_weights_that_were_tuned_without_the_rows():
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=0).fit(X, y)
+    eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
+    decided = np.empty(len(y), dtype=bool)
+    for fold, (rest, test) in enumerate(StratifiedKFold(5).split(X, y)):
+        w0, w1 = clf.fold_weights_[fold]
+        own = w0 / (w0 + w1)
+        best = max(recalls(positive[rest], eta[rest] > t).min() for t in thresholds(eta[rest]))
+        assert recalls(positive[rest], eta[rest] > own).min() == best
+        decided[test] = eta[test] > own
+    expected = class_risk_intervals(y, np.where(decided, "middle", "common"))
+    assert repr(clf.class_risk_intervals_) == repr(expected)
+    assert clf.class_risks_ == expected.risks
+    assert clf.robust_risk_ == pytest.approx(expected.risks.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("shrinkage", [0, "auto"])
+def test_no_weights_help_against_noise_and_the_report_says_so(shrinkage):
+    # Probabilities that know nothing: whatever the threshold, recalls sum to one on new rows.
+    sums, flattering = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y, eta = np.repeat([0, 1], [80, 20]), rng.random(100)
+        tuned = tune_weights(y, eta, metric="balanced_accuracy", shrinkage=shrinkage)
+        sums.append(sum(tuned.class_risks.values()))
+        flattering.append(2 - recalls(y, tuned.decide(eta)).sum())
+    error = np.std(sums, ddof=1) / np.sqrt(len(sums))
+    assert abs(np.mean(sums) - 1) < 4 * error
+    # On the tuning rows themselves the best weights seem to know something.
+    assert shrinkage == "auto" or np.mean(flattering) < 1 - 4 * error
+
+
+def test_the_metric_is_that_of_the_cross_fitted_decisions():
+    X, y = draw(2)
+    clf = PlugInClassifier(BASE, metric="f1").fit(X, y)
+    eta, decided = out_of_fold(X, y), np.empty(len(y), dtype=bool)
+    for fold, (_, test) in enumerate(StratifiedKFold(5).split(X, y)):
+        weighted = eta[test] * clf.fold_weights_[fold]
+        decided[test] = weighted[:, 1] > weighted[:, 0]
+    assert clf.metric_value_ == pytest.approx(f1_score(y == "middle", decided), rel=1e-12)
+    assert not hasattr(clf, "robust_risk_")
+
+
+def test_floors_with_confidence_hold_on_new_data():
+    # Two normal scores with known recall: it falls short in at most one fit of ten.
+    short = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([0, 1], [150, 60])
+        eta = norm.cdf(rng.normal(2.0 * y - 1))
+        tuned = tune_weights(y, eta, min_recall={1: 0.8}, floor_confidence=0.9)
+        short.append(norm.cdf(norm.ppf(tuned.threshold) - 1) > 0.2)
+    assert np.mean(short) < 0.1 + 3 * np.sqrt(0.1 * 0.9 / 200)
+    # Kept on the tuning rows alone, the floor fails about every other time.
+    plain = tune_weights(y, eta, min_recall={1: 0.8})
+    assert plain.threshold > tuned.threshold
+
+
+# Shrinkage
+
+
+def test_shrinkage_leads_from_tuned_to_balanced_weights():
+    X, y = draw()
+    logs = []
+    for amount in (0, 0.25, 1):
+        clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=amount).fit(X, y)
+        logs.append(np.log(np.asarray(clf.weights_) / clf.weights_["common"]))
+        assert clf.shrinkage_ == amount
+    shares = np.unique(y, return_counts=True)[1] / len(y)
+    np.testing.assert_allclose(logs[2], -np.log(shares / shares[0]), atol=1e-12)
+    np.testing.assert_allclose(logs[1], 0.75 * logs[0] + 0.25 * logs[2], atol=1e-12)
+
+
+def test_where_every_amount_is_as_good_the_weights_are_balanced():
+    y = np.repeat([0, 1, 2], [60, 30, 10])
+    tuned = tune_weights(y, np.eye(3)[y], uncertainty="worst-class")
+    assert tuned.shrinkage == 1 and max(tuned.class_risks.values()) == 0
+    np.testing.assert_allclose(np.asarray(tuned.weights) * [0.6, 0.3, 0.1], 1 / 3, rtol=1e-12)
+
+
+def test_with_many_rows_a_wrong_scale_is_corrected_in_full():
+    # Probabilities whose odds are a hundred times too small: balanced weights are far off.
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 5000)
+    odds = np.exp(2 * rng.normal(2.0 * y - 1)) / 100
+    tuned = tune_weights(y, odds / (1 + odds), uncertainty="worst-class")
+    assert tuned.shrinkage == 0
+    assert np.log(tuned.threshold / (1 - tuned.threshold)) == pytest.approx(-np.log(100), abs=0.3)
+
+
+def test_few_rows_are_better_off_with_shrinkage():
+    # The true threshold for equal risks is one half, where balanced weights put it.
+    errors = {0: [], "auto": []}
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([0, 1], [60, 12])
+        score = rng.normal(2.0 * y - 1)
+        eta = 1 / (1 + 5 * np.exp(-2 * score))
+        for shrinkage, found in errors.items():
+            tuned = tune_weights(y, eta, uncertainty="worst-class", shrinkage=shrinkage)
+            t = tuned.threshold
+            cut = np.log(5 * t / (1 - t)) / 2
+            found.append(max(norm.cdf(-1 - cut), norm.cdf(cut - 1)))
+    gain = np.array(errors[0]) - np.array(errors["auto"])
+    assert gain.mean() > 2 * gain.std(ddof=1) / np.sqrt(len(gain))
+
+
+# Rows that count differently
+
+
+def test_integer_weights_are_repeated_rows():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [60, 30, 15])
+    table = rng.dirichlet([1, 1, 1], len(y)) + np.eye(3)[y] / 2
+    table /= table.sum(axis=1, keepdims=True)
+    times = rng.integers(0, 4, len(y))
+    options = {"uncertainty": "worst-class", "shrinkage": 0}
+    weighted = tune_weights(y, table, sample_weight=times, **options)
+    repeated = tune_weights(y.repeat(times), table.repeat(times, axis=0), **options)
+
+    def worst(tuned):
+        return recalls(y.repeat(times), tuned.decide(table.repeat(times, axis=0))).min()
+
+    # The optimum is an interval of weights; they agree on its value.
+    assert worst(weighted) == pytest.approx(worst(repeated), abs=1 / 15)
+
+
+def test_rows_without_weight_do_not_matter():
+    X, y = draw()
+    rng = np.random.default_rng(1)
+    weight = rng.integers(0, 3, len(y)).astype(float)
+    kept = weight > 0
+    for purpose in ({"metric": "macro_f1"}, {"weights": "balanced"}, {"cv": 0.5}):
+        clf = PlugInClassifier(BASE, **purpose).fit(X, y, sample_weight=weight)
+        alone = PlugInClassifier(BASE, **purpose).fit(X[kept], y[kept], weight[kept])
+        assert clf.weights_ == alone.weights_
+        np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
+
+
+def test_groups_stay_together():
+    X, y = draw()
+    groups = np.arange(len(y)) % 7
+    clf = PlugInClassifier(BASE, metric="macro_f1", cv=GroupKFold(4)).fit(X, y, groups=groups)
+    test_fold = np.empty(len(y), dtype=int)
+    for fold, (_, test) in enumerate(GroupKFold(4).split(X, y, groups)):
+        test_fold[test] = fold
+    given = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold)).fit(X, y)
+    assert clf.weights_ == given.weights_ and len(clf.fold_weights_) == 4
+
+
+def test_splits_are_about_all_rows_also_where_some_have_no_weight():
+    X, y = draw()
+    weight = (np.arange(len(y)) % 5 > 0).astype(float)
+    test_fold = np.arange(len(y)) % 3
+    clf = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold))
+    clf.fit(X, y, sample_weight=weight)
+    kept = weight > 0
+    alone = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold[kept]))
+    assert clf.weights_ == alone.fit(X[kept], y[kept], weight[kept]).weights_
+
+
+# Classes of few rows
+
+
+def with_a_handful():
+    X, y = draw()
+    rare = np.flatnonzero(y == "rare")
+    keep = np.setdiff1d(np.arange(len(y)), rare[2:])
+    return X[keep], y[keep]
+
+
+@pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
+@pytest.mark.parametrize("purpose", [{}, {"metric": "macro_f1"}, {"min_recall": {"middle": 0.6}}])
+def test_a_class_of_few_rows_can_be_kept(purpose, cv):
+    X, y = with_a_handful()
+    clf = PlugInClassifier(GaussianNB(), **purpose, cv=cv, rare="keep").fit(X, y)
+    assert clf.classes_.tolist() == clf.estimator_.classes_.tolist() == NAMES.tolist()
+    assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
+    interval = clf.class_risk_intervals_["rare"]
+    assert (interval.lower, interval.upper) == (0, 1)
+    assert all(0 <= clf.class_risks_[name] <= 1 for name in ("common", "middle"))
+    assert np.mean([clf.weights_[label] for label in y]) == pytest.approx(1, rel=1e-12)
+    weighted = clf.predict_proba(X) * np.asarray(clf.weights_)
+    np.testing.assert_array_equal(clf.predict(X), NAMES[weighted.argmax(axis=1)])
+
+
+def test_a_class_that_the_tuning_rows_lack_can_be_kept():
+    X, y = draw()
+    fitted = FrozenEstimator(clone(BASE).fit(X, y))
+    some = y != "rare"
+    for purpose in ({}, {"weights": "balanced"}, {"weights": "standard"}):
+        clf = PlugInClassifier(fitted, **purpose, rare="keep").fit(X[some], y[some])
+        assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
+
+
+# The value object
+
+
+def test_what_was_tuned_reads_well():
+    X, y = draw()
+    tuned = tune_weights(y, clone(BASE).fit(X, y).predict_proba(X), uncertainty="worst-class")
+    assert isinstance(tuned, TunedWeights)
+    header, *lines = repr(tuned).splitlines()
+    assert header.split() == ["class", "weight", "risk", "lower", "upper"]
+    assert [line.split(":")[0] for line in lines] == NAMES.tolist()
+    assert tuned.fold_weights.shape == (5, 3) and tuned.threshold is None
+
+
+def test_columns_can_be_named():
+    X, y = draw()
+    table = clone(BASE).fit(X, y).predict_proba(X)
+    order = [2, 0, 1]
+    tuned = tune_weights(y, table[:, order], metric="macro_f1", classes=NAMES[order], shrinkage=0)
+    assert list(tuned.weights) == NAMES[order].tolist()
+    assert tuned.decide(table[:, order])[0] in NAMES
+    sorted_ = tune_weights(y, table, metric="macro_f1", shrinkage=0)
+    assert tuned.metric_value == pytest.approx(sorted_.metric_value, abs=0.02)
