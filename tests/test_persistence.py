@@ -212,6 +212,31 @@ def test_skops_alone_reads_the_model(linear):
     assert sio.loads(data, trusted=TRUSTED).predict(X).tolist() == model.predict(X).tolist()
 
 
+@pytest.mark.parametrize("kind", ["linear", "boosting"])
+def test_equal_fits_make_equal_files(kind):
+    frame, y = rows(150)
+    X = conform(frame, columns_of(frame))
+    facts = facts_of(frame, y, created="2020-02-02T00:00:00+00:00")
+    models = [model_for(X, kind, FixedWeights("balanced")) for _ in range(2)]
+    first, second = (to_bytes(model.fit(X, y), facts) for model in models)
+    kept = to_bytes(models[0], facts)
+    assert first == kept
+    if kind == "boosting":
+        # The linear fit keeps how many seconds its steps took.
+        assert first == second
+
+
+def test_names_that_look_like_addresses_stay_what_they_are():
+    frame, y = rows(60)
+    frame = frame.rename(columns={"x": '"__id__": 17', "gaps": '"file": "17'})
+    y = np.where(y == "a", '"__id__": 18', y).astype(object)
+    X = conform(frame, columns_of(frame))
+    model = model_for(X, "linear", FixedWeights(dict.fromkeys(np.unique(y), 1.0))).fit(X, y)
+    loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
+    assert loaded.predict(frame).tolist() == model.predict(X).tolist()
+    assert loaded.model[-1].uncertainty.weights == model[-1].uncertainty.weights
+
+
 def test_facts_come_back_from_their_text():
     frame, y = rows(50)
     held_out = HeldOut((5, 3, 0), (0.2, 0.0, None), (0.1, 0.0, None), (0.4, 0.7, None), 0.95, 0.2)

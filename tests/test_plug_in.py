@@ -15,7 +15,6 @@ from sklearn.model_selection import (
     StratifiedKFold,
     cross_val_predict,
 )
-from sklearn.naive_bayes import GaussianNB
 
 from equipoise import (
     FixedWeights,
@@ -448,40 +447,6 @@ def test_splits_are_about_all_rows_also_where_some_have_no_weight():
     kept = weight > 0
     alone = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold[kept]))
     assert clf.weights_ == alone.fit(X[kept], y[kept], weight[kept]).weights_
-
-
-# Classes of few rows
-
-
-def with_a_handful():
-    X, y = draw()
-    rare = np.flatnonzero(y == "rare")
-    keep = np.setdiff1d(np.arange(len(y)), rare[2:])
-    return X[keep], y[keep]
-
-
-@pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
-@pytest.mark.parametrize("purpose", [{}, {"metric": "macro_f1"}, {"min_recall": {"middle": 0.6}}])
-def test_a_class_of_few_rows_can_be_kept(purpose, cv):
-    X, y = with_a_handful()
-    clf = PlugInClassifier(GaussianNB(), **purpose, cv=cv, rare="keep").fit(X, y)
-    assert clf.classes_.tolist() == clf.estimator_.classes_.tolist() == NAMES.tolist()
-    assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
-    interval = clf.class_risk_intervals_["rare"]
-    assert (interval.lower, interval.upper) == (0, 1)
-    assert all(0 <= clf.class_risks_[name] <= 1 for name in ("common", "middle"))
-    assert np.mean([clf.weights_[label] for label in y]) == pytest.approx(1, rel=1e-12)
-    weighted = clf.predict_proba(X) * np.asarray(clf.weights_)
-    np.testing.assert_array_equal(clf.predict(X), NAMES[weighted.argmax(axis=1)])
-
-
-def test_a_class_that_the_tuning_rows_lack_can_be_kept():
-    X, y = draw()
-    fitted = FrozenEstimator(clone(BASE).fit(X, y))
-    some = y != "rare"
-    for purpose in ({}, {"weights": "balanced"}, {"weights": "standard"}):
-        clf = PlugInClassifier(fitted, **purpose, rare="keep").fit(X[some], y[some])
-        assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
 
 
 # The value object

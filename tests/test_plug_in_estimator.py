@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import FixedWeights, LabelCVaR, WorstClass, robust_scorer
-from equipoise.estimators import LocalPolynomialClassifier, PlugInClassifier
+from equipoise.estimators import LocalPolynomialClassifier, PlugInClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
 
 BASE = LogisticRegression()
@@ -289,3 +289,48 @@ def test_folds_are_given_as_in_scikit_learn(cv):
     clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=cv).fit(X, y)
     splits = list(StratifiedKFold(5 if cv is None else 3).split(X, y))
     assert_same(clf, clone(clf).set_params(cv=splits).fit(X, y))
+
+
+# Classes of few rows
+
+
+def with_a_handful():
+    """All rows, and only two of the last class."""
+    X, y = draw()
+    rare = np.flatnonzero(y == "rare")
+    keep = np.setdiff1d(np.arange(len(y)), rare[2:])
+    return X[keep], y[keep]
+
+
+@pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
+@pytest.mark.parametrize("purpose", [{}, {"metric": "macro_f1"}, {"min_recall": {"middle": 0.6}}])
+def test_a_class_of_few_rows_can_be_kept(purpose, cv):
+    X, y = with_a_handful()
+    clf = PlugInClassifier(GaussianNB(), **purpose, cv=cv, rare="keep").fit(X, y)
+    assert clf.classes_.tolist() == clf.estimator_.classes_.tolist() == NAMES.tolist()
+    assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
+    interval = clf.class_risk_intervals_["rare"]
+    assert (interval.lower, interval.upper) == (0, 1)
+    assert all(0 <= clf.class_risks_[name] <= 1 for name in ("common", "middle"))
+    assert np.mean([clf.weights_[label] for label in y]) == pytest.approx(1, rel=1e-12)
+    weighted = clf.predict_proba(X) * np.asarray(clf.weights_)
+    np.testing.assert_array_equal(clf.predict(X), NAMES[weighted.argmax(axis=1)])
+
+
+def test_a_class_that_the_tuning_rows_lack_can_be_kept():
+    X, y = draw()
+    fitted = FrozenEstimator(clone(BASE).fit(X, y))
+    some = y != "rare"
+    for purpose in ({}, {"weights": "balanced"}, {"weights": "standard"}):
+        clf = PlugInClassifier(fitted, **purpose, rare="keep").fit(X[some], y[some])
+        assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
+
+
+def test_a_row_that_only_a_rare_class_is_possible_for_is_an_error_of_its_class():
+    y = np.repeat([0, 1, 2], [40, 20, 1])
+    table = np.eye(3)[y] * 0.8 + 0.1 * np.array([1, 1, 0])
+    table[0] = [0, 0, 1]
+    table /= table.sum(axis=1, keepdims=True)
+    tuned = tune_weights(y, table, uncertainty="worst-class", rare="keep")
+    assert tuned.class_risks[0] == 1 / 40 and tuned.class_risks[1] == 0
+    assert tuned.robust_risk == pytest.approx(1 / 40)

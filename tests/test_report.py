@@ -31,11 +31,13 @@ from equipoise.exceptions import (  # noqa: E402
     MissingExtraError,
 )
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
-from equipoise.report.choices import alpha_grid, make_worlds, middle_alpha  # noqa: E402
+from equipoise.report.boosting import Predicted, _decided  # noqa: E402
+from equipoise.report.choices import Choice, alpha_grid, make_worlds, middle_alpha  # noqa: E402
 from equipoise.report.folds import make_design, stratified_sample  # noqa: E402
 from equipoise.report.judge import Court, cost_matrix, regrets_of, resampled_costs  # noqa: E402
 from equipoise.report.recommend import SAME, recommend  # noqa: E402
 from equipoise.report.render import safe_json  # noqa: E402
+from equipoise.report.snippet import Needs, Source, refit_lines  # noqa: E402
 from equipoise.report.table import as_table  # noqa: E402
 from equipoise.report.words import called  # noqa: E402
 from equipoise.tables import preprocessor  # noqa: E402
@@ -129,9 +131,9 @@ def test_risks_are_those_of_fits_made_by_hand(found):
     for weighting, uncertainty in (("balanced", "balanced"), ("worst class", WorstClass())):
         predicted = np.empty(len(Y), dtype=object)
         for _, train, test in design.parts():
-            model = make_pipeline(preprocessor(table.X), RobustLogisticRegression(uncertainty)).fit(
-                table.X.iloc[train], Y[train]
-            )
+            model = make_pipeline(
+                preprocessor(table.X), RobustLogisticRegression(uncertainty, tol=1e-4)
+            ).fit(table.X.iloc[train], Y[train])
             predicted[test] = model.predict(table.X.iloc[test])
         expected = class_risk_intervals(Y, predicted)
         frame = found.to_frame().set_index("weighting").loc[weighting].set_index("class")
@@ -314,6 +316,26 @@ def test_boosting_is_judged_with_decisions_tuned_on_other_folds():
     frame = found.to_frame(by="choice")
     assert frame["model"].tolist() == ["linear"] * 4 + ["boosting"] * 4
     assert frame[["standard", "balanced", "worst"]].stack().between(0, 1).all()
+
+
+@pytest.mark.parametrize("uncertainty", [WorstClass(), FixedWeights("balanced")])
+def test_decisions_of_a_fold_know_nothing_of_its_labels(uncertainty):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [120, 60, 30])
+    rows, folds = np.arange(len(y)), rng.permutation(len(y)) % 3
+    other = y.copy()
+    own = np.flatnonzero(folds == 0)
+    other[own] = other[rng.permutation(own)]
+    eta = rng.dirichlet(np.ones(3), len(y)) + 0.3 * (y[:, None] == np.array(["a", "b", "c"]))
+    predicted = Predicted(rows, folds, eta / eta.sum(axis=1, keepdims=True))
+    choice = Choice("boosting", "any", uncertainty)
+    before, after = (
+        _decided(as_table(rows[:, None].astype(float), labels), predicted, None, choice)
+        for labels in (y, other)
+    )
+    np.testing.assert_array_equal(before[own], after[own])
+    if isinstance(uncertainty, WorstClass):
+        assert np.any(before != after), "labels of other folds do decide"
 
 
 # Objects and pages
@@ -501,13 +523,35 @@ def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
     place = tmp_path / "odd 'name' \".csv"
     frame.to_csv(place, index=False)
     told = []
-    found = compare_file(place, target, drop=["drop 'me'"], progress=lambda *say: told.append(say))
+    found = compare_file(
+        place,
+        target,
+        models=["linear"],
+        drop=["drop 'me'"],
+        progress=lambda *say: told.append(say),
+    )
     names = run_code(found.code)
     assert list(names["X"].columns) == list(frame.columns[:3])
     assert set(names["model"].classes_) == set(y)
     assert told[0] == (0.0, "reading") and place.name in found.to_html().replace(
         "&#39;", "'"
     ).replace("&#34;", '"')
+
+
+@pytest.mark.parametrize(
+    ("uncertainty", "weighting"),
+    [(FixedWeights("balanced"), "balanced"), (LabelCVaR(alpha=0.5), "CVaR 0.5")],
+)
+def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weighting):
+    frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
+    y = np.append(Y, "single")
+    needs = Needs(rare=True, no_early_stop=True)
+    code = refit_lines(Choice("boosting", weighting, uncertainty), Source(), needs, 7)
+    fitted = run_code(code, X=frame, y=y)["model"][-1]
+    assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
+    known = isinstance(uncertainty, FixedWeights)
+    assert fitted.weights == ("balanced" if known else None)
+    assert repr(fitted.uncertainty) == ("None" if known else repr(uncertainty))
 
 
 BAD = {

@@ -49,8 +49,6 @@ RECIPES: dict[str, type[Uncertainty]] = {
     )
 }
 
-# Parameters that hold one value per class.
-_BY_CLASS = ("alphas", "center", "lower", "upper", "weights")
 _MAX_FILE_BYTES = 1 << 20
 # A name, bare or as a JSON string, an equals sign, and a value.
 _PAIR = re.compile(r'\s*(?:("(?:[^"\\]|\\.)*")|([^"=,][^=,]*?))\s*=\s*([^,=]*?)\s*(?:,|$)')

@@ -101,7 +101,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         The probability with which the floors shall hold on new data. None keeps them on the tuning
         rows.
     class_prior : dict or array-like of shape (n_classes,), default=None
-        Class frequencies of the population, where those of the rows differ.
+        Class frequencies of the population, where those of the rows differ. Weights and sets count
+        relative to these, and known weights are carried over to the scale of ``predict_proba``.
     rare : {"error", "keep"}, default="error"
         What to do with a class of too few rows to be tuned: refuse, or train on it, count its
         probability as it is (weight 1), and report no risk.
@@ -143,7 +144,13 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     n_features_in_, feature_names_in_
         Of the base estimator.
 
+    Notes
+    -----
     Known weights have no risks to report, except with an estimator that is already fitted.
+
+    Reported risks are those of as many rules as there are folds, each tuned on somewhat fewer rows
+    than ``weights_``; they say how such rules do on new rows, and tend to be a little too high for
+    the final one. The intervals take them for one rule.
 
     References
     ----------

@@ -169,7 +169,7 @@ def refuse_few(splits: Splits, counts: Indices, classes: NDArray[Any], rare: Any
     if not np.any(few):
         return
     named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
-    problem = f"Class {named} has too few rows: decision weights need {splits.rule}."
+    problem = f"Too few rows of class {named}: decision weights need {splits.rule}."
     if np.count_nonzero(~few) < 2:
         raise InvalidInputError(
             f"{problem} Fewer than two classes are left; collect more rows, use fewer folds (cv), "
@@ -190,8 +190,10 @@ def check_rare(rare: Any) -> Rare:
 
 def without_training(counts: Indices, *, known: bool) -> Splits:
     """For rows that one model predicts only their number in each class matters."""
-    needed = 1 if known else FOLDS_OF_A_CLASS
-    return Splits([], counts < needed, f"at least {needed} rows of every class in the tuning part")
+    if known:
+        return Splits([], counts < 1, "a row of every class to be judged by")
+    few = counts < FOLDS_OF_A_CLASS
+    return Splits([], few, f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part")
 
 
 @dataclass(frozen=True, eq=False)

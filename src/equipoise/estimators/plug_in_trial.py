@@ -50,6 +50,8 @@ class Trial:
         rows, tuned = self.tuned_rows, np.flatnonzero(~self.few)
         labels = np.searchsorted(tuned, self.evidence.labels[rows])
         probabilities = self.evidence.probabilities[np.ix_(rows, tuned)]
+        # A row that only other classes are possible for has no preference among these.
+        probabilities[~probabilities.any(axis=1)] = 1 / len(tuned)
         return Evidence(probabilities, labels, self.evidence.sample_weight[rows])
 
     def all_weights(self, weights: Vector) -> Vector:
@@ -162,10 +164,10 @@ def tune_trial(trial: Trial, purpose: Purpose, shrinkage: Shrinkage) -> TunedWei
     decided = _decisions(trial, fold_weights)
     intervals = _intervals(trial, decided)
     value = _value(trial, goal, decided)
-    weights = ByClass(trial.all_weights(choice.weights), trial.classes)
+    rule = WeightRule(trial.all_weights(choice.weights))
     return TunedWeights(
-        weights,
-        _threshold(weights),
+        ByClass(rule.weights, trial.classes),
+        rule.threshold,
         intervals.risks,
         intervals,
         robust_risk=value if purpose.kind == "uncertainty" else None,
@@ -231,7 +233,3 @@ def _intervals(trial: Trial, decided: Indices) -> RiskIntervals:
         found.method,
         found.approximate,
     )
-
-
-def _threshold(weights: ByClass) -> float | None:
-    return WeightRule(weights.to_numpy()).threshold

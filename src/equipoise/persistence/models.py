@@ -1,8 +1,6 @@
 """Saving and loading fitted models."""
 
-import io
 import warnings
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 
 from equipoise.exceptions import EquipoiseError, InvalidInputError
 from equipoise.extras import require
-from equipoise.persistence.archive import FACTS, MAX_BYTES, checked
+from equipoise.persistence.archive import MAX_BYTES, checked, written
 from equipoise.persistence.atomic import atomic_write
 from equipoise.persistence.facts import TrainingFacts
 from equipoise.persistence.sound import check_sound
@@ -100,12 +98,8 @@ def save_model(model: Any, facts: TrainingFacts, path: str | Path) -> None:
 
 
 def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
-    """The bytes of a model file."""
-    skops = require("skops.io", extra="cli")
-    buffer = io.BytesIO(skops.dumps(model, compression=zipfile.ZIP_DEFLATED))
-    with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(FACTS, facts.to_json())
-    return buffer.getvalue()
+    """The bytes of a model file, equal for equal models and facts."""
+    return written(require("skops.io", extra="cli").dumps(model), facts.to_json())
 
 
 def load_model(path: str | Path) -> SavedModel:

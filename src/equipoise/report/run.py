@@ -102,8 +102,17 @@ def _fit(
     for part in parts:
         predicted |= part.predicted
     steps.end()
-    notes = tuple(f"{label}: {text}" for part in parts for (label, _), text in part.notes.items())
-    return Fitted(predicted, path, notes, tuple(g for p in parts for g in p.gaps), tuple(sampled))
+    notes = {
+        kind: f"{label}: {text}" for part in parts for (label, kind), text in part.notes.items()
+    }
+    # One of each kind is enough to be warned.
+    return Fitted(
+        predicted,
+        path,
+        tuple(notes.values()),
+        tuple(g for p in parts for g in p.gaps),
+        tuple(sampled),
+    )
 
 
 def _linear_units(choices: list[Choice]) -> float:
