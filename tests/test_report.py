@@ -37,7 +37,7 @@ from equipoise.report.folds import make_design, stratified_sample  # noqa: E402
 from equipoise.report.judge import Court, cost_matrix, regrets_of, resampled_costs  # noqa: E402
 from equipoise.report.recommend import SAME, recommend  # noqa: E402
 from equipoise.report.render import safe_json  # noqa: E402
-from equipoise.report.snippet import Needs, Source, refit_lines  # noqa: E402
+from equipoise.report.snippet import Source, refit_lines  # noqa: E402
 from equipoise.report.table import as_table  # noqa: E402
 from equipoise.report.words import called  # noqa: E402
 from equipoise.tables import preprocessor  # noqa: E402
@@ -307,6 +307,16 @@ def test_warnings_of_fits_and_table_are_told():
     assert "'id'" in texts and "identifier" in texts
 
 
+def test_the_bound_for_every_weighting_is_that_of_hoeffding(found):
+    summary = found.to_dict()
+    chosen = summary["choices"][summary["recommendation"]["choice"]]
+    rows = np.array([each["tested"] for each in summary["data"]["classes"]])
+    risks = np.array([each["risk"] for each in chosen["classes"]])
+    bound = (risks + np.sqrt(np.log(len(rows) / 0.05) / (2 * rows))).max()
+    (text,) = [part["text"] for part in summary["trust"] if "bound for" in part["heading"]]
+    assert f"a risk above {100 * min(bound, 1):.1f}%" in text
+
+
 # Boosting
 
 
@@ -545,13 +555,11 @@ def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
 def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weighting):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
     y = np.append(Y, "single")
-    needs = Needs(rare=True, no_early_stop=True)
-    code = refit_lines(Choice("boosting", weighting, uncertainty), Source(), needs, 7)
+    code = refit_lines(Choice("boosting", weighting, uncertainty), Source(), 1, 7)
     fitted = run_code(code, X=frame, y=y)["model"][-1]
     assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
-    known = isinstance(uncertainty, FixedWeights)
-    assert fitted.weights == ("balanced" if known else None)
-    assert repr(fitted.uncertainty) == ("None" if known else repr(uncertainty))
+    asked = fitted.weights if isinstance(uncertainty, FixedWeights) else fitted.uncertainty
+    assert repr(asked) == repr(uncertainty) and fitted.estimator_.early_stopping is False
 
 
 BAD = {

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from equipoise.decisions import Evidence, decide
@@ -31,8 +30,6 @@ from equipoise.tables import model_for
 # Work of a booster's fit, in linear fits, and of the tuning for one set of weightings.
 FIT_UNITS = 6.0
 TUNE_UNITS = 2.0
-# Boosters stop early, on a stratified part of the rows, from so many rows on.
-_STOPS_EARLY = 10_000
 # No class is called impossible.
 _LEAST = 1e-9
 
@@ -107,18 +104,11 @@ def _tuned(table: Table, tuning: Predicted, choice: Choice) -> TunedWeights:
     return tune_trial(trial, Purpose("uncertainty", choice.uncertainty), "auto")
 
 
-def stops_early(table: Table) -> bool:
-    """Whether boosters may set a part aside to know when to stop: every class needs some rows."""
-    return len(table.y) <= _STOPS_EARLY or int(table.counts.min()) >= 5
-
-
 def _booster(table: Table, seed: int) -> Pipeline:
     """The booster of the model for tables, without its decisions."""
-    whole = model_for(table.X, "boosting", "standard", seed=seed)
-    booster = clone(whole.named_steps["model"].estimator)
-    if not stops_early(table):
-        booster.set_params(early_stopping=False)
-    return Pipeline([("features", clone(whole.named_steps["features"])), ("model", booster)])
+    rarest = int(table.counts.min())
+    whole = model_for(table.X, "boosting", "standard", seed=seed, rarest=rarest).named_steps
+    return Pipeline([("features", whole["features"]), ("model", whole["model"].estimator)])
 
 
 def _probabilities(table: Table, train: Rows, rows: Rows, seed: int) -> Matrix:

@@ -6,14 +6,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from equipoise.report.boosting import FIT_UNITS, boosting_findings, stops_early, tune_units
+from equipoise.report.boosting import FIT_UNITS, boosting_findings, tune_units
 from equipoise.report.choices import Choice, alpha_grid, make_choices, make_worlds
 from equipoise.report.folds import MANY_ROWS, make_design
 from equipoise.report.judge import Court, cost_matrix, resampled_costs
 from equipoise.report.linear import PATH_UNITS, AlphaPath, Findings, linear_findings
 from equipoise.report.recommend import recommend
 from equipoise.report.results import Results
-from equipoise.report.snippet import Needs, Source, refit_lines
+from equipoise.report.snippet import Source, refit_lines
 from equipoise.report.steps import Steps, Told
 from equipoise.report.table import Rows, Table
 
@@ -60,17 +60,13 @@ def run(table: Table, wishes: Wishes, source: Source, told: Told | None, began: 
         costs=costs,
         path=fitted.path,
         recommendation=found,
-        code=refit_lines(choices[found.place], source, _needs(table), wishes.seed),
+        code=refit_lines(choices[found.place], source, int(table.counts.min()), wishes.seed),
         notes=fitted.notes,
         gaps=fitted.gaps,
         sampled=fitted.sampled,
         seed=wishes.seed,
         seconds=perf_counter() - began,
     )
-
-
-def _needs(table: Table) -> Needs:
-    return Needs(rare=int(table.counts.min()) < 5, no_early_stop=not stops_early(table))
 
 
 def _title(source: Source) -> str:

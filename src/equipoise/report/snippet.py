@@ -32,37 +32,14 @@ class Source:
     is_frame: bool = True
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What gradient boosting must be told about a table.
-
-    Attributes
-    ----------
-    rare : bool
-        Some classes have too few rows for their decision weights to be tuned.
-    no_early_stop : bool
-        They have too few to set some of them aside.
-    """
-
-    rare: bool = False
-    no_early_stop: bool = False
-
-
-def refit_lines(choice: Choice, source: Source, needs: Needs, seed: int) -> str:
-    """Python code that ends in a fitted ``model``."""
+def refit_lines(choice: Choice, source: Source, rarest: int, seed: int) -> str:
+    """Python code that ends in a fitted ``model``; ``rarest`` is the size of the smallest class."""
     name, given = _uncertainty(choice.uncertainty)
     imports = [f"from equipoise import {name}"] if name else []
     loading = _from_file(source) if source.path is not None else _from_python(source)
-    options = f", seed={seed}" if choice.model == "boosting" and seed else ""
-    model = [f"model = model_for(X, {choice.model!r}, {given}{options})"]
-    if choice.model == "boosting" and isinstance(choice.uncertainty, FixedWeights):
-        # Known weights need no tuning.
-        model.append(f"model.set_params(model__uncertainty=None, model__weights={given})")
-    if choice.model == "boosting" and needs.rare:
-        model.append('model.set_params(model__rare="keep")  # classes too rare to be tuned')
-    if choice.model == "boosting" and needs.no_early_stop:
-        model.append("model.set_params(model__estimator__early_stopping=False)")
-    return "\n".join([*imports, *loading, *model, "model.fit(X, y)"]) + "\n"
+    options = f", seed={seed}, rarest={rarest}" if choice.model == "boosting" else ""
+    model = f"model = model_for(X, {choice.model!r}, {given}{options})"
+    return "\n".join([*imports, *loading, model, "model.fit(X, y)"]) + "\n"
 
 
 def _uncertainty(uncertainty: Any) -> tuple[str | None, str]:

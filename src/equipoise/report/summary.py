@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.by_class import ByClass
 from equipoise.report.choices import BALANCED, STANDARD, WORST, Choice
 from equipoise.report.folds import MANY_ROWS
 from equipoise.report.judge import CONFIDENCE, DECIDING_ROWS, Court, Verdict, regrets_of
@@ -11,7 +12,11 @@ from equipoise.report.linear import AlphaPath
 from equipoise.report.recommend import Recommendation, price, reasons
 from equipoise.report.results import Results
 from equipoise.report.words import called, listed, number, percent
+from equipoise.risks.bounds import conditional_generalization_bound
 from equipoise.sets import LabelCVaR
+
+# A width of a bound that is worth having.
+_NARROW = 0.05
 
 
 def summarize(results: Results) -> dict[str, Any]:
@@ -200,6 +205,8 @@ def trust_part(results: Results) -> list[dict[str, str]]:
     """How far the numbers can be trusted: short texts with a heading each."""
     parts = [("How the rows were judged", _how(results))]
     parts += _about_classes(results)
+    if results.court.table.weights is None:
+        parts.append(("A bound for every weighting", _bound(results)))
     parts.append(("The recommendation", _stability(results.recommendation, results.choices)))
     if results.gaps:
         gap = max(results.gaps)
@@ -270,6 +277,35 @@ def _about_classes(results: Results) -> list[tuple[str, str]]:
             )
         )
     return parts
+
+
+def _bound(results: Results) -> str:
+    """What holds for the recommended choice whatever the weights are (Appendix D of the paper)."""
+    court, verdict = results.court, results.verdicts[results.recommendation.place]
+    counts = ByClass(court.tested[court.deciding], verdict.risks.classes)
+    # One classifier, not all of a class of them: no complexity to pay for.
+    bound = conditional_generalization_bound(
+        verdict.risks,
+        counts,
+        complexity=0.0,
+        uncertainty="worst-class",
+        confidence=CONFIDENCE,
+        observed=False,
+    )
+    said = (
+        f"With {CONFIDENCE:.0%} confidence no weighting of the classes at all gives the "
+        f"recommended choice a risk above {percent(min(bound.value, 1.0))}, taking the fits of "
+        "all folds as one."
+    )
+    if bound.vacuous:
+        said += " That says nothing: no risk exceeds 100%."
+    needed = bound.more_rows(_NARROW)
+    if needed.rows > 0 and np.isfinite(needed.rows):
+        said += (
+            f" What makes it wide is the class {called(needed.name)}: with {number(needed.rows)} "
+            f"more rows of it the bound would be {percent(_NARROW)} above the risks observed."
+        )
+    return said
 
 
 def _widest(court: Court, verdict: Verdict) -> str:
