@@ -28,8 +28,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import recall_score
 from sklearn.model_selection import StratifiedGroupKFold, TunedThresholdClassifierCV
 
-from equipoise import WorstClass
-from equipoise.estimators import PlugInClassifier
+from equipoise import PlugInClassifier, WorstClass
 
 DATA = ("ann_thyroid", "page_blocks", "wine_quality", "mammography", "kr_vs_k", "satimage")
 OUT = Path(__file__).parent / "results" / "real_data.json"

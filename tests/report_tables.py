@@ -14,7 +14,9 @@ HOSTILE = [
 ]
 
 
-def mixed_table(n=240, *, seed=0, names=("common", "less common", "rare"), shares=(0.67, 0.3, 0.03)):
+def mixed_table(
+    n=240, *, seed=0, names=("common", "less common", "rare"), shares=(0.67, 0.3, 0.03)
+):
     """Numbers, texts and missing values; some rows repeat others."""
     rng = np.random.default_rng(seed)
     label = np.concatenate([np.arange(len(names)).repeat(8), rng.choice(len(names), n, p=shares)])

@@ -2,7 +2,8 @@ r"""Decision weights averaged over resamples: steadier than the exact optimum of
 
 The optimum of a piecewise constant value fits the very rows it was tuned on. The mean of the
 log-weights of many resamples, each class drawn from its own rows, keeps what they agree on; their
-spread says how uncertain the choice is.
+spread says how uncertain the choice is. Classes of few rows do not lend themselves to it: their
+resamples hold too few different rows to show where risks rise and fall.
 """
 
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ class Bagged:
 def bagged(evidence: Evidence, goal: Goal, n_resamples: int, seed: int = 0) -> Bagged:
     """The geometric mean of the decision weights of resamples."""
     rng = np.random.default_rng(seed)
-    theta = np.log(goal.tune(evidence).weights)
+    theta = goal.sibling(evidence)
     found = []
     for _ in range(n_resamples):
         rows = np.concatenate([rng.choice(own, len(own)) for own in evidence.by_class])

@@ -65,6 +65,8 @@ class Goal(ABC):
     """A purpose that decision weights can serve; smaller values are better."""
 
     needs_decided = False
+    # Whether log-weights of resamples cost little, and their mean does better than the optimum.
+    bags_well = False
 
     @abstractmethod
     def values(self, outcomes: Outcomes) -> Vector:
@@ -84,6 +86,10 @@ class Goal(ABC):
     @abstractmethod
     def tune(self, evidence: Evidence) -> Tuned:
         """The best decision weights for the evidence."""
+
+    def sibling(self, evidence: Evidence) -> Vector:
+        """Log-weights that ``retune`` can start from."""
+        return np.asarray(np.log(self.tune(evidence).weights))
 
     @abstractmethod
     def retune(self, evidence: Evidence, theta: Vector) -> Vector:

@@ -26,6 +26,7 @@ class RobustGoal(Goal):
     """The robust zero-one risk over a set of masses."""
 
     masses: MassSet
+    bags_well = True
     _planes: list[Vector] = field(default_factory=list, repr=False)
 
     def values(self, outcomes: Outcomes) -> Vector:
@@ -53,8 +54,11 @@ class RobustGoal(Goal):
     def tune(self, evidence: Evidence) -> Tuned:
         return tune(evidence, self, lambda rows, theta: equalized(rows, self.masses, theta))
 
+    def sibling(self, evidence: Evidence) -> Vector:
+        # Not the optimum: resamples would all stay at what it learnt by heart.
+        return np.asarray(-np.log(evidence.prior))
+
     def retune(self, evidence: Evidence, theta: Vector) -> Vector:
         if evidence.n_classes == 2:
             return retune(evidence, self, theta)
-        # Not from the sibling's point: resamples would all stay at what it learnt by heart.
-        return equalized(evidence, self.masses, -np.log(evidence.prior))
+        return equalized(evidence, self.masses, theta)

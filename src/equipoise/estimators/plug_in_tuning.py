@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from equipoise.decisions import Evidence, Goal, decide, shrunk
+from equipoise.decisions import Evidence, Goal, bagged, decide, shrunk
 from equipoise.decisions.evidence import Indices, Matrix
 from equipoise.priors import Vector, balanced_weights
 
@@ -22,6 +22,8 @@ from equipoise.priors import Vector, balanced_weights
 # a standard error the largest is taken; a whole one gives too much away where rows are many.
 AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 NOISE = 0.25
+# Where every class has so many rows, weights are averaged over resamples of each part as well.
+ENOUGH_ROWS, RESAMPLES = 100, 10
 # Groups of rows that the jackknife leaves out in turn.
 GROUPS = 20
 
@@ -76,8 +78,15 @@ class FoldTuner:
         # Two folds are left out together once for each of them.
         if left_out not in self._tuned:
             rows = np.flatnonzero(~np.isin(self.folds, list(left_out)))
-            self._tuned[left_out] = self.goal.tune(self.evidence.take(rows)).weights
+            self._tuned[left_out] = self._weights(self.evidence.take(rows))
         return self._tuned[left_out]
+
+    def _weights(self, evidence: Evidence) -> Vector:
+        if self.shrinkage != "auto" or not self.goal.bags_well:
+            return self.goal.tune(evidence).weights
+        if min(len(rows) for rows in evidence.by_class) < ENOUGH_ROWS:
+            return self.goal.tune(evidence).weights
+        return bagged(evidence, self.goal, RESAMPLES).tuned.weights
 
     def _best_amount(self, left_out: Folds) -> float:
         """The largest amount that is as good as the best, up to noise, on folds left out next."""

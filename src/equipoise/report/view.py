@@ -19,12 +19,14 @@ _TOPS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 def page_view(summary: dict[str, Any]) -> dict[str, Any]:
     """Everything the template writes down."""
     shown = shown_classes(summary)
+    classes = _classes(summary, shown)
     return {
         "title": summary["title"],
         "data": summary["data"],
         "design": summary["design"],
         "recommendation": _recommendation(summary),
-        "classes": _classes(summary, shown),
+        "classes": classes,
+        "remarks": any(each["note"] for each in classes),
         "hidden_classes": len(summary["data"]["classes"]) - len(shown),
         "choices": _choices(summary),
         "risks": _risks(summary, shown),
