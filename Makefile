@@ -1,4 +1,4 @@
-# make demo         a tour on the bundled data; needs the core install only
+# make demo         the report on the bundled data
 # make test         lint, then the tests
 # make test-extras  the tests of optional parts (plots, report, command line, browser, torch), then
 #                   all others on the oldest supported versions
@@ -39,12 +39,12 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 	print(*(floor.replace(">=", "==") + ".*" for floor in project["dependencies"]))')
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
-EXTRAS_TESTS := $(addprefix tests/,test_display.py test_report*.py test_cli*.py test_tables.py \
+EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_cli*.py test_tables.py \
 	test_persistence.py test_experiments*.py test_sets_arrays.py)
 
 .PHONY: demo test test-extras test-slow bench results lint clean
 
-demo: $(VENV)/.core
+demo: $(VENV)/.report
 	$(BIN)/python -m equipoise.demo
 
 test: lint
@@ -72,6 +72,10 @@ lint: $(VENV)/.dev
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.report: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
