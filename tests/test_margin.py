@@ -39,7 +39,7 @@ def test_intervals_cover_the_power_law(exponent, constant, threshold):
 @pytest.mark.parametrize(("exponent", "constant", "threshold"), LAWS)
 def test_many_rows_tell_exponent_and_constant(exponent, constant, threshold):
     eta = power_law(200_000, exponent, constant, threshold, np.random.default_rng(1))
-    found = margin_condition(eta, (threshold, 1 - threshold), prior=(0.5, 0.5))
+    found = margin_condition(eta, (threshold, 1 - threshold), prior=(0.5, 0.5), n_tail=3_000)
     assert found.exponent == pytest.approx(exponent, rel=0.1)
     assert np.log(found.constant) == pytest.approx(np.log(constant), abs=1)
     # The law holds everywhere with the true numbers, so the smallest constant is about that one.
@@ -60,11 +60,28 @@ def test_the_constant_makes_the_condition_hold():
 def test_the_synthetic_model_has_exponent_one(p, weights):
     model = PowerImbalance(p)
     X, _ = model.sample(200_000, random_state=0)
-    found = margin_condition(model.eta(X[:, 0]), weights, prior=model.prior)
+    found = margin_condition(model.eta(X[:, 0]), weights, prior=model.prior, n_tail=3_000)
     assert found.exponent == pytest.approx(1, abs=0.1)
     # Eta has density t^(1/a - 1) / a at t, on both sides of the threshold.
     a, t = model.exponent, model.threshold(weights)
     assert np.log(found.constant) == pytest.approx(np.log(2 * t ** (1 / a - 1) / a), abs=0.5)
+
+
+@pytest.mark.parametrize(("p", "n_rows"), [(0.8, 500), (0.9, 500), (0.98, 5_000)])
+@pytest.mark.parametrize("weights", ["standard", "balanced"])
+def test_intervals_cover_where_the_power_law_holds_only_near_the_threshold(p, n_rows, weights):
+    model, rng = PowerImbalance(p), np.random.default_rng(0)
+    a, t = model.exponent, model.threshold(weights)
+    constant = 2 * t ** (1 / a - 1) / a
+    covered = np.zeros(2)
+    n_draws = 300
+    for _ in range(n_draws):
+        found = margin_condition(model.eta(rng.random(n_rows)), weights, prior=model.prior)
+        covered += [
+            found.exponent_interval[0] <= 1 <= found.exponent_interval[1],
+            found.constant_interval[0] <= constant <= found.constant_interval[1],
+        ]
+    assert np.all(covered / n_draws >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / n_draws))
 
 
 @pytest.mark.parametrize("p", [0.6, 0.8, 0.9])
@@ -72,7 +89,7 @@ def test_at_the_end_of_the_interval_the_exponent_is_that_of_eta(p):
     # With all weight on class 1 the threshold is 0, and P(x^a <= t) = t^(1/a).
     model = PowerImbalance(p)
     X, _ = model.sample(100_000, random_state=1)
-    found = margin_condition(model.eta(X[:, 0]), (0, 1), prior=model.prior)
+    found = margin_condition(model.eta(X[:, 0]), (0, 1), prior=model.prior, n_tail=2_000)
     assert found.threshold == 0
     assert found.exponent == pytest.approx((1 - p) / p, rel=0.1)
 

@@ -88,15 +88,17 @@ def _panels(way: str) -> dict[str, list[Method]]:
 
 def _figure(way: str, records: Sequence[Record]) -> Any:
     panels = _panels(way)
-    drawing, axes = figures.figure(4.2 * len(panels), 4.2, columns=len(panels), sharey=True)
+    drawing, axes = figures.figure(4.2 * len(panels), 4.8, columns=len(panels), sharey=True)
     for ax, (title, methods) in zip(axes, panels.items(), strict=True):
         for place, method in enumerate(methods):
             _line(ax, records, method, place)
         _line(ax, records, BALANCED, 0, color="0.5", linestyle="--", marker="", linewidth=1.4)
-        ax.set(title=title, xlabel="share of class 1, 1 - p", ylim=(0, None))
+        ax.set(title=title, xlabel="share of class 1, 1 - p")
+        figures.from_zero(ax)
         ax.title.set_fontsize(10.5)
-        ax.grid(color="0.9")
-        ax.legend(fontsize=8, frameon=False)
+        ax.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize=9, frameon=False
+        )
     axes[0].set_ylabel("test risk of the worst class")
     return drawing
 

@@ -163,10 +163,11 @@ def _figure(records: Sequence[Record]) -> Any:
         level = mean_of(records, field, method="Balanced").mean
         dash = (0, (1, 2)) if name == "standard" else (0, (5, 3))
         ax.axhline(level, color="#E69F00", linestyle=dash, label=f"Balanced: {name} risk")
-    ax.set(xscale="log", xlabel="alpha (1 is the standard risk)", ylabel="test risk", ylim=(0, 1))
+    ax.set(
+        xscale="log", xlabel="alpha (1 is the standard risk)", ylabel="test risk", ylim=(0, 1.05)
+    )
     ax.set_xticks(_ALPHAS, [f"{alpha:g}" for alpha in _ALPHAS])
     ax.minorticks_off()
-    ax.grid(color="0.9")
     ax.legend(frameon=False, loc="upper left")
     return drawing
 

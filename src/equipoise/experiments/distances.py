@@ -60,8 +60,8 @@ def _figure(by_way: Mapping[str, Sequence[Record]]) -> Any:
             means, sds = [found.mean for found in spreads], [found.sd for found in spreads]
             look = figures.style(str(label))
             ax.errorbar([1 - p for p in p_values], means, yerr=sds, capsize=2, **look)
-        ax.set(title=WAYS[way], xlabel="share of class 1, 1 - p", ylim=(0, None))
-        ax.grid(color="0.9")
+        ax.set(title=WAYS[way], xlabel="share of class 1, 1 - p")
+        figures.from_zero(ax)
     np.atleast_1d(axes)[0].set_ylabel("cross-entropy above the optimum")
     handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)

@@ -9,8 +9,16 @@ from equipoise.extras import require
 _STYLES: dict[str, dict[str, Any]] = {
     "Standard": {"color": "#000000", "linestyle": "-", "marker": "o"},
     "Balanced": {"color": "#E69F00", "linestyle": "--", "marker": "s"},
+    "LCVaR(0.1)": {"color": "#56B4E9", "linestyle": "-.", "marker": "v"},
     "LCVaR": {"color": "#0072B2", "linestyle": "-", "marker": "^"},
-    "LHCVaR": {"color": "#CC3311", "linestyle": ":", "marker": "D"},
+    # LHCVaR often lies on LCVaR: a larger, hollow marker leaves both visible.
+    "LHCVaR": {
+        "color": "#CC3311",
+        "linestyle": ":",
+        "marker": "D",
+        "markersize": 9,
+        "markerfacecolor": "none",
+    },
     "PriorBox": {"color": "#117733", "linestyle": "-.", "marker": "P"},
 }
 _PNG_DPI = 120
@@ -21,7 +29,17 @@ def figure(width: float, height: float, *, rows: int = 1, columns: int = 1, **ax
     new = require("matplotlib.figure", extra="plot").Figure(
         figsize=(width, height), layout="constrained"
     )
-    return new, new.subplots(rows, columns, **axes)
+    drawn = new.subplots(rows, columns, **axes)
+    for ax in new.axes:
+        ax.grid(color="0.9")
+        ax.set_axisbelow(True)
+    return new, drawn
+
+
+def from_zero(ax: Any, top: float | None = None) -> None:
+    """A vertical axis from just below zero, so that markers at zero are whole."""
+    high = ax.get_ylim()[1] if top is None else top
+    ax.set_ylim(-0.02 * high, high)
 
 
 def style(label: str, **changes: Any) -> dict[str, Any]:

@@ -207,7 +207,6 @@ def _synthetic_figure(records: Sequence[Record]) -> Any:
         color="0.4",
     )
     ax.set(xlabel="share of class 1 at test time", ylabel="risk", xlim=(0, 1), ylim=(0, 0.45))
-    ax.grid(color="0.92")
     drawing.legend(loc="outside lower center", ncols=3, frameon=False)
     return drawing
 
@@ -235,7 +234,6 @@ def _covertype_figure(records: Sequence[Record]) -> Any:
     drawing, ax = figures.figure(7.2, 4.8)
     steps = np.linspace(0, 1, 11)
     looks: dict[str, dict[str, Any]] = {
-        lcvar(0.1).label: {"color": "#56B4E9", "marker": "v", "linestyle": "--"},
         "Told the prior": {"color": "0.45", "marker": "", "linestyle": (0, (6, 2))},
     }
     for method in COVERTYPE:
@@ -244,7 +242,6 @@ def _covertype_figure(records: Sequence[Record]) -> Any:
         look = figures.style(method.label, markevery=2, **looks.get(method.label, {}))
         ax.plot(steps, (1 - steps) * start + steps * end, **look)
     ax.set(xlabel="from the training prior (0) to that of the test rows (1)", ylabel="risk")
-    ax.grid(color="0.92")
     drawing.legend(loc="outside lower center", ncols=3, frameon=False)
     return drawing
 

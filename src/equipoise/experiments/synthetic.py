@@ -86,7 +86,7 @@ def _figure(records: Sequence[Record]) -> Any:
         for method in METHODS:
             spreads = [mean_of(records, field, p=p, method=method.label) for p in shares]
             means, sds = [found.mean for found in spreads], [found.sd for found in spreads]
-            ax.errorbar(1 - shares, means, yerr=sds, capsize=2, **_look(method.label))
+            ax.errorbar(1 - shares, means, yerr=sds, capsize=2, **figures.style(method.label))
         for goal, dash in _BAYES.items():
             lines = [_bayes(p, field, goal) for p in shares]
             ax.plot(
@@ -97,20 +97,11 @@ def _figure(records: Sequence[Record]) -> Any:
                 linestyle=dash,
                 label=f"Bayes, {goal}",
             )
-        ax.set(title=title, xlabel="share of class 1, 1 - p", ylabel="test risk", ylim=(0, None))
-        ax.grid(color="0.9")
+        ax.set(title=title, xlabel="share of class 1, 1 - p", ylabel="test risk")
+        figures.from_zero(ax)
     handles, labels = axes[0].get_legend_handles_labels()
     drawing.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     return drawing
-
-
-def _look(label: str) -> dict[str, Any]:
-    """LHCVaR lies on LCVaR(0.05): a larger, hollow marker leaves both visible."""
-    if label.startswith("LHCVaR"):
-        return figures.style(label, markersize=9, markerfacecolor="none")
-    if label == "LCVaR(0.1)":
-        return figures.style(label, color="#56B4E9", marker="v", linestyle="-.")
-    return figures.style(label)
 
 
 def _bayes(p: float, field: str, goal: str) -> float:

@@ -111,8 +111,6 @@ def _figure(curve: Sequence[Record]) -> Any:
         top.set(title=f"made for {pair[0]}, judged under {pair[1]}", ylim=(0, 1))
         bottom.set(xlabel="x", xlim=(0.6, 1))
         for ax in (top, bottom):
-            ax.grid(color="0.92")
-            ax.set_axisbelow(True)
             ax.legend(frameon=False, loc="upper left")
     axes[0, 0].set_ylabel("probability of class 1")
     axes[1, 0].set_ylabel("excess risk per unit of x")
