@@ -115,7 +115,7 @@ def test_options_reach_the_studies(run, studies):
 
 def test_the_result_is_told_in_lines_and_what_is_missing_as_a_warning(run, studies):
     done = run("reproduce", "--out", "there")
-    assert "2 of 3 claims held" in done.stdout and "there/README.md" in done.stdout
+    assert "2 of the paper's 3 claims held" in done.stdout and "there/README.md" in done.stdout
     assert "Warning: synthetic: no data for half of it" in done.stderr
     # In a pipe there are no bars.
     assert "%" not in done.output

@@ -104,14 +104,9 @@ class _Bars:
 
 
 def _lines(summary: "Summary") -> list[str]:
-    verdicts = [
-        verdict
-        for _, claim in summary.claims()
-        for way, verdict in claim.verdicts.items()
-        if way == "exact"
-    ]
-    held = sum(verdict.held for verdict in verdicts)
+    claims = [claim for _, claim in summary.claims() if claim.is_the_papers]
+    held = sum(claim.verdicts["exact"].held for claim in claims)
     return [
-        f"{held} of {len(verdicts)} claims held when solved exactly.",
+        f"{held} of the paper's {len(claims)} claims held when solved exactly.",
         f"Which ones, and how the paper's training fared: {summary.page}",
     ]

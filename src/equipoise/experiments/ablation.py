@@ -30,13 +30,14 @@ _METHODS = {
     "scripts": [BALANCED, *_LCVAR, *_LHCVAR_SCRIPTS],
 }
 _KINDS = {"exact": "ablation-exact", "text": "ablation-text", "scripts": "ablation-scripts"}
-_GREYS = ("#000000", "#0072B2", "#CC3311", "#E69F00", "#999999")
+_GREYS = ("#000000", "#0072B2", "#CC3311", "#E69F00", "#666666")
 _MARKERS = ("o", "s", "^", "D", "v")
 
 _LEAD = """\
 {rows:,} training and test rows for each p, {seeds} seeds. Each point is the risk of the worst
-class; a filled marker says that the optimum reaches a cap, a hollow one that it does not: there
-the problem is exactly the worst-class problem, and nothing depends on alpha or kappa.
+class. Where solved exactly, a filled marker says that the optimum reaches a cap, a hollow one that
+it does not: there the problem is exactly the worst-class problem, and nothing depends on alpha or
+kappa.
 """
 _FACTS = """\
 LCVaR(alpha) caps the mass of class i at p_i/alpha, LHCVaR at p_i/alpha_i with
@@ -108,7 +109,7 @@ def _line(ax: Any, records: Sequence[Record], method: Method, place: int, **chan
     p_values = np.array(_p_values(records))
     means = [mean_of(records, "worst_class_risk", p=p, method=method.label).mean for p in p_values]
     look: dict[str, Any] = {"color": _GREYS[place], "linewidth": 1.0, "linestyle": "-"}
-    look |= {"marker": _MARKERS[place], "markersize": 13 - 2 * place, "markerfacecolor": "none"}
+    look |= {"marker": _MARKERS[place], "markersize": 15 - 2 * place, "markerfacecolor": "none"}
     look |= changes
     ax.plot(1 - p_values, means, label=_short(method), zorder=3, **look)
     active = [_caps(records, p, method) == "active" for p in p_values]

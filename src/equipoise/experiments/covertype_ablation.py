@@ -57,8 +57,8 @@ exponent κ in place of 1/κ (which makes no difference with balanced classes).
 """
 _RANDOM_LEAD = """\
 {rows:,} random training rows, {splits} splits, mean ± standard deviation. Here the sets differ. Yet
-the optimum of LCVaR reaches a cap only when alpha is well above the 0.1 of the table, and that of
-LHCVaR only for c = 1 and a κ far above 1.2.
+at the values of the table optima reach a cap rarely, those of LCVaR(0.1) in a few splits and those
+of LHCVaR never: for these c must be near 1 and κ far above 1.2.
 """
 
 

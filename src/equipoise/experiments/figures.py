@@ -20,6 +20,7 @@ _STYLES: dict[str, dict[str, Any]] = {
         "markerfacecolor": "none",
     },
     "PriorBox": {"color": "#117733", "linestyle": "-.", "marker": "P"},
+    "Told the prior": {"color": "0.45", "linestyle": (0, (6, 2)), "marker": ""},
 }
 _PNG_DPI = 120
 

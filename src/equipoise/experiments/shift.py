@@ -233,13 +233,10 @@ def _covertype_table(records: Sequence[Record]) -> str:
 def _covertype_figure(records: Sequence[Record]) -> Any:
     drawing, ax = figures.figure(7.2, 4.8)
     steps = np.linspace(0, 1, 11)
-    looks: dict[str, dict[str, Any]] = {
-        "Told the prior": {"color": "0.45", "marker": "", "linestyle": (0, (6, 2))},
-    }
     for method in COVERTYPE:
         risks = _risks(records, method.label, _CLASSES)
         start, end = (float(np.array(prior) @ risks) for prior in (UNIFORM, TEST_PRIOR))
-        look = figures.style(method.label, markevery=2, **looks.get(method.label, {}))
+        look = figures.style(method.label, markevery=2)
         ax.plot(steps, (1 - steps) * start + steps * end, **look)
     ax.set(xlabel="from the training prior (0) to that of the test rows (1)", ylabel="risk")
     drawing.legend(loc="outside lower center", ncols=3, frameon=False)

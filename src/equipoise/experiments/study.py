@@ -89,7 +89,7 @@ class Claim:
     Attributes
     ----------
     where : str
-        Where the paper makes it, or that it is not the paper's.
+        Where the paper makes it; "beyond the paper" if it does not.
     text : str
         The claim, in our words.
     verdicts : mapping of str to Verdict
@@ -99,6 +99,11 @@ class Claim:
     where: str
     text: str
     verdicts: Mapping[str, Verdict]
+
+    @property
+    def is_the_papers(self) -> bool:
+        """Whether the paper makes it."""
+        return not self.where.startswith("beyond")
 
 
 @dataclass(frozen=True)

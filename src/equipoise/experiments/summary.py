@@ -79,13 +79,13 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
     rows = [
         [
             f"[{outcome.study}]({outcome.study}/README.md)" if outcome.claims else outcome.study,
-            *(_count(outcome.claims, way) for way in WAYS),
+            *(_count([each for each in outcome.claims if each.is_the_papers], way) for way in WAYS),
         ]
         for outcome in outcomes
     ]
-    return table(["claims that held", *WAYS.values()], rows)
+    return table(["the paper's claims that held", *WAYS.values()], rows)
 
 
 def _count(claims: Sequence[Claim], way: str) -> str:
-    verdicts = [claim.verdicts[way] for claim in claims if way in claim.verdicts]
-    return f"{sum(verdict.held for verdict in verdicts)} of {len(verdicts)}" if verdicts else ""
+    held = [claim.verdicts[way].held for claim in claims if way in claim.verdicts]
+    return f"{sum(held)} of {len(held)}" if held else ""
