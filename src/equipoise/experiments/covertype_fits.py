@@ -53,17 +53,19 @@ def paper_trained_units(kind: str, plan: Plan, methods: list[Method], training: 
     return [Unit(kind, paper_trained, settings, needs_covertype=True)]
 
 
-def random_units(kind: str, plan: Plan, methods: list[Method], *, trained: bool) -> list[Unit]:
-    """Fits on random splits, exact or trained as the text says, a unit per split."""
+def random_units(
+    kind: str, plan: Plan, methods: list[Method], training: str | None = None
+) -> list[Unit]:
+    """Fits on random splits, exact or trained, a unit per split."""
     scale = scale_of(plan)
     shared: dict[str, Any] = {
         "n_train": scale.n_random,
         "methods": specs(methods),
         "test_step": scale.test_step,
     }
-    if trained:
-        shared["epochs"] = scale.epochs
-    compute = random_trained if trained else random_exact
+    if training is not None:
+        shared |= {"epochs": scale.epochs, "training": training}
+    compute = random_exact if training is None else random_trained
     return [
         Unit(kind, compute, {"seed": seed, **shared}, needs_covertype=True)
         for seed in plan.seeds(scale.n_splits)
@@ -108,11 +110,12 @@ def random_trained(
     seed: int,
     n_train: int,
     methods: list[dict[str, Any]],
+    training: str,
     epochs: int,
     test_step: int,
 ) -> list[Record]:
-    """Fits on random training rows, trained as the text says; the seed decides rows and start."""
+    """Trained fits on random training rows; the seed decides rows and start."""
     split = sources.random_split(n_train, seed, test_step)
     chosen = [Method(**spec) for spec in methods]
-    options: dict[str, Any] = {"training": "text", "epochs": epochs, "C": WEAK_C}
+    options: dict[str, Any] = {"training": training, "epochs": epochs, "C": WEAK_C}
     return trained_records(chosen, split, seeds=[seed], **options)
