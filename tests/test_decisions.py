@@ -311,3 +311,12 @@ def test_a_hull_of_weightings_is_a_set_like_any_other():
     hull = WeightHull([[1, 1, 1], [1, 5, 1]])
     goal = RobustGoal(hull.resolve(evidence.prior))
     assert goal.tune(evidence).value <= min(grid_values(goal, evidence)) + 1 / evidence.totals.min()
+
+
+def test_probabilities_next_to_nothing_leave_all_weights_positive():
+    p = np.array([[1, 1e-300, 0], [1, 1e-310, 1e-12], [1e-300, 1, 1e-290], [1e-200, 1e-100, 1.0]])
+    evidence = Evidence(np.repeat(p, 5, axis=0), np.tile([0, 1, 2, 1], 5), np.ones(20))
+    for goal in goals(evidence):
+        weights = goal.tune(evidence).weights
+        assert np.all(np.isfinite(weights)) and np.all(weights > 0), goal
+        assert np.all(np.isfinite(bagged(evidence, goal, 3).tuned.weights)), goal

@@ -30,8 +30,6 @@ from equipoise.tables import model_for
 # Work of a booster's fit, in linear fits, and of the tuning for one set of weightings.
 FIT_UNITS = 6.0
 TUNE_UNITS = 2.0
-# Rows of a large table that decision weights are tuned on.
-_TUNED_ROWS = 50_000
 # No class is called impossible.
 _LEAST = 1e-9
 
@@ -152,7 +150,7 @@ def _on_a_hold_out(
     # A class whose rows all stand in the sample could not be tuned: leave some of every class.
     fitted = stratified_sample(table.labels, train, min(MANY_ROWS, len(train) * 3 // 4), seed)
     others = np.setdiff1d(train, fitted)
-    tuned = stratified_sample(table.labels, others, _TUNED_ROWS, seed)
+    tuned = stratified_sample(table.labels, others, MANY_ROWS, seed)
     probabilities = _probabilities(table, fitted, np.concatenate([tuned, judged]), seed)
     steps.did(FIT_UNITS)
     mine, theirs = np.split(probabilities, [len(tuned)])
