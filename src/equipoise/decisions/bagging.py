@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.decisions.evidence import Evidence, Matrix
+from equipoise.decisions.evidence import Evidence, Matrix, from_logs
 from equipoise.decisions.goal import Goal, Tuned
 
 
@@ -32,8 +32,7 @@ def bagged(evidence: Evidence, goal: Goal, n_resamples: int, seed: int = 0) -> B
         point = goal.retune(evidence.take(rows), theta)
         found.append(point - point.mean())
     resampled = np.array(found)
-    weights = np.exp(resampled.mean(axis=0))
-    weights /= weights.sum()
+    weights = from_logs(resampled.mean(axis=0))
     confusion = evidence.confusion(weights)
     risks = 1 - np.diag(confusion) / evidence.totals
     return Bagged(Tuned(weights, goal.value(confusion), risks), resampled)

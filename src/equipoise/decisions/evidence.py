@@ -18,9 +18,18 @@ from numpy.typing import NDArray
 from equipoise.priors import Vector
 
 _BLOCK = 1 << 12
+# How far apart log-weights may be.
+_FURTHEST = 600.0
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+
+def from_logs(theta: Vector) -> Vector:
+    """Decision weights that sum to one, from their logarithms."""
+    # Further apart, the smallest weight would be no positive number any more.
+    weights = np.exp(np.maximum(theta - theta.max(), -_FURTHEST))
+    return np.asarray(weights / weights.sum())
 
 
 def decide(probabilities: Matrix, weights: Vector) -> Indices:

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from equipoise.decisions.board import Board, Mask
-from equipoise.decisions.evidence import Evidence, Indices, Matrix, decide
+from equipoise.decisions.evidence import Evidence, Indices, Matrix, decide, from_logs
 from equipoise.decisions.goal import Goal, Tuned
 from equipoise.priors import Vector
 
@@ -31,8 +31,6 @@ RANDOM_STARTS, STRAY = 6, 1.0
 KICKS, KICK = 10, 0.3
 # How far log-weights may move when only the rows that this can turn are looked at.
 REACH = 0.1
-# How far apart log-weights may end.
-FURTHEST = 600.0
 # Keeps equal probabilities of two classes from being ties.
 JITTER = 1e-9
 # Rows of one block when all rows are looked at.
@@ -79,9 +77,7 @@ def retune(evidence: Evidence, goal: Goal, theta: Vector) -> Vector:
 
 
 def _finish(evidence: Evidence, goal: Goal, theta: Vector) -> Tuned:
-    # Further apart, the smallest weight would be no positive number any more.
-    weights = np.exp(np.maximum(theta - theta.max(), -FURTHEST))
-    weights /= weights.sum()
+    weights = from_logs(theta)
     confusion = evidence.confusion(weights)
     risks = 1 - np.diag(confusion) / evidence.totals
     return Tuned(weights, goal.value(confusion), risks)

@@ -5,14 +5,13 @@ r"""Decision weights between tuned ones and a reference, for classes of few rows
 
 import numpy as np
 
+from equipoise.decisions.evidence import from_logs
 from equipoise.priors import Vector
 
 
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:
     """The geometric mean of two weightings; an amount of 1 is the reference, 0 the weights."""
-    theta = _centered(weights) * (1 - amount) + _centered(reference) * amount
-    mixed = np.exp(theta - theta.max())
-    return np.asarray(mixed / mixed.sum())
+    return from_logs(_centered(weights) * (1 - amount) + _centered(reference) * amount)
 
 
 def _centered(weights: Vector) -> Vector:
