@@ -81,12 +81,12 @@ BAD = {
     "unknown column to drop": (
         ["{table}", "-t", "kind", "-o", "page.html", "--drop", "nothing"],
         1,
-        "drop names 'nothing'",
+        "no column 'nothing' to drop",
     ),
     "label dropped": (
         ["{table}", "-t", "kind", "-o", "page.html", "--drop", "kind"],
         1,
-        "no column 'kind'",
+        "label 'kind' cannot be dropped",
     ),
     "quantity": (["{table}", "-t", "size", "-o", "page.html"], 1, "is a quantity"),
     "no folder": (["{table}", "-t", "kind", "-o", "nowhere/page.html"], 1, "There is no folder"),

@@ -21,7 +21,14 @@ from equipoise.exceptions import (
 )
 from equipoise.persistence import TrainingFacts, save_model
 from equipoise.sets import Uncertainty
-from equipoise.tables import conform, hold_out, model_for, read_table, table_facts
+from equipoise.tables import (
+    conform,
+    hold_out,
+    model_for,
+    read_table,
+    table_facts,
+    without_columns,
+)
 from equipoise.tables.target import features_of, labels_of
 
 _STEPS = 4
@@ -55,7 +62,7 @@ def fitted(request: Request, voice: Voice) -> Outcome:
     """Fit, save and report."""
     check_output(request.out, request.table)
     with voice.progress(_STEPS, "Reading") as bar:
-        frame = _without(read_table(request.table), request.drop, request.target)
+        frame = without_columns(read_table(request.table), request.drop, target=request.target)
         y = labels_of(frame, request.target, text_labels=request.text_labels)
         raw = features_of(frame, request.target)
         about = table_facts(raw, y)
@@ -86,17 +93,6 @@ def fitted(request: Request, voice: Voice) -> Outcome:
         save_model(model, facts, request.out)
         bar.reach(4)
     return Outcome(facts, found)
-
-
-def _without(frame: Any, drop: tuple[str, ...], target: str) -> Any:
-    names = {str(name): name for name in frame.columns}
-    for name in drop:
-        if name not in names:
-            shown = ", ".join(map(repr, list(names)[:20]))
-            raise InvalidInputError(f"There is no column {name!r} to drop; there are {shown}.")
-        if name == target:
-            raise InvalidInputError(f"The label {target!r} cannot be dropped.")
-    return frame.drop(columns=[names[name] for name in set(drop)])
 
 
 def _judged(request: Request, recipe: Uncertainty, X: Any, y: Any) -> Judgement | None:

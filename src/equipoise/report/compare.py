@@ -7,7 +7,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.persistence.atomic import atomic_write
 from equipoise.report.run import Wishes, run
@@ -15,7 +14,7 @@ from equipoise.report.snippet import Source
 from equipoise.report.steps import Told
 from equipoise.report.summary import summarize
 from equipoise.report.table import as_table
-from equipoise.tables import MODEL_KINDS, read_table
+from equipoise.tables import MODEL_KINDS, read_table, without_columns
 from equipoise.tables.target import features_of, labels_of
 
 
@@ -207,20 +206,9 @@ def compare_file(
     began = perf_counter()
     if progress is not None:
         progress(0.0, "reading")
-    frame = _without(read_table(path), drop)
+    frame = without_columns(read_table(path), drop, target=target)
     y = labels_of(frame, target, text_labels=text_labels)
     table = as_table(features_of(frame, target), y)
     source = Source(str(path), target, tuple(drop), text_labels)
     wishes = Wishes(models, None, 5, random_state)
     return Comparison(summarize(run(table, wishes, source, progress, began)))
-
-
-def _without(frame: Any, drop: Sequence[str]) -> Any:
-    names = {str(name): name for name in frame.columns}
-    unknown = [name for name in drop if name not in names]
-    if unknown:
-        shown = ", ".join(map(repr, list(names)[:12])) + (", ..." if len(names) > 12 else "")
-        raise InvalidInputError(
-            f"drop names {unknown[0]!r}, which is no column of the table; its columns are {shown}."
-        )
-    return frame.drop(columns=[names[name] for name in drop])

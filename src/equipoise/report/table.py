@@ -11,7 +11,7 @@ from equipoise.estimators.checks import check_weights, encode_labels
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.priors import Vector
-from equipoise.tables import TableFacts, columns_of, conform, table_facts
+from equipoise.tables import TableFacts, columns_of, conform, row_groups, table_facts
 
 Rows = NDArray[np.intp]
 
@@ -56,8 +56,7 @@ class Table:
     @cached_property
     def groups(self) -> Rows:
         """Equal numbers for rows with equal features."""
-        hashes = require("pandas", extra="report").util.hash_pandas_object(self.X, index=False)
-        return np.asarray(np.unique(hashes.to_numpy(), return_inverse=True)[1], dtype=np.intp)
+        return row_groups(self.X)
 
     def weights_at(self, rows: Any) -> Vector | None:
         """Sample weights of some rows."""

@@ -246,3 +246,15 @@ def _text(value: Any, *, truth: bool) -> str:
         # A chunk with a missing value turns the whole numbers of a column into floats.
         text = str(int(value))
     return _TRUTHS.get(text.lower(), text) if truth else text
+
+
+def without_columns(frame: Any, drop: Sequence[str], *, target: str) -> Any:
+    """The table without some of its columns, of which the label is none."""
+    names = {str(name): name for name in frame.columns}
+    for name in drop:
+        if name not in names:
+            shown = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
+            raise InvalidInputError(f"There is no column {name!r} to drop; there are {shown}.")
+        if name == target:
+            raise InvalidInputError(f"The label {target!r} cannot be dropped.")
+    return frame.drop(columns=[names[name] for name in set(drop)])

@@ -36,7 +36,7 @@ def hold_out(X: Any, y: Any, share: float = 0.2, seed: int = 0) -> tuple[Rows, R
     """
     if not 0 <= share < 1:
         raise InvalidParameterError(f"share must be in [0, 1), got {share!r}.")
-    group = _groups(X)
+    group = row_groups(X)
     classes, labels = np.unique(np.asarray(y), return_inverse=True)
     # A group belongs to the class of its first row, also where labels of equal rows differ.
     owner = np.zeros(group.max() + 1, dtype=np.intp)
@@ -52,7 +52,7 @@ def hold_out(X: Any, y: Any, share: float = 0.2, seed: int = 0) -> tuple[Rows, R
     return np.flatnonzero(~aside[group]), np.flatnonzero(aside[group])
 
 
-def _groups(X: Any) -> Rows:
+def row_groups(X: Any) -> Rows:
     """Equal numbers for equal rows."""
     hashes = require("pandas", extra="cli").util.hash_pandas_object(X, index=False)
     return np.asarray(np.unique(hashes.to_numpy(), return_inverse=True)[1], dtype=np.intp)
