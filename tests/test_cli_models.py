@@ -437,12 +437,18 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(place, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"] and old.read_text() == "old\n"
 
 
+def heed_interrupts():
+    """A job in the background is started with interrupts ignored, and so are its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_ends_with_130_and_leaves_nothing(place, tmp_path):
     table = tmp_path / "many.csv"
     line = ",".join(str(cell) for cell in (0.5, "work", True, "ham"))
     table.write_text("length,sender,urgent,label\n" + f"{line}\n" * 2_000_000)
     command = [*COMMAND, "predict", str(place / "m.skops"), str(table), "-o", str(tmp_path / "p")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, preexec_fn=heed_interrupts, **pipes)  # noqa: PLW1509
     for _ in range(400):
         if any(path.suffix == ".tmp" for path in tmp_path.iterdir()):
             break

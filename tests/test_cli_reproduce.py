@@ -169,12 +169,18 @@ def test_an_interruption_is_exit_code_130_and_says_that_work_is_kept(run, studie
     assert done.stderr == "Interrupted. What was finished is kept.\n"
 
 
+def heed_interrupts():
+    """A job in the background is started with interrupts ignored, and so are its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for a single process")
 def test_a_real_interruption_keeps_finished_units_and_the_next_run_uses_them(tmp_path):
     pytest.importorskip("matplotlib")
     command = [sys.executable, "-m", "equipoise.cli", "reproduce", "rates", "--quick"]
     command += ["--out", str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    pipes = {"stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, preexec_fn=heed_interrupts, **pipes)  # noqa: PLW1509
     _wait_for(lambda: list(tmp_path.glob(".units/rates-*.json")) or process.poll() is not None)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)

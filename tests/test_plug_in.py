@@ -199,8 +199,13 @@ def test_a_class_prior_puts_the_probabilities_on_another_scale():
 # Tuned weights
 
 
+def folds(count):
+    """The folds that a number of them stands for."""
+    return StratifiedKFold(count, shuffle=True, random_state=0)
+
+
 def out_of_fold(X, y, cv=5):
-    return cross_val_predict(BASE, X, y, cv=StratifiedKFold(cv), method="predict_proba")
+    return cross_val_predict(BASE, X, y, cv=folds(cv), method="predict_proba")
 
 
 def thresholds(eta):
@@ -292,7 +297,7 @@ def test_risks_come_from_weights_that_were_tuned_without_the_rows():
     clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=0).fit(X, y)
     eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
     decided = np.empty(len(y), dtype=bool)
-    for fold, (rest, test) in enumerate(StratifiedKFold(5).split(X, y)):
+    for fold, (rest, test) in enumerate(folds(5).split(X, y)):
         w0, w1 = clf.fold_weights_[fold]
         own = w0 / (w0 + w1)
         best = max(recalls(positive[rest], eta[rest] > t).min() for t in thresholds(eta[rest]))
@@ -324,7 +329,7 @@ def test_the_metric_is_that_of_the_cross_fitted_decisions():
     X, y = draw(2)
     clf = PlugInClassifier(BASE, metric="f1").fit(X, y)
     eta, decided = out_of_fold(X, y), np.empty(len(y), dtype=bool)
-    for fold, (_, test) in enumerate(StratifiedKFold(5).split(X, y)):
+    for fold, (_, test) in enumerate(folds(5).split(X, y)):
         weighted = eta[test] * clf.fold_weights_[fold]
         decided[test] = weighted[:, 1] > weighted[:, 0]
     assert clf.metric_value_ == pytest.approx(f1_score(y == "middle", decided), rel=1e-12)

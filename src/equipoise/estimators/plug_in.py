@@ -88,8 +88,9 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     min_recall : float, dict by class, or array-like, default=None
         Floors of the recall; a dict leaves the classes that it does not name free.
     cv : int, float, splitter, iterable or "prefit", default=5
-        The number of folds (stratified); or the share of the rows to hold out for tuning; or a
-        splitter that tests no row twice; or ``"prefit"`` for an estimator that is already fitted.
+        The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
+        tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
+        already fitted.
     refit : bool, default=True
         Whether the base estimator is trained on all rows in the end; False keeps the one of a
         single split.
@@ -109,8 +110,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
-        Seed of the hold-out split, and of the folds where a single model predicts all rows. None
-        is the same in every fit.
+        Seed of the folds and of the hold-out split. None is the same in every fit.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ def split(cv: Any, every: Rows, params: Mapping[str, Any], seed: int) -> Splits:
     cv : what the user asked for.
     every : all rows, also those without weight, which a splitter or its groups may count.
     params : arguments of the splitter.
-    seed : seed of a share to hold out.
+    seed : seed of a share to hold out, and of folds given by their number.
 
     Returns
     -------
@@ -86,6 +86,9 @@ def split(cv: Any, every: Rows, params: Mapping[str, Any], seed: int) -> Splits:
             f'of splits or "prefit", got {cv!r}.'
         )
     splitter = check_cv(5 if cv is None else cv, rows.y, classifier=True)
+    if splitter is not cv and isinstance(splitter, StratifiedKFold):
+        # Rows may come in an order; folds of neighbours would be predicted as no new row is.
+        splitter = StratifiedKFold(splitter.n_splits, shuffle=True, random_state=seed)
     if isinstance(splitter, StratifiedKFold):
         return _stratified(splitter, rows)
     parts = list(splitter.split(every.X, every.y, **params))
