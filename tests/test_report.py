@@ -40,10 +40,7 @@ from equipoise.report.render import safe_json  # noqa: E402
 from equipoise.report.snippet import Source, refit_lines  # noqa: E402
 from equipoise.report.table import as_table  # noqa: E402
 from equipoise.report.words import called  # noqa: E402
-from equipoise.tables import (
-    preprocessor,
-    without_columns,
-)
+from equipoise.tables import preprocessor, without_columns  # noqa: E402
 from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
 
 X, Y = mixed_table()
