@@ -23,14 +23,15 @@ ROUNDS = 50
 ENOUGH = 1e-5
 PROGRESS = 1e-12
 # Rows on which starts are compared, and rows of the samples before all rows are looked at.
-SIZES = (2_000, 20_000)
+SIZES = (2_000, 12_000)
 # Rows on which log-weights are brought nearer without searching lines.
-LARGE = 40_000
+LARGE = 30_000
 # Random starts beside those with a meaning, how far they stray, and kicks out of a local optimum.
 RANDOM_STARTS, STRAY = 6, 1.0
 KICKS, KICK = 10, 0.3
 # How far log-weights may move when only the rows that this can turn are looked at.
-REACH = 0.1
+REACH = 0.05
+LAST_ROUNDS = 2
 # Keeps equal probabilities of two classes from being ties.
 JITTER = 1e-9
 # Rows of one block when all rows are looked at.
@@ -53,7 +54,8 @@ def tune(evidence: Evidence, goal: Goal, improve: Improve | None = None) -> Tune
     many = n_rows > SIZES[-1]
     starts = list(_starts(evidence, 0 if many else RANDOM_STARTS, rng))
     if improve is not None:
-        starts += [improve(few.evidence, theta) for theta in starts[:2]]
+        better = [improve(few.evidence, theta) for theta in starts[:2]]
+        starts = better if many else starts + better
     found = [few.descended(theta) for theta in starts]
     _, theta = few.kicked(*min(found, key=lambda pair: pair[0]), 0 if many else KICKS, rng)
     for smaller, size in pairwise(SIZES):
@@ -139,13 +141,13 @@ class Search:
         return value, theta
 
 
-def _descend(board: Board, goal: Goal) -> float:
-    """Improve along lines until none of them helps."""
+def _descend(board: Board, goal: Goal, rounds: int = ROUNDS) -> float:
+    """Improve along lines until none of them helps, or for so many rounds."""
     value = np.inf
-    for _ in range(ROUNDS):
+    for left in reversed(range(rounds)):
         before = value
         value = _round(board, goal, value, _singles(len(board.theta)))
-        if value > before - ENOUGH:
+        if value > before - ENOUGH and left:
             value = _round(board, goal, value, _worst_groups(board.risks()))
             if value > before - ENOUGH:
                 break
@@ -179,7 +181,7 @@ def _refined(evidence: Evidence, goal: Goal, theta: Vector) -> Vector:
     """Descent on all rows, of which only those that can turn are looked at again."""
     rows, settled = _open_rows(evidence, theta)
     board = Board(evidence.take(rows), theta, settled, REACH)
-    _descend(board, goal)
+    _descend(board, goal, LAST_ROUNDS)
     return board.theta
 
 
