@@ -65,7 +65,7 @@ class MarginCondition:
         The estimate of :math:`\alpha`; 0 where so many rows stand at the threshold itself that no
         power bounds them, infinity where the nearest rows all have the same distance.
     exponent_interval : tuple of float
-        Its confidence interval, exact for a power law.
+        Its confidence interval; for a power law it covers with more than ``confidence``.
     constant : float
         The estimate of :math:`C` near the threshold, where :math:`P(|\eta - t_q| \le t)` is about
         :math:`C t^\alpha`.
@@ -274,12 +274,17 @@ def _exponent(
     logs = np.log(edge / np.maximum(distances.values[:tail], distances.rounding))
     exponent = 1 / float(np.average(logs, weights=distances.weights[:tail]))
     k = distances.effective(slice(tail))
-    ends = gammaincinv(k, [(1 - confidence) / 2, (1 + confidence) / 2]) / k
+    ends = gammaincinv(k, _tails(confidence)) / k
     return exponent, (float(exponent * ends[0]), float(exponent * ends[1]))
 
 
 def _share_ends(distances: _Distances, share: float, confidence: float) -> Vector:
     """Limits of the mass within the edge, which as an order statistic is beta distributed."""
     n = distances.effective(slice(None))
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    return np.asarray(betaincinv(share * n + 1, (1 - share) * n, tails))
+    return np.asarray(betaincinv(share * n + 1, (1 - share) * n, _tails(confidence)))
+
+
+def _tails(confidence: float) -> list[float]:
+    """Half the nominal tails: room for what a law that is no pure power adds."""
+    tail = (1 - confidence) / 4
+    return [tail, 1 - tail]
