@@ -5,6 +5,7 @@ python benchmarks/run.py [--only NAME ...] [--solvers NAME ...] [--out FILE]
 
 import argparse
 import json
+import os
 import platform
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ import decisions
 import ladder
 import scaling
 from equipoise.exceptions import EquipoiseWarning
+from equipoise.oracles.threads import n_threads
 
 OUT = Path(__file__).parent / "results" / "bench.json"
 ROWS = "Rows of Covertype (worst class, certified relative gap 1e-6)"
@@ -117,7 +119,10 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", EquipoiseWarning)
     versions = {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
-    results: dict[str, Any] = {"python": platform.python_version(), **versions}
+    # A limit in the environment, such as OMP_NUM_THREADS=1, halves our speed and hardly theirs.
+    machine = {"cores": os.cpu_count(), "threads": n_threads()}
+    results: dict[str, Any] = {"python": platform.python_version(), **versions, **machine}
+    print(", ".join(f"{name} {value}" for name, value in results.items()), flush=True)
     for name, benchmark in BENCHMARKS.items():
         if name in arguments.only:
             results[name] = benchmark()

@@ -8,8 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from equipoise import RobustLogisticRegression
+from equipoise.datasets import fetch_covtype
 from equipoise.exceptions import InvalidParameterError
 from equipoise.oracles import Oracle, open_oracle
 from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
@@ -24,6 +27,7 @@ from equipoise.solvers import (
 )
 from equipoise.solvers.choose import FEW_PARAMETERS, MANY_NUMBERS
 from linear_models import optimum, small_data
+from test_covtype import STORED, needs_data
 from test_sets_laws import SET_CASES
 
 FAST = [name for name in SOLVERS if name != "descent-ascent"]
@@ -497,3 +501,15 @@ def test_a_cold_start_on_many_rows_is_warmed_on_few(monkeypatch):
     for found in (warm, cold):
         assert found.status is Status.CONVERGED
     assert warm.objective == pytest.approx(cold.objective, rel=1e-6)
+
+
+@needs_data
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_columns_that_are_rare_in_a_sample_do_not_lead_astray(seed):
+    covtype = fetch_covtype(STORED)
+    # Of Covertype's 44 indicator columns several are set in a few hundred rows of half a million.
+    rows = np.random.default_rng(seed).permutation(len(covtype.target))[:60_000]
+    X = StandardScaler().fit_transform(covtype.data[rows])
+    fit = RobustLogisticRegression(WorstClass()).fit(X, covtype.target[rows])
+    assert fit.status_ == "converged"
+    assert fit.n_evaluations_ <= 60

@@ -105,7 +105,7 @@ class LinearOracle(Oracle):
             risks = np.zeros(self.n_classes)
             with np.errstate(**QUIET):
                 for block in self._blocks(piece):
-                    scores = self.rows.scores(prepared, block)
+                    scores = self.rows.scores(prepared, self.rows.load(block))
                     losses = self.kernel.losses(scores, self.labels[block])
                     probabilities[:, block] = scores
                     risks += self._class_sums(losses, block)
@@ -119,11 +119,12 @@ class LinearOracle(Oracle):
         risks = np.zeros(self.n_classes)
 
         def part(block: slice) -> tuple[float, Array]:
-            scores = self.rows.scores(prepared, block)
+            loaded = self.rows.load(block)
+            scores = self.rows.scores(prepared, loaded)
             labels, shares = self.labels[block], self.shares[block]
             risk = float(self.kernel.losses(scores, labels) @ shares)
             probabilities[:, block] = scores
-            return risk, self.rows.pull(self.kernel.residual(scores, labels, shares), block)
+            return risk, self.rows.pull(self.kernel.residual(scores, labels, shares), loaded)
 
         def work(piece: Piece) -> tuple[float, Vector]:
             with np.errstate(**QUIET):
@@ -175,7 +176,7 @@ class LinearOracle(Oracle):
         step = self._fitting(self.size)
 
         def part(block: slice) -> Matrix:
-            X = self.rows.design(block).astype(dtype, copy=False)
+            X = self.rows.design(self.rows.load(block)).astype(dtype, copy=False)
             p = state.probabilities[:, block].astype(dtype, copy=False)
             return self.kernel.hessian(X, p, scale[block])
 
@@ -286,7 +287,8 @@ class LinearOracle(Oracle):
 
         def part(block: slice) -> Array:
             p = state.probabilities[:, block]
-            return self.rows.pull(self.kernel.residual(p, self.labels[block], scale[block]), block)
+            residual = self.kernel.residual(p, self.labels[block], scale[block])
+            return self.rows.pull(residual, self.rows.load(block))
 
         return self.rows.finish(_sum(map(part, self._blocks(piece))))
 

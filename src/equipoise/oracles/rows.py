@@ -4,7 +4,7 @@ Conventions
 -----------
 ``theta`` : flat float64 vector. Its layout belongs to the rows; ``unfold`` shows it as
     ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
-``block`` : a ``slice`` of rows.
+``block`` : a ``slice`` of rows; ``loaded``, what ``load`` makes of it for the products.
 ``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
 ``pulled`` : residuals times rows, in the rows' own layout; ``finish`` turns it into a gradient.
 Features stay as they came, float32 as float32; all arithmetic is in float64, a block at a time.
@@ -62,11 +62,15 @@ class Rows(ABC):
         """A flat parameter in the form that ``scores`` takes: done once a pass."""
 
     @abstractmethod
-    def scores(self, prepared: Any, block: slice) -> Array:
+    def load(self, block: slice) -> Any:
+        """The rows of a block in float64, in the form that products take."""
+
+    @abstractmethod
+    def scores(self, prepared: Any, loaded: Any) -> Array:
         """A fresh array of scores of the rows in a block."""
 
     @abstractmethod
-    def pull(self, residual: Array, block: slice) -> Array:
+    def pull(self, residual: Array, loaded: Any) -> Array:
         """Residuals of a block times its rows: a fresh float64 array."""
 
     @abstractmethod
@@ -74,7 +78,7 @@ class Rows(ABC):
         """A sum of pulled residuals as a flat gradient; may use its memory."""
 
     @abstractmethod
-    def design(self, block: slice) -> Array:
+    def design(self, loaded: Any) -> Array:
         """The block as a dense array, intercept column included."""
 
     @property
@@ -93,10 +97,17 @@ class Rows(ABC):
 
 
 class DenseRows(Rows):
-    """A C-contiguous array."""
+    """An array, its rows taken in their own order or in that of ``order``, a block at a time."""
 
-    def __init__(self, X: Array, n_scores: int, fit_intercept: bool) -> None:
-        self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
+    def __init__(
+        self,
+        X: Array,
+        n_scores: int,
+        fit_intercept: bool,
+        order: NDArray[np.intp] | None = None,
+    ) -> None:
+        self._X, self._order = X, order
+        self.n_scores, self.fit_intercept = n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape
 
     def unfold(self, theta: Array) -> Array:
@@ -108,18 +119,27 @@ class DenseRows(Rows):
     def prepare(self, theta: Array) -> Array:
         return self.unfold(theta)
 
-    def scores(self, prepared: Array, block: slice) -> Array:
+    def load(self, block: slice) -> Array:
+        if self._order is None:
+            rows = self._X[block]
+        elif self._X.flags.c_contiguous:  # of any other array, take would copy the whole first
+            rows = self._X.take(self._order[block], axis=0)
+        else:
+            rows = self._X[self._order[block]]
+        return np.ascontiguousarray(rows, dtype=np.float64)
+
+    def scores(self, prepared: Array, loaded: Array) -> Array:
         # In this order BLAS reads each row once, in the order of memory.
-        product = self._block(block) @ prepared[:, : self.n_features].T
+        product = loaded @ prepared[:, : self.n_features].T
         scores = np.ascontiguousarray(product.T)
         if self.fit_intercept:
             scores += prepared[:, -1:]
         return scores
 
-    def pull(self, residual: Array, block: slice) -> Array:
+    def pull(self, residual: Array, loaded: Array) -> Array:
         pulled = np.empty((self.n_scores, self.width))
         # The operator @ would hold the interpreter's lock, as for all results this small.
-        pulled[:, : self.n_features] = np.dot(residual, self._block(block))
+        pulled[:, : self.n_features] = np.dot(residual, loaded)
         if self.fit_intercept:
             pulled[:, -1] = residual.sum(axis=1)
         return pulled
@@ -127,23 +147,20 @@ class DenseRows(Rows):
     def finish(self, pulled: Array) -> Array:
         return pulled.reshape(self.size)
 
-    def design(self, block: slice) -> Array:
-        X = self._block(block)
-        return np.hstack([X, np.ones((len(X), 1))]) if self.fit_intercept else X
+    def design(self, loaded: Array) -> Array:
+        return np.hstack([loaded, np.ones((len(loaded), 1))]) if self.fit_intercept else loaded
 
     @property
     def dtype(self) -> np.dtype[Any]:
         return self._X.dtype
 
     def take(self, rows: NDArray[np.intp]) -> "DenseRows":
-        return DenseRows(self._X[rows], self.n_scores, self.fit_intercept)
+        chosen = rows if self._order is None else self._order[rows]
+        return DenseRows(self._X[chosen], self.n_scores, self.fit_intercept)
 
     @property
     def row_cost(self) -> float:
         return float(self.n_features)
-
-    def _block(self, block: slice) -> Array:
-        return self._X[block].astype(np.float64, copy=False)
 
 
 class SparseRows(Rows):
@@ -179,17 +196,28 @@ class SparseRows(Rows):
     def prepare(self, theta: Array) -> Array:
         return theta.reshape(self.width, self.n_scores)
 
-    def scores(self, prepared: Array, block: slice) -> Array:
-        return np.ascontiguousarray((self._block(block) @ prepared).T)
+    def load(self, block: slice) -> Any:
+        # On the stored arrays: a slice would copy them, and so would the constructor, which prunes
+        # views of larger arrays.
+        X = self._X
+        bounds = X.indptr[block.start : block.stop + 1]
+        stored = slice(bounds[0], bounds[-1])
+        out = sp.csr_matrix((len(bounds) - 1, self.width), dtype=np.float64)
+        out.data = X.data[stored].astype(np.float64, copy=False)
+        out.indices, out.indptr = X.indices[stored], bounds - bounds[0]
+        return out
 
-    def pull(self, residual: Array, block: slice) -> Array:
-        return np.asarray(self._block(block, transposed=True) @ np.ascontiguousarray(residual.T))
+    def scores(self, prepared: Array, loaded: Any) -> Array:
+        return np.ascontiguousarray((loaded @ prepared).T)
+
+    def pull(self, residual: Array, loaded: Any) -> Array:
+        return np.asarray(_transposed(loaded) @ np.ascontiguousarray(residual.T))
 
     def finish(self, pulled: Array) -> Array:
         return pulled.reshape(self.size)
 
-    def design(self, block: slice) -> Array:
-        return np.asarray(self._block(block).todense())
+    def design(self, loaded: Any) -> Array:
+        return np.asarray(loaded.todense())
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -206,23 +234,12 @@ class SparseRows(Rows):
         # Blocks of sparse rows gain little from the cache and lose much by being many.
         return float(self._X.nnz / max(1, self.n_rows)) / 4
 
-    def _block(self, block: slice, *, transposed: bool = False) -> Any:
-        """Rows of a block that share the stored arrays with the whole.
 
-        A slice would copy them, and so would the constructors of matrix and transpose, which prune
-        views of larger arrays.
-        """
-        X = self._X
-        bounds = X.indptr[block.start : block.stop + 1]
-        stored = slice(bounds[0], bounds[-1])
-        shape = len(bounds) - 1, self.width
-        if transposed:
-            out = sp.csc_matrix(shape[::-1], dtype=np.float64)
-        else:
-            out = sp.csr_matrix(shape, dtype=np.float64)
-        out.data = X.data[stored].astype(np.float64, copy=False)
-        out.indices, out.indptr = X.indices[stored], bounds - bounds[0]
-        return out
+def _transposed(X: Any) -> Any:
+    """The transpose of a CSR matrix on the same arrays, which the constructor would copy."""
+    out = sp.csc_matrix(X.shape[::-1], dtype=X.dtype)
+    out.data, out.indices, out.indptr = X.data, X.indices, X.indptr
+    return out
 
 
 def _with_ones(X: Any, order: NDArray[np.intp] | None) -> Any:

@@ -69,11 +69,14 @@ class StandardRows(Rows):
     def prepare(self, theta: Array) -> Any:
         return self._rows.prepare(self.raw(theta))
 
-    def scores(self, prepared: Any, block: slice) -> Array:
-        return self._rows.scores(prepared, block)
+    def load(self, block: slice) -> Any:
+        return self._rows.load(block)
 
-    def pull(self, residual: Array, block: slice) -> Array:
-        return self._rows.pull(residual, block)
+    def scores(self, prepared: Any, loaded: Any) -> Array:
+        return self._rows.scores(prepared, loaded)
+
+    def pull(self, residual: Array, loaded: Any) -> Array:
+        return self._rows.pull(residual, loaded)
 
     def finish(self, pulled: Array) -> Array:
         out, features = self._rows.finish(pulled), slice(self.n_features)
@@ -86,8 +89,8 @@ class StandardRows(Rows):
             view[:, features] /= self._scale
         return out
 
-    def design(self, block: slice) -> Array:
-        out = np.array(self._rows.design(block), dtype=np.float64)
+    def design(self, loaded: Any) -> Array:
+        out = np.array(self._rows.design(loaded))
         features = slice(self.n_features)
         if self._shift is not None:
             out[:, features] -= self._shift

@@ -1,6 +1,7 @@
 """Which solver for which problem, and a good place to start it from."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from equipoise.exceptions import InvalidParameterError
@@ -23,7 +24,7 @@ COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
 SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER = 8_000, 20
 REFINEMENT = 8
 # Coarse problems have less than this part of the rows.
-COARSE_SHARE = 4
+COARSE_SHARE = 3
 
 SOLVERS: dict[str, Callable[[Problem, float], Solver[Any]]] = {
     "sqp-newton": lambda problem, tol: MinimaxSqp(newton=True, sample=_sample(problem), tol=tol),
@@ -67,12 +68,21 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
     """The solution of the same problem on a few rows, then on more, to a loose tolerance."""
     rows, tol = _coarse_rows(problem), 1e-1
     while rows * problem.masses.n_classes < problem.oracle.n_rows / COARSE_SHARE:
-        coarse = problem.thin(rows)
+        coarse = _penalised_alike(problem.thin(rows), problem)
         solver = MinimaxSqp(newton=True, tol=tol)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
         rows, tol = rows * REFINEMENT, tol / 10
     return start
+
+
+def _penalised_alike(coarse: Problem, problem: Problem) -> Problem:
+    """The coarse problem with the penalty of a fit to its rows alone.
+
+    That of all rows is too weak for a few: columns that are rare would separate the classes, and
+    their coefficients begin far out, where Hessians say little.
+    """
+    return replace(coarse, ridge=problem.ridge * problem.oracle.n_rows / coarse.oracle.n_rows)
 
 
 def _coarse_rows(problem: Problem) -> int:

@@ -25,9 +25,10 @@ from equipoise.solvers.subproblem import mass_program
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
 # solution raise the largest class risk for a moment (the Maratos effect) and must not be refused.
-# Far from it a rise is only a bad step.
+# Far from it a rise is only a bad step, and with Hessians two such steps can take turns for
+# hundreds of iterations: only the memory alone, which learns from each, may rise so early.
 RECENT = 5
-NEAR = 1e-2
+NEAR, NEAR_WITH_HESSIAN = 1e-2, 1e-4
 SUFFICIENT = 1e-4
 # A decrease below this share of the objective is hidden by rounding; the gradient still shrinks.
 HIDDEN = 1e-12
@@ -152,20 +153,19 @@ class MinimaxSqp(Solver[SqpIterate]):
         hidden = abs(model.decrease) <= HIDDEN * objective
         if not (model.decrease > 0 or hidden):
             return None
-        reference = max(iterate.recent) if model.decrease < NEAR * objective else objective
+        near = NEAR_WITH_HESSIAN if self._newton else NEAR
+        reference = max(iterate.recent) if model.decrease < near * objective else objective
         reference += 0.1 * HIDDEN * objective if hidden else 0.0
         for _ in range(TRIALS):
             theta = iterate.state.theta + length * model.direction
             state, gradients = self._try(problem, theta, likely=length == 1)
             value = problem.objective(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
-                return state, problem.oracle.class_gradients(
-                    state
-                ) if gradients is None else gradients
-            del (
-                state,
-                gradients,
-            )  # its probabilities would stay in memory beside those of the next trial
+                if gradients is None:
+                    gradients = problem.oracle.class_gradients(state)
+                return state, gradients
+            # Probabilities of this trial would stay in memory beside those of the next.
+            del state, gradients
             rise = value - objective + model.decrease * length
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
