@@ -81,11 +81,39 @@ def test_a_vector_of_another_length_is_refused():
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)
-def test_torch_tensors_take_the_same_path(recipe):
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-6)])
+def test_torch_tensors_take_the_same_path(recipe, device, dtype, tolerance):
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    mass_set = recipe.resolve(PRIOR)
+    values = torch.tensor(VALUES, dtype=getattr(torch, dtype), device=device)
+    for method in (mass_set.maximize, mass_set.project):
+        found = method(values)
+        assert isinstance(found, torch.Tensor) and found.dtype == values.dtype
+        assert found.device == values.device
+        np.testing.assert_allclose(to_numpy(found), method(VALUES), rtol=0, atol=tolerance)
+    assert float(mass_set.support(values)) == pytest.approx(mass_set.support(VALUES), abs=tolerance)
+
+
+@pytest.mark.parametrize("recipe", [WorstClass(), LabelCVaR(0.5), PriorBall(0.1, "kl")], ids=repr)
+def test_the_gradient_of_a_support_is_its_maximiser(recipe):
     torch = pytest.importorskip("torch")
     mass_set = recipe.resolve(PRIOR)
-    values = torch.tensor(VALUES, dtype=torch.float32, requires_grad=True)
+    values = torch.tensor(VALUES + [0, 0.01, 0, 0], requires_grad=True)
+    mass = mass_set.maximize(values.detach())
+    assert not mass.requires_grad
+    (mass @ values).backward()
+    np.testing.assert_array_equal(to_numpy(values.grad), to_numpy(mass))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=repr)
+def test_cupy_arrays_take_the_same_path(recipe):
+    cupy = pytest.importorskip("cupy")
+    mass_set = recipe.resolve(PRIOR)
+    values = cupy.asarray(VALUES)
     for method in (mass_set.maximize, mass_set.project):
-        found = method(values.detach())
-        assert isinstance(found, torch.Tensor) and found.dtype == torch.float32
-        np.testing.assert_allclose(to_numpy(found), method(VALUES), rtol=0, atol=1e-6)
+        found = method(values)
+        assert isinstance(found, cupy.ndarray) and found.dtype == values.dtype
+        np.testing.assert_allclose(to_numpy(found), method(VALUES), rtol=0, atol=1e-13)

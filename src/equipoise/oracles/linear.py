@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from equipoise.oracles.base import Matrix, Oracle, State
 from equipoise.oracles.kernels import Array, Kernel, kernel_for
 from equipoise.oracles.rows import Rows
-from equipoise.oracles.threads import Workers
+from equipoise.oracles.threads import WORTH_A_THREAD, Workers
 from equipoise.priors import Vector
 
 BLOCK_BYTES = 1 << 21
@@ -76,6 +76,9 @@ class LinearOracle(Oracle):
         self.kernel, self.n_evaluations = kernel_for(self.n_classes), 0
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._block_rows = self._fitting(rows.row_cost + 3 * rows.n_scores)
+        # Hessians of a few rows are still worth sharing when one pass over them is not.
+        light = self.n_rows * rows.row_cost * rows.n_scores <= WORTH_A_THREAD
+        self._sharing = Workers() if light else workers
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values, so many each, stay in a core's cache."""
@@ -133,7 +136,7 @@ class LinearOracle(Oracle):
                 return sum(risk for risk, _ in found), self.rows.finish(pulled)
 
         pieces, parts = list(self._pieces(by_class=True)), []
-        for piece, (risk, pulled) in zip(pieces, self.workers.map(work, pieces), strict=True):
+        for piece, (risk, pulled) in zip(pieces, self._sharing.map(work, pieces), strict=True):
             risks[piece.owner] += risk
             parts.append(pulled)
         return State(theta, risks, probabilities), self._gathered(pieces, parts)
@@ -143,7 +146,7 @@ class LinearOracle(Oracle):
             return self._pulled(state, piece, self.shares)
 
         pieces = list(self._pieces(by_class=True))
-        return self._gathered(pieces, self.workers.map(work, pieces))
+        return self._gathered(pieces, self._sharing.map(work, pieces))
 
     def _begin(self, theta: Vector) -> tuple[Any, Array]:
         """A parameter prepared for a pass, and room for the probabilities that it finds."""
@@ -187,7 +190,8 @@ class LinearOracle(Oracle):
                 total += part(block)
             return total
 
-        free = self._total(work, self._pieces(self.size**2, block_rows=step))
+        pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
+        free = _sum(self.workers.map(work, pieces))
         return free if self.rows.n_scores == 1 else self._with_last_score(free)
 
     def _with_last_score(self, free: Matrix) -> Matrix:
@@ -300,7 +304,7 @@ class LinearOracle(Oracle):
 
     def _total(self, work: Callable[[Piece], Array], pieces: Iterator[Piece]) -> Array:
         """The sum over pieces, always in the same order."""
-        return _sum(self.workers.map(work, pieces))
+        return _sum(self._sharing.map(work, pieces))
 
     def _blocks(self, piece: Piece, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows
@@ -308,12 +312,17 @@ class LinearOracle(Oracle):
             yield slice(start, min(start + step, piece.stop))
 
     def _pieces(
-        self, sum_size: int = 0, *, by_class: bool = False, block_rows: int | None = None
+        self,
+        sum_size: int = 0,
+        *,
+        by_class: bool = False,
+        block_rows: int | None = None,
+        fewest: int = BLOCKS_PER_PIECE,
     ) -> Iterator[Piece]:
         """A fixed cut of the rows: it must not depend on the number of threads."""
         count = PIECES if sum_size < WIDE else 2
-        fewest = BLOCKS_PER_PIECE * (block_rows or self._block_rows)
-        step = max(fewest, -(-self.n_rows // count))
+        block_rows = block_rows or self._block_rows
+        step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         if not by_class:
             for start in range(0, self.n_rows, step):
                 yield Piece(start, min(start + step, self.n_rows), -1)

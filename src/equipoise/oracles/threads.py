@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
+# Fewer multiplications than this are done before another thread has woken up.
+WORTH_A_THREAD = 1e6
 
 
 @cache
@@ -53,5 +55,5 @@ class Workers:
 
 def workers_for(work: float) -> tuple[Workers, AbstractContextManager[Any]]:
     """Workers, and the BLAS limit that goes with them, for so many floating-point operations."""
-    count = n_threads() if work > 1e6 else 1
+    count = n_threads() if work > WORTH_A_THREAD else 1
     return Workers(count), single_threaded_blas()

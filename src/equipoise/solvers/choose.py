@@ -68,7 +68,7 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
     """The solution of the same problem on a few rows, then on more, to a loose tolerance."""
     rows, tol = _coarse_rows(problem), 1e-1
     while rows * problem.masses.n_classes < problem.oracle.n_rows / COARSE_SHARE:
-        coarse = _penalised_alike(problem.thin(rows), problem)
+        coarse = _penalised(problem.thin(rows), problem)
         solver = MinimaxSqp(newton=True, tol=tol)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
@@ -76,13 +76,14 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
     return start
 
 
-def _penalised_alike(coarse: Problem, problem: Problem) -> Problem:
-    """The coarse problem with the penalty of a fit to its rows alone.
+def _penalised(coarse: Problem, problem: Problem) -> Problem:
+    """The coarse problem with a penalty half way to that of a fit to its rows alone.
 
     That of all rows is too weak for a few: columns that are rare would separate the classes, and
     their coefficients begin far out, where Hessians say little.
     """
-    return replace(coarse, ridge=problem.ridge * problem.oracle.n_rows / coarse.oracle.n_rows)
+    fewer = problem.oracle.n_rows / coarse.oracle.n_rows
+    return replace(coarse, ridge=problem.ridge * fewer**0.5)
 
 
 def _coarse_rows(problem: Problem) -> int:
