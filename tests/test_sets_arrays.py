@@ -101,7 +101,7 @@ def test_torch_tensors_take_the_same_path(recipe, device, dtype, tolerance):
 def test_the_gradient_of_a_support_is_its_maximiser(recipe):
     torch = pytest.importorskip("torch")
     mass_set = recipe.resolve(PRIOR)
-    values = torch.tensor(VALUES + [0, 0.01, 0, 0], requires_grad=True)
+    values = torch.tensor(VALUES + np.array([0, 0.01, 0, 0]), requires_grad=True)
     mass = mass_set.maximize(values.detach())
     assert not mass.requires_grad
     (mass @ values).backward()

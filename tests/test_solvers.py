@@ -513,3 +513,20 @@ def test_columns_that_are_rare_in_a_sample_do_not_lead_astray(seed):
     fit = RobustLogisticRegression(WorstClass()).fit(X, covtype.target[rows])
     assert fit.status_ == "converged"
     assert fit.n_evaluations_ <= 60
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_certain_rows_in_wild_units_take_few_steps(seed, C):
+    # Where every row is certain, the penalty is all the curvature there is, and in these units it
+    # spans twelve orders of magnitude.
+    rng = np.random.default_rng(seed)
+    y = np.concatenate(
+        [np.repeat(np.arange(5), 3), rng.choice(5, 285, p=[0.6, 0.2, 0.1, 0.06, 0.04])]
+    )
+    Z = 3 * rng.normal(size=(5, 40))[y] + rng.normal(size=(300, 40))
+    X = Z @ rng.normal(size=(40, 40)) * 10.0 ** rng.uniform(-3, 3, 40)
+    fit = RobustLogisticRegression(LabelCVaR(0.5), C=C).fit(X, y)
+    assert fit.status_ == "converged"
+    assert fit.n_evaluations_ <= 100

@@ -42,8 +42,10 @@ class Newton(Base):
     scaled = False
 
     def __init__(self, problem: Problem, state: State, mass: Vector) -> None:
-        # Rounding in single precision must stay far below the curvature of the penalty.
-        single = problem.ridge * float(problem.oracle.squares.max()) > 1e-6
+        # Rounding in single precision must stay far below the curvature of the penalty, along
+        # every coefficient: where all rows are certain there may be no other.
+        held = problem.ridges[problem.ridges > 0]
+        single = bool(held.size) and float(held.min()) > 1e-6
         hessian = problem.oracle.hessian(state, mass, single=single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
