@@ -530,3 +530,21 @@ def test_certain_rows_in_wild_units_take_few_steps(seed, C):
     fit = RobustLogisticRegression(LabelCVaR(0.5), C=C).fit(X, y)
     assert fit.status_ == "converged"
     assert fit.n_evaluations_ <= 100
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+def test_rows_that_are_all_but_certain_do_not_stall():
+    # The one of 400 random problems whose curvature was lost in single precision, which its penalty
+    # alone would have allowed.
+    rng = np.random.default_rng(635)
+    n_classes, n_features, n_rows = (
+        int(rng.choice(sizes))
+        for sizes in ([2, 3, 5, 8, 12], [3, 8, 20, 40], [300, 2_000, 10_000, 40_000])
+    )
+    shares = rng.dirichlet(np.ones(n_classes) * rng.choice([0.5, 2, 20])) + 0.5 * n_classes / n_rows
+    drawn = rng.choice(n_classes, n_rows - 3 * n_classes, p=shares / shares.sum())
+    y = np.concatenate([np.repeat(np.arange(n_classes), 3), drawn])
+    centres = rng.normal(size=(n_classes, n_features))[y]
+    X = centres * rng.choice([0.3, 1, 3]) + rng.normal(size=(n_rows, n_features))
+    fit = RobustLogisticRegression(WorstClass(), C=100.0).fit(X, y)
+    assert fit.status_ == "converged"

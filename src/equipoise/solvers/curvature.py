@@ -41,12 +41,14 @@ class Newton(Base):
 
     scaled = False
 
-    def __init__(self, problem: Problem, state: State, mass: Vector) -> None:
+    def __init__(
+        self, problem: Problem, state: State, mass: Vector, *, precise: bool = False
+    ) -> None:
         # Rounding in single precision must stay far below the curvature of the penalty, along
         # every coefficient: where all rows are certain there may be no other.
         held = problem.ridges[problem.ridges > 0]
-        single = bool(held.size) and float(held.min()) > 1e-6
-        hessian = problem.oracle.hessian(state, mass, single=single)
+        self.single = not precise and bool(held.size) and float(held.min()) > 1e-6
+        hessian = problem.oracle.hessian(state, mass, single=self.single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
         floor = 1e-14 * max(float(np.diag(hessian).max()), 1e-3)

@@ -82,7 +82,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         state, gradients = problem.oracle.evaluate_with_gradients(theta)
         gradient = mass @ gradients + problem.pull(theta)
         self._program = mass_program(problem.masses, mass)
-        self._age = -1
+        self._age, self._precise = -1, False
         return SqpIterate(
             state,
             mass,
@@ -109,13 +109,24 @@ class MinimaxSqp(Solver[SqpIterate]):
             self._renew(problem, iterate, model.mass)
             model = self._model(problem, iterate)
         found = self._search(problem, iterate, model)
-        if found is None and (self._age > 0 or self._curvature.n_pairs):
+        while found is None and self._can_be_sharper():
             self._renew(problem, iterate, model.mass)
             model = self._model(problem, iterate)
             found = self._search(problem, iterate, model)
         if found is None:
             return _stuck(iterate, model)
         return self._moved(problem, iterate, model, *found)
+
+    def _can_be_sharper(self) -> bool:
+        """Whether there is better curvature to be had where no step was found."""
+        base = self._curvature.base
+        if self._age > 0 or self._curvature.n_pairs:
+            return True
+        if isinstance(base, Newton) and base.single:
+            # Rows that are all but certain have less curvature than single precision can hold.
+            self._precise = True
+            return True
+        return False
 
     def _pays(self, iterate: SqpIterate, model: Model) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save."""
@@ -131,7 +142,10 @@ class MinimaxSqp(Solver[SqpIterate]):
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
     def _renew(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> None:
-        self._curvature.clear(Newton(problem, iterate.state, mass) if self._newton else None)
+        base = None
+        if self._newton:
+            base = Newton(problem, iterate.state, mass, precise=self._precise)
+        self._curvature.clear(base)
         self._age = 0
 
     def _model(self, problem: Problem, iterate: SqpIterate) -> Model:
