@@ -119,7 +119,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", EquipoiseWarning)
     versions = {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
-    # A limit in the environment, such as OMP_NUM_THREADS=1, halves our speed and hardly theirs.
+    # A limit in the environment, such as OMP_NUM_THREADS=1, would show here first.
     machine = {"cores": os.cpu_count(), "threads": n_threads()}
     results: dict[str, Any] = {"python": platform.python_version(), **versions, **machine}
     print(", ".join(f"{name} {value}" for name, value in results.items()), flush=True)

@@ -29,6 +29,7 @@ from equipoise.persistence import load_model  # noqa: E402
 from equipoise.risks import robust_risk  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for, read_table  # noqa: E402
+from interrupts import heed_interrupts  # noqa: E402
 
 DATA = os.environ.get("EQUIPOISE_DATA")
 COMMAND = [sys.executable, "-m", "equipoise.cli"]
@@ -435,11 +436,6 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(place, tmp_path):
     lines = done.stderr.splitlines()
     assert lines == [f"Error: File too large: '{path}'" for path in (tmp_path / "m.skops", old)]
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"] and old.read_text() == "old\n"
-
-
-def heed_interrupts():
-    """A job in the background is started with interrupts ignored, and so are its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_an_interrupt_ends_with_130_and_leaves_nothing(place, tmp_path):

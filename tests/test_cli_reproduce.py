@@ -13,6 +13,7 @@ from click.testing import CliRunner  # noqa: E402  click is optional
 from equipoise.cli.main import COMMANDS, main  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
 from equipoise.experiments import STUDIES, Claim, Outcome, Step, Summary, Verdict  # noqa: E402
+from interrupts import heed_interrupts  # noqa: E402
 
 
 @pytest.fixture
@@ -167,11 +168,6 @@ def test_an_interruption_is_exit_code_130_and_says_that_work_is_kept(run, studie
     done = run("reproduce")
     assert done.exit_code == 130
     assert done.stderr == "Interrupted. What was finished is kept.\n"
-
-
-def heed_interrupts():
-    """A job in the background is started with interrupts ignored, and so are its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for a single process")

@@ -97,17 +97,6 @@ def test_torch_tensors_take_the_same_path(recipe, device, dtype, tolerance):
     assert float(mass_set.support(values)) == pytest.approx(mass_set.support(VALUES), abs=tolerance)
 
 
-@pytest.mark.parametrize("recipe", [WorstClass(), LabelCVaR(0.5), PriorBall(0.1, "kl")], ids=repr)
-def test_the_gradient_of_a_support_is_its_maximiser(recipe):
-    torch = pytest.importorskip("torch")
-    mass_set = recipe.resolve(PRIOR)
-    values = torch.tensor(VALUES + np.array([0, 0.01, 0, 0]), requires_grad=True)
-    mass = mass_set.maximize(values.detach())
-    assert not mass.requires_grad
-    (mass @ values).backward()
-    np.testing.assert_array_equal(to_numpy(values.grad), to_numpy(mass))
-
-
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)
 def test_cupy_arrays_take_the_same_path(recipe):
     cupy = pytest.importorskip("cupy")

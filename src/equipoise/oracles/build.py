@@ -20,7 +20,7 @@ _SAMPLE = 2_000
 # Rows that are copied at a time.
 _PART = 4_096
 # Larger arrays are not copied: their rows are gathered, a block at a time, in every pass. That
-# costs a tenth to a fifth of the time of a fit; a copy costs all of the memory again.
+# costs a little of the time of a fit; a copy would cost all of the memory again.
 _LARGE = 1 << 26
 
 

@@ -109,7 +109,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             self._renew(problem, iterate, model.mass)
             model = self._model(problem, iterate)
         found = self._search(problem, iterate, model)
-        while found is None and self._can_be_sharper():
+        while found is None and self._sharpen():
             self._renew(problem, iterate, model.mass)
             model = self._model(problem, iterate)
             found = self._search(problem, iterate, model)
@@ -117,8 +117,8 @@ class MinimaxSqp(Solver[SqpIterate]):
             return _stuck(iterate, model)
         return self._moved(problem, iterate, model, *found)
 
-    def _can_be_sharper(self) -> bool:
-        """Whether there is better curvature to be had where no step was found."""
+    def _sharpen(self) -> bool:
+        """Ask for better curvature where no step was found; False where there is none."""
         base = self._curvature.base
         if self._age > 0 or self._curvature.n_pairs:
             return True
