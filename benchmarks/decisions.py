@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score, precision_recall_curve
 
 from equipoise import LabelCVaR, WorstClass
 from equipoise.decisions import Evidence, MacroFBeta, RobustGoal, decide
-from equipoise.risks import best_threshold
+from equipoise.metrics import best_threshold
 
 N_ROWS, N_CLASSES = 1_000_000, 10
 

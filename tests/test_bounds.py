@@ -9,10 +9,10 @@ from scipy.stats import binom
 
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.losses import margin_loss
-from equipoise.risks import (
-    ClassRisks,
+from equipoise.risks import ClassRisks, class_risks
+from equipoise.sets import FixedWeights, LabelCVaR, PriorBox, WorstClass
+from equipoise.theory import (
     class_rademacher,
-    class_risks,
     conditional_excess_bound,
     conditional_generalization_bound,
     iid_excess_bound,
@@ -21,7 +21,6 @@ from equipoise.risks import (
     rate_excess_bound,
     rate_generalization_bound,
 )
-from equipoise.sets import FixedWeights, LabelCVaR, PriorBox, WorstClass
 
 RECIPES = [
     FixedWeights("standard"),

@@ -24,8 +24,8 @@ pytest.importorskip("click")
 from click.testing import CliRunner  # noqa: E402
 
 from equipoise.cli.main import main  # noqa: E402
-from equipoise.persistence import TrainingFacts  # noqa: E402
-from equipoise.persistence.models import from_bytes, to_bytes  # noqa: E402
+from equipoise.models import TrainingFacts  # noqa: E402
+from equipoise.models.models import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for  # noqa: E402
 
 # Together more than 2,000; the counts of each are tuned to its cost.

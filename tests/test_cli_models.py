@@ -25,7 +25,7 @@ from click.testing import CliRunner  # noqa: E402
 from equipoise.cli.main import main  # noqa: E402
 from equipoise.cli.output import printable, shown  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.persistence import load_model  # noqa: E402
+from equipoise.models import load_model  # noqa: E402
 from equipoise.risks import robust_risk  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for, read_table  # noqa: E402

@@ -12,7 +12,7 @@ from click.testing import CliRunner  # noqa: E402  click is optional
 
 from equipoise.cli.main import COMMANDS, main  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.experiments import STUDIES, Claim, Outcome, Step, Summary, Verdict  # noqa: E402
+from equipoise.paper import STUDIES, Claim, Outcome, Step, Summary, Verdict  # noqa: E402
 from interrupts import heed_interrupts  # noqa: E402
 
 
@@ -45,7 +45,7 @@ def studies(monkeypatch):
             return Summary((outcome,), f"{options['out']}/README.md")
 
     stand_in = Studies()
-    monkeypatch.setattr("equipoise.experiments.runner.reproduce", stand_in)
+    monkeypatch.setattr("equipoise.paper.runner.reproduce", stand_in)
     return stand_in
 
 
@@ -221,7 +221,7 @@ def test_warnings_are_one_line(run, monkeypatch):
             warnings.warn("the worst case\nrests on few rows", UserWarning, stacklevel=1)
         return Summary((), "page")
 
-    monkeypatch.setattr("equipoise.experiments.runner.reproduce", warn)
+    monkeypatch.setattr("equipoise.paper.runner.reproduce", warn)
     assert "Warning: the worst case rests on few rows\n" in run("reproduce").stderr
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from equipoise.oracles import open_oracle
+from equipoise.objectives import open_oracle
 from equipoise.sets import WorstClass
 from equipoise.solvers import Problem
 from equipoise.solvers.curvature import (

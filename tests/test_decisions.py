@@ -30,7 +30,7 @@ from equipoise.decisions import (
 )
 from equipoise.decisions.floors import _allowed_errors
 from equipoise.exceptions import InvalidParameterError, UnattainableError
-from equipoise.risks.fractional_metrics import fbeta, jaccard
+from equipoise.metrics.named import fbeta, jaccard
 
 
 def gaussian_evidence(rng, n_rows, n_classes, *, weighted=False, coarse=False):

@@ -5,7 +5,11 @@ import pytest
 from scipy.stats import linregress
 from sklearn.linear_model import LogisticRegression
 
-from equipoise.analysis import (
+from equipoise.datasets import PowerImbalance
+from equipoise.estimators import LocalPolynomialClassifier
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.risks import ClassRisks, class_risks
+from equipoise.theory import (
     Bootstrap,
     ExcessRisk,
     estimated_excess_risk,
@@ -13,10 +17,6 @@ from equipoise.analysis import (
     excess_risk_in_class,
     model_excess_risk,
 )
-from equipoise.datasets import PowerImbalance
-from equipoise.estimators import LocalPolynomialClassifier
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.risks import ClassRisks, class_risks
 
 PAIRS = {
     "the same": ("balanced", "balanced"),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from equipoise.oracles import Oracle, State
+from equipoise.objectives import Oracle, State
 from equipoise.sets import LabelCVaR, WorstClass
 from equipoise.solvers import Constants, DescentAscent, Problem
 

@@ -27,12 +27,7 @@ from equipoise import (  # noqa: E402
     display,
     robust_path,
 )
-from equipoise.analysis import (  # noqa: E402
-    Bootstrap,
-    ClassExcess,
-    estimated_excess_risk,
-    weight_tradeoff,
-)
+from equipoise.analysis import weight_tradeoff  # noqa: E402
 from equipoise.display import style  # noqa: E402
 from equipoise.exceptions import (  # noqa: E402
     ClassMismatchError,
@@ -40,6 +35,7 @@ from equipoise.exceptions import (  # noqa: E402
     InvalidParameterError,
     MissingExtraError,
 )
+from equipoise.theory import Bootstrap, ClassExcess, estimated_excess_risk  # noqa: E402
 
 NAMES = np.array(["common", "less common", "rare"])
 HOSTILE = [

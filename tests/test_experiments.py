@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from equipoise.exceptions import InvalidParameterError, MissingExtraError
-from equipoise.experiments import STUDIES, figures, reproduce, runner
-from equipoise.experiments.aggregate import listing, spread
-from equipoise.experiments.fits import exact_records, trained_records
-from equipoise.experiments.methods import BALANCED, STANDARD, Method, lcvar, lhcvar, prior_box
-from equipoise.experiments.sources import Sources, standardised
-from equipoise.experiments.study import Claim, Plan, Report, Study, Unit, Verdict
-from equipoise.experiments.synthetic_fits import FULL, WEAK_C, synthetic_split
+from equipoise.paper import STUDIES, figures, reproduce, runner
+from equipoise.paper.aggregate import listing, spread
+from equipoise.paper.fits import exact_records, trained_records
+from equipoise.paper.methods import BALANCED, STANDARD, Method, lcvar, lhcvar, prior_box
+from equipoise.paper.sources import Sources, standardised
+from equipoise.paper.study import Claim, Plan, Report, Study, Unit, Verdict
+from equipoise.paper.synthetic_fits import FULL, WEAK_C, synthetic_split
 
 pytest.importorskip("matplotlib")
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.risks import (
+from equipoise.metrics import (
     METRICS,
     Coefficients,
     LinearFractional,

@@ -15,28 +15,34 @@ LAYERS = [
     "exceptions",
     "extras",
     "arrays",
-    "by_class",
-    "priors",
+    "registry",
+    "text",
+    "files",
+    "validation",
+    "weights",
     "losses",
     "sets",
     "risks",
-    "oracles",
+    "metrics",
+    "objectives",
     "solvers",
+    "goals",
     "decisions",
     "estimators",
+    "theory",
     "analysis",
     "display",
     "tables",
-    "persistence",
+    "models",
     "report",
-    "experiments",
+    "paper",
     "cli",
 ]
 
 # Beside the stack, with the part of it that each may use.
-BESIDE = {"datasets": ["exceptions", "extras", "arrays", "by_class", "priors"], "demo": LAYERS}
+BESIDE = {"datasets": LAYERS[: LAYERS.index("losses")], "demo": LAYERS}
 VERSION = "__version__"  # not a part: everyone may say it
-USE_DATA = {"report", "experiments", "cli", "demo"}
+USE_DATA = {"report", "paper", "cli", "demo"}
 
 ALLOWED = {name: LAYERS[:place] for place, name in enumerate(LAYERS)} | BESIDE
 ALLOWED |= {name: [*ALLOWED[name], "datasets"] for name in USE_DATA}

@@ -25,8 +25,8 @@ from equipoise import (
     WeightBox,
     WorstClass,
 )
-from equipoise.by_class import ByClass
 from equipoise.exceptions import UnidentifiableError
+from equipoise.weights.by_class import ByClass
 from logistic_cases import (
     NAMES,
     assert_same_bits,

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import confusion_matrix, fbeta_score, recall_score
 
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.risks import fbeta, geometric_mean, macro_fbeta
+from equipoise.metrics import fbeta, geometric_mean, macro_fbeta
 
 
 @st.composite

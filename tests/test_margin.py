@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from equipoise.analysis import margin_condition
 from equipoise.datasets import PowerImbalance
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.theory import margin_condition
 
 
 def power_law(n, exponent, constant, threshold, rng):

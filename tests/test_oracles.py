@@ -11,10 +11,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import log_softmax
 
-from equipoise.oracles import LinearOracle, linear
-from equipoise.oracles.rows import DenseRows, SparseRows
-from equipoise.oracles.standard import StandardRows
-from equipoise.oracles.threads import Workers
+from equipoise.objectives import LinearOracle, linear
+from equipoise.objectives.rows import DenseRows, SparseRows
+from equipoise.objectives.standard import StandardRows
+from equipoise.objectives.threads import Workers
 from linear_models import class_risks, small_data
 
 STORAGES = {"dense": (np.asarray, DenseRows), "sparse": (sp.csr_matrix, SparseRows)}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from equipoise.oracles import build, linear, open_oracle
-from equipoise.oracles.rows import Rows, SparseRows
-from equipoise.oracles.standard import StandardRows
+from equipoise.objectives import build, linear, open_oracle
+from equipoise.objectives.rows import Rows, SparseRows
+from equipoise.objectives.standard import StandardRows
 from linear_models import class_risks, small_data
 
 STORAGES = {

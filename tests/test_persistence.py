@@ -33,7 +33,7 @@ sio = pytest.importorskip("skops.io")
 from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: E402
 from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
 
-from equipoise.persistence import (  # noqa: E402
+from equipoise.models import (  # noqa: E402
     HeldOut,
     TrainingFacts,
     archive,
@@ -41,7 +41,7 @@ from equipoise.persistence import (  # noqa: E402
     load_model,
     save_model,
 )
-from equipoise.persistence.models import from_bytes, to_bytes  # noqa: E402
+from equipoise.models.models import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import (  # noqa: E402
     boosting_categories,
     columns_of,
@@ -205,7 +205,7 @@ def test_the_facts_can_be_read_without_the_model(linear):
 
 
 def test_skops_alone_reads_the_model(linear):
-    from equipoise.persistence.trusted import TRUSTED
+    from equipoise.models.trusted import TRUSTED
 
     model, facts, frame, data = linear
     X = conform(frame, facts.columns)
@@ -580,7 +580,7 @@ def test_a_limit_on_the_size_of_files_leaves_nothing(tmp_path):
     pytest.importorskip("resource")
     code = textwrap.dedent("""
         import resource, sys
-        from equipoise.persistence import atomic_write
+        from equipoise.models import atomic_write
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         try:
             with atomic_write(sys.argv[1]) as stream:

@@ -24,9 +24,9 @@ from equipoise import (
     WorstClass,
     class_risk_intervals,
 )
-from equipoise.by_class import ByClass
 from equipoise.estimators import PlugInClassifier, TunedWeights, tune_weights
 from equipoise.sets import as_uncertainty
+from equipoise.weights.by_class import ByClass
 
 NAMES = np.array(["common", "middle", "rare"])
 BASE = LogisticRegression()

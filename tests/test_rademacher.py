@@ -13,8 +13,8 @@ from scipy.sparse import csr_matrix
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import hinge, margin_loss
-from equipoise.risks import class_rademacher, contracted, linear_rademacher
-from equipoise.risks import rademacher as module
+from equipoise.theory import class_rademacher, contracted, linear_rademacher
+from equipoise.theory import rademacher as module
 
 NORMS = ["l2", "l1", "linf"]
 

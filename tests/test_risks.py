@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss, recall_score
 
-from equipoise.by_class import ByClass
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.losses import LOSSES
 from equipoise.risks import (
@@ -24,6 +23,7 @@ from equipoise.risks import (
     worst_class_risk,
 )
 from equipoise.sets import FixedWeights, LabelCVaR, LabelHCVaR, PriorBox, WeightBox, WorstClass
+from equipoise.weights.by_class import ByClass
 
 RECIPES = [
     FixedWeights("standard"),

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from equipoise.by_class import ByClass
 from equipoise.exceptions import ClassMismatchError
-from equipoise.priors import per_class
+from equipoise.validation.numbers import per_class
+from equipoise.weights.by_class import ByClass
 
 
 @pytest.fixture

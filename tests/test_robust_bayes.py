@@ -15,10 +15,10 @@ from equipoise import (
     WeightHull,
     WorstClass,
 )
-from equipoise.analysis import robust_bayes, robust_bayes_known
 from equipoise.datasets import PowerImbalance
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
+from equipoise.theory import robust_bayes, robust_bayes_known
 
 SETS = {
     "standard": "standard",

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from equipoise import RobustLogisticRegression
 from equipoise.datasets import fetch_covtype
 from equipoise.exceptions import InvalidParameterError
-from equipoise.oracles import Oracle, open_oracle
+from equipoise.objectives import Oracle, open_oracle
 from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 from equipoise.solvers import (
     SOLVERS,

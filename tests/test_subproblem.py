@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from equipoise.sets import LabelCVaR, PriorBall, WorstClass
-from equipoise.solvers.subproblem import (
+from equipoise.sets.mass_program import (
     MANY_CLASSES,
     AcceleratedProjection,
     SimplicialDecomposition,

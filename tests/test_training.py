@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import make_classification
 
 from equipoise import LabelCVaR, RobustLogisticRegression, WorstClass, class_risks
-from equipoise.experiments.training import (
+from equipoise.paper.training import (
     ClosedFormMasses,
     Rates,
     Rows,

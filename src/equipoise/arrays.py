@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 
 from equipoise.exceptions import ClassMismatchError
 
+# Arrays as they are inside the library, once for all rooms.
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
 # Libraries whose arrays speak the array API only through array-api-compat.
 _WRAPPED = {"torch", "cupy", "dask", "jax", "jaxlib"}
 

@@ -18,7 +18,13 @@
     └── NotConvergedWarning (also scikit-learn's ConvergenceWarning)
 """
 
+import sys
+import warnings
+
 from sklearn.exceptions import ConvergenceWarning
+
+# Packages whose frames are not the user's: ours, and those that call us on the user's behalf.
+_NOT_THE_USER = {"equipoise", "sklearn", "joblib", "contextlib"}
 
 
 class EquipoiseError(Exception):
@@ -71,3 +77,18 @@ class SeparableDataWarning(EquipoiseWarning):
 
 class NotConvergedWarning(EquipoiseWarning, ConvergenceWarning):  # type: ignore[misc]
     """A solver stopped before its certified gap reached the tolerance."""
+
+
+def warn(message: str, category: type[EquipoiseWarning]) -> None:
+    """Warn at the line of the user's that led here, however deep the call and whoever passed it on.
+
+    Where all frames are ours, as on the command line, the outermost one stands for the user's.
+    """
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _package(frame.f_globals) in _NOT_THE_USER:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _package(names: dict[str, object]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]

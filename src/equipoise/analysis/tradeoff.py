@@ -20,19 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.analysis.weightings import named_weightings, scaled_weights
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.extras import require
 from equipoise.losses import as_loss
-from equipoise.losses.base import Matrix, Positions
-from equipoise.losses.scores import as_probabilities
-from equipoise.priors import Vector, check_prior, masses_of
 from equipoise.risks import RiskInterval
-from equipoise.risks.labels import Labels, as_labels, check_classes, classes_of, true_positions
 from equipoise.risks.moments import ClassMoments, class_moments
 from equipoise.risks.one_sided import binomial_lower, binomial_upper
-from equipoise.risks.rows import RowLosses, row_losses
+from equipoise.risks.row_losses import RowLosses, row_losses
+from equipoise.theory.weightings import named_weightings, scaled_weights
+from equipoise.validation.labels import Labels, as_labels, check_classes, classes_of, true_positions
+from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.priors import check_prior, masses_of
 
 _METHOD = "approximate (Clopper-Pearson by class, combined by recovered variances)"
 
@@ -223,7 +223,7 @@ def _collect(
 
 def _shares(truth: Labels, classes: Labels, sample_weight: ArrayLike | None) -> Vector:
     """Share of the rows in each class, all of which must have some."""
-    true: Positions = true_positions(truth, classes)
+    true: Indices = true_positions(truth, classes)
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights is not None and weights.shape != truth.shape:
         raise InvalidInputError(

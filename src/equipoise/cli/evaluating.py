@@ -9,7 +9,7 @@ import numpy as np
 from equipoise.cli.judgement import Judgement, judge
 from equipoise.cli.output import Voice
 from equipoise.cli.uncertainty import bind_classes, parse_uncertainty
-from equipoise.persistence import load_model
+from equipoise.models import load_model
 from equipoise.tables import labels_like, read_chunks
 
 

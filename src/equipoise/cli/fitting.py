@@ -19,7 +19,7 @@ from equipoise.exceptions import (
     InactiveCapsWarning,
     InvalidInputError,
 )
-from equipoise.persistence import TrainingFacts, save_model
+from equipoise.models import TrainingFacts, save_model
 from equipoise.sets import Uncertainty
 from equipoise.tables import (
     conform,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.cli.output import percent, shown, table
-from equipoise.persistence import HeldOut
+from equipoise.models import HeldOut
 from equipoise.risks import ClassRisks, RiskInterval, class_risk_intervals, class_risks
 from equipoise.risks import worst_class_interval as interval_of_worst
 from equipoise.sets import Uncertainty

@@ -13,7 +13,7 @@ from equipoise.cli.output import Voice
 from equipoise.cli.paths import check_output
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.persistence import SavedModel, atomic_write, load_model
+from equipoise.models import SavedModel, atomic_write, load_model
 from equipoise.tables import read_chunks
 
 

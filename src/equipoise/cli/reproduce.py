@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.output import Bar, Voice
-from equipoise.experiments.registry import STUDIES
+from equipoise.paper.registry import STUDIES
 
 if TYPE_CHECKING:
-    from equipoise.experiments import Step, Summary
+    from equipoise.paper import Step, Summary
 
 # Studies derive further seeds, which must fit into 32 bits.
 _LARGEST_SEED = 10**9
@@ -76,7 +76,7 @@ def reproduce(
     own; README.md says, claim by claim, what held and what did not. What is finished is kept: run
     the same command again after an interruption and it goes on where it was.
     """
-    from equipoise.experiments import reproduce as run
+    from equipoise.paper import reproduce as run
 
     voice = Voice(quiet=quiet, as_json=False)
     with ExitStack() as bars:

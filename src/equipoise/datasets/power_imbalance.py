@@ -26,8 +26,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.priors import Vector, balanced_weights, masses_of, normalize_weights, per_class
+from equipoise.validation.numbers import per_class
+from equipoise.weights.priors import balanced_weights, masses_of, normalize_weights
 
 Floats = NDArray[np.float64]
 

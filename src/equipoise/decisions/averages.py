@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.decisions.evidence import Evidence
 from equipoise.decisions.goal import Goal, Outcomes, Tuned
 from equipoise.decisions.search import retune, tune
-from equipoise.priors import Vector
 
 
 @dataclass(frozen=True)

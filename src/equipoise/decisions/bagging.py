@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.decisions.evidence import Evidence, Matrix, from_logs
+from equipoise.arrays import Matrix
+from equipoise.decisions.evidence import Evidence, from_logs
 from equipoise.decisions.goal import Goal, Tuned
 
 

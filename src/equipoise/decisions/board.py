@@ -8,13 +8,10 @@ once :math:`t` exceeds :math:`\tau = \max_{j \notin T} s_j - \max_{i \in T} s_i`
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.decisions.evidence import Evidence, Indices, Matrix
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.decisions.evidence import Evidence
 from equipoise.decisions.goal import Outcomes
-from equipoise.priors import Vector
-
-Mask = NDArray[np.bool_]
 
 # With more rows, outcomes are looked at on a grid of shifts, no wider than this to either side.
 MANY_ROWS = 5_000

@@ -13,10 +13,10 @@ case.
 
 import numpy as np
 
-from equipoise.decisions.evidence import Evidence, Matrix
-from equipoise.priors import Vector
+from equipoise.arrays import Matrix, Vector
+from equipoise.decisions.evidence import Evidence
 from equipoise.sets import MassSet
-from equipoise.solvers.subproblem import mass_program
+from equipoise.sets.mass_program import mass_program
 
 # Steps, and how far one may go in any log-weight: at first, and at least.
 STEPS = 80

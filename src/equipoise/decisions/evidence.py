@@ -13,16 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.priors import Vector
+from equipoise.arrays import Indices, Matrix, Vector
 
 _BLOCK = 1 << 12
 # How far apart log-weights may be.
 _FURTHEST = 600.0
-
-Matrix = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def from_logs(theta: Vector) -> Vector:

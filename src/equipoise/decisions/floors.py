@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from equipoise.arrays import Vector
 from equipoise.decisions.evidence import Evidence
 from equipoise.decisions.goal import Goal, Outcomes, Tuned
 from equipoise.decisions.search import retune, tune
 from equipoise.exceptions import UnattainableError
-from equipoise.priors import Vector
 
 # A violation counts for more than any risk.
 PRICE = 1e3

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.decisions.evidence import Evidence, Matrix
-from equipoise.priors import Vector
+from equipoise.arrays import Matrix, Vector
+from equipoise.decisions.evidence import Evidence
 
 # Of two outcomes that are equally good the one with fewer errors is taken.
 TIE_BREAK = 1e-7

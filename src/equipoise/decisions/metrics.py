@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.decisions.averages import GeometricMean, MacroFBeta, WeightedRecall
 from equipoise.decisions.evidence import Evidence
 from equipoise.decisions.goal import Goal, Outcomes, Tuned
 from equipoise.decisions.search import retune, tune
 from equipoise.exceptions import InvalidParameterError
-from equipoise.priors import Vector
-from equipoise.risks.fractional import LinearFractional
-from equipoise.risks.fractional_metrics import METRICS, Metric, as_metric, fbeta
+from equipoise.metrics.fractional import LinearFractional
+from equipoise.metrics.named import METRICS, Metric, as_metric, fbeta
 
 # For any number of classes, given their shares.
 AVERAGES: dict[str, Callable[[Vector], Goal]] = {

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.decisions.equalize import equalized
 from equipoise.decisions.evidence import Evidence
 from equipoise.decisions.goal import TIE_BREAK, Goal, Outcomes, Tuned
 from equipoise.decisions.search import retune, tune
-from equipoise.priors import Vector
 from equipoise.sets import MassSet
 
 # Masses that are remembered between searches.

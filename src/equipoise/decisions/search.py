@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from equipoise.decisions.board import Board, Mask
-from equipoise.decisions.evidence import Evidence, Indices, Matrix, decide, from_logs
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.decisions.board import Board
+from equipoise.decisions.evidence import Evidence, decide, from_logs
 from equipoise.decisions.goal import Goal, Tuned
-from equipoise.priors import Vector
 
 # A descent takes so many rounds at most, and ends with one that gains less than ENOUGH; gains below
 # PROGRESS are rounding.

@@ -5,8 +5,8 @@ r"""Decision weights between tuned ones and a reference, for classes of few rows
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.decisions.evidence import from_logs
-from equipoise.priors import Vector
 
 
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:

@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Vector
 from equipoise.display import style
 from equipoise.display.classifiers import known_classes, named, named_estimators, responses
 from equipoise.exceptions import ClassMismatchError
 from equipoise.losses import Loss, as_loss
-from equipoise.priors import Vector
 from equipoise.risks import RiskIntervals, class_risk_intervals
 
 

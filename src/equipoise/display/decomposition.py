@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.analysis import Bootstrap, estimated_excess_risk
-from equipoise.analysis.weightings import named_weightings
+from equipoise.arrays import Vector
 from equipoise.display import style
 from equipoise.exceptions import InvalidInputError
-from equipoise.priors import Vector
+from equipoise.theory import Bootstrap, estimated_excess_risk
+from equipoise.theory.weightings import named_weightings
 
 _PARTS = ("irreducible", "estimation", "excess")
 

@@ -6,13 +6,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Vector
 from equipoise.display import style
 from equipoise.display.classifiers import last_step, named
-from equipoise.estimators.checks import check_count
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.priors import Vector
 from equipoise.risks import class_risk_intervals
-from equipoise.risks.labels import classes_of
+from equipoise.validation.labels import classes_of
+from equipoise.validation.numbers import check_count
 
 Strategy = Literal["uniform", "quantile"]
 
@@ -144,7 +144,7 @@ class ReliabilityDisplay:
         -------
         ReliabilityDisplay
         """
-        check_count("n_bins", n_bins)
+        check_count(n_bins, "n_bins")
         truth = np.asarray(y_true)
         classes = classes_of(truth) if labels is None else np.asarray(labels)
         given = {k: np.asarray(v) for k, v in named(y_proba, "probabilities", what="curve").items()}

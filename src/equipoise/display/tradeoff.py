@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.analysis import WeightTradeoff
+from equipoise.arrays import Matrix
 from equipoise.display import style
 from equipoise.display.classifiers import named, named_estimators, responses
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.losses.base import Matrix
 from equipoise.risks import class_risks
 
 Value = Literal["risk", "regret"]

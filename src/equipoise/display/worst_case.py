@@ -6,11 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.by_class import ByClass
 from equipoise.display import style
 from equipoise.display.classifiers import fitted_attribute
-from equipoise.priors import weights_of
 from equipoise.risks import class_risks
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import weights_of
 
 
 @dataclass(kw_only=True, eq=False)

@@ -30,11 +30,9 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.neighbors import KDTree
 
-Matrix = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from equipoise.arrays import Indices, Matrix
 
 # Queries served together.
 _BLOCK = 256

@@ -8,17 +8,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.estimators.checks import (
-    check_positive,
-    check_weights,
-    encode_labels,
-    unchanged_on_failure,
-)
+from equipoise.arrays import Matrix, Vector
+from equipoise.estimators.checks import check_weights, unchanged_on_failure
 from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.priors import Vector
-
-Matrix = NDArray[np.float64]
+from equipoise.validation.labels import encode_labels
+from equipoise.validation.numbers import check_number
 
 # The exponent r of the kernel (1 - |u|^2)^r.
 _KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
@@ -200,9 +195,9 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 f"{self.bandwidth!r}."
             )
         if self.ridge != 0:
-            check_positive("ridge", self.ridge)
+            check_number(self.ridge, "ridge", "(0, inf)")
         if self.smoothness is not None:
-            smoothness = check_positive("smoothness", self.smoothness)
+            smoothness = check_number(self.smoothness, "smoothness", "(0, inf)")
             if smoothness > self.degree + 1:
                 raise InvalidParameterError(
                     f"smoothness must be at most degree + 1 = {self.degree + 1}, the most that "

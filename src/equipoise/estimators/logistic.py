@@ -12,16 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.by_class import ByClass
+from equipoise.arrays import Vector
 from equipoise.estimators.checks import (
     check_class_prior,
-    check_count,
-    check_flag,
-    check_positive,
     check_ridge,
-    check_verbosity,
     check_weights,
-    encode_labels,
     unchanged_on_failure,
     warn_few_rows,
 )
@@ -30,11 +25,14 @@ from equipoise.exceptions import (
     NotConvergedWarning,
     SeparableDataWarning,
 )
-from equipoise.oracles import Oracle, open_oracle
-from equipoise.priors import Vector, weights_of
+from equipoise.objectives import Oracle, open_oracle
 from equipoise.risks.population import odds_factors
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
+from equipoise.validation.labels import encode_labels
+from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import weights_of
 
 # A converged fit whose last step still moved the coefficients by so much has no finite optimum.
 _DIVERGING = 1e-2
@@ -184,9 +182,11 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        check_positive("C", self.C, infinite=True)
-        limits = Limits(check_positive("tol", self.tol), check_count("max_iter", self.max_iter))
-        fit_intercept = check_flag("fit_intercept", self.fit_intercept)
+        check_number(self.C, "C", "(0, inf]")
+        limits = Limits(
+            check_number(self.tol, "tol", "(0, inf)"), check_count(self.max_iter, "max_iter")
+        )
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         progress = Progress(check_verbosity(self.verbose))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, labels = encode_labels(y)

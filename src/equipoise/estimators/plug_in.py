@@ -14,15 +14,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
-from equipoise.by_class import ByClass
+from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import Evidence
-from equipoise.decisions.evidence import Matrix
-from equipoise.estimators.checks import (
-    check_class_prior,
-    check_flag,
-    encode_labels,
-    unchanged_on_failure,
-)
+from equipoise.estimators.checks import check_class_prior, unchanged_on_failure
 from equipoise.estimators.plug_in_folds import (
     Splits,
     as_seed,
@@ -32,12 +26,7 @@ from equipoise.estimators.plug_in_folds import (
     split,
 )
 from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage, choose_purpose
-from equipoise.estimators.plug_in_rows import (
-    Rows,
-    class_probabilities,
-    known_labels,
-    row_weights,
-)
+from equipoise.estimators.plug_in_rows import Rows, class_probabilities, row_weights
 from equipoise.estimators.plug_in_rules import Rule
 from equipoise.estimators.plug_in_trial import (
     Trial,
@@ -48,7 +37,9 @@ from equipoise.estimators.plug_in_trial import (
     tune_trial,
 )
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
-from equipoise.priors import Vector
+from equipoise.validation.labels import encode_labels, known_labels
+from equipoise.validation.numbers import check_flag
+from equipoise.weights.by_class import ByClass
 
 
 class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -242,7 +233,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             min_recall=self.min_recall, floor_confidence=self.floor_confidence,
         )  # fmt: skip
         shrinkage = check_shrinkage(self.shrinkage, purpose)
-        check_flag("refit", self.refit)
+        check_flag(self.refit, "refit")
         self._check_estimator()
         every, split_params = self._rows(X, y, sample_weight, params)
         rows = every.with_weight()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from equipoise.decisions.evidence import Indices, Matrix
+from equipoise.arrays import Indices, Mask, Matrix
 from equipoise.estimators.plug_in_rows import Rows, class_probabilities
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
@@ -22,7 +22,6 @@ FOLDS_OF_A_CLASS = 3
 FOLDS = 5
 
 Rare = Literal["error", "keep"]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.arrays import Vector
 from equipoise.decisions import FloorGoal, Goal, MetricGoal, RobustGoal
 from equipoise.estimators.plug_in_rules import Rule, WeightRule, cost_rule, is_cost_matrix
 from equipoise.estimators.plug_in_tuning import Shrinkage
 from equipoise.exceptions import InvalidParameterError
-from equipoise.priors import Vector, normalize_weights, weights_of
 from equipoise.sets import FixedWeights, Uncertainty, as_uncertainty
-from equipoise.sets.checks import check_interval, check_number, check_numbers
+from equipoise.validation.numbers import check_interval, check_number, check_numbers
+from equipoise.weights.priors import normalize_weights, weights_of
 
 Kind = Literal["weights", "metric", "uncertainty", "min_recall"]
 

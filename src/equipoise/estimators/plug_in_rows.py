@@ -10,14 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from equipoise.decisions.evidence import Indices, Matrix
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.estimators.checks import check_weights
-from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.priors import Vector
-from equipoise.risks.labels import positions
-
-# Probabilities in float32 that are sums over many trees are off by less than this.
-SUM_SLACK = 1e-4
+from equipoise.validation.labels import known_labels
+from equipoise.validation.predictions import as_probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +70,6 @@ def row_part(value: Any, rows: Indices, n_rows: int) -> Any:
     return _safe_indexing(value, rows) if length == n_rows else value
 
 
-def known_labels(y: NDArray[Any], classes: NDArray[Any], *, owner: str) -> Indices:
-    """Class index of every label, all of which must be known."""
-    labels = positions(y, classes)
-    if np.any(labels < 0):
-        stray = y[labels < 0].tolist()[0]
-        raise ClassMismatchError(
-            f"y must hold classes that {owner} knows, {classes.tolist()}, got {stray!r}: "
-            "leave such rows out."
-        )
-    return np.asarray(labels, dtype=np.intp)
-
-
 def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> Vector:
     """Weights of the rows; no class that has rows may be without weight."""
     present, among_present = np.unique(labels, return_inverse=True)
@@ -96,53 +80,9 @@ def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:
     """Probabilities of a fitted model, with a column of zeros for a class it has never seen."""
     source = f"predict_proba of {type(model).__name__}"
     known = np.asarray(getattr(model, "classes_", classes))
-    given = check_probabilities(model.predict_proba(X), len(known), source=source)
+    given = as_probabilities(model.predict_proba(X), len(known), name=source)
     if np.array_equal(known, classes):
         return given
     aligned = np.zeros((len(given), len(classes)))
     aligned[:, known_labels(known, classes, owner="the classifier")] = given
     return aligned
-
-
-def check_probabilities(values: Any, n_classes: int, *, source: str) -> Matrix:
-    """Probabilities by row and class: none missing, none negative, each row summing to one.
-
-    ``source`` begins the sentence of every error.
-    """
-    probabilities = _columns(values, source)
-    if probabilities.shape[1] != n_classes:
-        raise InvalidInputError(
-            f"{source} must have one column for each of the {n_classes} classes, got shape "
-            f"{probabilities.shape}."
-        )
-    sums = probabilities.sum(axis=1)
-    if np.any(np.isnan(sums)):
-        row = int(np.argmax(np.isnan(sums)))
-        raise InvalidInputError(
-            f"{source} must not be NaN, got {probabilities[row].tolist()} in row {row}: drop such "
-            "rows, or look for missing or extreme features in them."
-        )
-    if np.any(probabilities < 0) or np.any(np.abs(sums - 1) > SUM_SLACK):
-        wrong = (probabilities < 0).any(axis=1) | (np.abs(sums - 1) > SUM_SLACK)
-        row = int(np.argmax(wrong))
-        raise InvalidInputError(
-            f"{source} must be at least 0 and sum to one in every row, got "
-            f"{probabilities[row].tolist()} in row {row} (sum {sums[row]:.6g}): divide scores by "
-            "their sum, or calibrate them (CalibratedClassifierCV)."
-        )
-    return probabilities
-
-
-def _columns(values: Any, source: str) -> Matrix:
-    try:
-        probabilities = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{source} must hold numbers: {error}.") from error
-    if probabilities.ndim == 1:
-        # About the second of two classes.
-        probabilities = np.column_stack([1 - probabilities, probabilities])
-    if probabilities.ndim != 2:
-        raise InvalidInputError(
-            f"{source} must be a table of rows and classes, got shape {probabilities.shape}."
-        )
-    return probabilities

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import decide
-from equipoise.decisions.evidence import Indices, Matrix
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.priors import Vector
 
 
 class Rule(ABC):

@@ -6,17 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.by_class import ByClass, aligned_lines
+from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions import Evidence, Goal, Outcomes, decide
-from equipoise.decisions.evidence import Indices, Matrix
-from equipoise.estimators.plug_in_folds import Mask, deal, refuse_few, without_training
+from equipoise.estimators.plug_in_folds import deal, refuse_few, without_training
 from equipoise.estimators.plug_in_purpose import Purpose
-from equipoise.estimators.plug_in_rows import check_probabilities
 from equipoise.estimators.plug_in_rules import CostRule, Rule, WeightRule
 from equipoise.estimators.plug_in_tuning import Choice, FoldTuner, Shrinkage
 from equipoise.exceptions import UnattainableError
-from equipoise.priors import Vector
 from equipoise.risks import RiskIntervals, class_risk_intervals
+from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.by_class import ByClass, aligned_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +124,7 @@ class TunedWeights:
             Or of shape (n_rows,) for two classes, about the second.
         """
         classes = self.class_risks.classes
-        table = check_probabilities(probabilities, len(classes), source="probabilities")
+        table = as_probabilities(probabilities, len(classes))
         return np.asarray(classes[self.rule.decide(table)])
 
     def __repr__(self) -> str:

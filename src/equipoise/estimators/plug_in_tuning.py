@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import Evidence, Goal, bagged, decide, shrunk
-from equipoise.decisions.evidence import Indices, Matrix
-from equipoise.priors import Vector, balanced_weights
+from equipoise.weights.priors import balanced_weights
 
 # Amounts of shrinkage that are compared. Of amounts whose values differ by less than this share of
 # a standard error the largest is taken; a whole one gives too much away where rows are many.

@@ -5,12 +5,12 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Indices
 from equipoise.decisions import Evidence
-from equipoise.decisions.evidence import Indices
-from equipoise.estimators.checks import check_class_prior, encode_labels
+from equipoise.estimators.checks import check_class_prior
 from equipoise.estimators.plug_in_folds import Rare, as_seed
 from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage, choose_purpose
-from equipoise.estimators.plug_in_rows import check_probabilities, known_labels, row_weights
+from equipoise.estimators.plug_in_rows import row_weights
 from equipoise.estimators.plug_in_trial import (
     Trial,
     TunedWeights,
@@ -20,7 +20,8 @@ from equipoise.estimators.plug_in_trial import (
 )
 from equipoise.estimators.plug_in_tuning import Shrinkage
 from equipoise.exceptions import InvalidInputError
-from equipoise.risks.labels import as_labels, check_classes
+from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
+from equipoise.validation.predictions import as_probabilities
 
 
 class TuningOptions(TypedDict, total=False):
@@ -108,7 +109,7 @@ def _known_options(options: TuningOptions) -> TuningOptions:
 
 def _trial(y: Any, probabilities: Any, purpose: Purpose, options: TuningOptions) -> Trial:
     classes, labels = _labels(y, options.get("classes"))
-    table = check_probabilities(probabilities, len(classes), source="probabilities")
+    table = as_probabilities(probabilities, len(classes))
     if len(table) != len(labels):
         raise InvalidInputError(
             f"probabilities must have one row for each of the {len(labels)} labels, got "

@@ -16,13 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from equipoise.arrays import Indices, Vector
 
-from equipoise.priors import Vector
-
-Positions = NDArray[np.intp]
-Matrix = NDArray[np.float64]
 Kind = Literal["labels", "probabilities", "scores"]
 Range = Literal["{0, 1}", "[0, 1]", "[0, inf)"]
 
@@ -50,11 +45,11 @@ class Loss:
     """
 
     name: str
-    rows: Callable[[Positions, Any], Vector]
+    rows: Callable[[Indices, Any], Vector]
     reads: Kind
     range: Range
 
-    def __call__(self, true: Positions, predictions: Any) -> Vector:
+    def __call__(self, true: Indices, predictions: Any) -> Vector:
         """The loss of every row."""
         return self.rows(true, predictions)
 

@@ -3,16 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.losses.base import Loss, Matrix, Positions
-from equipoise.losses.scores import (
-    as_probabilities,
-    check_true,
-    in_blocks,
-    leads,
-    own,
-    probability_eps,
-)
-from equipoise.priors import Vector
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.losses.base import Loss
+from equipoise.losses.scores import in_blocks, leads, own
+from equipoise.validation.predictions import as_probabilities, check_true, probability_eps
 
 
 def cross_entropy(true: ArrayLike, probabilities: ArrayLike) -> Vector:
@@ -49,7 +43,7 @@ def cross_entropy(true: ArrayLike, probabilities: ArrayLike) -> Vector:
 
 
 @in_blocks
-def cross_entropy_from_scores(true: Positions, scores: Matrix) -> Vector:
+def cross_entropy_from_scores(true: Indices, scores: Matrix) -> Vector:
     r"""The cross-entropy of the softmax of raw scores.
 
     .. math:: \ell(f, z) = \log \sum_j \exp(f_j(x) - f_y(x))

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from equipoise.arrays import Vector
 from equipoise.losses.base import Loss
 from equipoise.losses.margin import margins
-from equipoise.priors import Vector
 
 
 def hinge(true: ArrayLike, scores: ArrayLike) -> Vector:

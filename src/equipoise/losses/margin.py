@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.losses.base import Loss, Matrix, Positions
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.losses.base import Loss
 from equipoise.losses.scores import in_blocks, leads
-from equipoise.priors import Vector
 
 
 @in_blocks
-def margins(true: Positions, scores: Matrix) -> Vector:
+def margins(true: Indices, scores: Matrix) -> Vector:
     r"""By how much the score of the true class beats that of its best rival.
 
     .. math:: a = f_y(x) - \max_{y' \neq y} f_{y'}(x)

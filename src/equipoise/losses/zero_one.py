@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses.base import Loss
-from equipoise.priors import Vector
 
 
 def zero_one(true: ArrayLike, predicted: ArrayLike) -> Vector:

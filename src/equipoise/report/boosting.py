@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from equipoise.arrays import Matrix
 from equipoise.decisions import Evidence, decide
-from equipoise.decisions.evidence import Matrix
 from equipoise.estimators.plug_in_folds import FOLDS_OF_A_CLASS, deal
 from equipoise.estimators.plug_in_purpose import Purpose
 from equipoise.estimators.plug_in_rows import class_probabilities

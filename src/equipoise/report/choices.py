@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.priors import Vector
 from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, as_uncertainty
 from equipoise.tables import MODEL_KINDS
 

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from equipoise.extras import require
-from equipoise.persistence.atomic import atomic_write
+from equipoise.files import atomic_write
 from equipoise.report.run import Wishes, run
 from equipoise.report.snippet import Source
 from equipoise.report.steps import Told

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.estimators.checks import check_count
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.report.table import Rows, Table
 from equipoise.tables import hold_out
+from equipoise.validation.numbers import check_count
 
 # Above so many rows one part is held out instead of folds, and costly fits take a sample.
 MANY_ROWS = 100_000
@@ -58,7 +58,7 @@ class Design:
 
 def make_design(table: Table, cv: int, seed: int) -> Design:
     """Folds for a table, or one part held out where it is large."""
-    if check_count("cv", cv) < 2:
+    if check_count(cv, "cv") < 2:
         raise InvalidParameterError(f"cv must be at least 2 folds, got {cv!r}.")
     many = len(table.y) > MANY_ROWS
     fold = _held_out(table, seed) if many else _folds(table, cv, seed)

@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.by_class import ByClass
+from equipoise.arrays import Matrix, Vector
 from equipoise.estimators.checks import FEW_ROWS
-from equipoise.losses.base import Matrix
-from equipoise.priors import Vector
 from equipoise.report.folds import Design
 from equipoise.report.table import Rows, Table
 from equipoise.risks import (
@@ -29,6 +27,7 @@ from equipoise.risks import (
     worst_class_interval,
 )
 from equipoise.sets import Uncertainty
+from equipoise.weights.by_class import ByClass
 
 DECIDING_ROWS = FEW_ROWS
 CONFIDENCE = 0.95

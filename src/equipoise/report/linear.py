@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.analysis import RobustPath, robust_path
+from equipoise.arrays import Vector
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
-from equipoise.priors import Vector
 from equipoise.report.choices import Choice
 from equipoise.report.folds import MANY_ROWS, Design, stratified_sample
 from equipoise.report.steps import Steps
 from equipoise.report.table import Rows, Table
-from equipoise.risks.labels import positions
 from equipoise.sets import FixedWeights, LabelCVaR, Uncertainty, WorstClass
 from equipoise.tables import preprocessor
+from equipoise.validation.labels import positions
 
 # Work of a path of fits, each started from the last, in fits.
 PATH_UNITS = 8.0

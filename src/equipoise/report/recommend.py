@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.losses.base import Matrix
-from equipoise.priors import Vector
+from equipoise.arrays import Matrix, Vector
 from equipoise.report.choices import Choice
 from equipoise.report.judge import Verdict, regrets_of
 from equipoise.report.words import called, percent, points

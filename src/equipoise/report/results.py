@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.losses.base import Matrix
+from equipoise.arrays import Matrix
 from equipoise.report.choices import Choice
 from equipoise.report.judge import Court, Verdict
 from equipoise.report.linear import AlphaPath

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.by_class import ByClass
 from equipoise.report.choices import BALANCED, STANDARD, WORST, Choice
 from equipoise.report.folds import MANY_ROWS
 from equipoise.report.judge import CONFIDENCE, DECIDING_ROWS, Court, Verdict, regrets_of
@@ -12,8 +11,9 @@ from equipoise.report.linear import AlphaPath
 from equipoise.report.recommend import Recommendation, price, reasons
 from equipoise.report.results import Results
 from equipoise.report.words import called, listed, number, percent
-from equipoise.risks.bounds import conditional_generalization_bound
 from equipoise.sets import LabelCVaR
+from equipoise.theory.bounds import conditional_generalization_bound
+from equipoise.weights.by_class import ByClass
 
 # A width of a bound that is worth having.
 _NARROW = 0.05

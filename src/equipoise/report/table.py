@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.estimators.checks import check_weights, encode_labels
+from equipoise.arrays import Vector
+from equipoise.estimators.checks import check_weights
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.priors import Vector
 from equipoise.tables import TableFacts, columns_of, conform, row_groups, table_facts
+from equipoise.validation.labels import encode_labels
 
 Rows = NDArray[np.intp]
 

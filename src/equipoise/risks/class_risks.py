@@ -16,19 +16,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.by_class import ByClass, aligned_lines
+from equipoise.arrays import Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.losses import Loss, as_loss
-from equipoise.priors import (
-    Vector,
-    check_prior,
-    masses_of,
-    normalize_weights,
-    per_class,
-    weights_of,
-)
-from equipoise.risks.rows import RowLosses, row_losses
+from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.sets import as_uncertainty
+from equipoise.validation.numbers import per_class
+from equipoise.weights.by_class import ByClass, aligned_lines
+from equipoise.weights.priors import check_prior, masses_of, normalize_weights, weights_of
 
 Absent = Literal["raise", "drop"]
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.by_class import ByClass, aligned_lines
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.moments import class_moments
 from equipoise.risks.one_sided import bound_method
-from equipoise.risks.rows import row_losses
+from equipoise.risks.row_losses import row_losses
+from equipoise.weights.by_class import ByClass, aligned_lines
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 from equipoise.risks.class_risks import present_classes
-from equipoise.risks.labels import Labels
-from equipoise.risks.rows import RowLosses
+from equipoise.risks.row_losses import RowLosses
+from equipoise.validation.labels import Labels
 
 
 @dataclass(frozen=True)

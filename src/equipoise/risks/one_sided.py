@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv, rel_entr, stdtrit
 
+from equipoise.arrays import Vector
 from equipoise.losses import Loss
-from equipoise.priors import Vector
 from equipoise.risks.moments import ClassMoments
 
 Bound = Callable[[ClassMoments, float], Vector]

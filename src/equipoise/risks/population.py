@@ -15,17 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, UnidentifiableError
-from equipoise.losses.base import Matrix
-from equipoise.losses.scores import as_probabilities
-from equipoise.priors import (
-    Vector,
-    balanced_weights,
-    check_prior,
-    masses_of,
-    normalize_weights,
-)
-from equipoise.sets.checks import check_numbers
+from equipoise.validation.numbers import check_numbers
+from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.priors import balanced_weights, check_prior, masses_of, normalize_weights
 
 # Division by less would overflow.
 _NO_MASS = float(np.finfo(np.float64).tiny)

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from equipoise.by_class import ByClass
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss, as_loss
-from equipoise.priors import per_class
 from equipoise.risks.class_risks import ClassRisks, class_risks
 from equipoise.sets import FixedWeights, WorstClass
+from equipoise.validation.numbers import per_class
+from equipoise.weights.by_class import ByClass
 
 
 class RiskScorer(BaseEstimator):  # type: ignore[misc]

@@ -10,19 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import as_vector, fresh, like, to_numpy
+from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.priors import Vector, check_prior
 from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex
-from equipoise.sets.checks import check_masses, check_number, refuse_infinite, refuse_nan
 from equipoise.sets.chi2 import ChiSquared
 from equipoise.sets.divergence import Divergence
 from equipoise.sets.filling import project_simplex
 from equipoise.sets.kl import KullbackLeibler
 from equipoise.sets.l2 import Euclidean
+from equipoise.sets.masses import check_masses, refuse_infinite, refuse_nan
 from equipoise.sets.point import Point
 from equipoise.sets.tv import TotalVariation
+from equipoise.validation.numbers import check_number
+from equipoise.weights.priors import check_prior
 
 _TIE = 1e-90
 

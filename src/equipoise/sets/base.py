@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from equipoise.arrays import as_vector
-from equipoise.priors import Vector, check_prior
+from equipoise.arrays import Vector, as_vector
+from equipoise.weights.priors import check_prior
 
 
 class MassSet(ABC):

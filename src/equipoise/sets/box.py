@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import Vector
 from equipoise.exceptions import EmptySetError, InvalidParameterError
-from equipoise.priors import Vector, masses_of
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import SUM_SLACK, CappedSimplex
-from equipoise.sets.checks import check_interval, check_numbers, ends
+from equipoise.validation.numbers import check_interval, check_numbers, ends
+from equipoise.weights.priors import masses_of
 
 _NO_CAP = 1e300
 

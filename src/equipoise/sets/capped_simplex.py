@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import as_vector, like
+from equipoise.arrays import Vector, as_vector, like
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
-from equipoise.priors import Vector
 from equipoise.sets.base import MassSet
-from equipoise.sets.checks import frozen, refuse_infinite, refuse_nan
 from equipoise.sets.filling import fill, fill_level, project_box, project_simplex
+from equipoise.sets.masses import frozen, refuse_infinite, refuse_nan
 
 # A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
 _SNAP = 1e-12

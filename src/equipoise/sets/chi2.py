@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 from equipoise.sets.divergence import Divergence, on_worst
 from equipoise.sets.multiplier import Trial, meet_radius
 

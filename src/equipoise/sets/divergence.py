@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 
 
 class Divergence(ABC):

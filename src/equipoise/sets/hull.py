@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
-from equipoise.arrays import as_vector, fresh, like, to_numpy
+from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
-from equipoise.priors import Vector
 from equipoise.sets.base import MassSet, Uncertainty
-from equipoise.sets.checks import check_masses, frozen, refuse_infinite, refuse_nan
+from equipoise.sets.masses import check_masses, frozen, refuse_infinite, refuse_nan
 from equipoise.sets.point import mass_of_weighting
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.

@@ -3,7 +3,7 @@ r"""The Kullback-Leibler ball: :math:`\sum_i m_i \log(m_i / c_i) \le \text{radiu
 import numpy as np
 from scipy.special import wrightomega
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 from equipoise.sets.divergence import Divergence, on_worst
 from equipoise.sets.multiplier import Trial, meet_radius
 

@@ -3,7 +3,7 @@ r"""The Euclidean ball: :math:`\|m - c\|_2 \le \text{radius}`."""
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 from equipoise.sets.divergence import Divergence
 from equipoise.sets.filling import project_simplex
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 
 # Relative error of the multiplier: that of the masses' way from the centre is no larger.
 _TOLERANCE = 1e-14

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import as_vector, fresh
+from equipoise.arrays import Vector, as_vector, fresh
 from equipoise.exceptions import InvalidParameterError
-from equipoise.priors import Vector, masses_of, normalize_weights
 from equipoise.sets.base import MassSet, Uncertainty
-from equipoise.sets.checks import check_masses, check_numbers, refuse_infinite, refuse_nan
+from equipoise.sets.masses import check_masses, refuse_infinite, refuse_nan
+from equipoise.validation.numbers import check_numbers
+from equipoise.weights.priors import masses_of, normalize_weights
 
 
 @dataclass(frozen=True, eq=False)

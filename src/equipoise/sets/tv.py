@@ -2,7 +2,7 @@ r"""The total variation ball: :math:`\frac12 \sum_i |m_i - c_i| \le \text{radius
 
 import numpy as np
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 from equipoise.sets.divergence import Divergence
 from equipoise.sets.filling import fill, project_box, project_simplex
 

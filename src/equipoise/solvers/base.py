@@ -6,8 +6,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from equipoise.oracles import State
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
+from equipoise.objectives import State
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.progress import Progress
 from equipoise.solvers.solution import Record, Solution, Status

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.priors import Vector
 from equipoise.solvers.base import Limits, Solver, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.multipliers import Multipliers

@@ -11,9 +11,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy.linalg as sl
 
-from equipoise.oracles import State
-from equipoise.oracles.base import Matrix
-from equipoise.priors import Vector
+from equipoise.arrays import Matrix, Vector
+from equipoise.objectives import State
 from equipoise.solvers.problem import Problem
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.problem import Problem
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.oracles import State
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
+from equipoise.objectives import State
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import Identity, InverseCurvature
 from equipoise.solvers.problem import Problem

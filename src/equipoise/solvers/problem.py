@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from equipoise.oracles import Oracle, State
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
+from equipoise.objectives import Oracle, State
 from equipoise.sets import MassSet
 
 # Slopes in the intercepts that a bound forgives: what they are worth is far below any tolerance.

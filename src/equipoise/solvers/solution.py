@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from equipoise.priors import Vector
+from equipoise.arrays import Vector
 
 
 class Status(Enum):

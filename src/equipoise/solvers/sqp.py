@@ -15,13 +15,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.oracles import State
-from equipoise.oracles.base import Matrix
-from equipoise.priors import Vector
+from equipoise.arrays import Matrix, Vector
+from equipoise.objectives import State
+from equipoise.sets.mass_program import mass_program
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import Identity, InverseCurvature, Newton
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.subproblem import mass_program
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
 # solution raise the largest class risk for a moment (the Maratos effect) and must not be refused.

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from equipoise.by_class import ByClass
 from equipoise.extras import require
 from equipoise.tables.columns import Column, columns_of
 from equipoise.tables.features import MAX_LEVELS
+from equipoise.weights.by_class import ByClass
 
 # In fewer rows than this, distinct values say nothing.
 _ENOUGH_ROWS = 20

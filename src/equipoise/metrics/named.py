@@ -1,0 +1,135 @@
+r"""The linear-fractional metrics that have a name, each from its coefficients.
+
+================================  ======================================================
+``"accuracy"``                    :math:`TP + TN`
+``"balanced_accuracy"``           :math:`TP / (2\pi) + TN / (2 (1 - \pi))`
+``"arithmetic_mean"``             the same
+``"f1"``                          :math:`2 TP / (2 TP + FP + FN)`
+``"jaccard"``                     :math:`TP / (TP + FP + FN)`
+================================  ======================================================
+
+with :math:`\pi` the share of positives. F-beta, mixes of precision and recall, and weighted
+accuracies have a parameter: see :func:`fbeta`, :func:`precision_recall_mix` and
+:func:`weighted_accuracy`.
+"""
+
+from collections.abc import Callable
+
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.metrics.fractional import Coefficients, LinearFractional
+from equipoise.validation.numbers import check_number
+
+Metric = str | LinearFractional | Callable[[float], LinearFractional]
+
+
+def accuracy() -> LinearFractional:
+    r"""The share :math:`TP + TN` of right decisions."""
+    return LinearFractional(Coefficients(tp=1, tn=1), Coefficients(constant=1), "accuracy")
+
+
+def weighted_accuracy(negative: float, positive: float) -> LinearFractional:
+    r"""Right decisions by the weight of their class.
+
+    .. math:: \frac{q_1 TP + q_0 TN}{q_1 (TP + FN) + q_0 (TN + FP)}
+
+    One minus the paper's weighted risk with these weights, scaled to mean one.
+
+    Parameters
+    ----------
+    negative, positive : float
+        The weights :math:`q_0` and :math:`q_1`, of at least 0.
+    """
+    q0 = check_number(negative, "negative", "[0, inf)")
+    q1 = check_number(positive, "positive", "[0, inf)")
+    name = f"accuracy with weights ({q0:g}, {q1:g})"
+    everything = Coefficients(tp=q1, fn=q1, tn=q0, fp=q0)
+    return LinearFractional(Coefficients(tp=q1, tn=q0), everything, name)
+
+
+def arithmetic_mean(positive_share: float) -> LinearFractional:
+    r"""The mean of the two recalls, balanced accuracy: :math:`TP / (2\pi) + TN / (2 (1 - \pi))`.
+
+    Its coefficients depend on the share of positives, so that it is made for one population.
+    """
+    share = check_number(positive_share, "positive_share", "[0, 1]")
+    if share in (0, 1):
+        raise InvalidInputError(
+            "balanced accuracy needs rows of both classes, got a share of positives of "
+            f"{share:g}: the recall of a class without rows is undefined."
+        )
+    recalls = Coefficients(tp=1 / (2 * share), tn=1 / (2 * (1 - share)))
+    return LinearFractional(recalls, Coefficients(constant=1), "balanced accuracy")
+
+
+def fbeta(beta: float = 1.0) -> LinearFractional:
+    r"""F-beta, the harmonic mean of precision and recall with recall weighted by beta squared.
+
+    .. math:: \frac{(1 + \beta^2) TP}{(1 + \beta^2) TP + FP + \beta^2 FN}
+
+    The threshold of the optimal rule is :math:`F^* / (1 + \beta^2)`.
+
+    Examples
+    --------
+    >>> fbeta(2).denominator
+    Coefficients(constant=0.0, tp=5.0, fp=1.0, fn=4.0, tn=0.0)
+    """
+    square = check_number(beta, "beta", "(0, inf)") ** 2
+    denominator = Coefficients(tp=1 + square, fp=1, fn=square)
+    return LinearFractional(Coefficients(tp=1 + square), denominator, f"F{beta:g}")
+
+
+def jaccard() -> LinearFractional:
+    r"""The Jaccard index :math:`TP / (TP + FP + FN)`."""
+    return LinearFractional(Coefficients(tp=1), Coefficients(tp=1, fp=1, fn=1), "Jaccard")
+
+
+def precision_recall_mix(precision: float) -> LinearFractional:
+    r"""The weighted harmonic mean of precision and recall.
+
+    .. math:: \left( \frac{\lambda}{\mathrm{precision}} + \frac{1 - \lambda}{\mathrm{recall}}
+              \right)^{-1} = \frac{TP}{TP + \lambda FP + (1 - \lambda) FN}
+
+    An arithmetic mix of the two is no ratio of linear functions; this is the mix that is one.
+    With :math:`\lambda = 1` it is precision itself, whose denominator is 0 when no row is decided
+    positive, with :math:`\lambda = 1/2` it is F1, with :math:`\lambda = 0` recall.
+
+    Parameters
+    ----------
+    precision : float in [0, 1]
+        The weight :math:`\lambda` of precision.
+    """
+    weight = check_number(precision, "precision", "[0, 1]")
+    name = {0.0: "recall", 1.0: "precision"}.get(weight, f"precision-recall mix ({weight:g})")
+    return LinearFractional(Coefficients(tp=1), Coefficients(tp=1, fp=weight, fn=1 - weight), name)
+
+
+# A metric by its name, for a share of positives.
+METRICS: dict[str, Callable[[float], LinearFractional]] = {
+    "accuracy": lambda positive_share: accuracy(),
+    "arithmetic_mean": arithmetic_mean,
+    "balanced_accuracy": arithmetic_mean,
+    "f1": lambda positive_share: fbeta(1),
+    "jaccard": lambda positive_share: jaccard(),
+}
+
+
+def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
+    """The metric of that name for this share of positives; a `LinearFractional` as it is.
+
+    A function, such as :func:`arithmetic_mean`, is called with the share.
+
+    Examples
+    --------
+    >>> as_metric("balanced_accuracy", 0.25).numerator.tp
+    2.0
+    """
+    if isinstance(metric, LinearFractional):
+        return metric
+    make = METRICS.get(metric) if isinstance(metric, str) else metric
+    if make is None or not callable(make):
+        names = ", ".join(repr(name) for name in METRICS)
+        raise InvalidParameterError(
+            f"metric must be one of {names}, a LinearFractional, or a function that makes one from "
+            f"the share of positives, got {metric!r}."
+        )
+    return make(positive_share)

@@ -1,0 +1,304 @@
+r"""The best threshold for a linear-fractional metric, exactly, by one sort.
+
+.. math:: \max_t \mathcal{L}(1\{s(x) > t\})
+
+Between two neighbouring scores the decisions, and so the metric, do not change: it is enough to
+look at one threshold between each two distinct scores, below them all and above them all.
+
+Conventions
+-----------
+``scores`` : shape ``(n,)``, the larger the likelier class 1. ``positive`` : shape ``(n,)``, whether
+each row is of class 1, or the probability that it is.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import Vector
+from equipoise.exceptions import InvalidInputError
+from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional
+from equipoise.metrics.named import Metric, as_metric
+from equipoise.validation.row_weights import check_sample_weight
+
+Domain = tuple[float, float]
+
+_EVERYWHERE = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class BestThreshold:
+    r"""A threshold, and the value of the metric that it attains.
+
+    Attributes
+    ----------
+    threshold : float
+        Class 1 is decided where the score is above it; where it is not, if ``above`` is False.
+    value : float
+        The metric on the rows searched.
+    lower, upper : float
+        Thresholds from ``lower`` on and below ``upper`` make the same decisions on these rows.
+    above : bool
+        Whether class 1 is decided above the threshold.
+    table : ndarray of shape (2, 2)
+        Weight of the rows by true class (first) and decision (second).
+    metric : LinearFractional
+    """
+
+    threshold: float
+    value: float
+    lower: float
+    upper: float
+    above: bool
+    table: NDArray[np.float64]
+    metric: LinearFractional
+
+    @property
+    def positive_share(self) -> float:
+        """Share of class 1 in the rows searched."""
+        return float(self.table[1].sum() / self.table.sum())
+
+    @cached_property
+    def weighting(self) -> EquivalentWeighting:
+        """The class weights for which a known probability is cut at its best threshold.
+
+        Its threshold is Koyejo's. For the true probabilities it lies between ``lower`` and
+        ``upper``; for other scores it may not, and the distance tells how far they are from being
+        calibrated.
+        """
+        return self.metric.weighting(self.value, self.positive_share)
+
+    @property
+    def flips(self) -> bool:
+        """Whether the best rule for a known probability decides class 1 *below* its threshold."""
+        return not self.weighting.above
+
+    def decide(self, scores: ArrayLike) -> NDArray[np.bool_]:
+        """Whether class 1 is decided for each of these scores."""
+        above = np.asarray(scores, dtype=np.float64) > self.threshold
+        return np.asarray(above == self.above)
+
+
+def best_threshold(
+    scores: ArrayLike,
+    positive: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    metric: Metric = "f1",
+    *,
+    domain: Domain = _EVERYWHERE,
+    either_side: bool = False,
+) -> BestThreshold:
+    r"""The threshold :math:`t` that maximises a metric of the rule :math:`1\{s(x) > t\}`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n,)
+        Scores or probabilities of class 1.
+    positive : array-like of shape (n,)
+        Whether each row is of class 1. Numbers between 0 and 1 are probabilities of it, and the
+        metric is then that of the expected table: ``best_threshold(eta, eta)`` is the optimum for
+        a known or calibrated regression function, see :func:`optimal_rule`.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    metric : str, LinearFractional or callable, default="f1"
+        See :mod:`equipoise.metrics.named`.
+    domain : pair of floats, optional
+        Thresholds from the first number on and below the second. With ``(0, 1)``, which suits
+        probabilities, no threshold is infinite.
+    either_side : bool, default=False
+        Whether rules that decide class 1 *at or below* the threshold are searched too.
+
+    Returns
+    -------
+    BestThreshold
+        Its threshold is in the middle between two scores. Of several best ones it is the lowest.
+
+    Examples
+    --------
+    >>> best = best_threshold([0.1, 0.2, 0.6, 0.9], [False, True, False, True], domain=(0, 1))
+    >>> round(best.threshold, 6), best.value
+    (0.15, 0.8)
+    >>> best.decide([0.12, 0.3]).tolist()
+    [False, True]
+    """
+    rows = _check_rows(scores, positive, sample_weight)
+    sweep = _sweep(*rows, _check_domain(domain))
+    share = sweep.positives / (sweep.positives + sweep.negatives)
+    chosen = as_metric(metric, share).with_positive_denominator(share)
+    best, value, above = _best_cut(sweep, chosen, either_side and chosen.can_flip(share))
+    return _result(sweep, chosen, best, value, above)
+
+
+def optimal_rule(
+    eta: ArrayLike, metric: Metric = "f1", sample_weight: ArrayLike | None = None
+) -> BestThreshold:
+    r"""The best of all decision rules where :math:`\eta(x) = P(Y = 1 | X = x)` is known.
+
+    .. math:: \max_f \mathcal{L}(f) \quad\text{over all}\quad f(x) \in \{0, 1\}
+
+    No labels are needed: the metric is that of the expected table. By Koyejo et al. (2014) the
+    optimum is :math:`1\{\eta > \delta\}` or, where the rule flips, :math:`1\{\eta < \delta\}`; both
+    are searched. The rows stand for the population, each with its weight.
+
+    Parameters
+    ----------
+    eta : array-like of shape (n,)
+        Probabilities of class 1, known or calibrated.
+    metric, sample_weight
+        As in :func:`best_threshold`.
+
+    Returns
+    -------
+    BestThreshold
+        ``weighting.threshold`` is Koyejo's :math:`\delta`, and lies between ``lower`` and
+        ``upper``.
+
+    Examples
+    --------
+    >>> rule = optimal_rule([0.1, 0.2, 0.6, 0.9])
+    >>> round(rule.value, 6), round(rule.weighting.threshold, 6)
+    (0.789474, 0.394737)
+    """
+    array = np.asarray(eta)
+    return best_threshold(array, array, sample_weight, metric, either_side=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sweep:
+    """Rows sorted by score, and what lies above each cut: rows from the cut on are above it."""
+
+    scores: NDArray[Any]
+    cuts: NDArray[np.intp]
+    tp: NDArray[Any]
+    fp: NDArray[Any]
+    positives: float
+    negatives: float
+    domain: Domain
+
+
+def _sweep(
+    scores: NDArray[Any], positive: NDArray[Any], weights: Vector | None, domain: Domain
+) -> _Sweep:
+    order = np.argsort(scores)
+    ordered = scores[order]
+    cuts = _cuts(ordered, domain)
+    positive = positive[order]
+    if weights is None and positive.dtype == np.bool_:
+        # Counts: half the work, and exact.
+        tp, positives = _above(positive, cuts)
+        fp, negatives = len(scores) - cuts - tp, len(scores) - positives
+    else:
+        each = np.ones(1) if weights is None else weights[order]
+        tp, positives = _above(each * positive, cuts)
+        fp, negatives = _above(each * (1 - positive.astype(np.float64, copy=False)), cuts)
+    return _Sweep(ordered, cuts, tp, fp, float(positives), float(negatives), domain)
+
+
+def _cuts(ordered: NDArray[Any], domain: Domain) -> NDArray[np.intp]:
+    """Where thresholds of the domain can part the sorted scores, equal ones never."""
+    # Scores up to the first end are above no threshold, those from the second on above all.
+    first = int(np.searchsorted(ordered, domain[0], side="right"))
+    last = int(np.searchsorted(ordered, domain[1], side="left"))
+    inside = ordered[first:last]
+    between = np.flatnonzero(inside[1:] != inside[:-1]) + (first + 1)
+    return np.concatenate([[first], between, [last] if last > first else []]).astype(np.intp)
+
+
+def _above(values: NDArray[Any], cuts: NDArray[np.intp]) -> tuple[NDArray[Any], Any]:
+    """Sums of the values from each cut on, and of all of them."""
+    running = np.cumsum(values)
+    total = running[-1]
+    above = total - running[cuts - 1]
+    # Nothing lies below the first row, where the index wraps around.
+    above[cuts == 0] = total
+    return above, total
+
+
+def _best_cut(
+    sweep: _Sweep, metric: LinearFractional, either_side: bool
+) -> tuple[int, float, bool]:
+    totals = sweep.positives, sweep.negatives
+    values = metric.ratio(sweep.tp, sweep.fp, *totals)
+    best = int(np.argmax(values))
+    if either_side:
+        below = metric.ratio(totals[0] - sweep.tp, totals[1] - sweep.fp, *totals)
+        other = int(np.argmax(below))
+        if below[other] > values[best]:
+            return other, float(below[other]), False
+    return best, float(values[best]), True
+
+
+def _result(
+    sweep: _Sweep, metric: LinearFractional, best: int, value: float, above: bool
+) -> BestThreshold:
+    cut, n = int(sweep.cuts[best]), len(sweep.scores)
+    low, high = sweep.domain
+    lower = max(float(sweep.scores[cut - 1]), low) if cut > 0 else low
+    upper = min(float(sweep.scores[cut]), high) if cut < n else high
+    threshold = _middle(lower, upper, sweep.scores.dtype)
+    tp, fp = float(sweep.tp[best]), float(sweep.fp[best])
+    table = np.array([[sweep.negatives - fp, fp], [sweep.positives - tp, tp]])
+    return BestThreshold(
+        threshold, value, lower, upper, above, table if above else table[:, ::-1], metric
+    )
+
+
+def _middle(lower: float, upper: float, dtype: Any) -> float:
+    """A threshold in the middle that still parts the two, also in the scores' own precision."""
+    middle = float(dtype.type(lower / 2 + upper / 2))
+    return middle if lower <= middle < upper or np.isinf(middle) else lower
+
+
+def _check_rows(
+    scores: ArrayLike, positive: ArrayLike, sample_weight: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[Any], Vector | None]:
+    values = np.asarray(scores)
+    if values.dtype != np.float32:
+        values = values.astype(np.float64, copy=False)
+    if values.ndim != 1 or len(values) == 0:
+        raise InvalidInputError(
+            "scores must be one number for each of at least one row, got an array of shape "
+            f"{values.shape}; of probabilities of two classes give the second column."
+        )
+    finite = np.isfinite(values)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InvalidInputError(f"scores must be finite, got {values[row]} in row {row}.")
+    flags = _check_positive(np.asarray(positive), len(values))
+    if sample_weight is None:
+        return values, flags, None
+    weights = check_sample_weight(sample_weight, len(values))
+    used = weights > 0
+    if used.all():
+        return values, flags, weights
+    if not used.any():
+        raise InvalidInputError("sample_weight must be positive in at least one row, got zeros.")
+    return values[used], flags[used], weights[used]
+
+
+def _check_positive(flags: NDArray[Any], n_rows: int) -> NDArray[Any]:
+    if flags.shape != (n_rows,):
+        raise InvalidInputError(
+            f"positive must have one entry for each of the {n_rows} scores, got an array of shape "
+            f"{flags.shape}."
+        )
+    if flags.dtype == np.bool_:
+        return flags
+    if flags.dtype.kind not in "iuf" or not (flags.min() >= 0 and flags.max() <= 1):
+        raise InvalidInputError(
+            "positive must say for each row whether it is of class 1 (True or 1, False or 0) or "
+            f"how probably (between 0 and 1), got {flags[:3].tolist()}, ...; for labels give "
+            "y == pos_label."
+        )
+    certain = flags.astype(np.bool_)
+    return certain if np.array_equal(certain, flags) else flags
+
+
+def _check_domain(domain: Domain) -> Domain:
+    low, high = (float(end) for end in domain)
+    if not low < high:
+        raise InvalidInputError(f"domain must be two numbers in ascending order, got {domain!r}.")
+    return low, high

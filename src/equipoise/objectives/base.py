@@ -1,0 +1,88 @@
+r"""What a solver may ask of the data.
+
+A solver never touches data. It asks an oracle for class risks, class gradients and curvature of
+
+.. math:: R_i(\theta) = \sum_{j : y_j = i} c_j \, \ell(\theta x_j, i), \qquad
+          \sum_{j : y_j = i} c_j = 1.
+
+Conventions
+-----------
+``theta`` : flat float64 vector of length ``size``, in a layout and units of the oracle's own.
+``mass`` : float64 vector with one entry per class.
+``State`` : a point with everything computed there that later questions need again.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from equipoise.arrays import Matrix, Vector
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A parameter, the class risks there, and the probabilities that derivatives reuse."""
+
+    theta: Vector
+    risks: Vector
+    probabilities: Any
+
+
+class Oracle(ABC):
+    """Class risks of a linear model and their derivatives."""
+
+    n_classes: int
+    n_rows: int
+    size: int
+    n_evaluations: int  # how often the risks were evaluated
+
+    @property
+    @abstractmethod
+    def squares(self) -> Vector:
+        """Weights of the squared parameters that sum to the coefficients' squared norm.
+
+        Intercepts have weight 0.
+        """
+
+    @abstractmethod
+    def pack(self, coef: Matrix, intercept: Vector) -> Vector:
+        """Coefficients and intercepts as a parameter."""
+
+    @abstractmethod
+    def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        """A parameter as coefficients ``(n_scores, n_features)`` and intercepts."""
+
+    @abstractmethod
+    def evaluate(self, theta: Vector) -> State:
+        """Class risks at ``theta``: one pass over the data."""
+
+    @abstractmethod
+    def center(self, state: State, mass: Vector) -> State:
+        """The state with intercepts that minimise the weighted risk, coefficients unchanged.
+
+        A class without mass leaves the model: its intercept has gone to minus infinity.
+        """
+
+    @abstractmethod
+    def class_gradients(self, state: State) -> Matrix:
+        """Gradients of all class risks, shape ``(n_classes, size)``: one pass."""
+
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[State, Matrix]:
+        """``evaluate`` and ``class_gradients`` at once, where one pass can serve both."""
+        state = self.evaluate(theta)
+        return state, self.class_gradients(state)
+
+    @abstractmethod
+    def gradient(self, state: State, mass: Vector) -> Vector:
+        """Gradient of the weighted risk: one pass."""
+
+    @abstractmethod
+    def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
+        """Hessian of the weighted risk, regular on the directions that change the model.
+
+        With ``single``, products may be formed in single precision.
+        """
+
+    @abstractmethod
+    def thin(self, rows_per_class: int) -> "Oracle":
+        """The same problem on at most so many rows of each class (a fixed random choice)."""

@@ -1,0 +1,353 @@
+r"""Class risks and derivatives of a linear model, by blocks of rows sorted by class.
+
+Rows sorted by class make all class gradients contiguous block products that together cost one
+ordinary gradient.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Matrix, Vector
+from equipoise.objectives.base import Oracle, State
+from equipoise.objectives.kernels import Array, Kernel, kernel_for
+from equipoise.objectives.rows import Rows
+from equipoise.objectives.threads import WORTH_A_THREAD, Workers
+
+BLOCK_BYTES = 1 << 21
+# Pieces are handed to workers: enough to share, and large enough to be worth handing over.
+PIECES = 16
+BLOCKS_PER_PIECE = 4
+# Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
+WIDE = 1 << 18
+# A trial point may lie far too far out.
+QUIET: Any = {"over": "ignore", "invalid": "ignore"}
+CENTER_STEPS = 30
+# With more intercepts than this, Newton steps in them use the diagonal alone.
+MANY_INTERCEPTS = 1000
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Consecutive rows for one worker; ``owner`` is their class when they have only one."""
+
+    start: int
+    stop: int
+    owner: int
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """Probabilities after a shift of the scores, computed where they are asked for."""
+
+    kernel: Kernel
+    probabilities: Array
+    shift: Vector
+
+    def __getitem__(self, place: tuple[slice, slice]) -> Array:
+        return self.kernel.shift(self.probabilities[place], self.shift)[0]
+
+
+class LinearOracle(Oracle):
+    """Cross-entropy class risks of a linear model.
+
+    Parameters
+    ----------
+    rows : Rows
+        The features, sorted by class.
+    bounds : array of shape (n_classes + 1,)
+        Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]``.
+    shares : array of shape (n_rows,)
+        Each row's share of its class: sample weights divided by their sum over the class.
+    workers : Workers
+        Threads to share the blocks.
+    """
+
+    def __init__(
+        self, rows: Rows, bounds: NDArray[np.intp], shares: Vector, workers: Workers
+    ) -> None:
+        self.rows, self.bounds, self.shares, self.workers = rows, bounds, shares, workers
+        self.n_classes, self.n_rows, self.size = len(bounds) - 1, rows.n_rows, rows.size
+        self.kernel, self.n_evaluations = kernel_for(self.n_classes), 0
+        self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
+        self._block_rows = self._fitting(rows.row_cost + 3 * rows.n_scores)
+        # Hessians of a few rows are still worth sharing when one pass over them is not.
+        light = self.n_rows * rows.row_cost * rows.n_scores <= WORTH_A_THREAD
+        self._sharing = Workers() if light else workers
+
+    def _fitting(self, values_per_row: float) -> int:
+        """Rows whose values, so many each, stay in a core's cache."""
+        return max(256, int(BLOCK_BYTES / (8 * values_per_row)))
+
+    @cached_property
+    def squares(self) -> Vector:
+        ones = np.ones((self.rows.n_scores, self.rows.n_features))
+        scaled, _ = self.unpack(self.rows.fold(np.ones((self.rows.n_scores, self.rows.width))))
+        out = np.zeros((self.rows.n_scores, self.rows.width))
+        out[:, : self.rows.n_features] = (ones * scaled) ** 2
+        return self.rows.fold(out)
+
+    def pack(self, coef: Matrix, intercept: Vector) -> Vector:
+        columns = [coef, intercept[:, None]] if self.rows.fit_intercept else [coef]
+        return self.rows.standard(self.rows.fold(np.hstack(columns)))
+
+    def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        raw = self.rows.unfold(self.rows.raw(theta))
+        coef = np.ascontiguousarray(raw[:, : self.rows.n_features])
+        return coef, raw[:, -1].copy() if self.rows.fit_intercept else np.zeros(len(raw))
+
+    def evaluate(self, theta: Vector) -> State:
+        prepared, probabilities = self._begin(theta)
+
+        def work(piece: Piece) -> Vector:
+            risks = np.zeros(self.n_classes)
+            with np.errstate(**QUIET):
+                for block in self._blocks(piece):
+                    scores = self.rows.scores(prepared, self.rows.load(block))
+                    losses = self.kernel.losses(scores, self.labels[block])
+                    probabilities[:, block] = scores
+                    risks += self._class_sums(losses, block)
+            return risks
+
+        return State(theta, self._total(work, self._pieces()), probabilities)
+
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[State, Matrix]:
+        # Both read every row: a block is still in the cache when its gradient is formed.
+        prepared, probabilities = self._begin(theta)
+        risks = np.zeros(self.n_classes)
+
+        def part(block: slice) -> tuple[float, Array]:
+            loaded = self.rows.load(block)
+            scores = self.rows.scores(prepared, loaded)
+            labels, shares = self.labels[block], self.shares[block]
+            risk = float(self.kernel.losses(scores, labels) @ shares)
+            probabilities[:, block] = scores
+            return risk, self.rows.pull(self.kernel.residual(scores, labels, shares), loaded)
+
+        def work(piece: Piece) -> tuple[float, Vector]:
+            with np.errstate(**QUIET):
+                found = [part(block) for block in self._blocks(piece)]
+                pulled = _sum(pulled for _, pulled in found)
+                return sum(risk for risk, _ in found), self.rows.finish(pulled)
+
+        pieces, parts = list(self._pieces(by_class=True)), []
+        for piece, (risk, pulled) in zip(pieces, self._sharing.map(work, pieces), strict=True):
+            risks[piece.owner] += risk
+            parts.append(pulled)
+        return State(theta, risks, probabilities), self._gathered(pieces, parts)
+
+    def class_gradients(self, state: State) -> Matrix:
+        def work(piece: Piece) -> Vector:
+            return self._pulled(state, piece, self.shares)
+
+        pieces = list(self._pieces(by_class=True))
+        return self._gathered(pieces, self._sharing.map(work, pieces))
+
+    def _begin(self, theta: Vector) -> tuple[Any, Array]:
+        """A parameter prepared for a pass, and room for the probabilities that it finds."""
+        self.n_evaluations += 1
+        with np.errstate(**QUIET):
+            prepared = self.rows.prepare(theta)
+        return prepared, np.empty((self.rows.n_scores, self.n_rows))
+
+    def _gathered(self, pieces: list[Piece], parts: Iterable[Vector]) -> Matrix:
+        """Gradients of pieces, summed by the class that owns them."""
+        gradients, written = np.empty((self.n_classes, self.size)), -1
+        for piece, part in zip(pieces, parts, strict=True):
+            if piece.owner == written:
+                gradients[piece.owner] += part
+            else:
+                gradients[piece.owner], written = part, piece.owner
+        return gradients
+
+    def gradient(self, state: State, mass: Vector) -> Vector:
+        scale = self._scale(mass)
+
+        def work(piece: Piece) -> Vector:
+            return self._pulled(state, piece, scale)
+
+        return self._total(work, self._pieces(self.size))
+
+    def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
+        dtype = np.dtype(np.float32 if single else np.float64)
+        scale = self._scale(mass).astype(dtype, copy=False)
+        step = self._fitting(self.size)
+
+        def part(block: slice) -> Matrix:
+            X = self.rows.design(self.rows.load(block)).astype(dtype, copy=False)
+            p = state.probabilities[:, block].astype(dtype, copy=False)
+            return self.kernel.hessian(X, p, scale[block])
+
+        def work(piece: Piece) -> Matrix:
+            size = self.size if self.rows.n_scores == 1 else self.size - self.rows.width
+            total = np.zeros((size, size))
+            for block in self._blocks(piece, step):
+                total += part(block)
+            return total
+
+        pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
+        free = _sum(self.workers.map(work, pieces))
+        return free if self.rows.n_scores == 1 else self._with_last_score(free)
+
+    def _with_last_score(self, free: Matrix) -> Matrix:
+        """The whole Hessian from the blocks of all scores but the last.
+
+        Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts
+        the matrix is made regular, which no direction that a solver takes can notice.
+        """
+        k, width = self.rows.n_scores, self.rows.width
+        out = np.zeros((k, width, k, width))
+        out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
+        out[-1] = -out[:-1].sum(axis=0)
+        out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
+        typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
+        out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
+        order = self.rows.fold(np.arange(k * width, dtype=np.intp).reshape(k, width))
+        return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
+
+    def center(self, state: State, mass: Vector) -> State:
+        if not self.rows.fit_intercept:
+            return state
+        shift = self._center_shift(state, mass)
+
+        def work(piece: Piece) -> Vector:
+            growths = np.zeros(self.n_classes)
+            for block in self._blocks(piece):
+                _, growth = self.kernel.shift(state.probabilities[:, block], shift)
+                growths += self._class_sums(growth, block)
+            return growths
+
+        growths = self._total(work, self._pieces())
+        finite = np.where(np.isfinite(shift), shift, 0.0)
+        risks = state.risks - self.kernel.own_shift(finite, self.n_classes) + growths
+        if np.count_nonzero(mass) == 1:  # the only class left is certain, however small it was
+            risks[mass > 0] = 0
+        theta = state.theta.copy()
+        self.rows.unfold(theta)[:, -1] += finite / self.rows.unit
+        moved = Shifted(self.kernel, state.probabilities, shift)
+        return replace(state, theta=theta, risks=risks, probabilities=moved)
+
+    def _center_shift(self, state: State, mass: Vector) -> Vector:
+        """The change of the scores' intercepts after which the weighted risk has no slope."""
+        scale, target = self._scale(mass), mass if self.rows.n_scores > 1 else mass[1:]
+        shift = np.where(target > 0, 0.0, -np.inf)
+        if self.rows.n_scores == 1 and mass[0] <= 0:
+            shift = np.array([np.inf])
+        live = np.isfinite(shift)
+        for _ in range(CENTER_STEPS if np.any(live) else 0):
+            mean, spread = self._intercept_moments(state, shift, scale)
+            slope = np.where(live, mean - target, 0.0)
+            if float(np.abs(slope).sum()) <= 1e-13:
+                break
+            step = _intercept_step(mean, spread, slope, live)
+            shift = shift - step
+            # After a Newton step this short the slope is as much smaller again.
+            if spread.ndim == 2 and float(np.abs(step).max()) < 1e-6:
+                break
+        return shift
+
+    def _intercept_moments(
+        self, state: State, shift: Vector, scale: Array
+    ) -> tuple[Vector, Matrix | Vector]:
+        """Mean of the shifted probabilities, and of their products (squares for many classes)."""
+        many = len(shift) > MANY_INTERCEPTS
+
+        def work(piece: Piece) -> Matrix:
+            total = np.zeros((2 if many else 1 + len(shift), len(shift)))
+            for block in self._blocks(piece):
+                p, _ = self.kernel.shift(state.probabilities[:, block], shift)
+                weighted = p * scale[block]
+                total[0] += weighted.sum(axis=1)
+                total[1:] += (weighted * p).sum(axis=1) if many else np.dot(weighted, p.T)
+            return total
+
+        total = self._total(work, self._pieces(len(shift) ** 2))
+        return total[0], total[1] if many else total[1:]
+
+    def thin(self, rows_per_class: int) -> "LinearOracle":
+        random = np.random.default_rng(0)
+        # Rows that weigh nothing could leave a class without any weight.
+        weighty = [a + np.flatnonzero(self.shares[a:b]) for a, b in pairwise(self.bounds)]
+        chosen = [np.sort(random.permutation(rows)[:rows_per_class]) for rows in weighty]
+        rows = np.concatenate(chosen)
+        bounds = np.concatenate([[0], np.cumsum([len(part) for part in chosen])])
+        shares = self.shares[rows].astype(np.float64)
+        totals = np.add.reduceat(shares, bounds[:-1])
+        shares /= np.repeat(totals, np.diff(bounds))
+        return LinearOracle(self.rows.take(rows), bounds, shares, self.workers)
+
+    def _scale(self, mass: Vector) -> Array:
+        """Each row's share of the weighted risk."""
+        scale: Array = self.shares * mass[self.labels]
+        return scale
+
+    def _pulled(self, state: State, piece: Piece, scale: Array) -> Vector:
+        """Gradient of the scaled losses of the rows of a piece."""
+
+        def part(block: slice) -> Array:
+            p = state.probabilities[:, block]
+            residual = self.kernel.residual(p, self.labels[block], scale[block])
+            return self.rows.pull(residual, self.rows.load(block))
+
+        return self.rows.finish(_sum(map(part, self._blocks(piece))))
+
+    def _class_sums(self, values: Array, block: slice) -> Vector:
+        """Shares times values, summed by class."""
+        weighted = values * self.shares[block]
+        sums = np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
+        return np.asarray(sums, dtype=np.float64)
+
+    def _total(self, work: Callable[[Piece], Array], pieces: Iterator[Piece]) -> Array:
+        """The sum over pieces, always in the same order."""
+        return _sum(self._sharing.map(work, pieces))
+
+    def _blocks(self, piece: Piece, step: int | None = None) -> Iterator[slice]:
+        step = step or self._block_rows
+        for start in range(piece.start, piece.stop, step):
+            yield slice(start, min(start + step, piece.stop))
+
+    def _pieces(
+        self,
+        sum_size: int = 0,
+        *,
+        by_class: bool = False,
+        block_rows: int | None = None,
+        fewest: int = BLOCKS_PER_PIECE,
+    ) -> Iterator[Piece]:
+        """A fixed cut of the rows: it must not depend on the number of threads."""
+        count = PIECES if sum_size < WIDE else 2
+        block_rows = block_rows or self._block_rows
+        step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
+        if not by_class:
+            for start in range(0, self.n_rows, step):
+                yield Piece(start, min(start + step, self.n_rows), -1)
+            return
+        for owner, (start, stop) in enumerate(pairwise(self.bounds)):
+            for a in range(start, stop, step):
+                yield Piece(a, min(a + step, stop), owner)
+
+
+def _sum(parts: Iterator[Array]) -> Array:
+    """The sum of fresh arrays, in the memory of the first."""
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
+
+
+def _intercept_step(mean: Vector, spread: Matrix | Vector, slope: Vector, live: Array) -> Vector:
+    """A Newton step in the intercepts, cut to length one; with many classes, its diagonal."""
+    if spread.ndim == 1:
+        # Two classes that are taken for each other make whole steps overshoot by a factor of two.
+        return np.asarray(np.clip(slope / (1.5 * np.maximum(mean - spread, 1e-300)), -1, 1))
+    step = np.zeros(len(slope))
+    hessian = (np.diag(mean) - spread)[np.ix_(live, live)]
+    if len(mean) > 1:  # equal shifts change nothing: left singular, rounding would choose one
+        hessian += np.trace(hessian) / len(hessian)
+    step[live] = np.linalg.lstsq(hessian, slope[live], rcond=1e-12)[0]
+    return np.asarray(np.clip(step, -1, 1))

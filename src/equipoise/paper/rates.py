@@ -1,0 +1,192 @@
+"""Propositions 1 and 3: how fast the excess risk of the plug-in rule falls with the rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from equipoise.paper import figures, pages
+from equipoise.paper.aggregate import mean_of
+from equipoise.paper.study import Claim, Plan, Record, Report, Results, Study, Unit, Verdict
+from equipoise.paper.tradeoff import P, excess_parts
+
+# Degree-1 polynomials make use of a smoothness of two: the rate of the L1 distance is
+# n^(-beta / (2 beta + d)) with beta = 2 and d = 1.
+_RATE = 2 / 5
+_MATCHED = (("standard", "standard"), ("balanced", "balanced"))
+_MISMATCHED = (("standard", "balanced"), ("balanced", "standard"))
+_LOOKS = (
+    {"color": "#000000", "marker": "o", "linestyle": "-"},
+    {"color": "#E69F00", "marker": "s", "linestyle": "--"},
+)
+
+_LEAD = """\
+The plug-in rule of degree-1 local polynomials on the synthetic model with p = {p} (one feature), by
+the number of rows; mean over {seeds} seeds, risks of the population. The regression function is as
+smooth as one likes and degree 1 can use a smoothness of β = 2, so Proposition 1 promises
+`n^(-β/(2β+1)) = n^(-0.4)` for the excess risk, by way of the L1 distance between η̂ and η. The rule
+itself can do better: η crosses the thresholds at an angle, so that few rows lie near them (the
+margin condition of Appendix A.2 with exponent 1), and the exponent of the excess risk is twice as
+large in theory, up to logarithms. At these n the windows are still wide for a curve as steep as
+x^9, and all exponents a little smaller than in the limit.
+
+Judged under other weights, the estimation error goes and the irreducible error stays.
+"""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers of rows, and repetitions."""
+
+    sizes: tuple[int, ...]
+    n_seeds: int
+
+
+FULL = Scale((500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000), 50)
+QUICK = Scale((500, 2_000, 8_000, 32_000), 8)
+
+
+def _scale(plan: Plan) -> Scale:
+    return QUICK if plan.quick else FULL
+
+
+def _units(plan: Plan) -> list[Unit]:
+    scale = _scale(plan)
+    seeds = plan.seeds(scale.n_seeds)
+    return [
+        Unit("rates", excess_parts, {"p": P, "n_rows": n_rows, "seeds": seeds})
+        for n_rows in scale.sizes
+    ]
+
+
+def _report(plan: Plan, results: Results) -> Report:
+    records = results["rates"]
+    lead = _LEAD.format(p=P, seeds=_scale(plan).n_seeds)
+    caption = "Left: judged under the weights it was made for. Right: under the other ones"
+    return Report(
+        claims=_claims(records),
+        page=pages.sections(lead, pages.figure("rates", caption), _table(records)),
+        tables={"rates": records},
+        figures={"rates": _figure(records)},
+    )
+
+
+def _sizes(records: Sequence[Record]) -> list[int]:
+    return sorted({record["n_rows"] for record in records})
+
+
+def _means(records: Sequence[Record], field: str, pair: tuple[str, str]) -> Any:
+    made_for, judged_under = pair
+    wanted = {"made_for": made_for, "judged_under": judged_under}
+    return np.array([mean_of(records, field, n_rows=n, **wanted).mean for n in _sizes(records)])
+
+
+def _slope(records: Sequence[Record], field: str, pair: tuple[str, str]) -> float:
+    """Exponent of n in a least-squares fit on logarithmic scales."""
+    means = _means(records, field, pair)
+    return float(np.polyfit(np.log(_sizes(records)), np.log(means), 1)[0])
+
+
+def _figure(records: Sequence[Record]) -> Any:
+    drawing, (left, right) = figures.figure(10.5, 4.4, columns=2)
+    sizes = np.array(_sizes(records), dtype=float)
+    for pair, look in zip(_MATCHED, _LOOKS, strict=True):
+        slope = _slope(records, "excess", pair)
+        label = f"excess risk, {pair[0]}: n^({slope:.2f})"
+        left.plot(sizes, _means(records, "excess", pair), label=label, **look)
+    distance = _means(records, "l1", _MATCHED[0])
+    slope = _slope(records, "l1", _MATCHED[0])
+    left.plot(
+        sizes,
+        distance,
+        color="#0072B2",
+        marker="^",
+        linestyle="-.",
+        label=f"L1 distance of η̂: n^({slope:.2f})",
+    )
+    guide = distance[0] * 1.6 * (sizes / sizes[0]) ** -_RATE
+    left.plot(
+        sizes, guide, color="0.55", linestyle=":", label="n^(-0.4), the rate of Proposition 1"
+    )
+    left.set(xscale="log", yscale="log", xlabel="rows n", ylabel="mean over seeds")
+    for pair, look in zip(_MISMATCHED, _LOOKS, strict=True):
+        name = f"{pair[0]} under {pair[1]}"
+        right.plot(sizes, _means(records, "excess", pair), label=f"excess risk, {name}", **look)
+        level = _means(records, "irreducible", pair)[-1]
+        right.axhline(
+            level,
+            color=look["color"],
+            linestyle=":",
+            linewidth=1.4,
+            label=f"irreducible error, {name}",
+        )
+    right.set(xscale="log", xlabel="rows n", ylabel="excess risk", ylim=(0, None))
+    for ax in (left, right):
+        ax.legend(frameon=False, fontsize=8.5)
+    return drawing
+
+
+def _table(records: Sequence[Record]) -> str:
+    pairs = (*_MATCHED, *_MISMATCHED)
+    header = ["rows", "L1 distance", *(f"{a} under {b}" for a, b in pairs)]
+    columns = [_means(records, "l1", _MATCHED[0])] + [
+        _means(records, "excess", pair) for pair in pairs
+    ]
+    rows = [
+        [f"{n}", *(f"{column[place]:.5f}" for column in columns)]
+        for place, n in enumerate(_sizes(records))
+    ]
+    return pages.sections("Mean excess risk:", pages.table(header, rows))
+
+
+def _claims(records: Sequence[Record]) -> list[Claim]:
+    return [
+        Claim(
+            "Proposition 1",
+            "the excess risk of the plug-in rule falls at least as fast as `n^(-β/(2β+d))`, that "
+            "is n^(-0.4), under standard and balanced weights",
+            {"exact": _falls(records)},
+        ),
+        Claim(
+            "Proposition 1",
+            "weights enter by q_0 + q_1: the excess risk is at most `(q_0 + q_1) ‖η - η̂‖`",
+            {"exact": _weights_enter(records)},
+        ),
+        Claim(
+            "Section 3",
+            "judged under other weights, the excess risk does not vanish: it tends to the "
+            "irreducible error",
+            {"exact": _stays(records)},
+        ),
+    ]
+
+
+def _falls(records: Sequence[Record]) -> Verdict:
+    slopes = {pair[0]: _slope(records, "excess", pair) for pair in _MATCHED}
+    words = ", ".join(f"{name} n^({slope:.2f})" for name, slope in slopes.items())
+    distance = _slope(records, "l1", _MATCHED[0])
+    held = all(slope <= -_RATE for slope in slopes.values())
+    return Verdict(held, f"{words}; L1 distance n^({distance:.2f})")
+
+
+def _weights_enter(records: Sequence[Record]) -> Verdict:
+    """The bound of a matched pair is exactly (q_0 + q_1) times the L1 distance."""
+    matched = [each for each in records if (each["made_for"], each["judged_under"]) in _MATCHED]
+    ratios = [each["excess"] / each["estimation_bound"] for each in matched]
+    return Verdict(
+        max(ratios) <= 1, f"at most {max(ratios):.0%} of the bound in {len(ratios)} cases"
+    )
+
+
+def _stays(records: Sequence[Record]) -> Verdict:
+    words, held = [], True
+    for pair in _MISMATCHED:
+        excess, floor = (_means(records, field, pair) for field in ("excess", "irreducible"))
+        distances = np.abs(excess - floor)
+        held &= bool(distances[-1] < distances[0] and excess[-1] > floor[-1] / 2)
+        words.append(f"{pair[0]} under {pair[1]}: {excess[-1]:.4f}, irreducible {floor[-1]:.4f}")
+    return Verdict(held, "; ".join(words))
+
+
+STUDY = Study("rates", "How fast the excess risk falls (Propositions 1 and 3)", _units, _report)

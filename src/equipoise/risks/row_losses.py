@@ -1,0 +1,109 @@
+r"""From labels and predictions to losses by row, and to their sums by class.
+
+.. math:: W_i = \sum_{y_j = i} w_j, \qquad R_i = \frac{1}{W_i} \sum_{y_j = i} w_j \ell_j
+
+Conventions
+-----------
+``n`` rows, ``k`` classes. ``true`` holds positions in ``classes``; ``weights`` is ``None`` where
+every row counts the same.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import Indices, Vector
+from equipoise.exceptions import InvalidInputError
+from equipoise.losses import Loss
+from equipoise.validation.labels import (
+    Labels,
+    as_labels,
+    check_classes,
+    classes_of,
+    predicted_positions,
+    true_positions,
+)
+from equipoise.validation.row_weights import check_sample_weight
+
+
+@dataclass(frozen=True)
+class RowLosses:
+    """The loss of every row, with the position of its class and its weight."""
+
+    classes: Labels
+    true: Indices
+    losses: Vector
+    weights: Vector | None
+
+    def sums(self, values: Vector | None = None) -> Vector:
+        """Sums of values (ones if not given) over the rows of each class."""
+        return np.bincount(self.true, weights=values, minlength=len(self.classes)).astype(
+            np.float64
+        )
+
+    def row_counts(self) -> Vector:
+        """How many rows of positive weight each class has."""
+        return self.sums(None if self.weights is None else (self.weights > 0).astype(np.float64))
+
+    def total_weights(self) -> Vector:
+        """The weight of each class."""
+        return self.sums(self.weights)
+
+    def weighted_sums(self, values: Vector) -> Vector:
+        """Sums of weight times value over the rows of each class."""
+        return self.sums(values if self.weights is None else self.weights * values)
+
+
+def row_losses(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    loss: Loss,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> RowLosses:
+    """Checked losses by row; the classes are ``labels``, or those in ``y_true``, sorted."""
+    truth = as_labels(y_true, name="y_true")
+    classes = classes_of(truth) if labels is None else check_classes(labels)
+    true = true_positions(truth, classes)
+    weights = None if sample_weight is None else check_sample_weight(sample_weight, len(truth))
+    predictions = _predictions(y_pred, classes, len(truth), loss)
+    return RowLosses(classes, true, loss(true, predictions), weights)
+
+
+def _predictions(y_pred: Any, classes: Labels, n_rows: int, loss: Loss) -> Any:
+    if loss.reads != "labels":
+        return _check_columns(np.asarray(y_pred), len(classes), n_rows, loss)
+    predicted = np.asarray(y_pred)
+    if predicted.ndim == 2 and predicted.shape[1] > 1:
+        raise InvalidInputError(
+            f"y_pred must hold one class label per row for loss={loss.name!r}, got an array of "
+            f"shape {predicted.shape}; for scores choose a loss that reads them."
+        )
+    predicted = as_labels(predicted, name="y_pred")
+    _check_length(len(predicted), n_rows, "y_pred")
+    return predicted_positions(predicted, classes)
+
+
+def _check_columns(values: Any, n_classes: int, n_rows: int, loss: Loss) -> Any:
+    if values.dtype.kind not in "iuf":
+        raise InvalidInputError(
+            f"y_pred must hold {loss.reads} for loss={loss.name!r}, got dtype {values.dtype}."
+        )
+    _check_length(len(values), n_rows, "y_pred")
+    columns = 1 if values.ndim == 1 else values.shape[1]
+    if (2 if columns == 1 else columns) != n_classes:
+        raise InvalidInputError(
+            f"y_pred must have one column of {loss.reads} for each of {n_classes} classes, got "
+            f"shape {values.shape}; labels= names the columns where y_true lacks a class."
+        )
+    return values
+
+
+def _check_length(length: int, n_rows: int, name: str) -> None:
+    if length != n_rows:
+        raise InvalidInputError(
+            f"{name} must have one entry for each of the {n_rows} rows of y_true, got {length}."
+        )

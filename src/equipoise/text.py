@@ -1,0 +1,111 @@
+"""Text for people: aligned tables, shares, listings, and names that cannot upset a terminal."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Longer listings show this many rows at either end.
+SHOWN_ROWS = 10
+# Longer names are cut in tables.
+LONGEST_NAME = 60
+
+
+def text_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: bool = False,
+    gap: str = " ",
+    shorten: bool = False,
+) -> list[str]:
+    r"""Lines with aligned columns.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns; empty for none.
+    rows : iterable of sequences
+        Cells; a float is shown with six digits.
+    right : bool
+        Whether all columns but the first are flush right.
+    gap : str
+        What stands between columns.
+    shorten : bool
+        Whether the middle of a long table is left out.
+
+    Examples
+    --------
+    >>> print(*text_table(["class", "risk"], [["cat", 0.25], ["dog", 0.5]]), sep="\n")
+    class risk
+    cat   0.25
+    dog   0.5
+    """
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    left_out = len(cells) if shorten and len(cells) > 2 * SHOWN_ROWS else 0
+    if left_out:
+        cells = cells[:SHOWN_ROWS] + cells[-SHOWN_ROWS:]
+    titled = [list(header), *cells] if header else cells
+    widths = [max(map(len, column)) for column in zip(*titled, strict=True)]
+    lines = [gap.join(_padded(row, widths, right=right)).rstrip() for row in titled]
+    if left_out:
+        lines.insert(len(lines) - SHOWN_ROWS, f"... ({left_out} in all)")
+    return lines
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    r"""Lines of a table in Markdown, numbers flush right after the first column.
+
+    Examples
+    --------
+    >>> print(*markdown_table(["class", "risk"], [["cat", 0.25]]), sep="\n")
+    | class | risk |
+    |---|---:|
+    | cat | 0.25 |
+    """
+    rule = ["---", *["---:"] * (len(header) - 1)]
+    lines = [f"| {' | '.join(map(_cell, cells))} |" for cells in (header, *rows)]
+    return [lines[0], f"|{'|'.join(rule)}|", *lines[1:]]
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _padded(row: Sequence[str], widths: Sequence[int], *, right: bool) -> list[str]:
+    first, *others = zip(row, widths, strict=True)
+    pad = str.rjust if right else str.ljust
+    return [first[0].ljust(first[1]), *(pad(text, width) for text, width in others)]
+
+
+def listing(names: Iterable[Any], limit: int = 10) -> str:
+    """Names in quotes, separated by commas; of very many the first ones and their number.
+
+    Examples
+    --------
+    >>> listing(["cat", "dog", "owl"], limit=2)
+    "'cat', 'dog', ... (3 in all)"
+    """
+    every = list(names)
+    shown = ", ".join(repr(name) for name in every[:limit])
+    return shown if len(every) <= limit else f"{shown}, ... ({len(every)} in all)"
+
+
+def percent(share: float | None) -> str:
+    """A share as a percentage of three digits.
+
+    Examples
+    --------
+    >>> percent(0.12345)
+    '12.3%'
+    """
+    return "-" if share is None else f"{100 * share:.3g}%"
+
+
+def printable(text: str) -> str:
+    """A text that cannot move the cursor or colour the terminal."""
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+
+
+def short_name(name: Any) -> str:
+    """A class name in one line of a table."""
+    text = printable(str(name))
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."

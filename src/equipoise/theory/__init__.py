@@ -1,0 +1,56 @@
+"""What the paper proves, to compute with: bounds, decompositions, margins, robust Bayes."""
+
+from equipoise.theory.bounds import (
+    conditional_excess_bound,
+    conditional_generalization_bound,
+    iid_excess_bound,
+    iid_generalization_bound,
+    rate_excess_bound,
+    rate_generalization_bound,
+)
+from equipoise.theory.decomposition import (
+    Bootstrap,
+    ClassExcess,
+    ExcessRisk,
+    estimated_excess_risk,
+    excess_risk,
+    excess_risk_in_class,
+    model_excess_risk,
+)
+from equipoise.theory.margin import MarginCondition, MarginRate, margin_condition
+from equipoise.theory.rademacher import (
+    RademacherComplexity,
+    class_rademacher,
+    contracted,
+    linear_rademacher,
+)
+from equipoise.theory.risk_bound import RiskBound, RowsNeeded
+from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
+
+__all__ = [
+    "Bootstrap",
+    "ClassExcess",
+    "ExcessRisk",
+    "MarginCondition",
+    "MarginRate",
+    "RademacherComplexity",
+    "RiskBound",
+    "RobustBayes",
+    "RowsNeeded",
+    "class_rademacher",
+    "conditional_excess_bound",
+    "conditional_generalization_bound",
+    "contracted",
+    "estimated_excess_risk",
+    "excess_risk",
+    "excess_risk_in_class",
+    "iid_excess_bound",
+    "iid_generalization_bound",
+    "linear_rademacher",
+    "margin_condition",
+    "model_excess_risk",
+    "rate_excess_bound",
+    "rate_generalization_bound",
+    "robust_bayes",
+    "robust_bayes_known",
+]

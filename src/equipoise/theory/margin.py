@@ -1,0 +1,291 @@
+r"""How much mass lies near the decision threshold, and how fast risks can fall for it.
+
+.. math:: P(|\eta(X) - t_q| \le t) \le C \, t^\alpha \quad\text{for all } t > 0,
+          \qquad t_q = \frac{q_0}{q_0 + q_1}
+
+A large exponent :math:`\alpha` means that few rows are hard to decide under the weighting
+:math:`q`. It is estimated by Hill's method from the rows nearest to the threshold: for a power law
+the logarithms of the relative distances are exponential with rate :math:`\alpha`.
+
+References
+----------
+Xu, Dan, Khim and Ravikumar (2020), Appendix A.2 (the shifted margin condition, and its rates).
+Hill (1975), "A simple general approach to inference about the tail of a distribution".
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv, gammaincinv
+
+from equipoise.arrays import Vector
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.theory.weightings import rows_with_weights, scaled_weights
+from equipoise.validation.predictions import probability_eps
+from equipoise.weights.priors import check_prior
+
+# Fewer rows near the threshold than this say nothing about a power.
+_LEAST_TAIL = 10
+# Distances of so many last digits of the threshold are rounding: the row stands at it.
+_LAST_DIGITS = 4
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+class MarginRate(NamedTuple):
+    r"""Exponents :math:`r` in rates :math:`(\log n / n)^r` of the estimation error.
+
+    Attributes
+    ----------
+    matched : float
+        Judged under the weighting it was made for: :math:`(1 + \alpha) \beta / (2 \beta + d)`.
+    mismatched : float
+        Judged under another one: :math:`\alpha \beta / (2 \beta + d)`, beside the irreducible
+        error, which does not decay.
+    printed : float
+        What the paper states for both together, :math:`\min(1, \alpha) \beta / (2 \beta + d)`.
+    """
+
+    matched: float
+    mismatched: float
+    printed: float
+
+
+@dataclass(frozen=True)
+class MarginCondition:
+    r"""An estimate of the shifted margin condition.
+
+    Attributes
+    ----------
+    threshold : float
+        The threshold :math:`t_q`.
+    exponent : float
+        The estimate of :math:`\alpha`; 0 where so many rows stand at the threshold itself that no
+        power bounds them, infinity where the nearest rows all have the same distance.
+    exponent_interval : tuple of float
+        Its confidence interval; for a power law it covers with more than ``confidence``.
+    constant : float
+        The estimate of :math:`C` near the threshold, where :math:`P(|\eta - t_q| \le t)` is about
+        :math:`C t^\alpha`.
+    constant_interval : tuple of float
+        Its confidence interval, from those of the exponent and of the mass of the neighbourhood.
+    global_constant : float
+        The smallest :math:`C` with which the condition holds, with this exponent, at the edge of
+        the neighbourhood and at every row beyond it.
+    at_threshold : float
+        Share of the rows at the threshold itself.
+    distance : float
+        The neighbourhood: rows within this distance told the exponent.
+    n_tail : int
+        How many they were.
+    confidence : float
+        Probability that an interval covers.
+    """
+
+    threshold: float
+    exponent: float
+    exponent_interval: tuple[float, float]
+    constant: float
+    constant_interval: tuple[float, float]
+    global_constant: float
+    at_threshold: float
+    distance: float
+    n_tail: int
+    confidence: float
+
+    def rate(self, smoothness: float, n_features: int) -> MarginRate:
+        r"""What the exponent implies for local polynomials.
+
+        Parameters
+        ----------
+        smoothness : float
+            The smoothness :math:`\beta` of the class probabilities.
+        n_features : int
+            Number of features :math:`d`.
+
+        Returns
+        -------
+        MarginRate
+        """
+        if not smoothness > 0 or not n_features >= 1:
+            raise InvalidParameterError(
+                "smoothness must be positive and n_features at least 1, got "
+                f"{smoothness!r} and {n_features!r}."
+            )
+        base = smoothness / (2 * smoothness + n_features)
+        alpha = self.exponent
+        return MarginRate((1 + alpha) * base, alpha * base, min(1.0, alpha) * base)
+
+
+def margin_condition(
+    probabilities: ArrayLike,
+    weights: Any = "standard",
+    *,
+    prior: Any = None,
+    sample_weight: ArrayLike | None = None,
+    n_tail: int | None = None,
+    confidence: float = 0.95,
+) -> MarginCondition:
+    r"""Estimate exponent and constant of the shifted margin condition from probabilities.
+
+    .. math:: \hat\alpha = \Bigl( \sum_{D_j \le D} w_j \log \frac{D}{D_j} \Big/
+              \sum_{D_j \le D} w_j \Bigr)^{-1}, \qquad D_j = |\eta(x_j) - t_q|
+
+    and :math:`\hat C = D^{-\hat\alpha} \sum_{D_j < D} w_j / \sum_j w_j`, with :math:`D` the
+    distance of the nearest row outside the tail.
+
+    Parameters
+    ----------
+    probabilities : array-like of shape (n,) or (n, 2)
+        Probabilities of the second class, true or estimated; of estimated ones the condition is
+        their own.
+    weights : "standard", "balanced", dict by class, or pair, default="standard"
+        The weighting :math:`q`.
+    prior : pair, optional
+        Class priors; the mean of the probabilities if not given.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the rows.
+    n_tail : int, optional
+        How many rows count as near the threshold; :math:`n^{2/5}` if not given. Fewer are less
+        biased by what happens further out, and noisier; with :math:`n^{2/3}` the intervals of a
+        density that is steep at the threshold no longer cover.
+    confidence : float in (0, 1), default=0.95
+        Probability that each of the two intervals covers.
+
+    Returns
+    -------
+    MarginCondition
+
+    Examples
+    --------
+    >>> from equipoise.theory import margin_condition
+    >>> from equipoise.datasets import PowerImbalance
+    >>> model = PowerImbalance(p=0.8)
+    >>> X, _ = model.sample(20_000, random_state=0)
+    >>> found = margin_condition(model.eta(X[:, 0]), "balanced")
+    >>> bool(found.exponent_interval[0] < 1 < found.exponent_interval[1])
+    True
+    """
+    matrix, row_weights = rows_with_weights(probabilities, sample_weight)
+    if matrix.shape[1] != 2:
+        raise InvalidInputError(
+            f"the margin condition is about two classes, got {matrix.shape[1]} columns."
+        )
+    if not 0 < confidence < 1:
+        raise InvalidParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
+    p = row_weights @ matrix if prior is None else check_prior(prior, np.arange(2))
+    q = scaled_weights(weights, p)
+    threshold = float(q[0] / q.sum())
+    used = row_weights > 0
+    distances, row_weights = np.abs(matrix[used, 1] - threshold), row_weights[used]
+    tail = _tail_size(n_tail, len(distances))
+    order = np.argsort(distances, kind="stable")
+    # The smallest normal float stands for none at all.
+    rounding = max(_LAST_DIGITS * probability_eps(probabilities) * threshold, _TINY)
+    found = _Distances(distances[order], row_weights[order], rounding)
+    return _estimate(found, tail, threshold, float(confidence))
+
+
+class _Distances(NamedTuple):
+    """Distances to the threshold from small to large, with the weights of their rows."""
+
+    values: Vector
+    weights: Vector
+    rounding: float
+
+    def effective(self, rows: slice) -> float:
+        """Kish: unequal weights tell as much as so many equal ones."""
+        weights = self.weights[rows]
+        return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+def _tail_size(n_tail: Any, n_rows: int) -> int:
+    if n_tail is None:
+        n_tail = max(_LEAST_TAIL, ceil(n_rows ** (2 / 5)))
+    elif not isinstance(n_tail, Integral) or n_tail < _LEAST_TAIL:
+        raise InvalidParameterError(
+            f"n_tail must be an integer of at least {_LEAST_TAIL}, got {n_tail!r}."
+        )
+    if n_tail >= n_rows:
+        raise InvalidInputError(
+            f"the margin condition needs more rows than n_tail = {n_tail}, got {n_rows}."
+        )
+    return int(n_tail)
+
+
+def _estimate(
+    distances: _Distances, tail: int, threshold: float, confidence: float
+) -> MarginCondition:
+    edge = float(distances.values[tail])
+    shares = np.cumsum(distances.weights) / distances.weights.sum()
+    here = int(np.count_nonzero(distances.values <= distances.rounding))
+    facts: dict[str, Any] = {
+        "threshold": threshold,
+        "at_threshold": float(shares[here - 1]) if here else 0.0,
+        "distance": edge,
+        "n_tail": tail,
+        "confidence": confidence,
+    }
+    # A row or two at the threshold is chance; a power law allows none, so more have exponent 0.
+    if edge <= distances.rounding or here > np.sqrt(tail):
+        return _without_law(0.0, 1.0, facts)
+    # No row is nearer than the nearest of many: any power bounds that.
+    if distances.values[0] == edge:
+        return _without_law(np.inf, np.nan, facts)
+    exponent, between = _exponent(distances, tail, edge, confidence)
+    share = float(shares[tail - 1])
+    ends = _share_ends(distances, share, confidence)
+    # Exponent and share are independent: the logarithms of their limits combine by recovered
+    # variances, as squares do.
+    depth = -np.log(edge)
+    down = np.hypot(np.log(share / ends[0]), depth * (exponent - between[0]))
+    up = np.hypot(np.log(ends[1] / share), depth * (between[1] - exponent))
+    middle = np.log(share) + exponent * depth
+    every = np.log(shares[tail:]) - exponent * np.log(distances.values[tail:])
+    with np.errstate(over="ignore"):
+        constant, lower, upper, largest = np.exp([middle, middle - down, middle + up, every.max()])
+    return MarginCondition(
+        exponent=exponent,
+        exponent_interval=between,
+        constant=float(constant),
+        constant_interval=(float(lower), float(upper)),
+        global_constant=float(largest),
+        **facts,
+    )
+
+
+def _without_law(exponent: float, constant: float, facts: dict[str, Any]) -> MarginCondition:
+    return MarginCondition(
+        exponent=exponent,
+        exponent_interval=(exponent, exponent),
+        constant=constant,
+        constant_interval=(constant, constant),
+        global_constant=constant,
+        **facts,
+    )
+
+
+def _exponent(
+    distances: _Distances, tail: int, edge: float, confidence: float
+) -> tuple[float, tuple[float, float]]:
+    """Hill's estimate; for a power law the sum of logarithms is gamma distributed."""
+    logs = np.log(edge / np.maximum(distances.values[:tail], distances.rounding))
+    exponent = 1 / float(np.average(logs, weights=distances.weights[:tail]))
+    k = distances.effective(slice(tail))
+    ends = gammaincinv(k, _tails(confidence)) / k
+    return exponent, (float(exponent * ends[0]), float(exponent * ends[1]))
+
+
+def _share_ends(distances: _Distances, share: float, confidence: float) -> Vector:
+    """Limits of the mass within the edge, which as an order statistic is beta distributed."""
+    n = distances.effective(slice(None))
+    return np.asarray(betaincinv(share * n + 1, (1 - share) * n, _tails(confidence)))
+
+
+def _tails(confidence: float) -> list[float]:
+    """Half the nominal tails: room for what a law that is no pure power adds."""
+    tail = (1 - confidence) / 4
+    return [tail, 1 - tail]

@@ -1,0 +1,126 @@
+r"""Probabilities and scores of rows as matrices, and the true classes that go with them.
+
+Conventions
+-----------
+Matrices have shape ``(n_rows, n_classes)``, columns in class order. Of two classes one column is
+enough: a probability :math:`p` of the second class stands for :math:`(1-p, p)`, a decision
+:math:`f` for it for :math:`(-f/2, f/2)`, so that the cross-entropy is the logistic loss of
+:math:`f`.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import Indices, Matrix
+from equipoise.exceptions import InvalidInputError
+
+# Probabilities in single precision that are sums over many trees are off by less than this.
+SUM_SLACK = 1e-4
+
+
+def as_scores(scores: ArrayLike) -> Matrix:
+    """Scores as a finite matrix with a column for each class."""
+    matrix = _as_matrix(scores, "scores")
+    if matrix.shape[1] == 1:
+        matrix = np.hstack([-matrix / 2, matrix / 2])
+    _check_finite(matrix, "scores")
+    return matrix
+
+
+def as_probabilities(
+    probabilities: ArrayLike, n_classes: int | None = None, *, name: str = "probabilities"
+) -> Matrix:
+    """Probabilities as a matrix: none missing, none negative, each row summing to one.
+
+    Parameters
+    ----------
+    probabilities : array-like
+        What was given.
+    n_classes : int, optional
+        How many columns there must be.
+    name : str
+        What begins the sentence of every error.
+    """
+    matrix = _as_matrix(probabilities, name)
+    if matrix.shape[1] == 1:
+        matrix = np.hstack([1 - matrix, matrix])
+    if n_classes is not None and matrix.shape[1] != n_classes:
+        raise InvalidInputError(
+            f"{name} must have one column for each of the {n_classes} classes, got shape "
+            f"{matrix.shape}."
+        )
+    _check_finite(matrix, name)
+    _check_distribution(matrix, name)
+    return matrix
+
+
+def probability_eps(probabilities: Any) -> float:
+    """Spacing of the floating-point type that the probabilities were computed in."""
+    dtype = np.asarray(probabilities).dtype
+    return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+
+
+def _as_matrix(values: ArrayLike, name: str) -> Matrix:
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must hold numbers: {error}.") from error
+    if matrix.ndim == 1:
+        matrix = matrix[:, np.newaxis]
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InvalidInputError(
+            f"{name} must have shape (n, n_classes), or (n,) for two classes, got {matrix.shape}."
+        )
+    return matrix
+
+
+def _check_finite(matrix: Matrix, name: str) -> None:
+    # A finite sum proves that all is finite, at a fraction of the cost of looking.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(matrix.sum()):
+            return
+    bad = np.argwhere(~np.isfinite(matrix))
+    if len(bad):
+        row, column = bad[0]
+        raise InvalidInputError(
+            f"{name} must be finite, got {matrix[row, column]} in row {row}, column {column}: "
+            "drop such rows, or look for missing or extreme features in them."
+        )
+
+
+def _check_distribution(matrix: Matrix, name: str) -> None:
+    if not len(matrix):
+        return
+    sums = matrix @ np.ones(matrix.shape[1])
+    worst = int(np.argmax(np.abs(sums - 1)))
+    if abs(sums[worst] - 1) > SUM_SLACK:
+        raise InvalidInputError(
+            f"{name} must sum to 1 in every row, got {matrix[worst].tolist()} in row {worst} (sum "
+            f"{sums[worst]:.6g}); raw scores are no probabilities: take predict_proba, calibrate "
+            "them (CalibratedClassifierCV), or choose a loss that reads scores "
+            "('cross_entropy_from_scores')."
+        )
+    if matrix.min() < 0:
+        row = int(np.argmin(matrix.min(axis=1)))
+        raise InvalidInputError(
+            f"{name} must be at least 0, got {matrix[row].tolist()} in row {row}."
+        )
+
+
+def check_true(true: ArrayLike, matrix: Matrix) -> Indices:
+    """Positions of the true classes, one for each row of the matrix and within its columns."""
+    positions = np.asarray(true)
+    n, k = matrix.shape
+    if positions.shape != (n,) or positions.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"true must be {n} integer positions, one for each row of predictions, got an array "
+            f"of shape {positions.shape} and dtype {positions.dtype}."
+        )
+    if n and not 0 <= int(positions.min()) <= int(positions.max()) < k:
+        raise InvalidInputError(
+            f"true must hold positions of the {k} columns, 0 to {k - 1}, got values from "
+            f"{positions.min()} to {positions.max()}."
+        )
+    return positions.astype(np.intp, copy=False)

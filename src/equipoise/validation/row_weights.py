@@ -1,0 +1,57 @@
+"""Weights of rows: one finite number each, none negative, and some weight for every class."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Indices, Vector
+from equipoise.exceptions import InvalidInputError
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
+    """Weights of the rows; all one where none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sample_weight must hold numbers: {error}.") from error
+    if weights.shape != (n_rows,):
+        raise InvalidInputError(
+            f"sample_weight must have one value for each of the {n_rows} rows, got an array of "
+            f"shape {weights.shape}."
+        )
+    _refuse_bad(weights)
+    return weights
+
+
+def _refuse_bad(weights: Vector) -> None:
+    if not len(weights):
+        return
+    smallest, total = float(weights.min()), float(weights.sum())
+    # NaN compares false, and makes the sum NaN.
+    if not np.isfinite(total):
+        what = "NaN" if np.isnan(total) else "infinity, or a sum that overflows"
+        raise InvalidInputError(
+            f"sample_weight must hold finite values with a finite sum, got {what}."
+        )
+    if smallest < 0:
+        raise InvalidInputError(
+            f"sample_weight must not be negative, got a smallest value of {smallest:.6g}."
+        )
+    if total == 0:
+        raise InvalidInputError("sample_weight must be positive for some rows, got only zeros.")
+
+
+def class_totals(weights: Vector, labels: Indices, classes: NDArray[Any]) -> Vector:
+    """Sums of the weights over the classes, none of which may be without weight."""
+    sums = np.bincount(labels, weights=weights, minlength=len(classes))
+    totals = sums.astype(np.float64, copy=False)
+    if np.any(totals <= 0):
+        empty = [repr(name) for name in classes[totals <= 0].tolist()]
+        raise InvalidInputError(
+            f"sample_weight is zero for every row of class {', '.join(empty)}: "
+            "remove its rows, or give it some weight."
+        )
+    return totals

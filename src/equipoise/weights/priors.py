@@ -1,0 +1,66 @@
+r"""Translations between what users say and what the numerics use.
+
+Users speak of weights :math:`q_i`, of alphas and of priors. Inside the library everything
+numerical speaks of masses :math:`m_i = p_i q_i`, the share of the objective that class ``i``
+carries, so that :math:`\sum_i m_i = 1`. This module is the only place that converts.
+
+Conventions
+-----------
+``prior``, ``weights`` and ``masses`` are float64 arrays of shape ``(n_classes,)`` in the order
+of ``classes``.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import Vector
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.validation.numbers import per_class
+
+
+def check_prior(prior: Any, classes: ArrayLike, *, name: str = "class_prior") -> Vector:
+    """A prior as a probability vector: one non-negative value per class, summing to one."""
+    vector = per_class(prior, classes, name=name)
+    if not np.all(np.isfinite(vector)) or np.any(vector < 0):
+        raise InvalidParameterError(
+            f"{name} must hold finite values of at least 0, got {vector.tolist()}."
+        )
+    total = float(vector.sum())
+    if abs(total - 1) > 1e-6:
+        raise InvalidParameterError(f"{name} must sum to 1, got a sum of {total:.6g}.")
+    return vector / total
+
+
+def normalize_weights(weights: ArrayLike, prior: ArrayLike, *, name: str = "weights") -> Vector:
+    r"""Scale weights so that :math:`\sum_i p_i q_i = 1`."""
+    q, p = np.asarray(weights, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    if not np.all(np.isfinite(q)) or np.any(q < 0):
+        raise InvalidParameterError(
+            f"{name} must hold finite values of at least 0, got {q.tolist()}."
+        )
+    total = float(p @ q)
+    if total <= 0:
+        raise InvalidInputError(
+            f"{name} must be positive for at least one class of positive prior, got {q.tolist()}."
+        )
+    return q / total
+
+
+def masses_of(weights: ArrayLike, prior: ArrayLike) -> Vector:
+    r"""Masses :math:`m_i = p_i q_i` of normalised weights."""
+    return np.asarray(weights, dtype=np.float64) * np.asarray(prior, dtype=np.float64)
+
+
+def weights_of(masses: ArrayLike, prior: ArrayLike) -> Vector:
+    r"""Weights :math:`q_i = m_i / p_i`; a class without prior and without mass has weight 0."""
+    m, p = np.asarray(masses, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.divide(m, p, out=np.where(m > 0, np.inf, 0.0), where=p > 0)
+
+
+def balanced_weights(prior: ArrayLike) -> Vector:
+    r"""Weights :math:`q_i = 1 / (k p_i)` under which every class carries the same mass."""
+    p = np.asarray(prior, dtype=np.float64)
+    return weights_of(np.full(len(p), 1 / len(p)), p)
