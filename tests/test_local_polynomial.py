@@ -343,8 +343,8 @@ BAD = {
     "three": ({"bandwidth": [1.0, 1.0, 1.0]}, r"each of the 2 features, got .*\(3,\)"),
     "object": ({"bandwidth": {"a": 1}}, "bandwidth must be"),
     "too smooth": ({"smoothness": 2.5}, r"smoothness must be at most degree \+ 1 = 2.*got 2.5"),
-    "not smooth": ({"smoothness": 0}, "smoothness must be a positive number, got 0"),
-    "ridge": ({"ridge": -1.0}, "ridge must be a positive number"),
+    "not smooth": ({"smoothness": 0}, r"smoothness must be a number in \(0, inf\), got 0"),
+    "ridge": ({"ridge": -1.0}, r"ridge must be a number in \(0, inf\), got -1.0"),
 }
 
 

@@ -32,7 +32,7 @@ from equipoise.exceptions import (  # noqa: E402
 )
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
 from equipoise.report.boosting import Predicted, _decided  # noqa: E402
-from equipoise.report.choices import Choice, alpha_grid, make_worlds, middle_alpha  # noqa: E402
+from equipoise.report.choices import Choice, make_worlds  # noqa: E402
 from equipoise.report.folds import make_design, stratified_sample  # noqa: E402
 from equipoise.report.judge import Court, cost_matrix, regrets_of, resampled_costs  # noqa: E402
 from equipoise.report.recommend import SAME, recommend  # noqa: E402
@@ -40,6 +40,7 @@ from equipoise.report.render import safe_json  # noqa: E402
 from equipoise.report.snippet import Source, refit_lines  # noqa: E402
 from equipoise.report.table import as_table  # noqa: E402
 from equipoise.report.words import called  # noqa: E402
+from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import preprocessor, without_columns  # noqa: E402
 from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
 
@@ -274,7 +275,7 @@ def test_small_classes_are_shown_but_do_not_decide():
 
 def test_levels_of_alpha_reach_from_standard_to_worst_class():
     for prior in ([0.5, 0.5], [0.76, 0.24], [0.9, 0.08, 0.02], [0.99, 0.0099, 0.0001]):
-        grid, middle = alpha_grid(np.array(prior)), middle_alpha(np.array(prior))
+        grid, middle = alpha_grid(np.array(prior), 12), middle_alpha(np.array(prior))
         assert grid[0] == 1 and np.all(np.diff(grid) < 0) and middle in grid
         assert grid[-1] == pytest.approx(np.clip(min(prior), 0.01, 0.5))
         # The caps of the level compared bind, unless there is nothing between the two ends.

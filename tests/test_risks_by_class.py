@@ -95,7 +95,7 @@ def test_names_are_aligned_in_print():
 def test_a_long_listing_is_cut_in_the_middle():
     lines = repr(ByClass(np.arange(100.0))).splitlines()
     assert len(lines) == 21
-    assert lines[10] == "... (100 classes)"
+    assert lines[10] == "... (100 in all)"
     assert lines[0] == "0:  0"
     assert lines[-1] == "99: 99"
 

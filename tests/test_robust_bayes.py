@@ -268,7 +268,7 @@ BAD = {
     "nan": ([0.5, np.nan], {}, "finite"),
     "absent": ([[0.5, 0.5, 0.0]], {}, r"\[2\] has none"),
     "names": ([0.5, 0.5], {"classes": ["a", "b", "c"]}, "name the 2 columns"),
-    "weights": ([0.5, 0.5], {"sample_weight": [1.0]}, "one entry for each"),
+    "weights": ([0.5, 0.5], {"sample_weight": [1.0]}, "one value for each of the 2 rows"),
     "no weight": ([0.5, 0.5], {"sample_weight": [0.0, 0.0]}, "positive in at least one"),
     "a set": ([0.5, 0.5], {"uncertainty": 3}, "uncertainty must be"),
     "a prior": ([0.5, 0.5], {"prior": [0.5, 0.6]}, "sum to 1"),

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.risks import ClassRisks, classifier_risks
-from equipoise.sets import Uncertainty, as_uncertainty
+from equipoise.sets import Uncertainty, alpha_grid, as_uncertainty
 
 # The hyper-parameter that a path moves when none is named.
 _KNOBS = ("alpha", "c", "radius")
@@ -155,7 +155,7 @@ def _knob(recipe: Uncertainty, parameter: str | None) -> str:
 
 def _grid(knob: str, values: Sequence[float] | None) -> NDArray[np.float64]:
     if values is None and knob in ("alpha", "c"):
-        return np.geomspace(1.0, 0.01, 10)
+        return alpha_grid()
     if values is None:
         raise InvalidParameterError(f"values must be given for {knob!r}.")
     try:

@@ -12,6 +12,7 @@ from equipoise.display import style
 from equipoise.display.classifiers import last_step
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.sets import DEFAULT_ALPHA, alpha_grid
 
 # Points whose value of the hyper-parameter is written beside them.
 _WRITTEN = 6
@@ -185,14 +186,14 @@ def _own_value(uncertainty: Any) -> float | None:
         value = getattr(uncertainty, knob, None)
         if value is not None:
             return float(value)
-    return 0.1 if uncertainty is None else None
+    return DEFAULT_ALPHA if uncertainty is None else None
 
 
 def _with(values: Sequence[float] | None, own: float | None) -> Sequence[float] | None:
     """The values of the path with the estimator's own one among them, in their direction."""
     if own is None:
         return values
-    grid = np.geomspace(1.0, 0.01, 10).tolist() if values is None else list(values)
+    grid = alpha_grid().tolist() if values is None else list(values)
     if np.isclose(grid, own, rtol=1e-12, atol=0).any():
         return grid
     return sorted([*grid, own], reverse=grid[0] >= grid[-1])

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from equipoise.report.boosting import FIT_UNITS, boosting_findings, tune_units
-from equipoise.report.choices import Choice, alpha_grid, make_choices, make_worlds
+from equipoise.report.choices import Choice, make_choices, make_worlds
 from equipoise.report.folds import MANY_ROWS, make_design
 from equipoise.report.judge import Court, cost_matrix, resampled_costs
 from equipoise.report.linear import PATH_UNITS, AlphaPath, Findings, linear_findings
@@ -16,6 +16,7 @@ from equipoise.report.results import Results
 from equipoise.report.snippet import Source, refit_lines
 from equipoise.report.steps import Steps, Told
 from equipoise.report.table import Rows, Table
+from equipoise.sets import alpha_grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,7 @@ def _fit(
     parts: list[Findings] = []
     path, sampled = None, []
     if linear:
-        found, path = linear_findings(table, design, linear, alpha_grid(prior), steps, seed)
+        found, path = linear_findings(table, design, linear, alpha_grid(prior, 12), steps, seed)
         parts.append(found)
         if len(table.y) - len(design.judged) > MANY_ROWS:
             sampled.append(("the slider", path.n_rows))

@@ -1,5 +1,6 @@
 """Uncertainty sets: recipes that users write down, and the numerical sets they resolve to."""
 
+from equipoise.sets.alphas import DEFAULT_ALPHA, alpha_grid, default_uncertainty, middle_alpha
 from equipoise.sets.ball import Ball, PriorBall
 from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
@@ -10,6 +11,7 @@ from equipoise.sets.hull import Hull, WeightHull
 from equipoise.sets.point import FixedWeights, Point
 
 __all__ = [
+    "DEFAULT_ALPHA",
     "Ball",
     "CappedSimplex",
     "DualSolution",
@@ -25,5 +27,8 @@ __all__ = [
     "WeightBox",
     "WeightHull",
     "WorstClass",
+    "alpha_grid",
     "as_uncertainty",
+    "default_uncertainty",
+    "middle_alpha",
 ]

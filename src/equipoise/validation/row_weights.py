@@ -29,10 +29,11 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
 def _refuse_bad(weights: Vector) -> None:
     if not len(weights):
         return
-    smallest, total = float(weights.min()), float(weights.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        smallest, total = float(weights.min()), float(weights.sum())
     # NaN compares false, and makes the sum NaN.
     if not np.isfinite(total):
-        what = "NaN" if np.isnan(total) else "infinity, or a sum that overflows"
+        what = "NaN" if np.isnan(weights).any() else f"a largest value of {weights.max():.6g}"
         raise InvalidInputError(
             f"sample_weight must hold finite values with a finite sum, got {what}."
         )
@@ -41,7 +42,9 @@ def _refuse_bad(weights: Vector) -> None:
             f"sample_weight must not be negative, got a smallest value of {smallest:.6g}."
         )
     if total == 0:
-        raise InvalidInputError("sample_weight must be positive for some rows, got only zeros.")
+        raise InvalidInputError(
+            "sample_weight must be positive in at least one row, got only zeros."
+        )
 
 
 def class_totals(weights: Vector, labels: Indices, classes: NDArray[Any]) -> Vector:
