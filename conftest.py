@@ -2,5 +2,8 @@
 
 from importlib.util import find_spec
 
-# Importing a module for its doctests imports what it needs.
-collect_ignore_glob = [] if find_spec("click") else ["src/equipoise/cli/*"]
+# Importing a module for its doctests imports what it needs; the examples of displays draw.
+_NEEDS = {"cli": "click", "display": "matplotlib"}
+collect_ignore_glob = [
+    f"src/equipoise/{room}/*" for room, package in _NEEDS.items() if not find_spec(package)
+]

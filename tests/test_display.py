@@ -1,4 +1,4 @@
-"""Displays: what is drawn is what ``frame()`` says, and both are the library's own numbers."""
+"""Displays: what is drawn is what ``to_frame()`` says, and both are the library's own numbers."""
 
 import subprocess
 import sys
@@ -96,12 +96,12 @@ def reliability_display(**options):
     return display.ReliabilityDisplay.from_estimator(FITS["robust"], ROWS, LABELS, **options)
 
 
-def decomposition_display(**options):
+def decomposition_display(ax=None):
     found = {
         "made for balanced": ClassExcess(0.02, -0.01, 0.03),
         "made for standard": ClassExcess(0.24, 0.04, 0.2),
     }
-    return display.ErrorDecompositionDisplay.from_decompositions(found, **options)
+    return display.ErrorDecompositionDisplay(decompositions=found).plot(ax)
 
 
 DISPLAYS = [
@@ -133,7 +133,7 @@ def test_axes_are_labelled_and_drawing_leaves_global_settings_alone(make):
     before = dict(matplotlib.rcParams)
     made = make()
     made.figure_.canvas.draw()
-    assert made.ax_.get_xlabel() and len(made.frame()) > 0
+    assert made.ax_.get_xlabel() and len(made.to_frame()) > 0
     assert dict(matplotlib.rcParams) == before
 
 
@@ -160,7 +160,7 @@ def test_nothing_written_leaves_a_small_figure(make):
 
 def test_class_risks_are_drawn_with_their_intervals():
     made = class_risks_display(confidence=0.9, simultaneous=True)
-    frame = made.frame()
+    frame = made.to_frame()
     assert frame["class"].tolist() == [*NAMES, *NAMES]
     assert frame["rows"].tolist() == 2 * [np.count_nonzero(name == LABELS) for name in NAMES]
     for place, (name, predicted) in enumerate(PREDICTED.items()):
@@ -181,12 +181,12 @@ def test_class_risks_are_drawn_with_their_intervals():
 
 def test_class_risks_of_estimators_are_those_of_their_predictions():
     made = display.ClassRisksDisplay.from_estimator(FITS, ROWS, LABELS)
-    assert made.frame().equals(class_risks_display().frame())
+    assert made.to_frame().equals(class_risks_display().to_frame())
     single = display.ClassRisksDisplay.from_estimator(FITS["robust"], ROWS, LABELS)
-    assert set(single.frame()["classifier"]) == {"RobustLogisticRegression"}
+    assert set(single.to_frame()["classifier"]) == {"RobustLogisticRegression"}
     entropy = display.ClassRisksDisplay.from_estimator(FITS, ROWS, LABELS, loss="cross_entropy")
     expected = class_risks(LABELS, FITS["robust"].predict_proba(ROWS), loss="cross_entropy")
-    np.testing.assert_allclose(entropy.frame()["risk"][3:], list(expected.values()))
+    np.testing.assert_allclose(entropy.to_frame()["risk"][3:], list(expected.values()))
 
 
 def test_an_interval_without_an_end_is_drawn_without_one():
@@ -194,7 +194,7 @@ def test_an_interval_without_an_end_is_drawn_without_one():
     made = display.ClassRisksDisplay.from_predictions(
         ["a", "a", "b"], proba, loss="cross_entropy", name="one row"
     )
-    assert np.isinf(made.frame()["upper"].iloc[1])
+    assert np.isinf(made.to_frame()["upper"].iloc[1])
     made.figure_.canvas.draw()
 
 
@@ -208,19 +208,19 @@ def test_the_matrix_of_weightings_holds_the_robust_risks():
         risks = class_risks(LABELS, predicted)
         expected = [risks.standard(), risks.weighted({"common": 1, "less common": 2, "rare": 5})]
         np.testing.assert_allclose(made.risks[row], expected)
-    frame = made.frame()
+    frame = made.to_frame()
     np.testing.assert_array_equal(made.im_.get_array().ravel(), frame["risk"])
     assert [text.get_text() for text in made.text_.ravel()] == [f"{r:.3f}" for r in frame["risk"]]
     assert frame.groupby("judged_under")["regret"].min().tolist() == [0.0, 0.0]
     shown = made.plot(value="regret").im_.get_array().ravel()
     np.testing.assert_array_equal(shown, frame["regret"])
     fitted = display.TradeoffDisplay.from_estimator(FITS, ROWS, LABELS, weightings=worlds)
-    assert fitted.frame().equals(frame)
+    assert fitted.to_frame().equals(frame)
 
 
 def test_the_path_marks_the_point_chosen():
     made = path_display()
-    frame = made.frame()
+    frame = made.to_frame()
     np.testing.assert_array_equal(made.line_.get_xdata(), frame["standard_risk"])
     np.testing.assert_array_equal(made.line_.get_ydata(), frame["worst_class_risk"])
     chosen = frame[frame["chosen"]]
@@ -233,7 +233,7 @@ def test_the_path_marks_the_point_chosen():
 def test_the_path_of_an_estimator_passes_through_its_own_set(alpha):
     model = RobustLogisticRegression(LabelCVaR(alpha), C=0.1)
     made = display.RobustPathDisplay.from_estimator(model, X, Y, values=[1.0, 0.5, 0.2])
-    frame = made.frame()
+    frame = made.to_frame()
     assert frame.loc[frame["chosen"], "alpha"].tolist() == [alpha]
     assert frame["alpha"].is_monotonic_decreasing
     alone = RobustLogisticRegression(LabelCVaR(alpha), C=0.1).fit(X, Y)
@@ -244,7 +244,7 @@ def test_the_path_of_an_estimator_passes_through_its_own_set(alpha):
 def test_the_worst_case_is_that_of_the_fit():
     fit = FITS["robust"][-1]
     made = worst_case_display()
-    frame = made.frame()
+    frame = made.to_frame()
     np.testing.assert_allclose(frame["mass"], np.asarray(fit.worst_case_masses_))
     np.testing.assert_allclose(frame["weight"], np.asarray(fit.worst_case_weights_))
     rows, share = made.bars_
@@ -260,7 +260,7 @@ def test_the_worst_case_of_predictions_is_that_of_their_risks():
         LABELS, PREDICTED["standard"], uncertainty=WorstClass()
     )
     risks = class_risks(LABELS, PREDICTED["standard"])
-    worst = made.frame().set_index("class")["mass"]
+    worst = made.to_frame().set_index("class")["mass"]
     assert worst[risks.worst_class()] == 1.0 and worst.sum() == 1.0
 
 
@@ -268,7 +268,7 @@ def test_the_worst_case_of_predictions_is_that_of_their_risks():
 def test_the_gaps_on_the_way_are_estimates_and_the_last_one_is_certified(along):
     fit = FITS["robust"][-1]
     made = display.ConvergenceDisplay.from_estimator(fit, along=along)
-    frame = made.frame()
+    frame = made.to_frame()
     assert frame["certified"].tolist() == [False] * (len(frame) - 1) + [True]
     assert frame["gap"].iloc[-1] == fit.duality_gap_
     drawn = np.asarray(made.line_.get_ydata())
@@ -282,7 +282,7 @@ def test_the_gaps_on_the_way_are_estimates_and_the_last_one_is_certified(along):
 def test_without_a_penalty_nothing_is_certified():
     fit = RobustLogisticRegression(WorstClass(), C=np.inf).fit(X, Y)
     made = display.ConvergenceDisplay.from_estimator(fit)
-    assert made.certificate_ is None and not made.frame()["certified"].any()
+    assert made.certificate_ is None and not made.to_frame()["certified"].any()
     assert "no bound" in made.ax_.get_title(loc="right")
     made.figure_.canvas.draw()
 
@@ -296,7 +296,7 @@ def test_reliability_agrees_with_scikit_learn(strategy):
     observed, predicted = calibration_curve(
         LABELS == "less common", proba[:, 1], n_bins=6, strategy=strategy
     )
-    frame = made.frame()
+    frame = made.to_frame()
     np.testing.assert_allclose(frame["observed"], observed)
     np.testing.assert_allclose(frame["predicted"], predicted)
     assert frame["rows"].sum() == len(LABELS)
@@ -311,7 +311,7 @@ def test_reliability_agrees_with_scikit_learn(strategy):
 
 def test_probabilities_are_judged_before_and_after_they_are_put_back():
     model = make_pipeline(StandardScaler(), RobustLogisticRegression("balanced")).fit(X, Y)
-    frame = display.ReliabilityDisplay.from_estimator(model, ROWS, LABELS).frame()
+    frame = display.ReliabilityDisplay.from_estimator(model, ROWS, LABELS).to_frame()
     off = (frame["predicted"] - frame["observed"]) * frame["rows"] / len(LABELS)
     bias = off.groupby(frame["curve"]).sum().abs()
     # Balanced weights make the rare class look common; the population's scale undoes it.
@@ -323,12 +323,12 @@ def test_probabilities_are_judged_before_and_after_they_are_put_back():
 def test_a_single_column_is_about_the_last_class():
     column = np.linspace(0, 1, 40)
     made = display.ReliabilityDisplay.from_predictions(np.arange(40) >= 20, column)
-    assert made.pos_label == np.True_ and made.frame()["rows"].sum() == 40
+    assert made.pos_label == np.True_ and made.to_frame()["rows"].sum() == 40
 
 
 def test_the_parts_of_the_excess_risk_add_up():
     made = decomposition_display()
-    frame = made.frame()
+    frame = made.to_frame()
     assert frame["excess"].tolist() == pytest.approx([0.02, 0.24])
     widths = [[bar.get_width() for bar in bars] for bars in made.bars_]
     np.testing.assert_allclose(widths, frame[["irreducible", "estimation"]].T)
@@ -341,7 +341,7 @@ def test_two_weightings_are_judged_under_each_other_with_intervals():
     made = display.ErrorDecompositionDisplay.from_predictions(
         eta, guess, bootstrap=Bootstrap(n_resamples=50, random_state=0)
     )
-    frame = made.frame().set_index("name")
+    frame = made.to_frame().set_index("name")
     assert len(frame) == 4
     alone = frame.loc["made for balanced, judged under balanced"]
     assert alone["irreducible"] == 0 and alone["estimation"] > 0
@@ -360,7 +360,7 @@ def test_the_tradeoff_of_the_analysis_is_drawn_as_it_is():
     found = weight_tradeoff(LABELS, proba, ["standard", "balanced"])
     made = display.TradeoffDisplay.from_tradeoff(found)
     np.testing.assert_array_equal(made.im_.get_array(), found.risks)
-    frame = made.frame()
+    frame = made.to_frame()
     np.testing.assert_array_equal(frame["regret"], found.regret.ravel())
     assert frame["made_for"].tolist() == ["standard", "standard", "balanced", "balanced"]
 
@@ -371,7 +371,7 @@ def test_names_are_text_whatever_they_hold():
     predicted = {name: np.roll(y, place) for place, name in enumerate(HOSTILE[:6])}
     made = display.ClassRisksDisplay.from_predictions(y, predicted)
     made.figure_.canvas.draw()
-    assert set(made.frame()["class"]) == set(HOSTILE)
+    assert set(made.to_frame()["class"]) == set(HOSTILE)
     ticks = [label.get_text() for label in made.ax_.get_yticklabels()]
     assert len(set(ticks)) == len(HOSTILE) and max(map(len, ticks)) < 70
     assert len(made.ax_.get_legend().get_texts()) == 6
@@ -415,7 +415,7 @@ BAD = {
         lambda: display.TradeoffDisplay(risks=[[1.0]], made_for=["a"], judged_under=["a", "b"]),
         r"got shape \(1, 1\)",
     ),
-    "unknown value": (lambda: tradeoff_display().plot(value="cost"), "'risk' or 'regret'"),
+    "unknown value": (lambda: tradeoff_display().plot(value="cost"), "'risk', 'regret'"),
     "not on the path": (
         lambda: display.RobustPathDisplay.from_path(robust_path(X, Y, values=[0.5]), chosen=0.1),
         "chosen must be one of",

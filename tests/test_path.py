@@ -172,7 +172,7 @@ def test_columns_by_name():
     columns = path.to_dict()
     assert list(columns)[:4] == ["alpha", "standard_risk", "balanced_risk", "worst_class_risk"]
     np.testing.assert_array_equal(columns["risk[rare]"], path.class_risks[:, 2])
-    frame = path.frame()
+    frame = path.to_frame()
     assert isinstance(frame, pd.DataFrame) and list(frame.columns) == list(columns)
     assert len(frame) == 2 and frame["alpha"].tolist() == [0.8, 0.3]
 

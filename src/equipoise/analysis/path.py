@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
+from equipoise.extras import require
 from equipoise.risks import ClassRisks, classifier_risks
 from equipoise.sets import Uncertainty, alpha_grid, as_uncertainty
 
@@ -64,13 +65,9 @@ class RobustPath:
         risks = zip(self.classes.tolist(), self.class_risks.T, strict=True)
         return {**columns, **{f"risk[{name}]": column for name, column in risks}}
 
-    def frame(self) -> Any:
+    def to_frame(self) -> Any:
         """The columns of :meth:`to_dict` as a pandas DataFrame."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("frame() needs pandas: pip install pandas") from error
-        return pd.DataFrame(self.to_dict())
+        return require("pandas", extra="report").DataFrame(self.to_dict())
 
 
 def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is judged

@@ -1,21 +1,15 @@
 """Displays: pictures of analyses in scikit-learn's form, each with the data behind it.
 
 Every display is made by ``from_estimator``, ``from_predictions`` or from the result of an
-analysis, draws itself by ``plot(ax=None)`` and gives its numbers by ``frame()``. Matplotlib is
+analysis, draws itself by ``plot(ax=None)`` and gives its numbers by ``to_frame()``. Matplotlib is
 loaded when something is drawn.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from equipoise.display.class_risks import ClassRisksDisplay
-    from equipoise.display.convergence import ConvergenceDisplay
-    from equipoise.display.decomposition import ErrorDecompositionDisplay
-    from equipoise.display.path import RobustPathDisplay
-    from equipoise.display.reliability import ReliabilityDisplay
-    from equipoise.display.tradeoff import TradeoffDisplay
-    from equipoise.display.worst_case import WorstCaseWeightsDisplay
+from equipoise.display.bars import ErrorDecompositionDisplay, WorstCaseWeightsDisplay
+from equipoise.display.curves import ConvergenceDisplay, RobustPathDisplay
+from equipoise.display.heatmap import TradeoffDisplay
+from equipoise.display.reliability import ReliabilityDisplay
+from equipoise.display.risk_points import ClassRisksDisplay
 
 __all__ = [
     "ClassRisksDisplay",
@@ -26,24 +20,6 @@ __all__ = [
     "TradeoffDisplay",
     "WorstCaseWeightsDisplay",
 ]
-
-_HOME = {
-    "ClassRisksDisplay": "class_risks",
-    "ConvergenceDisplay": "convergence",
-    "ErrorDecompositionDisplay": "decomposition",
-    "ReliabilityDisplay": "reliability",
-    "RobustPathDisplay": "path",
-    "TradeoffDisplay": "tradeoff",
-    "WorstCaseWeightsDisplay": "worst_case",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:

@@ -4,17 +4,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Indices, Vector
 from equipoise.display import style
-from equipoise.display.classifiers import last_step, named
-from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.display.base import Display, last_step, named
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.risks import class_risk_intervals
-from equipoise.validation.labels import classes_of
-from equipoise.validation.numbers import check_count
+from equipoise.validation import check_count, check_word, classes_of
 
 Strategy = Literal["uniform", "quantile"]
+_DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,17 +25,17 @@ class ReliabilityCurve:
     observed: Vector
     lower: Vector
     upper: Vector
-    rows: NDArray[np.intp]
+    rows: Indices
 
 
 @dataclass(kw_only=True, eq=False)
-class ReliabilityDisplay:
+class ReliabilityDisplay(Display):
     r"""Observed against predicted frequency of one class.
 
     In each bin the mean of :math:`\hat\eta_i(x)` stands against the share of rows that are of
     class ``i``, with its exact binomial interval: calibrated probabilities lie on the diagonal.
     A reweighted fit speaks of a world in which rare classes are common;
-    ``predict_population_proba`` puts its probabilities back.
+    ``predict_population_proba`` puts its probabilities back. Drawn by ``Axes.errorbar``.
 
     Parameters
     ----------
@@ -45,14 +45,18 @@ class ReliabilityDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure, after ``plot``
     points_ : list of matplotlib ErrorbarContainer, one for each curve
+
+    Examples
+    --------
+    >>> y, proba = ["no", "no", "yes", "yes"], [0.1, 0.3, 0.4, 0.9]
+    >>> display = ReliabilityDisplay.from_predictions(y, proba, n_bins=2)
+    >>> display.to_frame()[["predicted", "observed", "rows"]].round(2).values.tolist()
+    [[0.27, 0.33, 3.0], [0.9, 1.0, 1.0]]
     """
 
     curves: dict[str, ReliabilityCurve]
     pos_label: Any
-    ax_: Any = field(init=False, repr=False, default=None)
-    figure_: Any = field(init=False, repr=False, default=None)
     points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
@@ -65,7 +69,7 @@ class ReliabilityDisplay:
         pos_label: Any = None,
         n_bins: int = 5,
         strategy: Strategy = "uniform",
-        prior: Any = None,
+        class_prior: Any = None,
         ax: Any = None,
     ) -> Self:
         """Probabilities as the fit gives them, and on the scale of the population.
@@ -80,13 +84,9 @@ class ReliabilityDisplay:
             The class whose probability to judge: by default the rarest in ``y``.
         n_bins, strategy
             As in :meth:`from_predictions`.
-        prior : dict or array-like, optional
+        class_prior : dict or array-like, optional
             Class frequencies of the population; those of the training rows by default.
         ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ReliabilityDisplay
         """
         classifier = last_step(estimator)
         if not hasattr(classifier, "predict_population_proba"):
@@ -99,12 +99,12 @@ class ReliabilityDisplay:
         rows = X if classifier is estimator else estimator[:-1].transform(X)
         probabilities = {
             "as fitted": classifier.predict_proba(rows),
-            "population scale": classifier.predict_population_proba(rows, prior),
+            "population scale": classifier.predict_population_proba(rows, class_prior),
         }
         return cls.from_predictions(
             y,
             probabilities,
-            labels=classifier.classes_,
+            classes=classifier.classes_,
             pos_label=pos_label,
             n_bins=n_bins,
             strategy=strategy,
@@ -117,7 +117,7 @@ class ReliabilityDisplay:
         y_true: ArrayLike,
         y_proba: Any,
         *,
-        labels: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
         pos_label: Any = None,
         n_bins: int = 5,
         strategy: Strategy = "uniform",
@@ -130,72 +130,55 @@ class ReliabilityDisplay:
         y_true : array-like of shape (n,)
         y_proba : array-like of shape (n,) or (n, n_classes), or dict of such by name
             Probabilities; one column is about ``pos_label``.
-        labels : array-like of shape (n_classes,), optional
+        classes : array-like of shape (n_classes,), optional
             Classes in the order of the columns; those in ``y_true``, sorted, if not given.
         pos_label : class name, optional
             The class whose probability to judge: by default the rarest in ``y_true``, or the
-            last of ``labels`` where there is one column.
+            last of ``classes`` where there is one column.
         n_bins : int, default=5
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equally many rows.
         ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ReliabilityDisplay
         """
         check_count(n_bins, "n_bins")
+        check_word(strategy, "strategy", ("uniform", "quantile"))
         truth = np.asarray(y_true)
-        classes = classes_of(truth) if labels is None else np.asarray(labels)
+        names = classes_of(truth) if classes is None else np.asarray(classes)
         given = {k: np.asarray(v) for k, v in named(y_proba, "probabilities", what="curve").items()}
         flat = any(values.ndim == 1 for values in given.values())
-        which = _which(truth, classes, pos_label, flat)
+        which = _which(truth, names, pos_label, flat)
         curves = {
-            name: _curve(truth == classes[which], _column(values, which, classes), n_bins, strategy)
+            name: _curve(truth == names[which], _column(values, which, names), n_bins, strategy)
             for name, values in given.items()
         }
-        return cls(curves=curves, pos_label=classes[which]).plot(ax)
+        return cls(curves=curves, pos_label=names[which]).plot(ax)
 
-    def frame(self) -> Any:
+    def to_dict(self) -> dict[str, Any]:
         """One line for each curve and bin."""
-        lengths = [len(curve.rows) for curve in self.curves.values()]
+        curves = list(self.curves.values())
         fields = ("predicted", "observed", "lower", "upper", "rows")
-        columns = {
-            name: np.concatenate([getattr(curve, name) for curve in self.curves.values()])
-            for name in fields
+        names = np.repeat(list(self.curves), [len(curve.rows) for curve in curves])
+        return {"curve": names} | {
+            name: np.concatenate([getattr(curve, name) for curve in curves]) for name in fields
         }
-        return style.data_frame({"curve": np.repeat(list(self.curves), lengths)} | columns)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the curves with their intervals around the diagonal.
+    def _size(self) -> tuple[float, float]:
+        return 4.2, 4.2
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-        **kwargs
-            For ``Axes.errorbar``.
-
-        Returns
-        -------
-        self : ReliabilityDisplay
-        """
-        ax = style.axes(ax, width=4.2, height=4.2)
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         (ideal,) = ax.plot([0, 1], [0, 1], color=style.INK, linewidth=1.0, linestyle=":")
         ideal.set_label("calibrated")
         names = style.all_shown(self.curves, width=22)
-        self.points_ = [
-            _draw(ax, curve, place, names[place], kwargs)
-            for place, curve in enumerate(self.curves.values())
-        ]
+        self.points_ = []
+        for place, curve in enumerate(self.curves.values()):
+            dash = {"linestyle": _DASHES[place % len(_DASHES)], "linewidth": 1.0, "elinewidth": 1.0}
+            look = style.series(place, names[place]) | dash | kwargs
+            ends = style.reach(curve.observed, curve.lower, curve.upper)
+            self.points_.append(ax.errorbar(curve.predicted, curve.observed, yerr=ends, **look))
         who = style.shown(self.pos_label, width=28)
-        ax.set_xlabel(f"predicted probability of {who}", fontsize="small")
-        ax.set_ylabel("observed frequency", fontsize="small")
-        ax.set_xlim(-0.02, 1.02)
-        ax.set_ylim(-0.02, 1.02)
-        style.tidy(ax, grid="both")
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        style.label_axes(ax, f"predicted probability of {who}", "observed frequency", grid="both")
         style.legend_above(ax, [*self.points_, ideal])
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
@@ -214,20 +197,15 @@ def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
 
 
 def _column(values: Any, which: int, classes: Any) -> Vector:
-    column = values if values.ndim == 1 else values[:, which] if _fits(values, classes) else None
-    if column is None:
+    if values.ndim != 1 and values.shape[1:] != (len(classes),):
         raise InvalidInputError(
             f"y_proba must have one column for each of {len(classes)} classes, got shape "
-            f"{values.shape}; labels= names the columns where y_true lacks a class."
+            f"{values.shape}; classes= names the columns where y_true lacks a class."
         )
-    column = np.asarray(column, dtype=np.float64)
+    column = np.asarray(values if values.ndim == 1 else values[:, which], dtype=np.float64)
     if not np.all((column >= 0) & (column <= 1)):
         raise InvalidInputError("y_proba must hold probabilities between 0 and 1.")
     return column
-
-
-def _fits(values: Any, classes: Any) -> bool:
-    return bool(values.ndim == 2 and values.shape[1] == len(classes))
 
 
 def _curve(events: Any, probabilities: Vector, n_bins: int, strategy: str) -> ReliabilityCurve:
@@ -252,26 +230,8 @@ def _curve(events: Any, probabilities: Vector, n_bins: int, strategy: str) -> Re
 
 def _bins(probabilities: Vector, n_bins: int, strategy: str) -> Any:
     """Bin numbers 0, 1, ... with no bin left empty."""
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
     if strategy == "quantile":
-        edges = np.quantile(probabilities, np.linspace(0, 1, n_bins + 1)[1:-1])
-    elif strategy == "uniform":
-        edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    else:
-        raise InvalidParameterError(f"strategy must be 'quantile' or 'uniform', got {strategy!r}.")
+        edges = np.quantile(probabilities, edges)
     raw = np.searchsorted(edges, probabilities, side="right")
     return np.unique(raw, return_inverse=True)[1]
-
-
-def _draw(ax: Any, curve: ReliabilityCurve, place: int, label: str, kwargs: dict[str, Any]) -> Any:
-    options = {
-        "fmt": style.marker(place),
-        "linestyle": ("-", "--", "-.", ":")[place % 4],
-        "color": style.color(place),
-        "label": label,
-        "linewidth": 1.0,
-        "markersize": 4.5,
-        "elinewidth": 1.0,
-        "capsize": 1.5,
-    }
-    ends = np.maximum([curve.observed - curve.lower, curve.upper - curve.observed], 0.0)
-    return ax.errorbar(curve.predicted, curve.observed, yerr=ends, **(options | kwargs))

@@ -5,15 +5,17 @@ says the same. Names are text: dollar signs start no formula and line breaks no 
 """
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from equipoise.arrays import Matrix
 from equipoise.extras import require
 
 # From dark to light, then again: neighbours differ in lightness, the marker tells the rest apart.
 COLORS = ("#1f3b73", "#d1603d", "#4f9d86", "#9a6fb0", "#c99a2e", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++")
 GRID = "#c8c8c8"
 INK = "#222222"
 
@@ -22,27 +24,12 @@ _MARGIN = 1.1
 _TALLEST = 14.0
 
 
-def color(place: int) -> str:
-    """The colour of a series."""
-    return COLORS[place % len(COLORS)]
-
-
-def marker(place: int) -> str:
-    """The marker of a series."""
-    return MARKERS[place % len(MARKERS)]
-
-
-def hatch(place: int) -> str:
-    """The hatching of a series."""
-    return HATCHES[place % len(HATCHES)]
-
-
-def axes(ax: Any, *, width: float = 4.8, height: float = 3.4) -> Any:
+def axes(ax: Any, size: tuple[float, float]) -> Any:
     """The axes given, or those of a new figure of so many inches."""
     pyplot = require("matplotlib.pyplot", extra="plot")
     if ax is not None:
         return ax
-    _, new = pyplot.subplots(figsize=(width, height), layout="constrained")
+    _, new = pyplot.subplots(figsize=size, layout="constrained")
     return new
 
 
@@ -51,13 +38,45 @@ def height_for(n_lines: float) -> float:
     return float(min(_MARGIN + 0.21 * max(n_lines, 5.0), _TALLEST))
 
 
-def tidy(ax: Any, *, grid: str) -> None:
-    """Small tick labels, a quiet grid behind the data, and no box around it."""
+def label_axes(ax: Any, x: str, y: str = "", *, grid: str) -> None:
+    """Small labels, a quiet grid behind the data, and no box around it."""
+    ax.set_xlabel(x, fontsize="small")
+    ax.set_ylabel(y, fontsize="small")
     ax.tick_params(labelsize="small", length=3)
     ax.grid(True, axis=grid, color=GRID, linewidth=0.6)
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
+
+
+def name_lines(ax: Any, names: Sequence[str], x: str) -> None:
+    """Names from the top down along the vertical axis, and a label for the horizontal one."""
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    label_axes(ax, x, grid="x")
+
+
+def series(place: int, label: str) -> dict[str, Any]:
+    """The look of one of several series of points with error bars."""
+    look = {"fmt": MARKERS[place % len(MARKERS)], "color": COLORS[place % len(COLORS)]}
+    return look | {"label": label, "markersize": 4.5, "capsize": 1.5}
+
+
+def reach(values: Any, lower: Any, upper: Any) -> Matrix:
+    """Error bars of Matplotlib: how far down and how far up an interval reaches."""
+    return np.maximum([values - lower, upper - values], 0.0)
+
+
+def mark(ax: Any, x: Any, y: Any, label: str, **changes: Any) -> Any:
+    """Points that stand out from everything else: filled diamonds with an edge."""
+    look = {"linestyle": "none", "marker": "D", "color": COLORS[1], "markeredgecolor": INK}
+    (points,) = ax.plot(x, y, label=label, zorder=4, **(look | changes))
+    return points
+
+
+def bars(ax: Any, places: Any, widths: Any, look: dict[str, Any]) -> Any:
+    """Horizontal bars with an edge; ``look`` must tell them apart without colour."""
+    return ax.barh(places, widths, **({"edgecolor": INK, "linewidth": 0.8} | look))
 
 
 def legend_above(ax: Any, handles: Any, *, share: float = 0.85) -> Any:
@@ -104,8 +123,3 @@ def all_shown(names: Iterable[Any], *, width: int = 18, lines: int = 2) -> list[
         seen[text] = seen.get(text, 0) + 1
         texts.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
     return texts
-
-
-def data_frame(columns: dict[str, Any]) -> Any:
-    """Columns as a pandas DataFrame."""
-    return require("pandas", extra="plot").DataFrame(columns)

@@ -1,4 +1,4 @@
-"""What does a weighting cost when another one turns out to be right?"""
+"""What does a weighting cost when another one turns out to be right? A matrix of risks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,21 +10,23 @@ from numpy.typing import ArrayLike
 from equipoise.analysis import WeightTradeoff
 from equipoise.arrays import Matrix
 from equipoise.display import style
-from equipoise.display.classifiers import named, named_estimators, responses
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.display.base import Display, named, responses
+from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
+from equipoise.validation import check_word
 
-Value = Literal["risk", "regret"]
+_WEIGHTINGS = {"standard": "standard", "balanced": "balanced", "worst class": "worst-class"}
 
 
 @dataclass(kw_only=True, eq=False)
-class TradeoffDisplay:
+class TradeoffDisplay(Display):
     r"""The risk under :math:`q'` (columns) of the classifier made for :math:`q` (rows).
 
     .. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q)
 
     The regret is what it costs to have been made for something else: the risk minus that of the
     classifier made for the column, or, where it is not given, minus the smallest of the column.
+    Drawn by ``Axes.imshow``: dark cells are costly.
 
     Parameters
     ----------
@@ -37,17 +39,22 @@ class TradeoffDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure, after ``plot``
     im_ : matplotlib AxesImage
     text_ : ndarray of matplotlib Text, one for each cell
+
+    Examples
+    --------
+    >>> y = ["a", "a", "a", "b"]
+    >>> made = {"standard": ["a", "a", "a", "a"], "balanced": ["a", "a", "b", "b"]}
+    >>> display = TradeoffDisplay.from_predictions(y, made)
+    >>> display.risks.round(3).tolist()
+    [[0.25, 0.5, 1.0], [0.25, 0.167, 0.333]]
     """
 
     risks: Matrix
     made_for: Sequence[str]
     judged_under: Sequence[str]
     regrets: Any = None
-    ax_: Any = field(init=False, repr=False, default=None)
-    figure_: Any = field(init=False, repr=False, default=None)
     im_: Any = field(init=False, repr=False, default=None)
     text_: Any = field(init=False, repr=False, default=None)
 
@@ -68,16 +75,12 @@ class TradeoffDisplay:
 
     @classmethod
     def from_tradeoff(cls, tradeoff: WeightTradeoff, *, ax: Any = None) -> Self:
-        """Draw what :func:`equipoise.analysis.weight_tradeoff` found.
+        """Draw what :func:`equipoise.weight_tradeoff` found.
 
         Parameters
         ----------
         tradeoff : WeightTradeoff
         ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        TradeoffDisplay
         """
         return cls(
             risks=tradeoff.risks,
@@ -109,12 +112,8 @@ class TradeoffDisplay:
             among them as ``FixedWeights``. The default is standard, balanced and worst class.
         sample_weight : array-like, optional
         ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        TradeoffDisplay
         """
-        predicted = responses(named_estimators(estimator, None), X, "zero_one")
+        predicted, _ = responses(estimator, X, "zero_one")
         return cls.from_predictions(
             y, predicted, weightings=weightings, sample_weight=sample_weight, ax=ax
         )
@@ -137,72 +136,69 @@ class TradeoffDisplay:
         y_pred : dict of arrays of labels by name, or one array
         weightings, sample_weight, ax
             As in :meth:`from_estimator`.
-
-        Returns
-        -------
-        TradeoffDisplay
-
-        Examples
-        --------
-        >>> y = ["a", "a", "a", "b"]
-        >>> made = {"standard": ["a", "a", "a", "a"], "balanced": ["a", "a", "b", "b"]}
-        >>> display = TradeoffDisplay.from_predictions(y, made)  # doctest: +SKIP
-        >>> display.risks.round(3).tolist()  # doctest: +SKIP
-        [[0.25, 0.5, 1.0], [0.25, 0.167, 0.333]]
         """
-        if weightings is None:
-            weightings = {
-                "standard": "standard",
-                "balanced": "balanced",
-                "worst class": "worst-class",
-            }
+        worlds = _WEIGHTINGS if weightings is None else weightings
         found = {
-            name: class_risks(y_true, labels, sample_weight=sample_weight)
-            for name, labels in named(y_pred, None, what="classifier").items()
+            name: class_risks(y_true, predicted, sample_weight=sample_weight)
+            for name, predicted in named(y_pred, None, what="classifier").items()
         }
-        risks = np.array(
-            [[each.robust(world) for world in weightings.values()] for each in found.values()]
-        )
-        return cls(risks=risks, made_for=list(found), judged_under=list(weightings)).plot(ax)
+        risks = [[each.robust(world) for world in worlds.values()] for each in found.values()]
+        return cls(risks=np.array(risks), made_for=list(found), judged_under=list(worlds)).plot(ax)
 
-    def frame(self) -> Any:
-        """One line for each classifier and weighting: risk and regret."""
-        rows, columns = self.risks.shape
-        return style.data_frame(
-            {
-                "made_for": np.repeat(list(self.made_for), columns),
-                "judged_under": np.tile(list(self.judged_under), rows),
-                "risk": self.risks.ravel(),
-                "regret": self.regrets.ravel(),
-            }
-        )
-
-    def plot(self, ax: Any = None, *, value: Value = "risk", **kwargs: Any) -> Self:
-        """Draw the matrix: dark cells are costly, every cell says its number.
+    def plot(
+        self, ax: Any = None, *, value: Literal["risk", "regret"] = "risk", **kwargs: Any
+    ) -> Self:
+        """Draw the matrix; every cell says its number, the smallest of each column in bold.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
         value : {"risk", "regret"}, default="risk"
-            What the cells show. The smallest of each column is set in bold.
+            What the cells show.
         **kwargs
             For ``Axes.imshow``.
 
         Returns
         -------
-        self : TradeoffDisplay
+        self
         """
-        if value not in ("risk", "regret"):
-            raise InvalidParameterError(f"value must be 'risk' or 'regret', got {value!r}.")
+        check_word(value, "value", ("risk", "regret"))
+        return super().plot(ax, value=value, **kwargs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each classifier and weighting: risk and regret."""
+        rows, columns = self.risks.shape
+        return {
+            "made_for": np.repeat(list(self.made_for), columns),
+            "judged_under": np.tile(list(self.judged_under), rows),
+            "risk": self.risks.ravel(),
+            "regret": self.regrets.ravel(),
+        }
+
+    def _size(self) -> tuple[float, float]:
+        rows, columns = self.risks.shape
+        return max(3.5, 1.7 + 0.75 * columns), 1.2 + 0.42 * rows
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        value = kwargs.pop("value")
         cells = self.risks if value == "risk" else self.regrets
-        rows, columns = cells.shape
-        ax = style.axes(ax, width=max(3.5, 1.7 + 0.75 * columns), height=1.2 + 0.42 * rows)
-        options = {"cmap": "Blues", "vmin": 0.0, "vmax": _top(cells), "aspect": "auto"}
+        # An image without any contrast would paint zeros in the darkest colour.
+        top = max(float(np.nanmax(cells)), 1e-12)
+        options = {"cmap": "Blues", "vmin": 0.0, "vmax": top, "aspect": "auto"}
         self.im_ = ax.imshow(cells, **(options | kwargs))
         self.text_ = self._write(ax, cells)
-        self._label(ax, value)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        columns = style.all_shown(self.judged_under, width=11, lines=3)
+        rows = style.all_shown(self.made_for, width=16)
+        ax.set_xticks(np.arange(len(columns)), columns)
+        ax.set_yticks(np.arange(len(rows)), rows)
+        ax.set_xlabel(f"judged under ({value})", fontsize="small")
+        ax.set_ylabel("made for", fontsize="small")
+        ax.tick_params(labelsize="small", length=0)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        for draw, names in ((ax.axhline, rows), (ax.axvline, columns)):
+            for edge in np.arange(len(names) - 1) + 0.5:
+                draw(edge, color="white", linewidth=1.5)
 
     def _write(self, ax: Any, cells: Matrix) -> Any:
         best = cells.min(axis=0)
@@ -219,26 +215,6 @@ class TradeoffDisplay:
                 color="white" if _is_dark(self.im_, float(cell)) else style.INK,
             )
         return texts
-
-    def _label(self, ax: Any, value: str) -> None:
-        columns = style.all_shown(self.judged_under, width=11, lines=3)
-        ax.set_xticks(np.arange(len(columns)), columns)
-        rows = style.all_shown(self.made_for, width=16)
-        ax.set_yticks(np.arange(len(rows)), rows)
-        ax.set_xlabel(f"judged under ({value})", fontsize="small")
-        ax.set_ylabel("made for", fontsize="small")
-        ax.tick_params(labelsize="small", length=0)
-        for side in ax.spines.values():
-            side.set_visible(False)
-        for edge in np.arange(len(rows) - 1) + 0.5:
-            ax.axhline(edge, color="white", linewidth=1.5)
-        for edge in np.arange(len(columns) - 1) + 0.5:
-            ax.axvline(edge, color="white", linewidth=1.5)
-
-
-def _top(cells: Matrix) -> float:
-    # An image without any contrast would paint zeros in the darkest colour.
-    return max(float(np.nanmax(cells)), 1e-12)
 
 
 def _is_dark(image: Any, value: float) -> bool:

@@ -1,0 +1,106 @@
+"""What every display is, and how it reads classifiers: one or several, each by its name."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from equipoise.display import style
+from equipoise.exceptions import InvalidInputError
+from equipoise.extras import require
+from equipoise.losses import Loss, as_loss
+
+
+class Display(ABC):
+    """A picture of an analysis, and the numbers behind it.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure, after ``plot``
+    """
+
+    ax_: Any = None
+    figure_: Any = None
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw on the axes given, or on those of a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        **kwargs
+            For the function of Matplotlib that draws; the class names it.
+
+        Returns
+        -------
+        self
+        """
+        ax = style.axes(ax, self._size())
+        self._draw(ax, kwargs)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def to_frame(self) -> Any:
+        """The columns of :meth:`to_dict` as a pandas DataFrame."""
+        return require("pandas", extra="report").DataFrame(self.to_dict())
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Columns by name."""
+
+    @abstractmethod
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        """Draw everything on the axes; ``kwargs`` override the look."""
+
+    def _size(self) -> tuple[float, float]:
+        """Width and height of a new figure in inches."""
+        return 4.8, 3.4
+
+
+def named(values: Any, name: str | None, *, what: str) -> dict[str, Any]:
+    """A dictionary by name, from one or from a single value."""
+    if not isinstance(values, Mapping):
+        return {name if name is not None else what: values}
+    if not values:
+        raise InvalidInputError(f"{what}s must hold at least one entry by name, got none.")
+    return {str(key): value for key, value in values.items()}
+
+
+def responses(
+    estimator: Any, X: Any, loss: str | Loss, name: str | None = None
+) -> tuple[dict[str, Any], Any]:
+    """What the loss reads of classifiers by name: labels, probabilities or scores.
+
+    A single classifier is called by its class unless a name is given. The second value holds the
+    classes that the columns belong to, and is None where labels are read.
+    """
+    chosen, found = as_loss(loss), {}
+    fits = named(estimator, name, what=type(last_step(estimator)).__name__)
+    for key, fit in fits.items():
+        method = getattr(fit, chosen.response_method, None)
+        if method is None:
+            raise InvalidInputError(
+                f"loss={chosen.name!r} needs classifiers with {chosen.response_method}, "
+                f"{key!r} has none."
+            )
+        found[key] = np.asarray(method(X))
+    return found, None if chosen.reads == "labels" else next(iter(fits.values())).classes_
+
+
+def last_step(estimator: Any) -> Any:
+    """The classifier at the end of a pipeline, or the estimator itself."""
+    steps = getattr(estimator, "steps", None)
+    return steps[-1][1] if steps else estimator
+
+
+def fitted_attributes(estimator: Any, *attributes: str, wanted: str) -> list[Any]:
+    """Attributes of a fitted classifier or of the last step of a pipeline."""
+    fitted = last_step(estimator)
+    missing = [attribute for attribute in attributes if not hasattr(fitted, attribute)]
+    if missing:
+        raise InvalidInputError(
+            f"{wanted} needs a fitted classifier with {missing[0]}, such as "
+            f"RobustLogisticRegression after fit, got {type(fitted).__name__} without it."
+        )
+    return [getattr(fitted, attribute) for attribute in attributes]

@@ -1,0 +1,319 @@
+"""Risks along the path of a hyper-parameter, and gaps along a solve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.analysis import RobustPath, robust_path
+from equipoise.display import style
+from equipoise.display.base import Display, fitted_attributes, last_step
+from equipoise.estimators import RobustLogisticRegression
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.sets import DEFAULT_ALPHA, alpha_grid
+from equipoise.validation import check_word
+
+# Points whose value of the hyper-parameter is written beside them.
+_WRITTEN = 6
+
+Along = Literal["evaluations", "seconds", "iteration"]
+_ALONG = {
+    "evaluations": "evaluations of all class risks",
+    "seconds": "seconds",
+    "iteration": "iteration",
+}
+
+
+@dataclass(kw_only=True, eq=False)
+class RobustPathDisplay(Display):
+    """What does more robustness cost? Standard against worst-class risk along a hyper-parameter.
+
+    Hollow points are those where no cap binds any more. Drawn by ``Axes.plot``.
+
+    Parameters
+    ----------
+    path : RobustPath
+        What :func:`equipoise.robust_path` found.
+    chosen : int, optional
+        Place of the point that was chosen.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D of the path
+    chosen_ : matplotlib Line2D of the point chosen, or None
+
+    Examples
+    --------
+    >>> from equipoise import robust_path
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> path = robust_path(X, y, values=[1.0, 0.5])
+    >>> display = RobustPathDisplay.from_path(path, chosen=0.5)
+    >>> display.to_frame()["chosen"].tolist()
+    [False, True]
+    """
+
+    path: RobustPath
+    chosen: int | None = None
+    line_: Any = field(init=False, repr=False, default=None)
+    chosen_: Any = field(init=False, repr=False, default=None)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: RobustLogisticRegression,
+        X: Any,
+        y: ArrayLike,
+        *,
+        values: Sequence[float] | None = None,
+        judge: tuple[Any, Any] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Fit along the hyper-parameter of an estimator's own set; its own value is the chosen one.
+
+        Parameters
+        ----------
+        estimator : RobustLogisticRegression
+            Settings of the fits; it need not be fitted, and is not changed.
+        X, y : array-like
+            Training rows and labels.
+        values : sequence of float, optional
+            As in :func:`equipoise.robust_path`; the estimator's own value is added.
+        judge : tuple (X, y), optional
+            Rows on which the risks are measured; the training rows by default.
+        ax : matplotlib Axes, optional
+        """
+        if not isinstance(estimator, RobustLogisticRegression):
+            raise InvalidInputError(
+                "a path is one of RobustLogisticRegression, got "
+                f"{type(last_step(estimator)).__name__}; transform the rows first if it stands "
+                "in a pipeline."
+            )
+        own = _own_value(estimator.uncertainty)
+        grid = _with(values, own)
+        path = robust_path(
+            X, y, estimator.uncertainty, values=grid, estimator=estimator, judge=judge
+        )
+        return cls.from_path(path, chosen=own, ax=ax)
+
+    @classmethod
+    def from_path(cls, path: RobustPath, *, chosen: float | None = None, ax: Any = None) -> Self:
+        """Draw what :func:`equipoise.robust_path` found.
+
+        Parameters
+        ----------
+        path : RobustPath
+        chosen : float, optional
+            The value of the hyper-parameter that was chosen, one of ``path.values``.
+        ax : matplotlib Axes, optional
+        """
+        return cls(path=path, chosen=_place(path, chosen)).plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each value: the columns of the path, and which one was chosen."""
+        places = np.arange(len(self.path.values))
+        return self.path.to_dict() | {"chosen": places == self.chosen}
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        x, y = self.path.standard_risk, self.path.worst_class_risk
+        dots: dict[str, Any] = {"color": style.COLORS[0], "marker": "o", "markersize": 5}
+        (self.line_,) = ax.plot(x, y, **({"label": "path", "linewidth": 1.2} | dots | kwargs))
+        handles = [self.line_]
+        flat = ~self.path.caps_bind
+        if flat.any():
+            hollow = {"linestyle": "none", "markerfacecolor": "white", "zorder": 3}
+            handles += ax.plot(x[flat], y[flat], label="no cap binds", **(dots | hollow))
+        if self.chosen is not None:
+            at = slice(self.chosen, self.chosen + 1)
+            label = f"chosen: {self.path.parameter} = {self.path.values[self.chosen]:.3g}"
+            self.chosen_ = style.mark(ax, x[at], y[at], label, marker="*", markersize=14)
+            handles.append(self.chosen_)
+        self._write_values(ax)
+        ax.margins(0.14)
+        style.label_axes(ax, "standard risk", "risk of the worst class", grid="both")
+        if len(handles) > 1:
+            style.legend_above(ax, handles)
+
+    def _write_values(self, ax: Any) -> None:
+        x, y = self.path.standard_risk, self.path.worst_class_risk
+        middle = (float(x.min()) + float(x.max())) / 2
+        # Beside the path: below a rising one, above a falling one, and inside the axes.
+        rising = float(np.sum((x - x.mean()) * (y - y.mean()))) > 0
+        for place in _spread(self.path):
+            left = x[place] > middle
+            above = rising == left
+            ax.annotate(
+                f"{self.path.parameter} = {self.path.values[place]:.2g}",
+                (x[place], y[place]),
+                xytext=(-6 if left else 6, 5 if above else -5),
+                textcoords="offset points",
+                ha="right" if left else "left",
+                va="bottom" if above else "top",
+                fontsize="x-small",
+                color=style.INK,
+            )
+
+
+@dataclass(kw_only=True, eq=False)
+class ConvergenceDisplay(Display):
+    """How did a fit get to its optimum, and how far from it is it certain to be?
+
+    Gaps along the way are estimates: the intercepts, which carry no penalty, are taken as they
+    are. The last one, ``duality_gap_``, is proven. Drawn by ``Axes.plot`` on a logarithmic scale,
+    estimates hollow and the certificate solid.
+
+    Parameters
+    ----------
+    history : dict of ndarray
+        ``iteration``, ``evaluations``, ``objective``, ``gap`` and ``seconds``.
+    certified_gap : float
+        The proven gap at the end; infinite where there is no bound.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D of the estimated gaps
+    certificate_ : matplotlib Line2D of the certified gap, or None
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegression
+    >>> from equipoise.datasets import load_thyroid
+    >>> clf = RobustLogisticRegression().fit(*load_thyroid(return_X_y=True))
+    >>> frame = ConvergenceDisplay.from_estimator(clf).to_frame()
+    >>> bool(frame["gap"].iloc[-1] == clf.duality_gap_)
+    True
+    """
+
+    history: dict[str, NDArray[Any]]
+    certified_gap: float
+    line_: Any = field(init=False, repr=False, default=None)
+    certificate_: Any = field(init=False, repr=False, default=None)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, along: Along = "evaluations", ax: Any = None
+    ) -> Self:
+        """The history of a fitted classifier, or of the last step of a pipeline.
+
+        Parameters
+        ----------
+        estimator : classifier with ``history_`` and ``duality_gap_``
+        along, ax
+            As in :meth:`plot`.
+        """
+        history, gap = fitted_attributes(
+            estimator, "history_", "duality_gap_", wanted="the convergence"
+        )
+        return cls(history=dict(history), certified_gap=float(gap)).plot(ax, along=along)
+
+    def plot(self, ax: Any = None, *, along: Along = "evaluations", **kwargs: Any) -> Self:
+        """Draw the gaps along the solve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+        along : {"evaluations", "seconds", "iteration"}, default="evaluations"
+            The horizontal axis.
+        **kwargs
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        self
+        """
+        check_word(along, "along", tuple(_ALONG))
+        return super().plot(ax, along=along, **kwargs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each record: the last one holds the certified gap where there is one."""
+        columns = {name: np.array(values) for name, values in self.history.items()}
+        certified = np.zeros(len(columns["gap"]), dtype=bool)
+        if np.isfinite(self.certified_gap):
+            columns["gap"] = columns["gap"].astype(np.float64)
+            columns["gap"][-1] = self.certified_gap
+            certified[-1] = True
+        return columns | {"certified": certified}
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        along = kwargs.pop("along")
+        x = np.asarray(self.history[along], dtype=np.float64)
+        self.line_ = self._draw_estimates(ax, x, kwargs)
+        handles = [self.line_]
+        if np.isfinite(self.certified_gap):
+            # Rounding may leave nothing of a gap, and a logarithm cannot show that.
+            least = np.finfo(np.float64).eps * max(abs(float(self.history["objective"][-1])), 1e-3)
+            label = f"certified: {self.certified_gap:.1e}"
+            gap = max(self.certified_gap, least)
+            self.certificate_ = style.mark(ax, [x[-1]], [gap], label, markersize=7)
+            handles.append(self.certificate_)
+        else:
+            ax.set_title("no bound without a penalty", fontsize="small", loc="right")
+        ax.set_yscale("log")
+        style.label_axes(ax, _ALONG[along], "gap to the optimum", grid="both")
+        style.legend_above(ax, handles)
+
+    def _draw_estimates(self, ax: Any, x: Any, kwargs: dict[str, Any]) -> Any:
+        gaps = np.asarray(self.history["gap"], dtype=np.float64)
+        if np.isfinite(self.certified_gap):
+            x, gaps = x[:-1], gaps[:-1]
+        # An estimate may lie below the optimum, and a logarithm cannot show it.
+        usable = np.isfinite(gaps) & (gaps > 0)
+        options = {
+            "color": style.COLORS[0],
+            "linestyle": "--",
+            "linewidth": 1.0,
+            "marker": "o",
+            "markersize": 4.5,
+            "markerfacecolor": "white",
+            "label": "estimated on the way",
+        }
+        (line,) = ax.plot(x, np.where(usable, gaps, np.nan), **(options | kwargs))
+        return line
+
+
+def _own_value(uncertainty: Any) -> float | None:
+    """The value of the hyper-parameter that a path would move by itself."""
+    for knob in ("alpha", "c", "radius"):
+        value = getattr(uncertainty, knob, None)
+        if value is not None:
+            return float(value)
+    return DEFAULT_ALPHA if uncertainty is None else None
+
+
+def _with(values: Sequence[float] | None, own: float | None) -> Sequence[float] | None:
+    """The values of the path with the estimator's own one among them, in their direction."""
+    if own is None:
+        return values
+    grid = alpha_grid().tolist() if values is None else list(values)
+    if np.isclose(grid, own, rtol=1e-12, atol=0).any():
+        return grid
+    return sorted([*grid, own], reverse=grid[0] >= grid[-1])
+
+
+def _place(path: RobustPath, chosen: float | None) -> int | None:
+    if chosen is None:
+        return None
+    same = np.flatnonzero(np.isclose(path.values, chosen, rtol=1e-9, atol=0))
+    if len(same) == 0:
+        raise InvalidParameterError(
+            f"chosen must be one of the values of {path.parameter}, {path.values.tolist()}, "
+            f"got {chosen!r}."
+        )
+    return int(same[0])
+
+
+def _spread(path: RobustPath) -> list[int]:
+    """Places to write values at: far from each other on the picture, the ends first."""
+    points = np.column_stack([path.standard_risk, path.worst_class_risk])
+    width = np.ptp(points, axis=0)
+    points = points / np.where(width > 0, width, 1.0)
+    taken: list[int] = []
+    for place in [0, len(points) - 1, *range(1, len(points) - 1)]:
+        gaps = np.abs(points[taken] - points[place]) if taken else np.full((1, 2), np.inf)
+        # Texts lie along the first axis: they collide later along the second.
+        apart = (gaps[:, 0] > 0.3) | (gaps[:, 1] > 0.12)
+        if apart.all() and len(taken) < _WRITTEN:
+            taken.append(place)
+    return taken
