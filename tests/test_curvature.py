@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from equipoise.objectives import open_oracle
+from equipoise.objectives import open_objective
 from equipoise.sets import WorstClass
 from equipoise.solvers import Problem
 from equipoise.solvers.curvature import (
-    Base,
-    Identity,
+    InverseBase,
     InverseCurvature,
-    Newton,
+    NewtonInverse,
+    NothingKnown,
     _regular_cholesky,
 )
 from linear_models import small_data
@@ -18,7 +18,7 @@ from linear_models import small_data
 SIZE, MEMORY = 7, 3
 
 
-class Fixed(Base):
+class Fixed(InverseBase):
     """A base that is simply a matrix."""
 
     scaled = False
@@ -35,7 +35,7 @@ def positive_definite(seed, size=SIZE):
     return root @ root.T + 0.1 * np.eye(size)
 
 
-BASES = {"identity": Identity, "matrix": lambda: Fixed(positive_definite(1))}
+BASES = {"identity": NothingKnown, "matrix": lambda: Fixed(positive_definite(1))}
 every_base = pytest.mark.parametrize("base", BASES)
 
 
@@ -144,13 +144,13 @@ def test_a_new_base_takes_the_place_of_the_old():
 
 def hessian_of(problem, theta, mass, step=1e-5):
     """Of the Lagrangian: differences of the risks' gradient, and the penalty as it is."""
-    oracle = problem.oracle
+    objective = problem.objective
     columns = [
-        oracle.gradient(oracle.evaluate(theta + step * e), mass)
-        - oracle.gradient(oracle.evaluate(theta - step * e), mass)
+        objective.gradient(objective.evaluate(theta + step * e), mass)
+        - objective.gradient(objective.evaluate(theta - step * e), mass)
         for e in np.eye(len(theta))
     ]
-    return np.array(columns) / (2 * step) + problem.ridge * np.diag(oracle.squares)
+    return np.array(columns) / (2 * step) + problem.ridge * np.diag(objective.squares)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -159,16 +159,18 @@ def hessian_of(problem, theta, mass, step=1e-5):
 def test_newton_solves_with_the_hessian_of_the_lagrangian(n_classes, ridge, units):
     X, labels, weights = small_data(n_classes)
     mass = np.random.default_rng(0).dirichlet(np.ones(n_classes))
-    with open_oracle(X * units, labels, weights, n_classes=n_classes, fit_intercept=True) as oracle:
-        problem = Problem(oracle, WorstClass().resolve(np.ones(n_classes) / n_classes), ridge)
-        theta = 0.1 * np.random.default_rng(1).normal(size=oracle.size)
+    with open_objective(
+        X * units, labels, weights, n_classes=n_classes, fit_intercept=True
+    ) as objective:
+        problem = Problem(objective, WorstClass().resolve(np.ones(n_classes) / n_classes), ridge)
+        theta = 0.1 * np.random.default_rng(1).normal(size=objective.size)
         # A change of the gradient lies in the range of the Hessian: the gauge is no part of it.
-        step = 1e-4 * np.random.default_rng(2).normal(size=oracle.size)
+        step = 1e-4 * np.random.default_rng(2).normal(size=objective.size)
         if n_classes > 2:
-            unfolded = oracle.rows.unfold(step)
-            step = oracle.rows.fold(unfolded - unfolded.mean(axis=0))
+            unfolded = objective.features.unfold(step)
+            step = objective.features.fold(unfolded - unfolded.mean(axis=0))
         change = hessian_of(problem, theta, mass) @ step
-        solved = Newton(problem, oracle.evaluate(theta), mass).apply(change[None])[0]
+        solved = NewtonInverse(problem, objective.evaluate(theta), mass).apply(change[None])[0]
     np.testing.assert_allclose(solved, step, atol=2e-3 * np.abs(step).max())
 
 
@@ -176,13 +178,13 @@ def test_newton_survives_columns_without_any_curvature():
     X, labels, weights = small_data(3)
     X = np.column_stack([X, np.zeros(len(X)), X[:, 0], np.ones(len(X))])
     mass = np.ones(3) / 3
-    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
-        problem = Problem(oracle, WorstClass().resolve(mass), 0.0)
-        state = oracle.evaluate(np.zeros(oracle.size))
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        problem = Problem(objective, WorstClass().resolve(mass), 0.0)
+        state = objective.evaluate(np.zeros(objective.size))
         gradient = problem.gradient(state, mass)
-        direction = -Newton(problem, state, mass).apply(gradient[None])[0]
+        direction = -NewtonInverse(problem, state, mass).apply(gradient[None])[0]
         assert np.all(np.isfinite(direction))
-        better = oracle.evaluate(state.theta + direction)
+        better = objective.evaluate(state.theta + direction)
         predicted = 0.5 * gradient @ direction
     assert mass @ (better.risks - state.risks) == pytest.approx(predicted, rel=0.3)
 

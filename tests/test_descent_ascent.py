@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from equipoise.objectives import Oracle, State
+from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import LabelCVaR, WorstClass
-from equipoise.solvers import Constants, DescentAscent, Problem
+from equipoise.solvers import DescentAscent, Problem, StepConstants
 
 ROUNDS = [1, 2, 5, 20, 100, 1000]
 
 
-class Game(Oracle):
+class Game(Objective):
     """Class risks given by a formula; there are no data and no intercepts."""
 
     def __init__(self, n_classes, size, risks, slopes):
@@ -25,7 +25,7 @@ class Game(Oracle):
 
     def evaluate(self, theta):
         self.n_evaluations += 1
-        return State(theta, self._risks(theta), None)
+        return Evaluation(theta, self._risks(theta), None)
 
     def class_gradients(self, state):
         return self._slopes(state.theta)
@@ -45,7 +45,7 @@ class GameCase(NamedTuple):
     name: str
     game: Game
     masses: Any
-    constants: Constants
+    constants: StepConstants
     value: float
     least: Any
 
@@ -62,7 +62,7 @@ def linear_game(masses=None, n_classes=4, size=3, seed=0):
     radius, value, best = 2.0, 0.7, 0.5 * rng.normal(size=size) / np.sqrt(size)
     offsets = value - slopes @ best
     game = Game(n_classes, size, lambda t: slopes @ t + offsets, lambda t: slopes)
-    constants = Constants(
+    constants = StepConstants(
         theta_diameter=2 * radius,
         theta_slope=float(np.linalg.norm(slopes, axis=1).max()),
         mass_diameter=np.sqrt(2),
@@ -85,7 +85,7 @@ def distance_game():
         return (theta - corners) / np.maximum(risks(theta), 1e-300)[:, None]
 
     radius = 2.5
-    constants = Constants(
+    constants = StepConstants(
         theta_diameter=2 * radius,
         theta_slope=1.0,
         mass_diameter=np.sqrt(2),
@@ -160,12 +160,12 @@ def test_masses_stay_in_their_own_set():
 
 def test_parameters_stay_in_their_ball():
     case = linear_game()
-    small = Constants(0.2, 1e-3, np.sqrt(2), case.constants.mass_slope)
+    small = StepConstants(0.2, 1e-3, np.sqrt(2), case.constants.mass_slope)
     theta, _ = played(case._replace(constants=small), 40)
     assert np.linalg.norm(theta) <= 0.1 + 1e-12
 
 
 def test_the_bound_is_the_propositions():
     # 3 (L_a D_a + L_b D_b) / (2 sqrt T)
-    constants = Constants(theta_diameter=2, theta_slope=3, mass_diameter=5, mass_slope=7)
+    constants = StepConstants(theta_diameter=2, theta_slope=3, mass_diameter=5, mass_slope=7)
     assert constants.bound(9) == pytest.approx(3 * (2 * 3 + 5 * 7) / (2 * 3))

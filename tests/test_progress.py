@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from equipoise.solvers import Progress, Record, Status
+from equipoise.solvers import HistoryRecord, Progress, Status
 from equipoise.solvers import progress as module
 
-RECORDS = [Record(i, 2 * i, 1 / i, 10.0**-i, 0.1 * i) for i in (1, 2, 3)]
+RECORDS = [HistoryRecord(i, 2 * i, 1 / i, 10.0**-i, 0.1 * i) for i in (1, 2, 3)]
 
 
 class Terminal(io.StringIO):
@@ -45,7 +45,7 @@ def test_no_line_is_wide_enough_to_scroll(monkeypatch, columns):
     monkeypatch.setattr(module, "get_terminal_size", lambda: os.terminal_size((columns, 24)))
     stream = Terminal()
     progress = Progress(1, stream)
-    progress.show(Record(100_000, 1_234_567, 0.123456789, 1.234e-10, 1e5), 1.5e-11)
+    progress.show(HistoryRecord(100_000, 1_234_567, 0.123456789, 1.234e-10, 1e5), 1.5e-11)
     assert len(stream.getvalue()) == columns  # the return and one less
 
 

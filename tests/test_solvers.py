@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from equipoise import RobustLogisticRegression
 from equipoise.datasets import fetch_covtype
 from equipoise.exceptions import InvalidParameterError
-from equipoise.objectives import Oracle, open_oracle
+from equipoise.objectives import Objective, open_objective
 from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 from equipoise.solvers import (
     SOLVERS,
@@ -69,16 +69,16 @@ class ProblemCase(NamedTuple):
     def solve(self, solver, *, tol=1e-6, max_iter=1000, store=np.asarray, start=None):
         X, labels, weights = self.data
         masses = self.recipe.resolve(self.prior)
-        with open_oracle(
+        with open_objective(
             store(X),
             labels,
             weights,
             n_classes=self.n_classes,
             fit_intercept=self.fit_intercept,
             ridge=self.ridge,
-        ) as oracle:
-            problem = Problem(oracle, masses, self.ridge)
-            start = start or (np.zeros(oracle.size), masses.project(self.prior))
+        ) as objective:
+            problem = Problem(objective, masses, self.ridge)
+            start = start or (np.zeros(objective.size), masses.project(self.prior))
             return run(problem, solver, start, Limits(tol, max_iter), Progress())
 
 
@@ -179,9 +179,11 @@ def test_the_number_of_cores_changes_no_bit(solver, n_rows, n_features, n_classe
     for cores in (1, 2):
         with (
             threadpool_limits(cores),
-            open_oracle(X, labels, weights, n_classes=n_classes, fit_intercept=True) as oracle,
+            open_objective(
+                X, labels, weights, n_classes=n_classes, fit_intercept=True
+            ) as objective,
         ):
-            problem, start = Problem(oracle, masses, 1e-2), np.zeros(oracle.size)
+            problem, start = Problem(objective, masses, 1e-2), np.zeros(objective.size)
             limits = Limits(1e-6, 5)
             found.append(
                 run(problem, solver, (start, masses.project(start[:n_classes])), limits, Progress())
@@ -195,12 +197,12 @@ def test_the_solution_describes_one_point(solver):
     X, labels, weights = ONE.data
     masses = ONE.recipe.resolve(ONE.prior)
     found = ONE.solve(solver, max_iter=60)
-    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
-        problem = Problem(oracle, masses, ONE.ridge)
-        state = oracle.evaluate(found.theta)
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        problem = Problem(objective, masses, ONE.ridge)
+        state = objective.evaluate(found.theta)
         np.testing.assert_allclose(found.risks, state.risks, rtol=1e-12)
-        assert found.objective == pytest.approx(problem.objective(state), rel=1e-12)
-        coef, _ = oracle.unpack(found.theta)
+        assert found.objective == pytest.approx(problem.value(state), rel=1e-12)
+        coef, _ = objective.unpack(found.theta)
         robust = masses.support(found.risks)
         assert found.objective == pytest.approx(robust + ONE.ridge / 2 * np.sum(coef**2))
     np.testing.assert_allclose(masses.project(found.mass), found.mass, atol=1e-12)
@@ -348,45 +350,49 @@ def test_without_a_bound_the_masses_are_the_last_ones(solver):
     assert np.abs(found.mass - case.prior).max() > 1e-3
 
 
-class Stumbling(Oracle):
-    """Another oracle, with risks that are no numbers at some of its evaluations."""
+class Stumbling(Objective):
+    """Another objective, with risks that are no numbers at some of its evaluations."""
 
-    def __init__(self, oracle, falls, broken):
-        self._oracle, self._falls, self._broken = oracle, falls, broken
-        self.n_classes, self.n_rows, self.size = oracle.n_classes, oracle.n_rows, oracle.size
+    def __init__(self, objective, falls, broken):
+        self._objective, self._falls, self._broken = objective, falls, broken
+        self.n_classes, self.n_rows, self.size = (
+            objective.n_classes,
+            objective.n_rows,
+            objective.size,
+        )
         self.n_evaluations = 0
 
     @property
     def squares(self):
-        return self._oracle.squares
+        return self._objective.squares
 
     def evaluate(self, theta):
         self.n_evaluations += 1
-        state = self._oracle.evaluate(theta)
+        state = self._objective.evaluate(theta)
         if self.n_evaluations not in self._falls:
             return state
         return replace(state, risks=np.full(self.n_classes, self._broken))
 
     def pack(self, coef, intercept):
-        return self._oracle.pack(coef, intercept)
+        return self._objective.pack(coef, intercept)
 
     def unpack(self, theta):
-        return self._oracle.unpack(theta)
+        return self._objective.unpack(theta)
 
     def center(self, state, mass):
-        return self._oracle.center(state, mass)
+        return self._objective.center(state, mass)
 
     def class_gradients(self, state):
-        return self._oracle.class_gradients(state)
+        return self._objective.class_gradients(state)
 
     def gradient(self, state, mass):
-        return self._oracle.gradient(state, mass)
+        return self._objective.gradient(state, mass)
 
     def hessian(self, state, mass, *, single=False):
-        return self._oracle.hessian(state, mass, single=single)
+        return self._objective.hessian(state, mass, single=single)
 
     def thin(self, rows_per_class):
-        return self._oracle.thin(rows_per_class)
+        return self._objective.thin(rows_per_class)
 
 
 @every_fast_solver
@@ -395,9 +401,9 @@ class Stumbling(Oracle):
 def test_trial_points_that_overflow_are_taken_back(solver, broken, falls):
     X, labels, weights = ONE.data
     masses, best = ONE.recipe.resolve(ONE.prior), ONE.solve(solver)
-    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
-        problem = Problem(Stumbling(oracle, falls, broken), masses, ONE.ridge)
-        start = np.zeros(oracle.size), ONE.prior
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        problem = Problem(Stumbling(objective, falls, broken), masses, ONE.ridge)
+        start = np.zeros(objective.size), ONE.prior
         found = run(problem, solver, start, Limits(1e-6, 1000), Progress())
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(best.objective, rel=2e-6)
@@ -405,7 +411,7 @@ def test_trial_points_that_overflow_are_taken_back(solver, broken, falls):
 
 
 class OffCenter(Stumbling):
-    """Another oracle, whose intercepts stay where they are."""
+    """Another objective, whose intercepts stay where they are."""
 
     def center(self, state, mass):
         return state
@@ -414,35 +420,35 @@ class OffCenter(Stumbling):
 def test_there_is_no_bound_where_the_intercepts_are_not_found():
     X, labels, weights = ONE.data
     masses, mass = ONE.recipe.resolve(ONE.prior), ONE.prior
-    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
-        state = oracle.evaluate(np.zeros(oracle.size))
-        assert Problem(oracle, masses, 1e-2).certify(state, mass) > -np.inf
-        assert Problem(OffCenter(oracle, (), 0), masses, 1e-2).certify(state, mass) == -np.inf
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        state = objective.evaluate(np.zeros(objective.size))
+        assert Problem(objective, masses, 1e-2).certify(state, mass) > -np.inf
+        assert Problem(OffCenter(objective, (), 0), masses, 1e-2).certify(state, mass) == -np.inf
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
 def test_the_objective_is_infinite_where_a_risk_is_no_number(broken):
     X, labels, weights = ONE.data
-    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
-        problem = Problem(oracle, WorstClass().resolve(ONE.prior), 1.0)
-        state = oracle.evaluate(np.zeros(oracle.size))
-        assert np.isfinite(problem.objective(state))
-        assert problem.objective(replace(state, risks=np.array([0.1, broken, 0.2]))) == np.inf
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        problem = Problem(objective, WorstClass().resolve(ONE.prior), 1.0)
+        state = objective.evaluate(np.zeros(objective.size))
+        assert np.isfinite(problem.value(state))
+        assert problem.value(replace(state, risks=np.array([0.1, broken, 0.2]))) == np.inf
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_point_too_far_out_is_infinitely_bad_without_a_warning(n_classes, dtype):
     X, labels, weights = small_data(n_classes)
-    with open_oracle(
+    with open_objective(
         X.astype(dtype), labels, weights, n_classes=n_classes, fit_intercept=True
-    ) as oracle:
-        problem = Problem(oracle, WorstClass().resolve(np.ones(n_classes) / n_classes), 0.0)
-        theta = np.finfo(np.float64).max * np.where(np.arange(oracle.size) % 2, 1, -1)
-        assert problem.objective(oracle.evaluate(theta)) == np.inf
+    ) as objective:
+        problem = Problem(objective, WorstClass().resolve(np.ones(n_classes) / n_classes), 0.0)
+        theta = np.finfo(np.float64).max * np.where(np.arange(objective.size) % 2, 1, -1)
+        assert problem.value(objective.evaluate(theta)) == np.inf
 
 
-class Sized(Oracle):
+class Sized(Objective):
     """Nothing but sizes."""
 
     squares = None
@@ -491,13 +497,13 @@ def test_a_cold_start_on_many_rows_is_warmed_on_few(monkeypatch):
     monkeypatch.setattr(sys.modules["equipoise.solvers.choose"], "COARSE_ROWS", 30)
     X, labels, weights = small_data(3, n_rows=4000)
     masses = LabelCVaR(0.5).resolve(np.ones(3) / 3)
-    with open_oracle(X, labels, weights, n_classes=3, fit_intercept=True) as oracle:
-        problem = Problem(oracle, masses, 1e-3)
-        start = np.zeros(oracle.size), np.ones(3) / 3
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        problem = Problem(objective, masses, 1e-3)
+        start = np.zeros(objective.size), np.ones(3) / 3
         warm = run(problem, "sqp-newton", start, Limits(1e-6, 100), Progress())
-        used, oracle.n_evaluations = oracle.n_evaluations, 0
+        used, objective.n_evaluations = objective.n_evaluations, 0
         cold = run(problem, "sqp-newton", start, Limits(1e-6, 100), Progress(), cold=False)
-        assert used == warm.n_evaluations <= oracle.n_evaluations
+        assert used == warm.n_evaluations <= objective.n_evaluations
     for found in (warm, cold):
         assert found.status is Status.CONVERGED
     assert warm.objective == pytest.approx(cold.objective, rel=1e-6)

@@ -25,7 +25,7 @@ from equipoise.exceptions import (
     NotConvergedWarning,
     SeparableDataWarning,
 )
-from equipoise.objectives import Oracle, open_oracle
+from equipoise.objectives import Objective, open_objective
 from equipoise.risks.population import odds_factors
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
@@ -197,11 +197,11 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         prior = self._prior(totals, classes)
         masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
         ridge = check_ridge(self.C, float(totals.sum()))
-        with open_oracle(
+        with open_objective(
             X, labels, weights, n_classes=len(classes), fit_intercept=fit_intercept, ridge=ridge
-        ) as oracle:
-            problem = Problem(oracle, masses, ridge)
-            start, cold = self._start(oracle, masses, prior, classes)
+        ) as objective:
+            problem = Problem(objective, masses, ridge)
+            start, cold = self._start(objective, masses, prior, classes)
             solution = run(problem, self.solver, start, limits, progress, cold=cold)
             self._take(problem, solution, prior, classes)
         self._warn(solution, masses, np.bincount(labels), limits)
@@ -212,25 +212,25 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         return check_class_prior(self.class_prior, classes, name="class_prior")
 
     def _start(
-        self, oracle: Oracle, masses: MassSet, prior: Vector, classes: NDArray[Any]
+        self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
     ) -> tuple[tuple[Vector, Vector], bool]:
         """Parameters and masses to start from, and whether they know nothing yet."""
-        if self.warm_start and self._fits_again(oracle, classes):
+        if self.warm_start and self._fits_again(objective, classes):
             mass = masses.project(np.asarray(self.worst_case_masses_))
-            return (oracle.pack(self.coef_, self.intercept_), mass), False
-        return (np.zeros(oracle.size), masses.project(prior)), True
+            return (objective.pack(self.coef_, self.intercept_), mass), False
+        return (np.zeros(objective.size), masses.project(prior)), True
 
-    def _fits_again(self, oracle: Oracle, classes: NDArray[Any]) -> bool:
+    def _fits_again(self, objective: Objective, classes: NDArray[Any]) -> bool:
         if not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
             return False
-        coef, _ = oracle.unpack(np.zeros(oracle.size))
+        coef, _ = objective.unpack(np.zeros(objective.size))
         return bool(coef.shape == self.coef_.shape)
 
     def _take(
         self, problem: Problem, solution: Solution, prior: Vector, classes: NDArray[Any]
     ) -> None:
         """Keep what the solve found."""
-        coef, intercept = problem.oracle.unpack(solution.theta)
+        coef, intercept = problem.objective.unpack(solution.theta)
         if len(intercept) > 1:
             intercept = intercept - intercept.mean()
         self.classes_, self.coef_, self.intercept_ = classes, coef, intercept

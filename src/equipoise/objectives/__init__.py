@@ -1,7 +1,7 @@
-"""Oracles: what solvers may ask of data that they never see themselves."""
+"""Objectives: what solvers may ask of data that they never see themselves."""
 
-from equipoise.objectives.base import Oracle, State
-from equipoise.objectives.build import open_oracle
-from equipoise.objectives.linear import LinearOracle
+from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.build import open_objective
+from equipoise.objectives.linear import LinearObjective
 
-__all__ = ["LinearOracle", "Oracle", "State", "open_oracle"]
+__all__ = ["Evaluation", "LinearObjective", "Objective", "open_objective"]

@@ -1,15 +1,15 @@
 r"""What a solver may ask of the data.
 
-A solver never touches data. It asks an oracle for class risks, class gradients and curvature of
+A solver never touches data. It asks an objective for class risks, class gradients and curvature of
 
 .. math:: R_i(\theta) = \sum_{j : y_j = i} c_j \, \ell(\theta x_j, i), \qquad
           \sum_{j : y_j = i} c_j = 1.
 
 Conventions
 -----------
-``theta`` : flat float64 vector of length ``size``, in a layout and units of the oracle's own.
+``theta`` : flat float64 vector of length ``size``, in a layout and units of the objective's own.
 ``mass`` : float64 vector with one entry per class.
-``State`` : a point with everything computed there that later questions need again.
+``Evaluation`` : a point with everything computed there that later questions need again.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from equipoise.arrays import Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class Evaluation:
     """A parameter, the class risks there, and the probabilities that derivatives reuse."""
 
     theta: Vector
@@ -28,7 +28,7 @@ class State:
     probabilities: Any
 
 
-class Oracle(ABC):
+class Objective(ABC):
     """Class risks of a linear model and their derivatives."""
 
     n_classes: int
@@ -53,36 +53,36 @@ class Oracle(ABC):
         """A parameter as coefficients ``(n_scores, n_features)`` and intercepts."""
 
     @abstractmethod
-    def evaluate(self, theta: Vector) -> State:
+    def evaluate(self, theta: Vector) -> Evaluation:
         """Class risks at ``theta``: one pass over the data."""
 
     @abstractmethod
-    def center(self, state: State, mass: Vector) -> State:
+    def center(self, state: Evaluation, mass: Vector) -> Evaluation:
         """The state with intercepts that minimise the weighted risk, coefficients unchanged.
 
         A class without mass leaves the model: its intercept has gone to minus infinity.
         """
 
     @abstractmethod
-    def class_gradients(self, state: State) -> Matrix:
+    def class_gradients(self, state: Evaluation) -> Matrix:
         """Gradients of all class risks, shape ``(n_classes, size)``: one pass."""
 
-    def evaluate_with_gradients(self, theta: Vector) -> tuple[State, Matrix]:
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
         """``evaluate`` and ``class_gradients`` at once, where one pass can serve both."""
         state = self.evaluate(theta)
         return state, self.class_gradients(state)
 
     @abstractmethod
-    def gradient(self, state: State, mass: Vector) -> Vector:
+    def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         """Gradient of the weighted risk: one pass."""
 
     @abstractmethod
-    def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
+    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
         """Hessian of the weighted risk, regular on the directions that change the model.
 
         With ``single``, products may be formed in single precision.
         """
 
     @abstractmethod
-    def thin(self, rows_per_class: int) -> "Oracle":
+    def thin(self, rows_per_class: int) -> "Objective":
         """The same problem on at most so many rows of each class (a fixed random choice)."""

@@ -1,4 +1,4 @@
-"""From labelled data to an oracle: sort by class, choose the storage, tame the scales."""
+"""From labelled data to an objective: sort by class, choose the storage, tame the scales."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from equipoise.arrays import Vector
 from equipoise.objectives.kernels import kernel_for
-from equipoise.objectives.linear import LinearOracle
-from equipoise.objectives.rows import DenseRows, Rows, SparseRows
+from equipoise.objectives.linear import LinearObjective
+from equipoise.objectives.rows import DenseFeatures, Features, SparseFeatures
 from equipoise.objectives.standard import standard_or_raw
 from equipoise.objectives.threads import workers_for
 
@@ -25,7 +25,7 @@ _LARGE = 1 << 26
 
 
 @contextmanager
-def open_oracle(
+def open_objective(
     X: Any,
     labels: NDArray[np.intp],
     sample_weight: Vector,
@@ -33,8 +33,8 @@ def open_oracle(
     n_classes: int,
     fit_intercept: bool,
     ridge: float = 0.0,
-) -> Iterator[LinearOracle]:
-    """An oracle over ``X`` with class indices ``labels``; its threads end with the block.
+) -> Iterator[LinearObjective]:
+    """An objective over ``X`` with class indices ``labels``; its threads end with the block.
 
     ``ridge`` is the strength of the penalty that will go with it.
 
@@ -47,14 +47,14 @@ def open_oracle(
     try:
         with limit:
             sample = X if sp.issparse(X) else X[:: max(1, X.shape[0] // _SAMPLE)]
-            yield LinearOracle(standard_or_raw(rows, sample, ridge), bounds, shares, workers)
+            yield LinearObjective(standard_or_raw(rows, sample, ridge), bounds, shares, workers)
     finally:
         workers.close()
 
 
 def _by_class(
     X: Any, labels: NDArray[np.intp], sample_weight: Vector, n_classes: int, fit_intercept: bool
-) -> tuple[Rows, NDArray[np.intp], Vector]:
+) -> tuple[Features, NDArray[np.intp], Vector]:
     """Rows sorted by class, where each class begins, and each row's share of its class."""
     totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
     counts = np.bincount(labels, minlength=n_classes)
@@ -69,12 +69,12 @@ def _by_class(
     return _rows(X, order, kernel_for(n_classes).n_scores, fit_intercept), bounds, shares
 
 
-def _rows(X: Any, order: NDArray[np.intp] | None, n_scores: int, fit_intercept: bool) -> Rows:
+def _rows(X: Any, order: NDArray[np.intp] | None, n_scores: int, fit_intercept: bool) -> Features:
     if sp.issparse(X):
-        return SparseRows(sp.csr_matrix(X, copy=False), n_scores, fit_intercept, order)
+        return SparseFeatures(sp.csr_matrix(X, copy=False), n_scores, fit_intercept, order)
     if order is None or X.nbytes > _LARGE:
-        return DenseRows(X, n_scores, fit_intercept, order)
-    return DenseRows(_reordered(X, order), n_scores, fit_intercept)
+        return DenseFeatures(X, n_scores, fit_intercept, order)
+    return DenseFeatures(_reordered(X, order), n_scores, fit_intercept)
 
 
 def _reordered(X: NDArray[Any], order: NDArray[np.intp]) -> NDArray[Any]:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.objectives.base import Oracle, State
+from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.kernels import Array, Kernel, kernel_for
-from equipoise.objectives.rows import Rows
+from equipoise.objectives.rows import Features
 from equipoise.objectives.threads import WORTH_A_THREAD, Workers
 
 BLOCK_BYTES = 1 << 21
@@ -33,7 +33,7 @@ MANY_INTERCEPTS = 1000
 
 
 @dataclass(frozen=True)
-class Piece:
+class RowRange:
     """Consecutive rows for one worker; ``owner`` is their class when they have only one."""
 
     start: int
@@ -42,7 +42,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Shifted:
+class ShiftedScores:
     """Probabilities after a shift of the scores, computed where they are asked for."""
 
     kernel: Kernel
@@ -53,12 +53,12 @@ class Shifted:
         return self.kernel.shift(self.probabilities[place], self.shift)[0]
 
 
-class LinearOracle(Oracle):
+class LinearObjective(Objective):
     """Cross-entropy class risks of a linear model.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Features
         The features, sorted by class.
     bounds : array of shape (n_classes + 1,)
         Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]``.
@@ -69,9 +69,9 @@ class LinearOracle(Oracle):
     """
 
     def __init__(
-        self, rows: Rows, bounds: NDArray[np.intp], shares: Vector, workers: Workers
+        self, rows: Features, bounds: NDArray[np.intp], shares: Vector, workers: Workers
     ) -> None:
-        self.rows, self.bounds, self.shares, self.workers = rows, bounds, shares, workers
+        self.features, self.bounds, self.shares, self.workers = rows, bounds, shares, workers
         self.n_classes, self.n_rows, self.size = len(bounds) - 1, rows.n_rows, rows.size
         self.kernel, self.n_evaluations = kernel_for(self.n_classes), 0
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
@@ -86,63 +86,65 @@ class LinearOracle(Oracle):
 
     @cached_property
     def squares(self) -> Vector:
-        ones = np.ones((self.rows.n_scores, self.rows.n_features))
-        scaled, _ = self.unpack(self.rows.fold(np.ones((self.rows.n_scores, self.rows.width))))
-        out = np.zeros((self.rows.n_scores, self.rows.width))
-        out[:, : self.rows.n_features] = (ones * scaled) ** 2
-        return self.rows.fold(out)
+        ones = np.ones((self.features.n_scores, self.features.n_features))
+        scaled, _ = self.unpack(
+            self.features.fold(np.ones((self.features.n_scores, self.features.width)))
+        )
+        out = np.zeros((self.features.n_scores, self.features.width))
+        out[:, : self.features.n_features] = (ones * scaled) ** 2
+        return self.features.fold(out)
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:
-        columns = [coef, intercept[:, None]] if self.rows.fit_intercept else [coef]
-        return self.rows.standard(self.rows.fold(np.hstack(columns)))
+        columns = [coef, intercept[:, None]] if self.features.fit_intercept else [coef]
+        return self.features.standard(self.features.fold(np.hstack(columns)))
 
     def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
-        raw = self.rows.unfold(self.rows.raw(theta))
-        coef = np.ascontiguousarray(raw[:, : self.rows.n_features])
-        return coef, raw[:, -1].copy() if self.rows.fit_intercept else np.zeros(len(raw))
+        raw = self.features.unfold(self.features.raw(theta))
+        coef = np.ascontiguousarray(raw[:, : self.features.n_features])
+        return coef, raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
 
-    def evaluate(self, theta: Vector) -> State:
+    def evaluate(self, theta: Vector) -> Evaluation:
         prepared, probabilities = self._begin(theta)
 
-        def work(piece: Piece) -> Vector:
+        def work(piece: RowRange) -> Vector:
             risks = np.zeros(self.n_classes)
             with np.errstate(**QUIET):
                 for block in self._blocks(piece):
-                    scores = self.rows.scores(prepared, self.rows.load(block))
+                    scores = self.features.scores(prepared, self.features.load(block))
                     losses = self.kernel.losses(scores, self.labels[block])
                     probabilities[:, block] = scores
                     risks += self._class_sums(losses, block)
             return risks
 
-        return State(theta, self._total(work, self._pieces()), probabilities)
+        return Evaluation(theta, self._total(work, self._pieces()), probabilities)
 
-    def evaluate_with_gradients(self, theta: Vector) -> tuple[State, Matrix]:
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
         # Both read every row: a block is still in the cache when its gradient is formed.
         prepared, probabilities = self._begin(theta)
         risks = np.zeros(self.n_classes)
 
         def part(block: slice) -> tuple[float, Array]:
-            loaded = self.rows.load(block)
-            scores = self.rows.scores(prepared, loaded)
+            loaded = self.features.load(block)
+            scores = self.features.scores(prepared, loaded)
             labels, shares = self.labels[block], self.shares[block]
             risk = float(self.kernel.losses(scores, labels) @ shares)
             probabilities[:, block] = scores
-            return risk, self.rows.pull(self.kernel.residual(scores, labels, shares), loaded)
+            return risk, self.features.pull(self.kernel.residual(scores, labels, shares), loaded)
 
-        def work(piece: Piece) -> tuple[float, Vector]:
+        def work(piece: RowRange) -> tuple[float, Vector]:
             with np.errstate(**QUIET):
                 found = [part(block) for block in self._blocks(piece)]
                 pulled = _sum(pulled for _, pulled in found)
-                return sum(risk for risk, _ in found), self.rows.finish(pulled)
+                return sum(risk for risk, _ in found), self.features.finish(pulled)
 
         pieces, parts = list(self._pieces(by_class=True)), []
         for piece, (risk, pulled) in zip(pieces, self._sharing.map(work, pieces), strict=True):
             risks[piece.owner] += risk
             parts.append(pulled)
-        return State(theta, risks, probabilities), self._gathered(pieces, parts)
+        return Evaluation(theta, risks, probabilities), self._gathered(pieces, parts)
 
-    def class_gradients(self, state: State) -> Matrix:
-        def work(piece: Piece) -> Vector:
+    def class_gradients(self, state: Evaluation) -> Matrix:
+        def work(piece: RowRange) -> Vector:
             return self._pulled(state, piece, self.shares)
 
         pieces = list(self._pieces(by_class=True))
@@ -152,10 +154,10 @@ class LinearOracle(Oracle):
         """A parameter prepared for a pass, and room for the probabilities that it finds."""
         self.n_evaluations += 1
         with np.errstate(**QUIET):
-            prepared = self.rows.prepare(theta)
-        return prepared, np.empty((self.rows.n_scores, self.n_rows))
+            prepared = self.features.prepare(theta)
+        return prepared, np.empty((self.features.n_scores, self.n_rows))
 
-    def _gathered(self, pieces: list[Piece], parts: Iterable[Vector]) -> Matrix:
+    def _gathered(self, pieces: list[RowRange], parts: Iterable[Vector]) -> Matrix:
         """Gradients of pieces, summed by the class that owns them."""
         gradients, written = np.empty((self.n_classes, self.size)), -1
         for piece, part in zip(pieces, parts, strict=True):
@@ -165,26 +167,26 @@ class LinearOracle(Oracle):
                 gradients[piece.owner], written = part, piece.owner
         return gradients
 
-    def gradient(self, state: State, mass: Vector) -> Vector:
+    def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         scale = self._scale(mass)
 
-        def work(piece: Piece) -> Vector:
+        def work(piece: RowRange) -> Vector:
             return self._pulled(state, piece, scale)
 
         return self._total(work, self._pieces(self.size))
 
-    def hessian(self, state: State, mass: Vector, *, single: bool = False) -> Matrix:
+    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
         dtype = np.dtype(np.float32 if single else np.float64)
         scale = self._scale(mass).astype(dtype, copy=False)
         step = self._fitting(self.size)
 
         def part(block: slice) -> Matrix:
-            X = self.rows.design(self.rows.load(block)).astype(dtype, copy=False)
+            X = self.features.design(self.features.load(block)).astype(dtype, copy=False)
             p = state.probabilities[:, block].astype(dtype, copy=False)
             return self.kernel.hessian(X, p, scale[block])
 
-        def work(piece: Piece) -> Matrix:
-            size = self.size if self.rows.n_scores == 1 else self.size - self.rows.width
+        def work(piece: RowRange) -> Matrix:
+            size = self.size if self.features.n_scores == 1 else self.size - self.features.width
             total = np.zeros((size, size))
             for block in self._blocks(piece, step):
                 total += part(block)
@@ -192,7 +194,7 @@ class LinearOracle(Oracle):
 
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
         free = _sum(self.workers.map(work, pieces))
-        return free if self.rows.n_scores == 1 else self._with_last_score(free)
+        return free if self.features.n_scores == 1 else self._with_last_score(free)
 
     def _with_last_score(self, free: Matrix) -> Matrix:
         """The whole Hessian from the blocks of all scores but the last.
@@ -200,22 +202,22 @@ class LinearOracle(Oracle):
         Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts
         the matrix is made regular, which no direction that a solver takes can notice.
         """
-        k, width = self.rows.n_scores, self.rows.width
+        k, width = self.features.n_scores, self.features.width
         out = np.zeros((k, width, k, width))
         out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
         out[-1] = -out[:-1].sum(axis=0)
         out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
         typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
         out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
-        order = self.rows.fold(np.arange(k * width, dtype=np.intp).reshape(k, width))
+        order = self.features.fold(np.arange(k * width, dtype=np.intp).reshape(k, width))
         return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
-    def center(self, state: State, mass: Vector) -> State:
-        if not self.rows.fit_intercept:
+    def center(self, state: Evaluation, mass: Vector) -> Evaluation:
+        if not self.features.fit_intercept:
             return state
         shift = self._center_shift(state, mass)
 
-        def work(piece: Piece) -> Vector:
+        def work(piece: RowRange) -> Vector:
             growths = np.zeros(self.n_classes)
             for block in self._blocks(piece):
                 _, growth = self.kernel.shift(state.probabilities[:, block], shift)
@@ -228,15 +230,15 @@ class LinearOracle(Oracle):
         if np.count_nonzero(mass) == 1:  # the only class left is certain, however small it was
             risks[mass > 0] = 0
         theta = state.theta.copy()
-        self.rows.unfold(theta)[:, -1] += finite / self.rows.unit
-        moved = Shifted(self.kernel, state.probabilities, shift)
+        self.features.unfold(theta)[:, -1] += finite / self.features.unit
+        moved = ShiftedScores(self.kernel, state.probabilities, shift)
         return replace(state, theta=theta, risks=risks, probabilities=moved)
 
-    def _center_shift(self, state: State, mass: Vector) -> Vector:
+    def _center_shift(self, state: Evaluation, mass: Vector) -> Vector:
         """The change of the scores' intercepts after which the weighted risk has no slope."""
-        scale, target = self._scale(mass), mass if self.rows.n_scores > 1 else mass[1:]
+        scale, target = self._scale(mass), mass if self.features.n_scores > 1 else mass[1:]
         shift = np.where(target > 0, 0.0, -np.inf)
-        if self.rows.n_scores == 1 and mass[0] <= 0:
+        if self.features.n_scores == 1 and mass[0] <= 0:
             shift = np.array([np.inf])
         live = np.isfinite(shift)
         for _ in range(CENTER_STEPS if np.any(live) else 0):
@@ -252,12 +254,12 @@ class LinearOracle(Oracle):
         return shift
 
     def _intercept_moments(
-        self, state: State, shift: Vector, scale: Array
+        self, state: Evaluation, shift: Vector, scale: Array
     ) -> tuple[Vector, Matrix | Vector]:
         """Mean of the shifted probabilities, and of their products (squares for many classes)."""
         many = len(shift) > MANY_INTERCEPTS
 
-        def work(piece: Piece) -> Matrix:
+        def work(piece: RowRange) -> Matrix:
             total = np.zeros((2 if many else 1 + len(shift), len(shift)))
             for block in self._blocks(piece):
                 p, _ = self.kernel.shift(state.probabilities[:, block], shift)
@@ -269,7 +271,7 @@ class LinearOracle(Oracle):
         total = self._total(work, self._pieces(len(shift) ** 2))
         return total[0], total[1] if many else total[1:]
 
-    def thin(self, rows_per_class: int) -> "LinearOracle":
+    def thin(self, rows_per_class: int) -> "LinearObjective":
         random = np.random.default_rng(0)
         # Rows that weigh nothing could leave a class without any weight.
         weighty = [a + np.flatnonzero(self.shares[a:b]) for a, b in pairwise(self.bounds)]
@@ -279,22 +281,22 @@ class LinearOracle(Oracle):
         shares = self.shares[rows].astype(np.float64)
         totals = np.add.reduceat(shares, bounds[:-1])
         shares /= np.repeat(totals, np.diff(bounds))
-        return LinearOracle(self.rows.take(rows), bounds, shares, self.workers)
+        return LinearObjective(self.features.take(rows), bounds, shares, self.workers)
 
     def _scale(self, mass: Vector) -> Array:
         """Each row's share of the weighted risk."""
         scale: Array = self.shares * mass[self.labels]
         return scale
 
-    def _pulled(self, state: State, piece: Piece, scale: Array) -> Vector:
+    def _pulled(self, state: Evaluation, piece: RowRange, scale: Array) -> Vector:
         """Gradient of the scaled losses of the rows of a piece."""
 
         def part(block: slice) -> Array:
             p = state.probabilities[:, block]
             residual = self.kernel.residual(p, self.labels[block], scale[block])
-            return self.rows.pull(residual, self.rows.load(block))
+            return self.features.pull(residual, self.features.load(block))
 
-        return self.rows.finish(_sum(map(part, self._blocks(piece))))
+        return self.features.finish(_sum(map(part, self._blocks(piece))))
 
     def _class_sums(self, values: Array, block: slice) -> Vector:
         """Shares times values, summed by class."""
@@ -302,11 +304,11 @@ class LinearOracle(Oracle):
         sums = np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
         return np.asarray(sums, dtype=np.float64)
 
-    def _total(self, work: Callable[[Piece], Array], pieces: Iterator[Piece]) -> Array:
+    def _total(self, work: Callable[[RowRange], Array], pieces: Iterator[RowRange]) -> Array:
         """The sum over pieces, always in the same order."""
         return _sum(self._sharing.map(work, pieces))
 
-    def _blocks(self, piece: Piece, step: int | None = None) -> Iterator[slice]:
+    def _blocks(self, piece: RowRange, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows
         for start in range(piece.start, piece.stop, step):
             yield slice(start, min(start + step, piece.stop))
@@ -318,18 +320,18 @@ class LinearOracle(Oracle):
         by_class: bool = False,
         block_rows: int | None = None,
         fewest: int = BLOCKS_PER_PIECE,
-    ) -> Iterator[Piece]:
+    ) -> Iterator[RowRange]:
         """A fixed cut of the rows: it must not depend on the number of threads."""
         count = PIECES if sum_size < WIDE else 2
         block_rows = block_rows or self._block_rows
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         if not by_class:
             for start in range(0, self.n_rows, step):
-                yield Piece(start, min(start + step, self.n_rows), -1)
+                yield RowRange(start, min(start + step, self.n_rows), -1)
             return
         for owner, (start, stop) in enumerate(pairwise(self.bounds)):
             for a in range(start, stop, step):
-                yield Piece(a, min(a + step, stop), owner)
+                yield RowRange(a, min(a + step, stop), owner)
 
 
 def _sum(parts: Iterator[Array]) -> Array:

@@ -22,7 +22,7 @@ Array = NDArray[Any]
 _PART = 4096
 
 
-class Rows(ABC):
+class Features(ABC):
     """A feature matrix that answers products with blocks of its rows."""
 
     fit_intercept: bool
@@ -87,7 +87,7 @@ class Rows(ABC):
         """The type in which features are stored."""
 
     @abstractmethod
-    def take(self, rows: NDArray[np.intp]) -> "Rows":
+    def take(self, rows: NDArray[np.intp]) -> "Features":
         """Chosen rows, as a copy."""
 
     @property
@@ -96,7 +96,7 @@ class Rows(ABC):
         """Stored values in an average row."""
 
 
-class DenseRows(Rows):
+class DenseFeatures(Features):
     """An array, its rows taken in their own order or in that of ``order``, a block at a time."""
 
     def __init__(
@@ -154,16 +154,16 @@ class DenseRows(Rows):
     def dtype(self) -> np.dtype[Any]:
         return self._X.dtype
 
-    def take(self, rows: NDArray[np.intp]) -> "DenseRows":
+    def take(self, rows: NDArray[np.intp]) -> "DenseFeatures":
         chosen = rows if self._order is None else self._order[rows]
-        return DenseRows(self._X[chosen], self.n_scores, self.fit_intercept)
+        return DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
 
     @property
     def row_cost(self) -> float:
         return float(self.n_features)
 
 
-class SparseRows(Rows):
+class SparseFeatures(Features):
     """A CSR matrix; never made dense but for the blocks that ``design`` is asked for.
 
     Parameters are laid out ``(width, n_scores)``: products with sparse rows then read and write
@@ -224,8 +224,8 @@ class SparseRows(Rows):
         stored: np.dtype[Any] = self._X.dtype
         return stored
 
-    def take(self, rows: NDArray[np.intp]) -> "SparseRows":
-        taken = SparseRows.__new__(SparseRows)
+    def take(self, rows: NDArray[np.intp]) -> "SparseFeatures":
+        taken = SparseFeatures.__new__(SparseFeatures)
         taken._init(self._X[rows], self.n_scores, self.fit_intercept)
         return taken
 

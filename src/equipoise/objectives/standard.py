@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from equipoise.arrays import Vector
-from equipoise.objectives.rows import Array, Rows
+from equipoise.objectives.rows import Array, Features
 
 # Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
 _TAME_SCALE = 30.0
@@ -25,14 +25,14 @@ _HUGE = 1e100
 _PART = 1 << 16
 
 
-class StandardRows(Rows):
+class StandardizedFeatures(Features):
     """A view of other rows: columns shifted and scaled, the intercept's column of value ``unit``.
 
     ``shift`` and ``scale`` are None where the columns are taken as they are.
     """
 
     def __init__(
-        self, rows: Rows, shift: Vector | None, scale: Vector | None, unit: float = 1.0
+        self, rows: Features, shift: Vector | None, scale: Vector | None, unit: float = 1.0
     ) -> None:
         self._rows, self._shift, self._scale, self.unit = rows, shift, scale, unit
         self.n_scores, self.fit_intercept = rows.n_scores, rows.fit_intercept
@@ -104,8 +104,8 @@ class StandardRows(Rows):
     def dtype(self) -> np.dtype[Any]:
         return self._rows.dtype
 
-    def take(self, rows: NDArray[np.intp]) -> "StandardRows":
-        return StandardRows(self._rows.take(rows), self._shift, self._scale, self.unit)
+    def take(self, rows: NDArray[np.intp]) -> "StandardizedFeatures":
+        return StandardizedFeatures(self._rows.take(rows), self._shift, self._scale, self.unit)
 
     @property
     def row_cost(self) -> float:
@@ -148,7 +148,7 @@ def is_tame(shift: Vector, scale: Vector) -> bool:
     return bool(scales_tame and np.all(np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1)))
 
 
-def standard_or_raw(rows: Rows, X: Any, ridge: float) -> Rows:
+def standard_or_raw(rows: Features, X: Any, ridge: float) -> Features:
     """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame.
 
     The curvature along a coefficient is about a quarter of its column's variance plus the penalty's
@@ -162,8 +162,8 @@ def standard_or_raw(rows: Rows, X: Any, ridge: float) -> Rows:
         length = float(np.sqrt(np.sum(shift**2 + scale**2)))
         if not rows.fit_intercept or length < _TAME_LENGTH:
             return rows
-        return StandardRows(rows, None, None, float(np.sqrt(length)))
+        return StandardizedFeatures(rows, None, None, float(np.sqrt(length)))
     # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
     constant = _constant(shift, scale)
     scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
-    return StandardRows(rows, shift, scale, max(1.0, float(np.sum(~constant)) ** 0.25))
+    return StandardizedFeatures(rows, shift, scale, max(1.0, float(np.sum(~constant)) ** 0.25))

@@ -7,10 +7,10 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from equipoise.arrays import Vector
-from equipoise.objectives import State
+from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.progress import Progress
-from equipoise.solvers.solution import Record, Solution, Status
+from equipoise.solvers.solution import HistoryRecord, Solution, Status
 
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
@@ -31,7 +31,7 @@ class Iterate:
     stuck : whether rounding allows no further step.
     """
 
-    state: State
+    state: Evaluation
     mass: Vector
     gradient: Vector
     decrease: float = np.inf
@@ -69,20 +69,20 @@ class Limits:
         return self.tol * max(FLOOR, objective)
 
 
-class Track:
+class BestSoFar:
     """The best point and the best bound seen so far."""
 
     def __init__(self, problem: Problem, iterate: Iterate) -> None:
         self.problem = problem
         self.theta, self.risks = iterate.state.theta, iterate.state.risks
-        self.objective = problem.objective(iterate.state)
+        self.objective = problem.value(iterate.state)
         self.mass, self.bound, self.attempted = iterate.mass, -np.inf, np.inf
         self.idle, self._smallest_gap = 0, np.inf
-        self.history: list[Record] = []
+        self.history: list[HistoryRecord] = []
 
-    def see(self, iteration: int, iterate: Iterate, target: float, seconds: float) -> Record:
+    def see(self, iteration: int, iterate: Iterate, target: float, seconds: float) -> HistoryRecord:
         """Take note of an iterate; certify it when its own estimate promises success."""
-        objective = self.problem.objective(iterate.state)
+        objective = self.problem.value(iterate.state)
         self.idle = 0 if objective < self.objective * (1 - 1e-14) else self.idle + 1
         if objective < self.objective:
             # Not the state itself: its probabilities are as many as rows times classes.
@@ -96,9 +96,9 @@ class Track:
             # The estimate, with intercepts as they are, may even lie above the objective.
             self.attempted = max(gap, 0.1 * target)
             self.certify(iterate)
-        record = Record(
+        record = HistoryRecord(
             iteration,
-            self.problem.oracle.n_evaluations,
+            self.problem.objective.n_evaluations,
             self.objective,
             self.objective - max(self.bound, estimate),
             seconds,
@@ -125,7 +125,7 @@ def solve(
 ) -> Solution:
     """Run a solver until the certified gap, or its optimality conditions, meet the tolerance."""
     iterate = solver.start(problem, *start)
-    track = Track(problem, iterate)
+    track = BestSoFar(problem, iterate)
     status, iteration = Status.MAX_ITER, 0
     record = track.see(0, iterate, limits.target(track.objective), progress.seconds())
     for iteration in range(1, limits.max_iter + 1):
@@ -145,7 +145,7 @@ def solve(
     return _solution(track, iterate, iteration, status)
 
 
-def _status(track: Track, iterate: Iterate, target: float, certified: bool) -> Status | None:
+def _status(track: BestSoFar, iterate: Iterate, target: float, certified: bool) -> Status | None:
     if track.gap <= target:
         return Status.CONVERGED
     if not certified and iterate.decrease <= 0.1 * target:
@@ -155,7 +155,7 @@ def _status(track: Track, iterate: Iterate, target: float, certified: bool) -> S
     return Status.STALLED if iterate.stuck or track.idle > patience else None
 
 
-def _solution(track: Track, iterate: Iterate, n_iter: int, status: Status) -> Solution:
+def _solution(track: BestSoFar, iterate: Iterate, n_iter: int, status: Status) -> Solution:
     return Solution(
         theta=track.theta,
         risks=track.risks,
@@ -164,7 +164,7 @@ def _solution(track: Track, iterate: Iterate, n_iter: int, status: Status) -> So
         lower_bound=track.bound,
         last_step=iterate.step,
         n_iter=n_iter,
-        n_evaluations=track.problem.oracle.n_evaluations,
+        n_evaluations=track.problem.objective.n_evaluations,
         status=status,
         history=tuple(track.history),
     )

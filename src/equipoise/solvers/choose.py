@@ -36,10 +36,10 @@ SOLVERS: dict[str, Callable[[Problem, float], Solver[Any]]] = {
 
 def choose(problem: Problem) -> str:
     """The solver for a problem of this size."""
-    oracle, classes = problem.oracle, problem.masses.n_classes
-    if oracle.size <= FEW_PARAMETERS:
+    objective, classes = problem.objective, problem.masses.n_classes
+    if objective.size <= FEW_PARAMETERS:
         return "sqp-newton"
-    if classes * oracle.size > MANY_NUMBERS or classes**2 > 4 * oracle.n_rows:
+    if classes * objective.size > MANY_NUMBERS or classes**2 > 4 * objective.n_rows:
         return "multipliers"
     return "sqp-lbfgs"
 
@@ -67,7 +67,7 @@ def run(
 def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
     """The solution of the same problem on a few rows, then on more, to a loose tolerance."""
     rows, tol = _coarse_rows(problem), 1e-1
-    while rows * problem.masses.n_classes < problem.oracle.n_rows / COARSE_SHARE:
+    while rows * problem.masses.n_classes < problem.objective.n_rows / COARSE_SHARE:
         coarse = _penalised(problem.thin(rows), problem)
         solver = MinimaxSqp(newton=True, tol=tol)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
@@ -82,17 +82,17 @@ def _penalised(coarse: Problem, problem: Problem) -> Problem:
     That of all rows is too weak for a few: columns that are rare would separate the classes, and
     their coefficients begin far out, where Hessians say little.
     """
-    fewer = problem.oracle.n_rows / coarse.oracle.n_rows
+    fewer = problem.objective.n_rows / coarse.objective.n_rows
     return replace(coarse, ridge=problem.ridge * fewer**0.5)
 
 
 def _coarse_rows(problem: Problem) -> int:
     """Rows of each class on the coarsest problem: enough to determine the parameters."""
-    enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.oracle.size)
+    enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
     return max(1, enough // problem.masses.n_classes)
 
 
 def _sample(problem: Problem) -> int:
     """Rows of each class in a sampled Hessian; 0 where all rows are few enough."""
-    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.oracle.size)
-    return enough // problem.masses.n_classes if enough < problem.oracle.n_rows / 2 else 0
+    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
+    return enough // problem.masses.n_classes if enough < problem.objective.n_rows / 2 else 0

@@ -12,11 +12,11 @@ import numpy as np
 import scipy.linalg as sl
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.objectives import State
+from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 
 
-class Base(ABC):
+class InverseBase(ABC):
     """A symmetric positive definite matrix :math:`H_0` given by its products."""
 
     scaled: bool  # whether the last step sets the scale gamma
@@ -26,7 +26,7 @@ class Base(ABC):
         r""":math:`H_0` times each row; may return its argument."""
 
 
-class Identity(Base):
+class NothingKnown(InverseBase):
     """Nothing known: the last step sets the scale."""
 
     scaled = True
@@ -35,19 +35,19 @@ class Identity(Base):
         return rows
 
 
-class Newton(Base):
+class NewtonInverse(InverseBase):
     """The inverse of the Hessian of the Lagrangian at a point."""
 
     scaled = False
 
     def __init__(
-        self, problem: Problem, state: State, mass: Vector, *, precise: bool = False
+        self, problem: Problem, state: Evaluation, mass: Vector, *, precise: bool = False
     ) -> None:
         # Rounding in single precision must stay far below the curvature of the penalty, along
         # every coefficient: where all rows are certain there may be no other.
         held = problem.ridges[problem.ridges > 0]
         self.single = not precise and bool(held.size) and float(held.min()) > 1e-6
-        hessian = problem.oracle.hessian(state, mass, single=self.single)
+        hessian = problem.objective.hessian(state, mass, single=self.single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
         floor = 1e-14 * max(float(np.diag(hessian).max()), 1e-3)
@@ -75,13 +75,13 @@ def _regular_cholesky(matrix: Matrix) -> Matrix:
 class InverseCurvature:
     """A base and at most ``memory`` pairs of steps and gradient changes."""
 
-    def __init__(self, base: Base, size: int, memory: int) -> None:
+    def __init__(self, base: InverseBase, size: int, memory: int) -> None:
         self.base, self._memory = base, memory
         self._steps, self._changes = np.empty((2, memory, size))
         self._images = self._changes if base.scaled else np.empty((memory, size))
         self.clear()
 
-    def clear(self, base: Base | None = None) -> None:
+    def clear(self, base: InverseBase | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]

@@ -21,7 +21,7 @@ LOOK = 0.05
 
 
 @dataclass(frozen=True)
-class Constants:
+class StepConstants:
     """Diameters of the two sets and Lipschitz constants of the Lagrangian in each argument."""
 
     theta_diameter: float
@@ -50,17 +50,17 @@ class DescentAscent(Solver[AscentIterate]):
 
     Parameters
     ----------
-    constants : Constants, optional
+    constants : StepConstants, optional
         Diameters and slopes that set the steps. By default the ball is the smallest that is
         certain to hold the solution when there is a penalty, but of radius 100 at the most, and
         the slopes are those seen so far.
     """
 
-    def __init__(self, constants: Constants | None = None) -> None:
+    def __init__(self, constants: StepConstants | None = None) -> None:
         self._constants = constants
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> AscentIterate:
-        state = problem.oracle.evaluate(theta)
+        state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
         if self._constants is None:
             self._constants = _guess(problem, mass, gradient)
@@ -69,7 +69,7 @@ class DescentAscent(Solver[AscentIterate]):
 
     def step(self, problem: Problem, iterate: AscentIterate) -> AscentIterate:
         theta, mass = iterate.played
-        state = problem.oracle.evaluate(theta)
+        state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
         rounds = iterate.rounds + 1
         played = self._play(problem, iterate.played, (gradient, state.risks), rounds)
@@ -99,9 +99,9 @@ class DescentAscent(Solver[AscentIterate]):
 def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
     """Evaluate the averages, so that the loop can certify them."""
     theta, mass = (total / iterate.rounds for total in iterate.sums)
-    state = problem.oracle.evaluate(theta)
+    state = problem.objective.evaluate(theta)
     gradient = problem.gradient(state, mass)
-    gap = problem.objective(state) - problem.bound(state, mass, gradient)
+    gap = problem.value(state) - problem.bound(state, mass, gradient)
     return replace(
         iterate,
         state=state,
@@ -112,7 +112,7 @@ def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
     )
 
 
-def _guess(problem: Problem, mass: Vector, gradient: Vector) -> Constants:
+def _guess(problem: Problem, mass: Vector, gradient: Vector) -> StepConstants:
     """Constants from the start: the objective at zero bounds the penalty of any solution."""
     classes = problem.masses.n_classes
     radius = 100.0
@@ -121,4 +121,4 @@ def _guess(problem: Problem, mass: Vector, gradient: Vector) -> Constants:
     slope = max(float(np.linalg.norm(gradient)), 1e-3)
     corners = [problem.masses.maximize(row) for row in (mass, -mass)]
     spread = max(float(np.linalg.norm(corners[0] - corners[1])), 1e-12)
-    return Constants(2 * radius, 10 * slope, spread, float(np.sqrt(classes) * np.log(classes)))
+    return StepConstants(2 * radius, 10 * slope, spread, float(np.sqrt(classes) * np.log(classes)))

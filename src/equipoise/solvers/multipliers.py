@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.arrays import Vector
-from equipoise.objectives import State
+from equipoise.objectives import Evaluation
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import Identity, InverseCurvature
+from equipoise.solvers.curvature import InverseCurvature, NothingKnown
 from equipoise.solvers.problem import Problem
 
 # Rounds end when the gradient's part of the gap is below this share of the masses' part.
@@ -47,8 +47,8 @@ class Multipliers(Solver[MultiplierIterate]):
         self._memory = memory
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        self._curvature = InverseCurvature(Identity(), len(theta), self._memory)
-        state = problem.oracle.evaluate(theta)
+        self._curvature = InverseCurvature(NothingKnown(), len(theta), self._memory)
+        state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
         iterate = MultiplierIterate(state, mass, theta, anchor=mass, mu=0.0)
         return self._at(problem, iterate, state)
@@ -79,7 +79,7 @@ class Multipliers(Solver[MultiplierIterate]):
         if not slope < 0:
             return None
         for _ in range(TRIALS):
-            state = problem.oracle.evaluate(iterate.state.theta + length * direction)
+            state = problem.objective.evaluate(iterate.state.theta + length * direction)
             value, _ = self._smooth(problem, iterate, state)
             if value <= iterate.value + SUFFICIENT * length * slope:
                 return self._at(problem, iterate, state, length * direction)
@@ -95,7 +95,7 @@ class Multipliers(Solver[MultiplierIterate]):
         return None
 
     def _smooth(
-        self, problem: Problem, iterate: MultiplierIterate, state: State
+        self, problem: Problem, iterate: MultiplierIterate, state: Evaluation
     ) -> tuple[float, Vector]:
         """The smooth objective and its masses."""
         if not np.all(np.isfinite(state.risks)):
@@ -107,7 +107,11 @@ class Multipliers(Solver[MultiplierIterate]):
         return problem.lagrangian(state, mass) - float(moved @ moved) / (2 * iterate.mu), mass
 
     def _at(
-        self, problem: Problem, iterate: MultiplierIterate, state: State, step: Vector | None = None
+        self,
+        problem: Problem,
+        iterate: MultiplierIterate,
+        state: Evaluation,
+        step: Vector | None = None,
     ) -> MultiplierIterate:
         value, mass = self._smooth(problem, iterate, state)
         gradient = problem.gradient(state, mass)
@@ -125,7 +129,7 @@ class Multipliers(Solver[MultiplierIterate]):
         )
 
     def _gaps(
-        self, problem: Problem, state: State, mass: Vector, gradient: Vector
+        self, problem: Problem, state: Evaluation, mass: Vector, gradient: Vector
     ) -> tuple[float, float]:
         """What the masses miss, and what the gradient may still gain."""
         value = problem.lagrangian(state, mass)
@@ -133,7 +137,7 @@ class Multipliers(Solver[MultiplierIterate]):
         if problem.ridge == 0 and self._curvature.n_pairs:
             # No bound: the gain of the step that the memory would take.
             bound = value - 0.5 * float(gradient @ self._curvature.apply(gradient))
-        return problem.objective(state) - value, value - bound
+        return problem.value(state) - value, value - bound
 
     def _round_is_over(self, problem: Problem, iterate: MultiplierIterate) -> bool:
         masses, gradient = self._gaps(problem, iterate.state, iterate.mass, iterate.gradient)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from equipoise.arrays import Vector
-from equipoise.objectives import Oracle, State
+from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import MassSet
 
 # Slopes in the intercepts that a bound forgives: what they are worth is far below any tolerance.
@@ -25,14 +25,14 @@ TYPICAL_CURVATURE = 0.05
 class Problem:
     """Class risks, a set of masses, and the strength of the penalty."""
 
-    oracle: Oracle
+    objective: Objective
     masses: MassSet
     ridge: float
 
     @cached_property
     def ridges(self) -> Vector:
         """The penalty's curvature along each parameter: zero for intercepts."""
-        return self.ridge * self.oracle.squares
+        return self.ridge * self.objective.squares
 
     def penalty(self, theta: Vector) -> float:
         return 0.5 * float(self.ridges @ (theta * theta))
@@ -41,31 +41,31 @@ class Problem:
         """Gradient of the penalty."""
         return self.ridges * theta
 
-    def objective(self, state: State) -> float:
+    def value(self, state: Evaluation) -> float:
         """The robust risk plus the penalty; infinite where a risk is not a number."""
-        if state not in self._objectives:
-            self._objectives[state] = self._objective(state)
-        return self._objectives[state]
+        if state not in self._values:
+            self._values[state] = self._value(state)
+        return self._values[state]
 
     @cached_property
-    def _objectives(self) -> WeakKeyDictionary[State, float]:
+    def _values(self) -> WeakKeyDictionary[Evaluation, float]:
         """Objectives of living states: solvers and the loop ask again and again."""
         return WeakKeyDictionary()
 
-    def _objective(self, state: State) -> float:
+    def _value(self, state: Evaluation) -> float:
         if not np.all(np.isfinite(state.risks)):
             return np.inf
         return float(self.masses.support(state.risks)) + self.penalty(state.theta)
 
-    def lagrangian(self, state: State, mass: Vector) -> float:
+    def lagrangian(self, state: Evaluation, mass: Vector) -> float:
         """The weighted risk plus the penalty."""
         return float(mass @ state.risks) + self.penalty(state.theta)
 
-    def gradient(self, state: State, mass: Vector) -> Vector:
+    def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         """Gradient of the Lagrangian: one pass over the data."""
-        return self.oracle.gradient(state, mass) + self.pull(state.theta)
+        return self.objective.gradient(state, mass) + self.pull(state.theta)
 
-    def bound(self, state: State, mass: Vector, gradient: Vector) -> float:
+    def bound(self, state: Evaluation, mass: Vector, gradient: Vector) -> float:
         r"""A value that the Lagrangian at fixed masses never falls below, at best intercepts.
 
         It is :math:`\rho`-strongly convex in the coefficients, so where its gradient by the
@@ -79,11 +79,11 @@ class Problem:
         guess = 0.5 * float(np.sum(gradient[~held] ** 2)) / TYPICAL_CURVATURE
         return self.lagrangian(state, mass) - slack - guess
 
-    def certify(self, state: State, mass: Vector) -> float:
+    def certify(self, state: Evaluation, mass: Vector) -> float:
         """A valid lower bound of the optimum: intercepts re-optimised, then ``bound``."""
         if self.ridge == 0:
             return -np.inf
-        centered = self.oracle.center(state, mass)
+        centered = self.objective.center(state, mass)
         gradient = self.gradient(centered, mass)
         # Where the intercepts could not be found there is no bound, and NaN is none either.
         if not float(np.abs(gradient[self.ridges == 0]).sum()) <= CENTERED:
@@ -92,4 +92,4 @@ class Problem:
 
     def thin(self, rows_per_class: int) -> "Problem":
         """The same problem on at most so many rows of each class."""
-        return Problem(self.oracle.thin(rows_per_class), self.masses, self.ridge)
+        return Problem(self.objective.thin(rows_per_class), self.masses, self.ridge)

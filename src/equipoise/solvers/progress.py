@@ -5,7 +5,7 @@ from shutil import get_terminal_size
 from time import perf_counter
 from typing import TextIO
 
-from equipoise.solvers.solution import Record
+from equipoise.solvers.solution import HistoryRecord
 
 
 class Progress:
@@ -26,20 +26,20 @@ class Progress:
         """Time since the solve was asked for."""
         return perf_counter() - self._began
 
-    def show(self, record: Record, target: float) -> None:
+    def show(self, record: HistoryRecord, target: float) -> None:
         if self._moving:
             line = _line(record, target)[: self._width]
             self._stream.write("\r" + line.ljust(self._width))
             self._stream.flush()
 
-    def end(self, record: Record, target: float, sentence: str) -> None:
+    def end(self, record: HistoryRecord, target: float, sentence: str) -> None:
         if self._on:
             start, width = ("\r", self._width) if self._moving else ("", 0)
             self._stream.write(f"{start}{_line(record, target).ljust(width)}\n{sentence}\n")
             self._stream.flush()
 
 
-def _line(record: Record, target: float) -> str:
+def _line(record: HistoryRecord, target: float) -> str:
     return (
         f"iteration {record.iteration}, {record.evaluations} evaluations: "
         f"objective {record.objective:.6g}, gap {record.gap:.1e} (target {target:.1e})"

@@ -20,7 +20,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class Record:
+class HistoryRecord:
     """One line of the history of a solve."""
 
     iteration: int
@@ -43,7 +43,7 @@ class Solution:
     n_iter: int
     n_evaluations: int
     status: Status
-    history: tuple[Record, ...]
+    history: tuple[HistoryRecord, ...]
 
     @property
     def gap(self) -> float:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.objectives import State
+from equipoise.objectives import Evaluation
 from equipoise.sets.mass_program import mass_program
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import Identity, InverseCurvature, Newton
+from equipoise.solvers.curvature import InverseCurvature, NewtonInverse, NothingKnown
 from equipoise.solvers.problem import Problem
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
@@ -47,7 +47,7 @@ class SqpIterate(Iterate):
 
 
 @dataclass(frozen=True)
-class Model:
+class QuadraticModel:
     """The optimum of the quadratic model: masses, the step, and the decrease it promises."""
 
     mass: Vector
@@ -78,7 +78,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         self._newton, self._sample, self._memory, self._tol = newton, sample, memory, tol
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
-        state, gradients = problem.oracle.evaluate_with_gradients(theta)
+        state, gradients = problem.objective.evaluate_with_gradients(theta)
         gradient = mass @ gradients + problem.pull(theta)
         self._program = mass_program(problem.masses, mass)
         self._age, self._precise = -1, False
@@ -87,21 +87,23 @@ class MinimaxSqp(Solver[SqpIterate]):
             mass,
             gradient,
             class_gradients=gradients,
-            recent=(problem.objective(state),),
+            recent=(problem.value(state),),
         )
 
-    def _first(self, problem: Problem, state: State, mass: Vector) -> Identity | Newton:
+    def _first(
+        self, problem: Problem, state: Evaluation, mass: Vector
+    ) -> NothingKnown | NewtonInverse:
         if not self._newton:
-            return Identity()
-        if not 0 < self._sample < problem.oracle.n_rows:
-            return Newton(problem, state, mass)
+            return NothingKnown()
+        if not 0 < self._sample < problem.objective.n_rows:
+            return NewtonInverse(problem, state, mass)
         sample = problem.thin(self._sample)
-        return Newton(sample, sample.oracle.evaluate(state.theta), mass)
+        return NewtonInverse(sample, sample.objective.evaluate(state.theta), mass)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
         if self._age < 0:
             base = self._first(problem, iterate.state, iterate.mass)
-            self._curvature = InverseCurvature(base, problem.oracle.size, self._memory)
+            self._curvature = InverseCurvature(base, problem.objective.size, self._memory)
             self._age = 0
         model = self._model(problem, iterate)
         if self._newton and self._age > 0 and self._pays(iterate, model):
@@ -121,13 +123,13 @@ class MinimaxSqp(Solver[SqpIterate]):
         base = self._curvature.base
         if self._age > 0 or self._curvature.n_pairs:
             return True
-        if isinstance(base, Newton) and base.single:
+        if isinstance(base, NewtonInverse) and base.single:
             # Rows that are all but certain have less curvature than single precision can hold.
             self._precise = True
             return True
         return False
 
-    def _pays(self, iterate: SqpIterate, model: Model) -> bool:
+    def _pays(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save."""
         if model.decrease <= 0:
             return False
@@ -143,24 +145,24 @@ class MinimaxSqp(Solver[SqpIterate]):
     def _renew(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> None:
         base = None
         if self._newton:
-            base = Newton(problem, iterate.state, mass, precise=self._precise)
+            base = NewtonInverse(problem, iterate.state, mass, precise=self._precise)
         self._curvature.clear(base)
         self._age = 0
 
-    def _model(self, problem: Problem, iterate: SqpIterate) -> Model:
+    def _model(self, problem: Problem, iterate: SqpIterate) -> QuadraticModel:
         G, state = iterate.class_gradients, iterate.state
         pull = problem.pull(state.theta)
         A, c = self._curvature.gram(G, pull)
-        objective = problem.objective(state)
+        objective = problem.value(state)
         mass = self._program.solve(A, state.risks - c, 1e-3 * _scale(iterate, objective))
         gradient = mass @ G + pull
         direction = -self._curvature.apply(gradient)
         promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
-        return Model(mass, gradient, direction, objective - promised)
+        return QuadraticModel(mass, gradient, direction, objective - promised)
 
     def _search(
-        self, problem: Problem, iterate: SqpIterate, model: Model
-    ) -> tuple[State, Matrix] | None:
+        self, problem: Problem, iterate: SqpIterate, model: QuadraticModel
+    ) -> tuple[Evaluation, Matrix] | None:
         """Backtrack from the full step; None where no step decreases the objective."""
         objective, length = iterate.recent[-1], 1.0
         hidden = abs(model.decrease) <= HIDDEN * objective
@@ -172,10 +174,10 @@ class MinimaxSqp(Solver[SqpIterate]):
         for _ in range(TRIALS):
             theta = iterate.state.theta + length * model.direction
             state, gradients = self._try(problem, theta, likely=length == 1)
-            value = problem.objective(state)
+            value = problem.value(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
                 if gradients is None:
-                    gradients = problem.oracle.class_gradients(state)
+                    gradients = problem.objective.class_gradients(state)
                 return state, gradients
             # Probabilities of this trial would stay in memory beside those of the next.
             del state, gradients
@@ -184,18 +186,20 @@ class MinimaxSqp(Solver[SqpIterate]):
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
 
-    def _try(self, problem: Problem, theta: Vector, *, likely: bool) -> tuple[State, Matrix | None]:
+    def _try(
+        self, problem: Problem, theta: Vector, *, likely: bool
+    ) -> tuple[Evaluation, Matrix | None]:
         """A trial point; with its gradients where it is likely to be taken and they are small."""
         if likely and self._newton:
-            return problem.oracle.evaluate_with_gradients(theta)
-        return problem.oracle.evaluate(theta), None
+            return problem.objective.evaluate_with_gradients(theta)
+        return problem.objective.evaluate(theta), None
 
     def _moved(
         self,
         problem: Problem,
         iterate: SqpIterate,
-        model: Model,
-        state: State,
+        model: QuadraticModel,
+        state: Evaluation,
         gradients: Matrix,
     ) -> SqpIterate:
         gradient = model.mass @ gradients + problem.pull(state.theta)
@@ -203,7 +207,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         self._curvature.update(step, gradient - model.gradient)
         self._age += 1
         length = float(np.linalg.norm(step)) / max(1e-300, float(np.linalg.norm(state.theta)))
-        recent = (*iterate.recent, problem.objective(state))[-RECENT:]
+        recent = (*iterate.recent, problem.value(state))[-RECENT:]
         return SqpIterate(
             state,
             model.mass,
@@ -221,7 +225,7 @@ def _scale(iterate: SqpIterate, objective: float) -> float:
     return max(1e-3 * min(left, objective), 1e-13 * objective)
 
 
-def _stuck(iterate: SqpIterate, model: Model) -> SqpIterate:
+def _stuck(iterate: SqpIterate, model: QuadraticModel) -> SqpIterate:
     return SqpIterate(
         iterate.state,
         model.mass,

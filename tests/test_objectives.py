@@ -1,4 +1,4 @@
-"""Oracles: laws over one registry of storages, precisions, models and views.
+"""Objectives: laws over one registry of storages, precisions, models and views.
 
 Risks are compared with a formula in plain NumPy, derivatives with differences of the risks.
 """
@@ -11,20 +11,20 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import log_softmax
 
-from equipoise.objectives import LinearOracle, linear
-from equipoise.objectives.rows import DenseRows, SparseRows
-from equipoise.objectives.standard import StandardRows
+from equipoise.objectives import LinearObjective, linear
+from equipoise.objectives.rows import DenseFeatures, SparseFeatures
+from equipoise.objectives.standard import StandardizedFeatures
 from equipoise.objectives.threads import Workers
 from linear_models import class_risks, small_data
 
-STORAGES = {"dense": (np.asarray, DenseRows), "sparse": (sp.csr_matrix, SparseRows)}
+STORAGES = {"dense": (np.asarray, DenseFeatures), "sparse": (sp.csr_matrix, SparseFeatures)}
 VIEWS = ["raw", "standard", "long"]
 N_FEATURES = 3
 # Features may be stored in single precision; all arithmetic is in double.
 RTOL = 1e-11
 
 
-class OracleCase(NamedTuple):
+class ObjectiveCase(NamedTuple):
     n_classes: int
     storage: str
     dtype: str
@@ -39,15 +39,15 @@ class OracleCase(NamedTuple):
         model = f"{self.n_classes} classes{' + intercept' if self.fit_intercept else ''}"
         return f"{model}, {self.storage} {self.dtype}, {self.view}"
 
-    def rows(self, X):
+    def features(self, X):
         store, kind = STORAGES[self.storage]
         rows = kind(store(X.astype(self.dtype)), self.n_scores, self.fit_intercept)
         rng = np.random.default_rng(5)
         shift, scale = rng.normal(size=X.shape[1]), rng.uniform(0.1, 9, X.shape[1])
         views = {
             "raw": rows,
-            "standard": StandardRows(rows, shift * self.fit_intercept, scale),
-            "long": StandardRows(rows, None, None, 2.5),
+            "standard": StandardizedFeatures(rows, shift * self.fit_intercept, scale),
+            "long": StandardizedFeatures(rows, None, None, 2.5),
         }
         return views[self.view]
 
@@ -58,11 +58,13 @@ class OracleCase(NamedTuple):
         X[::3, 1] = 0  # so that sparse storage has holes
         return X.astype(np.float64), labels[order], weights[order]
 
-    def oracle(self, data=None, *, workers=None):
+    def objective(self, data=None, *, workers=None):
         X, labels, weights = data or self.data()
         bounds = np.searchsorted(labels, np.arange(self.n_classes + 1))
         totals = np.bincount(labels, weights)
-        return LinearOracle(self.rows(X), bounds, weights / totals[labels], workers or Workers(1))
+        return LinearObjective(
+            self.features(X), bounds, weights / totals[labels], workers or Workers(1)
+        )
 
     def model(self, size=0.5, seed=3):
         rng = np.random.default_rng(seed)
@@ -73,16 +75,16 @@ class OracleCase(NamedTuple):
         return np.random.default_rng(7).dirichlet(np.ones(self.n_classes))
 
 
-ORACLES = [
-    OracleCase(*choice)
+OBJECTIVE_CASES = [
+    ObjectiveCase(*choice)
     for choice in product([2, 4], STORAGES, ["float64", "float32"], [True, False], VIEWS)
 ]
-EXACT = [case for case in ORACLES if case.dtype == "float64"]
-CENTERED = [case for case in ORACLES if case.fit_intercept]
+EXACT = [case for case in OBJECTIVE_CASES if case.dtype == "float64"]
+CENTERED = [case for case in OBJECTIVE_CASES if case.fit_intercept]
 
-every_oracle = pytest.mark.parametrize("case", ORACLES, ids=str)
-every_exact_oracle = pytest.mark.parametrize("case", EXACT, ids=str)
-every_oracle_with_intercept = pytest.mark.parametrize("case", CENTERED, ids=str)
+every_objective = pytest.mark.parametrize("case", OBJECTIVE_CASES, ids=str)
+every_exact_objective = pytest.mark.parametrize("case", EXACT, ids=str)
+every_objective_with_intercept = pytest.mark.parametrize("case", CENTERED, ids=str)
 
 
 def differences(function, theta, step=1e-5):
@@ -98,81 +100,81 @@ def assert_close(actual, expected, rtol):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=rtol * np.abs(expected).max())
 
 
-@every_oracle
+@every_objective
 def test_risks_are_weighted_means_of_the_cross_entropy(case):
     data, (coef, intercept) = case.data(), case.model()
-    oracle = case.oracle(data)
-    state = oracle.evaluate(oracle.pack(coef, intercept))
+    objective = case.objective(data)
+    state = objective.evaluate(objective.pack(coef, intercept))
     assert state.risks.dtype == np.float64
     assert_close(state.risks, class_risks(*data, coef, intercept), RTOL)
-    assert oracle.n_evaluations == 1
+    assert objective.n_evaluations == 1
 
 
-@every_oracle
+@every_objective
 def test_scores_of_any_size_have_finite_risks(case):
     data, (coef, intercept) = case.data(), case.model(size=200)
-    oracle = case.oracle(data)
-    risks = oracle.evaluate(oracle.pack(coef, intercept)).risks
+    objective = case.objective(data)
+    risks = objective.evaluate(objective.pack(coef, intercept)).risks
     assert_close(risks, class_risks(*data, coef, intercept), 10 * RTOL)
 
 
-@every_oracle
-def test_parameters_are_coefficients_and_intercepts_in_a_layout_of_the_oracles_own(case):
-    oracle, (coef, intercept) = case.oracle(), case.model()
-    theta = oracle.pack(coef, intercept)
-    assert theta.shape == (oracle.size,) and theta.dtype == np.float64
-    there, back = oracle.unpack(theta)
+@every_objective
+def test_parameters_are_coefficients_and_intercepts_in_a_layout_of_the_objectives_own(case):
+    objective, (coef, intercept) = case.objective(), case.model()
+    theta = objective.pack(coef, intercept)
+    assert theta.shape == (objective.size,) and theta.dtype == np.float64
+    there, back = objective.unpack(theta)
     assert there.shape == coef.shape and back.shape == intercept.shape
     np.testing.assert_allclose(there, coef, rtol=1e-13)
     np.testing.assert_allclose(back, intercept, rtol=1e-13, atol=1e-13)
-    theta = np.random.default_rng(0).normal(size=oracle.size)
-    np.testing.assert_allclose(oracle.pack(*oracle.unpack(theta)), theta, atol=1e-13)
+    theta = np.random.default_rng(0).normal(size=objective.size)
+    np.testing.assert_allclose(objective.pack(*objective.unpack(theta)), theta, atol=1e-13)
 
 
-@every_oracle
+@every_objective
 def test_squares_weigh_the_coefficients_alone(case):
-    oracle, (coef, intercept) = case.oracle(), case.model()
-    theta = oracle.pack(coef, intercept)
-    assert oracle.squares @ theta**2 == pytest.approx(np.sum(coef**2), rel=1e-12)
+    objective, (coef, intercept) = case.objective(), case.model()
+    theta = objective.pack(coef, intercept)
+    assert objective.squares @ theta**2 == pytest.approx(np.sum(coef**2), rel=1e-12)
 
 
-@every_exact_oracle
+@every_exact_objective
 def test_gradients_match_differences_of_the_risks(case):
-    oracle = case.oracle()
-    theta = oracle.pack(*case.model())
-    state = oracle.evaluate(theta)
-    slopes = differences(lambda point: oracle.evaluate(point).risks, theta)
-    assert_close(oracle.class_gradients(state), slopes.T, 1e-8)
-    assert_close(oracle.gradient(state, case.mass()), slopes @ case.mass(), 1e-8)
+    objective = case.objective()
+    theta = objective.pack(*case.model())
+    state = objective.evaluate(theta)
+    slopes = differences(lambda point: objective.evaluate(point).risks, theta)
+    assert_close(objective.class_gradients(state), slopes.T, 1e-8)
+    assert_close(objective.gradient(state, case.mass()), slopes @ case.mass(), 1e-8)
 
 
-@every_oracle
+@every_objective
 def test_the_gradient_is_the_mean_of_the_class_gradients(case):
-    oracle = case.oracle()
-    state = oracle.evaluate(oracle.pack(*case.model()))
-    gradients = oracle.class_gradients(state)
-    assert gradients.shape == (case.n_classes, oracle.size)
-    assert_close(oracle.gradient(state, case.mass()), case.mass() @ gradients, RTOL)
+    objective = case.objective()
+    state = objective.evaluate(objective.pack(*case.model()))
+    gradients = objective.class_gradients(state)
+    assert gradients.shape == (case.n_classes, objective.size)
+    assert_close(objective.gradient(state, case.mass()), case.mass() @ gradients, RTOL)
     for owner, mass in enumerate(np.eye(case.n_classes)):
-        assert_close(oracle.gradient(state, mass), gradients[owner], RTOL)
+        assert_close(objective.gradient(state, mass), gradients[owner], RTOL)
 
 
-@every_oracle
+@every_objective
 def test_one_pass_finds_what_two_find(case):
-    oracle = case.oracle(case.data(n_rows=700))
-    theta = oracle.pack(*case.model())
-    state = oracle.evaluate(theta)
-    both, gradients = oracle.evaluate_with_gradients(theta)
-    assert oracle.n_evaluations == 2
+    objective = case.objective(case.data(n_rows=700))
+    theta = objective.pack(*case.model())
+    state = objective.evaluate(theta)
+    both, gradients = objective.evaluate_with_gradients(theta)
+    assert objective.n_evaluations == 2
     assert_close(both.risks, state.risks, RTOL)
     assert_close(both.probabilities, state.probabilities, RTOL)
-    assert_close(gradients, oracle.class_gradients(state), RTOL)
+    assert_close(gradients, objective.class_gradients(state), RTOL)
 
 
-@pytest.mark.parametrize("case", [c for c in ORACLES if c.dtype == "float32"], ids=str)
+@pytest.mark.parametrize("case", [c for c in OBJECTIVE_CASES if c.dtype == "float32"], ids=str)
 def test_single_precision_answers_as_double_on_the_same_numbers(case):
     data, double = case.data(), case._replace(dtype="float64")
-    one, other = case.oracle(data), double.oracle(data)
+    one, other = case.objective(data), double.objective(data)
     theta = one.pack(*case.model())
     states = one.evaluate(theta), other.evaluate(theta)
     assert_close(one.class_gradients(states[0]), other.class_gradients(states[1]), RTOL)
@@ -180,64 +182,64 @@ def test_single_precision_answers_as_double_on_the_same_numbers(case):
     assert_close(*hessians, RTOL)
 
 
-def model_directions(oracle, case):
+def model_directions(objective, case):
     """Directions of the parameter that no equal shift of all scores is part of."""
-    directions = np.random.default_rng(2).normal(size=(4, oracle.size))
+    directions = np.random.default_rng(2).normal(size=(4, objective.size))
     if case.n_scores == 1:
         return directions
-    unfolded = oracle.rows.unfold(directions)
-    return oracle.rows.fold(unfolded - unfolded.mean(axis=1, keepdims=True))
+    unfolded = objective.features.unfold(directions)
+    return objective.features.fold(unfolded - unfolded.mean(axis=1, keepdims=True))
 
 
-@every_exact_oracle
+@every_exact_objective
 def test_hessian_matches_differences_of_the_gradient(case):
-    oracle, mass = case.oracle(), case.mass()
-    theta = oracle.pack(*case.model())
-    hessian = oracle.hessian(oracle.evaluate(theta), mass)
-    change = differences(lambda point: oracle.gradient(oracle.evaluate(point), mass), theta)
-    for direction in model_directions(oracle, case):
+    objective, mass = case.objective(), case.mass()
+    theta = objective.pack(*case.model())
+    hessian = objective.hessian(objective.evaluate(theta), mass)
+    change = differences(lambda point: objective.gradient(objective.evaluate(point), mass), theta)
+    for direction in model_directions(objective, case):
         assert_close(hessian @ direction, change @ direction, 1e-8)
 
 
-@every_oracle
+@every_objective
 def test_hessian_is_symmetric_and_regular_in_every_direction(case):
-    oracle, mass = case.oracle(), case.mass()
-    hessian = oracle.hessian(oracle.evaluate(oracle.pack(*case.model())), mass)
+    objective, mass = case.objective(), case.mass()
+    hessian = objective.hessian(objective.evaluate(objective.pack(*case.model())), mass)
     assert hessian.dtype == np.float64
     assert_close(hessian, hessian.T, 1e-6)
     values = np.linalg.eigvalsh(hessian)
     assert values[0] > 1e-5 * values[-1]
 
 
-@every_oracle
+@every_objective
 def test_single_precision_products_are_close(case):
-    oracle, mass = case.oracle(), case.mass()
-    state = oracle.evaluate(oracle.pack(*case.model()))
-    assert_close(oracle.hessian(state, mass, single=True), oracle.hessian(state, mass), 1e-5)
+    objective, mass = case.objective(), case.mass()
+    state = objective.evaluate(objective.pack(*case.model()))
+    assert_close(objective.hessian(state, mass, single=True), objective.hessian(state, mass), 1e-5)
 
 
-def intercept_gradient(oracle, state, mass):
-    return oracle.rows.unfold(oracle.gradient(state, mass))[:, -1]
+def intercept_gradient(objective, state, mass):
+    return objective.features.unfold(objective.gradient(state, mass))[:, -1]
 
 
-@every_oracle_with_intercept
+@every_objective_with_intercept
 @pytest.mark.parametrize("offset", [0.0, 3.0, 10.0, 20.0])
 def test_center_leaves_no_slope_in_the_intercepts(case, offset):
     # A shift of the probabilities costs digits: those of 1 - p, where p was close to 1.
     lost = np.exp(offset) * np.finfo(np.float64).eps
-    oracle, mass, (coef, intercept) = case.oracle(), case.mass(), case.model()
+    objective, mass, (coef, intercept) = case.objective(), case.mass(), case.model()
     intercept[0] += offset
-    state = oracle.center(oracle.evaluate(oracle.pack(coef, intercept)), mass)
-    assert np.abs(intercept_gradient(oracle, state, mass)).max() <= 1e-12
-    np.testing.assert_allclose(oracle.unpack(state.theta)[0], coef, rtol=1e-12)
-    assert_close(state.risks, oracle.evaluate(state.theta).risks, 10 * (RTOL + lost))
+    state = objective.center(objective.evaluate(objective.pack(coef, intercept)), mass)
+    assert np.abs(intercept_gradient(objective, state, mass)).max() <= 1e-12
+    np.testing.assert_allclose(objective.unpack(state.theta)[0], coef, rtol=1e-12)
+    assert_close(state.risks, objective.evaluate(state.theta).risks, 10 * (RTOL + lost))
 
 
-@pytest.mark.parametrize("case", [c for c in ORACLES if not c.fit_intercept], ids=str)
+@pytest.mark.parametrize("case", [c for c in OBJECTIVE_CASES if not c.fit_intercept], ids=str)
 def test_center_without_intercepts_changes_nothing(case):
-    oracle = case.oracle()
-    state = oracle.evaluate(oracle.pack(*case.model()))
-    assert oracle.center(state, case.mass()) is state
+    objective = case.objective()
+    state = objective.evaluate(objective.pack(*case.model()))
+    assert objective.center(state, case.mass()) is state
 
 
 @pytest.mark.parametrize("case", [c for c in CENTERED if c.n_classes == 4], ids=str)
@@ -247,9 +249,9 @@ def test_a_class_without_mass_leaves_the_model(case, gone):
     live = np.setdiff1d(np.arange(4), gone)
     mass = np.zeros(4)
     mass[live] = np.random.default_rng(1).dirichlet(np.ones(len(live)))
-    oracle = case.oracle(data)
-    state = oracle.center(oracle.evaluate(oracle.pack(coef, intercept)), mass)
-    intercept = oracle.unpack(state.theta)[1]
+    objective = case.objective(data)
+    state = objective.center(objective.evaluate(objective.pack(coef, intercept)), mass)
+    intercept = objective.unpack(state.theta)[1]
     # The smaller model: the other classes' rows and scores, and nothing else.
     kept = np.isin(labels, live)
     scores = X[kept] @ coef[live].T + intercept[live]
@@ -263,11 +265,13 @@ def test_a_class_without_mass_leaves_the_model(case, gone):
     scale = weights[kept] / np.bincount(labels, weights)[labels[kept]] * mass[labels[kept]]
     residual = (np.exp(logs) - np.eye(len(live))[own]) * scale[:, None]
     assert np.abs(residual.sum(axis=0)).max() <= 1e-12
-    gradient = oracle.rows.unfold(oracle.rows.standard(oracle.gradient(state, mass)))
+    gradient = objective.features.unfold(
+        objective.features.standard(objective.gradient(state, mass))
+    )
     assert np.abs(gradient[gone]).max() == 0
     # Parameters in raw units have gradients scaled the other way: compare along a direction.
     direction = np.random.default_rng(0).normal(size=(4, N_FEATURES))
-    slope = oracle.gradient(state, mass) @ oracle.pack(direction, np.zeros(4))
+    slope = objective.gradient(state, mass) @ objective.pack(direction, np.zeros(4))
     assert slope == pytest.approx(np.sum((residual.T @ X[kept]) * direction[live]), abs=RTOL)
 
 
@@ -275,43 +279,47 @@ def test_a_class_without_mass_leaves_the_model(case, gone):
 @pytest.mark.parametrize("size", [0.5, 300.0])
 @pytest.mark.parametrize("winner", [0, 1])
 def test_the_only_class_with_mass_has_no_risk(case, winner, size):
-    oracle, mass = case.oracle(), np.eye(2)[winner]
-    state = oracle.center(oracle.evaluate(oracle.pack(*case.model(size))), mass)
+    objective, mass = case.objective(), np.eye(2)[winner]
+    state = objective.center(objective.evaluate(objective.pack(*case.model(size))), mass)
     assert state.risks[winner] == pytest.approx(0, abs=10 * RTOL)
     assert mass @ state.risks == pytest.approx(0, abs=10 * RTOL)
-    assert np.abs(oracle.gradient(state, mass)).max() == 0
+    assert np.abs(objective.gradient(state, mass)).max() == 0
 
 
 def test_center_of_very_many_classes_that_are_confused_in_pairs():
     # Two classes at each place: steps class by class overshoot by a factor of two.
     labels = np.repeat(np.arange(130), 4)
     X = 1.0 * (labels[:, None] // 2 == np.arange(65))
-    oracle = OracleCase(130, "dense", "float64", True, "raw").oracle((X, labels, np.ones(520)))
+    objective = ObjectiveCase(130, "dense", "float64", True, "raw").objective(
+        (X, labels, np.ones(520))
+    )
     rng = np.random.default_rng(0)
     coef, mass = 8.0 * (np.arange(130)[:, None] // 2 == np.arange(65)), rng.dirichlet(np.ones(130))
-    state = oracle.center(oracle.evaluate(oracle.pack(coef, 0.3 * rng.normal(size=130))), mass)
-    assert np.abs(intercept_gradient(oracle, state, mass)).sum() <= 1e-9
+    state = objective.center(
+        objective.evaluate(objective.pack(coef, 0.3 * rng.normal(size=130))), mass
+    )
+    assert np.abs(intercept_gradient(objective, state, mass)).sum() <= 1e-9
 
 
-@every_oracle
+@every_objective
 @pytest.mark.parametrize("count", [1, 4, 1000])
 def test_thinning_keeps_a_few_rows_and_whole_classes(case, count):
     X, labels, _ = data = case.data()
-    oracle = case.oracle(data)
-    thin = oracle.thin(count)
+    objective = case.objective(data)
+    thin = objective.thin(count)
     sizes, kept = np.diff(thin.bounds), np.minimum(np.bincount(labels), count)
     np.testing.assert_array_equal(sizes, kept)
-    assert thin.n_rows == kept.sum() and thin.size == oracle.size
+    assert thin.n_rows == kept.sum() and thin.size == objective.size
     np.testing.assert_allclose(np.bincount(thin.labels, thin.shares), 1, rtol=1e-6)
-    theta = oracle.pack(*case.model())
-    np.testing.assert_array_equal(thin.unpack(theta)[0], oracle.unpack(theta)[0])
-    risks, everything = thin.evaluate(theta).risks, oracle.evaluate(theta).risks
-    assert oracle.n_evaluations == thin.n_evaluations == 1
-    np.testing.assert_array_equal(risks, oracle.thin(count).evaluate(theta).risks)
+    theta = objective.pack(*case.model())
+    np.testing.assert_array_equal(thin.unpack(theta)[0], objective.unpack(theta)[0])
+    risks, everything = thin.evaluate(theta).risks, objective.evaluate(theta).risks
+    assert objective.n_evaluations == thin.n_evaluations == 1
+    np.testing.assert_array_equal(risks, objective.thin(count).evaluate(theta).risks)
     if count == 1000:
         assert_close(risks, everything, RTOL)
     if count == 1:  # each class is then one of its own rows
-        scores = X @ oracle.unpack(theta)[0].T + oracle.unpack(theta)[1]
+        scores = X @ objective.unpack(theta)[0].T + objective.unpack(theta)[1]
         scores = np.column_stack([0 * scores, scores]) if case.n_classes == 2 else scores
         losses = -log_softmax(scores, axis=1)[np.arange(len(labels)), labels]
         for owner, risk in enumerate(risks):
@@ -319,27 +327,27 @@ def test_thinning_keeps_a_few_rows_and_whole_classes(case, count):
 
 
 def test_thinning_survives_rows_that_weigh_nothing():
-    case = OracleCase(4, "dense", "float64", True, "raw")
+    case = ObjectiveCase(4, "dense", "float64", True, "raw")
     X, labels, weights = case.data()
     weights[labels == 2] = 0
     weights[np.flatnonzero(labels == 2)[-1]] = 1
-    risks = case.oracle((X, labels, weights)).thin(1).evaluate(np.zeros(16)).risks
+    risks = case.objective((X, labels, weights)).thin(1).evaluate(np.zeros(16)).risks
     np.testing.assert_allclose(risks, np.log(4))
 
 
-def answers(oracle, case):
-    """Everything that an oracle can be asked, at one point."""
+def answers(objective, case):
+    """Everything that an objective can be asked, at one point."""
     mass = case.mass()
-    state = oracle.evaluate(oracle.pack(*case.model()))
-    centered = oracle.center(state, mass)
-    both, gradients = oracle.evaluate_with_gradients(state.theta)
+    state = objective.evaluate(objective.pack(*case.model()))
+    centered = objective.center(state, mass)
+    both, gradients = objective.evaluate_with_gradients(state.theta)
     return [
         state.risks,
         state.probabilities,
-        oracle.class_gradients(state),
-        oracle.gradient(state, mass),
-        oracle.hessian(state, mass),
-        oracle.hessian(state, mass, single=True),
+        objective.class_gradients(state),
+        objective.gradient(state, mass),
+        objective.hessian(state, mass),
+        objective.hessian(state, mass, single=True),
         centered.risks,
         centered.theta,
         both.risks,
@@ -353,13 +361,13 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(linear, "PIECES", 5)
 
 
-@every_oracle
+@every_objective
 def test_threads_change_no_bit(case, small_blocks):
     data, two = case.data(n_rows=2000), Workers(2)
     try:
         pairs = zip(
-            answers(case.oracle(data), case),
-            answers(case.oracle(data, workers=two), case),
+            answers(case.objective(data), case),
+            answers(case.objective(data, workers=two), case),
             strict=True,
         )
         for one, other in pairs:
@@ -368,24 +376,24 @@ def test_threads_change_no_bit(case, small_blocks):
         two.close()
 
 
-@every_oracle
+@every_objective
 def test_blocks_change_nothing_but_rounding(case, monkeypatch):
     data = case.data(n_rows=700)
-    whole = answers(case.oracle(data), case)
+    whole = answers(case.objective(data), case)
     monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
     for pieces in (1, 3, 100):
         monkeypatch.setattr(linear, "PIECES", pieces)
-        oracle = case.oracle(data)
-        for name, one, other in zip(range(10), answers(oracle, case), whole, strict=True):
+        objective = case.objective(data)
+        for name, one, other in zip(range(10), answers(objective, case), whole, strict=True):
             tolerance = 1e-5 if name == 5 else RTOL  # products in single precision
             assert_close(one, other, tolerance)
 
 
 def test_wide_sums_are_formed_in_fewer_pieces_with_the_same_answer(monkeypatch):
-    case = OracleCase(4, "dense", "float64", True, "raw")
+    case = ObjectiveCase(4, "dense", "float64", True, "raw")
     data = case.data(n_rows=700)
     monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
-    narrow = answers(case.oracle(data), case)
+    narrow = answers(case.objective(data), case)
     monkeypatch.setattr(linear, "WIDE", 1)
-    for one, other in zip(narrow, answers(case.oracle(data), case), strict=True):
+    for one, other in zip(narrow, answers(case.objective(data), case), strict=True):
         assert_close(one, other, 1e-5)

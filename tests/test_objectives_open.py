@@ -1,4 +1,4 @@
-"""From data to an oracle: sorted at most once, in its own precision, never dense, and tamed."""
+"""From data to an objective: sorted at most once, in its own precision, never dense, and tamed."""
 
 import tracemalloc
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from equipoise.objectives import build, linear, open_oracle
-from equipoise.objectives.rows import Rows, SparseRows
-from equipoise.objectives.standard import StandardRows
+from equipoise.objectives import build, linear, open_objective
+from equipoise.objectives.rows import Features, SparseFeatures
+from equipoise.objectives.standard import StandardizedFeatures
 from linear_models import class_risks, small_data
 
 STORAGES = {
@@ -22,7 +22,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 
 
 def opened(X, labels, weights, *, fit_intercept=True):
-    return open_oracle(
+    return open_objective(
         X, labels, weights, n_classes=labels.max() + 1, fit_intercept=fit_intercept
     )  # fmt: skip
 
@@ -45,9 +45,9 @@ def test_rows_in_any_order_give_the_same_risks(storage, n_classes, dtype):
     rng = np.random.default_rng(0)
     coef = rng.normal(size=(1 if n_classes == 2 else n_classes, X.shape[1]))
     intercept = rng.normal(size=len(coef))
-    with opened(STORAGES[storage](X), labels, weights) as oracle:
-        risks = oracle.evaluate(oracle.pack(coef, intercept)).risks
-        assert oracle.rows.dtype == dtype
+    with opened(STORAGES[storage](X), labels, weights) as objective:
+        risks = objective.evaluate(objective.pack(coef, intercept)).risks
+        assert objective.features.dtype == dtype
     expected = class_risks(X.astype(np.float64), labels, weights, coef, intercept)
     np.testing.assert_allclose(risks, expected, rtol=1e-12)
 
@@ -58,23 +58,23 @@ def test_input_is_not_modified(storage, wild):
     X, labels, weights = small_data(3)
     X = STORAGES[storage](wild * X)
     before = X.copy(), labels.copy(), weights.copy()
-    with opened(X, labels, weights) as oracle:
-        state = oracle.evaluate(np.ones(oracle.size) / 10)
-        oracle.center(state, np.array([0.2, 0.3, 0.5]))
-        oracle.hessian(state, np.array([0.2, 0.3, 0.5]))
-        oracle.class_gradients(state)
+    with opened(X, labels, weights) as objective:
+        state = objective.evaluate(np.ones(objective.size) / 10)
+        objective.center(state, np.array([0.2, 0.3, 0.5]))
+        objective.hessian(state, np.array([0.2, 0.3, 0.5]))
+        objective.class_gradients(state)
     assert equal(X, before[0])
     np.testing.assert_array_equal(labels, before[1])
     np.testing.assert_array_equal(weights, before[2])
 
 
 def peak_of(X, labels):
-    """Most memory held while an oracle opens and takes its first gradients, in bytes."""
+    """Most memory held while an objective opens and takes its first gradients, in bytes."""
     weights = np.ones(len(labels))
     tracemalloc.start()
     try:
-        with opened(X, labels, weights) as oracle:
-            oracle.class_gradients(oracle.evaluate(np.zeros(oracle.size)))
+        with opened(X, labels, weights) as objective:
+            objective.class_gradients(objective.evaluate(np.zeros(objective.size)))
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -101,8 +101,8 @@ def test_dense_rows_in_order_are_used_in_place(dtype):
     X, labels = rng.normal(size=(60_000, 40)).astype(dtype), np.repeat([0, 1], 30_000)
     sample = 10_000 * 40 * 8 * 2
     assert peak_of(X, labels) < 1.1 * sample + PER_ROW * len(labels) + linear.BLOCK_BYTES
-    with opened(X, labels, np.ones(60_000), fit_intercept=False) as oracle:
-        assert np.shares_memory(oracle.rows._X, X)
+    with opened(X, labels, np.ones(60_000), fit_intercept=False) as objective:
+        assert np.shares_memory(objective.features._X, X)
 
 
 @pytest.mark.parametrize("layout", ["C", "F", "view"])
@@ -115,18 +115,18 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
     answers = []
     for large in (build._LARGE, 0):
         monkeypatch.setattr(build, "_LARGE", large)
-        with opened(stored, labels, weights) as oracle:
-            assert oracle.rows.dtype == dtype
-            theta, mass = np.linspace(-1, 1, oracle.size), np.array([0.1, 0.2, 0.3, 0.4])
-            state, gradients = oracle.evaluate_with_gradients(theta)
-            thin = oracle.thin(20)
+        with opened(stored, labels, weights) as objective:
+            assert objective.features.dtype == dtype
+            theta, mass = np.linspace(-1, 1, objective.size), np.array([0.1, 0.2, 0.3, 0.4])
+            state, gradients = objective.evaluate_with_gradients(theta)
+            thin = objective.thin(20)
             answers.append(
                 (
                     state.risks,
                     state.probabilities,
                     gradients,
-                    oracle.gradient(state, mass),
-                    oracle.hessian(state, mass),
+                    objective.gradient(state, mass),
+                    objective.hessian(state, mass),
                     thin.class_gradients(thin.evaluate(theta)),
                 )
             )
@@ -158,7 +158,7 @@ def sparse_data(dtype, n_rows=3000, n_columns=20_000, per_row=20):
 @pytest.mark.parametrize("wild", [1.0, 1e5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sparse_rows_are_never_made_dense(monkeypatch, wild, dtype):
-    monkeypatch.setattr(SparseRows, "design", lambda self, loaded: pytest.fail("made dense"))
+    monkeypatch.setattr(SparseFeatures, "design", lambda self, loaded: pytest.fail("made dense"))
     X, labels = sparse_data(dtype)
     X.data *= np.asarray(wild, dtype)
     parameters = 3 * X.shape[1] * 8
@@ -170,16 +170,18 @@ def test_sparse_rows_are_never_made_dense(monkeypatch, wild, dtype):
 def test_sparse_blocks_are_dense_for_hessians_alone(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        SparseRows, "design", lambda self, loaded: asked.append(loaded.shape) or np.ones((60, 4))
+        SparseFeatures,
+        "design",
+        lambda self, loaded: asked.append(loaded.shape) or np.ones((60, 4)),
     )
     X, labels, weights = small_data(3)
-    with opened(sp.csr_matrix(X), labels, weights) as oracle:
-        state = oracle.evaluate(np.zeros(oracle.size))
-        oracle.gradient(state, np.ones(3) / 3)
-        oracle.class_gradients(state)
-        oracle.center(state, np.ones(3) / 3)
+    with opened(sp.csr_matrix(X), labels, weights) as objective:
+        state = objective.evaluate(np.zeros(objective.size))
+        objective.gradient(state, np.ones(3) / 3)
+        objective.class_gradients(state)
+        objective.center(state, np.ones(3) / 3)
         assert not asked
-        oracle.hessian(state, np.ones(3) / 3)
+        objective.hessian(state, np.ones(3) / 3)
         assert asked == [(60, 4)]
 
 
@@ -196,11 +198,11 @@ def wild_data(dtype=np.longdouble):
 def test_wild_features_have_the_risks_of_longer_arithmetic(store, fit_intercept):
     X, labels, weights = wild_data()
     X = X.astype(np.float64)
-    with opened(store(X), labels, weights, fit_intercept=fit_intercept) as oracle:
-        assert isinstance(oracle.rows, StandardRows)
-        theta = 0.3 * np.random.default_rng(0).normal(size=oracle.size)
-        risks = oracle.evaluate(theta).risks
-        coef, intercept = oracle.unpack(theta)
+    with opened(store(X), labels, weights, fit_intercept=fit_intercept) as objective:
+        assert isinstance(objective.features, StandardizedFeatures)
+        theta = 0.3 * np.random.default_rng(0).normal(size=objective.size)
+        risks = objective.evaluate(theta).risks
+        coef, intercept = objective.unpack(theta)
     scores = X.astype(np.longdouble) @ coef.T.astype(np.longdouble) + intercept
     top = scores.max(axis=1, keepdims=True)
     losses = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
@@ -215,9 +217,9 @@ def test_solvers_see_wild_features_tame(store, fit_intercept):
     X, labels, weights = wild_data(np.float64)
     if not fit_intercept:
         X = X[:, :3]  # a shift cannot be absorbed, and columns with one are alike
-    with opened(store(X), labels, weights, fit_intercept=fit_intercept) as oracle:
-        hessian = oracle.hessian(oracle.evaluate(np.zeros(oracle.size)), np.ones(3) / 3)
-        diagonal = oracle.rows.unfold(np.diag(hessian))
+    with opened(store(X), labels, weights, fit_intercept=fit_intercept) as objective:
+        hessian = objective.hessian(objective.evaluate(np.zeros(objective.size)), np.ones(3) / 3)
+        diagonal = objective.features.unfold(np.diag(hessian))
     moving = [0, 1, 2, 5] if fit_intercept else [0, 1, 2]
     assert np.all(diagonal[:, moving] < 5) and np.all(diagonal[:, moving] > 0.01)
     assert np.all(diagonal < 50)
@@ -228,17 +230,19 @@ def test_units_of_the_features_change_no_gradient_that_solvers_see(dtype):
     X, labels, weights = small_data(3)
     seen = []
     for unit in (1e3, 1e6):
-        with opened((unit * X).astype(dtype), labels, weights) as oracle:
-            theta = np.random.default_rng(0).normal(size=oracle.size)
-            seen.append(oracle.class_gradients(oracle.evaluate(theta)))
+        with opened((unit * X).astype(dtype), labels, weights) as objective:
+            theta = np.random.default_rng(0).normal(size=objective.size)
+            seen.append(objective.class_gradients(objective.evaluate(theta)))
     np.testing.assert_allclose(*seen, atol=1e-12 if dtype == "float64" else 1e-5)
 
 
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
 def test_tame_features_are_taken_as_they_are(store):
     X, labels, weights = small_data(3)
-    with opened(store(X), labels, weights) as oracle:
-        assert isinstance(oracle.rows, Rows) and not isinstance(oracle.rows, StandardRows)
+    with opened(store(X), labels, weights) as objective:
+        assert isinstance(objective.features, Features) and not isinstance(
+            objective.features, StandardizedFeatures
+        )
 
 
 class TroubleError(Exception):
@@ -249,8 +253,8 @@ def test_threads_end_with_the_block_whatever_happens():
     closed = []
 
     def use(trouble):
-        with opened(*small_data(3)) as oracle:
-            oracle.workers.close = lambda: closed.append(trouble)
+        with opened(*small_data(3)) as objective:
+            objective.workers.close = lambda: closed.append(trouble)
             if trouble:
                 raise TroubleError
 
