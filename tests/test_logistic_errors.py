@@ -289,7 +289,7 @@ def test_threads_end_with_an_interrupted_fit(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Problem, "objective", interrupted)
+    monkeypatch.setattr(Problem, "value", interrupted)
     with pytest.raises(KeyboardInterrupt):
         RobustLogisticRegression(WorstClass()).fit(big, labels)
     assert threading.active_count() == count
