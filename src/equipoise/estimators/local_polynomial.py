@@ -9,11 +9,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.estimators.checks import check_weights, unchanged_on_failure
+from equipoise.estimators.base import unchanged_on_failure
 from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.validation.labels import encode_labels
 from equipoise.validation.numbers import check_number
+from equipoise.validation.row_weights import weights_and_totals
 
 # The exponent r of the kernel (1 - |u|^2)^r.
 _KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
@@ -134,7 +135,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         X, y = validate_data(self, X, y, dtype=np.float64)
         self._check_terms(X.shape[1])
         self.classes_, labels = encode_labels(y)
-        weights, _ = check_weights(sample_weight, labels, self.classes_)
+        weights, _ = weights_and_totals(sample_weight, labels, self.classes_)
         # The estimates of all classes sum to one, so the first class needs no regression.
         targets = (labels[:, None] == np.arange(1, len(self.classes_))).astype(np.float64)
         self.cv_results_: dict[str, Vector] | None = None

@@ -13,15 +13,10 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Vector
-from equipoise.estimators.checks import (
-    check_class_prior,
-    check_ridge,
-    check_weights,
-    unchanged_on_failure,
-    warn_few_rows,
-)
+from equipoise.estimators.base import unchanged_on_failure, warn_few_rows
 from equipoise.exceptions import (
     InactiveCapsWarning,
+    InvalidParameterError,
     NotConvergedWarning,
     SeparableDataWarning,
 )
@@ -31,8 +26,9 @@ from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 from equipoise.validation.labels import encode_labels
 from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
+from equipoise.validation.row_weights import weights_and_totals
 from equipoise.weights.by_class import ByClass
-from equipoise.weights.priors import weights_of
+from equipoise.weights.priors import check_prior, weights_of
 
 # A converged fit whose last step still moved the coefficients by so much has no finite optimum.
 _DIVERGING = 1e-2
@@ -190,7 +186,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         progress = Progress(check_verbosity(self.verbose))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, labels = encode_labels(y)
-        weights, totals = check_weights(sample_weight, labels, classes)
+        weights, totals = weights_and_totals(sample_weight, labels, classes)
         used = weights > 0
         if not np.all(used):
             X, labels, weights = X[used], labels[used], weights[used]
@@ -209,7 +205,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
     def _prior(self, totals: Vector, classes: NDArray[Any]) -> Vector:
         if self.class_prior is None:
             return np.asarray(totals / totals.sum())
-        return check_class_prior(self.class_prior, classes, name="class_prior")
+        return check_prior(self.class_prior, classes, name="class_prior")
 
     def _start(
         self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
@@ -330,7 +326,7 @@ class RobustLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[
         """
         scores = self._class_scores(X)
         given = self.class_prior_ if prior is None else prior
-        target = check_class_prior(given, self.classes_, name="prior")
+        target = check_prior(given, self.classes_, name="prior")
         mass = np.asarray(self.worst_case_masses_)
         factors = odds_factors(
             mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
@@ -393,3 +389,14 @@ def _warn_inactive(uncertainty: Uncertainty) -> None:
         InactiveCapsWarning,
         stacklevel=5,
     )
+
+
+def check_ridge(C: float, total: float) -> float:
+    """The strength ``1 / (C n)`` of the penalty, ``n`` the sum of the sample weights."""
+    scale = float(C) * total
+    if not scale > np.finfo(np.float64).tiny:
+        raise InvalidParameterError(
+            f"C times the sum of the sample weights must not vanish, got C = {C:.6g} and a sum of "
+            f"{total:.6g}."
+        )
+    return 1 / scale

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import Evidence
-from equipoise.estimators.checks import check_class_prior, unchanged_on_failure
+from equipoise.estimators.base import unchanged_on_failure
 from equipoise.estimators.plug_in_folds import (
     Splits,
     as_seed,
@@ -40,6 +40,7 @@ from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidPar
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_flag
 from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import check_prior
 
 
 class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -240,7 +241,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.classes_ = rows.classes
         prior = rows.shares
         if self.class_prior is not None:
-            prior = check_class_prior(self.class_prior, rows.classes, name="class_prior")
+            prior = check_prior(self.class_prior, rows.classes, name="class_prior")
         self.class_prior_ = ByClass(prior, rows.classes)
         if purpose.is_known:
             self._take_known(purpose, rows, prior)

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.estimators.checks import check_weights
 from equipoise.validation.labels import known_labels
 from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.row_weights import weights_and_totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ def row_part(value: Any, rows: Indices, n_rows: int) -> Any:
 def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> Vector:
     """Weights of the rows; no class that has rows may be without weight."""
     present, among_present = np.unique(labels, return_inverse=True)
-    return check_weights(sample_weight, among_present, classes[present])[0]
+    return weights_and_totals(sample_weight, among_present, classes[present])[0]
 
 
 def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices
 from equipoise.decisions import Evidence
-from equipoise.estimators.checks import check_class_prior
 from equipoise.estimators.plug_in_folds import Rare, as_seed
 from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage, choose_purpose
 from equipoise.estimators.plug_in_rows import row_weights
@@ -22,6 +21,7 @@ from equipoise.estimators.plug_in_tuning import Shrinkage
 from equipoise.exceptions import InvalidInputError
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
 from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.priors import check_prior
 
 
 class TuningOptions(TypedDict, total=False):
@@ -120,7 +120,7 @@ def _trial(y: Any, probabilities: Any, purpose: Purpose, options: TuningOptions)
     evidence = Evidence(table[used], labels[used], weights[used])
     given, prior = options.get("class_prior"), evidence.prior
     if given is not None:
-        prior = check_class_prior(given, classes, name="class_prior")
+        prior = check_prior(given, classes, name="class_prior")
     return trial_of_one_model(
         evidence, classes, prior,
         known=purpose.is_known, rare=options.get("rare", "error"),

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.estimators.checks import FEW_ROWS
+from equipoise.estimators.base import FEW_ROWS
 from equipoise.report.folds import Design
 from equipoise.report.table import Rows, Table
 from equipoise.risks import (

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Vector
-from equipoise.estimators.checks import check_weights
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.tables import TableFacts, columns_of, conform, row_groups, table_facts
 from equipoise.validation.labels import encode_labels
+from equipoise.validation.row_weights import weights_and_totals
 
 Rows = NDArray[np.intp]
 
@@ -76,7 +76,7 @@ def as_table(X: Any, y: Any, sample_weight: Any = None) -> Table:
     classes, labels = encode_labels(names)
     weights = None
     if sample_weight is not None:
-        weights = check_weights(sample_weight, labels, classes)[0]
+        weights = weights_and_totals(sample_weight, labels, classes)[0]
     facts = table_facts(frame, names)
     if all(column.kind == "empty" for column in facts.columns):
         raise InvalidInputError(

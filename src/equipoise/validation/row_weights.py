@@ -47,6 +47,14 @@ def _refuse_bad(weights: Vector) -> None:
         )
 
 
+def weights_and_totals(
+    sample_weight: Any, labels: Indices, classes: NDArray[Any]
+) -> tuple[Vector, Vector]:
+    """Weights of the rows, and their sums over the classes."""
+    weights = check_sample_weight(sample_weight, len(labels))
+    return weights, class_totals(weights, labels, classes)
+
+
 def class_totals(weights: Vector, labels: Indices, classes: NDArray[Any]) -> Vector:
     """Sums of the weights over the classes, none of which may be without weight."""
     sums = np.bincount(labels, weights=weights, minlength=len(classes))

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.validation.numbers import per_class
+from equipoise.validation.numbers import check_numbers
 
 
 def check_prior(prior: Any, classes: ArrayLike, *, name: str = "class_prior") -> Vector:
     """A prior as a probability vector: one non-negative value per class, summing to one."""
-    vector = per_class(prior, classes, name=name)
+    vector = check_numbers(prior, np.asarray(classes), name=name)
     if not np.all(np.isfinite(vector)) or np.any(vector < 0):
         raise InvalidParameterError(
             f"{name} must hold finite values of at least 0, got {vector.tolist()}."

@@ -1,4 +1,4 @@
-"""What fits check before they start, and what they say when they end."""
+"""What all fits share: all or nothing, and a word where the worst case rests on few rows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Vector
-from equipoise.exceptions import FewRowsWarning, InvalidParameterError, warn
-from equipoise.validation.numbers import check_numbers
-from equipoise.validation.row_weights import check_sample_weight, class_totals
-from equipoise.weights.priors import check_prior
+from equipoise.exceptions import FewRowsWarning, warn
 
 # A class of fewer rows cannot carry much of the objective, and so many times its share of the
 # rows, without being learnt by heart.
@@ -30,30 +27,6 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
-
-
-def check_ridge(C: float, total: float) -> float:
-    """The strength ``1 / (C n)`` of the penalty, ``n`` the sum of the sample weights."""
-    scale = float(C) * total
-    if not scale > np.finfo(np.float64).tiny:
-        raise InvalidParameterError(
-            f"C times the sum of the sample weights must not vanish, got C = {C:.6g} and a sum of "
-            f"{total:.6g}."
-        )
-    return 1 / scale
-
-
-def check_class_prior(values: Any, classes: NDArray[Any], *, name: str) -> Vector:
-    """A prior from a dict by class or an array in class order."""
-    return check_prior(check_numbers(values, classes, name=name), classes, name=name)
-
-
-def check_weights(
-    sample_weight: Any, labels: NDArray[np.intp], classes: NDArray[Any]
-) -> tuple[Vector, Vector]:
-    """Sample weights, one per row, and their sums over the classes."""
-    weights = check_sample_weight(sample_weight, len(labels))
-    return weights, class_totals(weights, labels, classes)
 
 
 def warn_few_rows(
