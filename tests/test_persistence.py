@@ -30,7 +30,6 @@ from equipoise.sets import (
 pd = pytest.importorskip("pandas", minversion="2.1")
 sio = pytest.importorskip("skops.io")
 
-from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: E402
 from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
 
 from equipoise.models import (  # noqa: E402
@@ -43,7 +42,7 @@ from equipoise.models import (  # noqa: E402
 )
 from equipoise.models.models import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import (  # noqa: E402
-    boosting_categories,
+    booster_for,
     columns_of,
     conform,
     model_for,
@@ -100,9 +99,7 @@ def facts_of(frame, y, **changes):
 
 def booster(frame):
     X = conform(frame, columns_of(frame))
-    trees = HistGradientBoostingClassifier(
-        max_iter=5, categorical_features=boosting_categories(X), random_state=0
-    )
+    trees = booster_for(X).set_params(max_iter=5)
     return Pipeline([("features", preprocessor(X, "boosting")), ("model", trees)])
 
 

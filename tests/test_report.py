@@ -38,10 +38,11 @@ from equipoise.report.judge import Court, cost_matrix, regrets_of, resampled_cos
 from equipoise.report.recommend import SAME, recommend  # noqa: E402
 from equipoise.report.render import safe_json  # noqa: E402
 from equipoise.report.snippet import Source, refit_lines  # noqa: E402
-from equipoise.report.table import as_table  # noqa: E402
 from equipoise.report.words import called  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
-from equipoise.tables import preprocessor, without_columns  # noqa: E402
+from equipoise.tables import labelled_table as as_table  # noqa: E402
+from equipoise.tables import preprocessor  # noqa: E402
+from equipoise.tables.columns import without_columns  # noqa: E402
 from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
 
 X, Y = mixed_table()

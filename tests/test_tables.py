@@ -20,18 +20,17 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidP
 pd = pytest.importorskip("pandas", minversion="2.1")
 
 from equipoise.tables import (  # noqa: E402
-    boosting_categories,
+    booster_for,
     columns_of,
     conform,
-    features_for,
     hold_out,
+    labelled_table,
     labels_like,
     model_for,
     preprocessor,
     read_chunks,
     read_table,
     split_target,
-    table_facts,
 )
 from equipoise.tables import read as reading  # noqa: E402
 from equipoise.tables.features import MAX_LEVELS, MIN_LEVEL_ROWS  # noqa: E402
@@ -145,7 +144,7 @@ def test_chunks_together_are_the_table(tmp_path, monkeypatch, ending):
     else:
         frame.to_csv(path, index=False)
     columns, seen = columns_of(frame), []
-    chunks = list(read_chunks(path, columns, told=seen.append))
+    chunks = list(read_chunks(path, columns, progress=seen.append))
     assert len(chunks) >= 15 and all(len(chunk) <= 7 for chunk in chunks)
     assert seen == sorted(seen) and seen[-1] <= path.stat().st_size
     whole = pd.concat([conform(chunk, columns) for chunk in chunks])
@@ -410,7 +409,7 @@ def test_boosting_reads_whole_numbers_with_gaps():
     X = pd.DataFrame({"t": texts, "x": [np.nan, *np.arange(12.0)]})
     made = preprocessor(X, "boosting").fit(X)
     array = made.transform(X)
-    assert boosting_categories(X) == [1]
+    assert booster_for(X).categorical_features == [1]
     assert np.array_equal(array[:, 0], X["x"], equal_nan=True)
     assert array[:12, 1].tolist() == [0] * 6 + [1] * 6 and np.isnan(array[12, 1])
     other = pd.DataFrame({"t": pd.Series(["new"], dtype=object), "x": [1.0]})
@@ -432,12 +431,12 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
 
 
 def test_unknown_kinds_are_refused(table):
-    with pytest.raises(InvalidParameterError, match="'linear' or 'boosting', got 'trees'"):
+    with pytest.raises(InvalidParameterError, match="'linear', 'boosting', got 'trees'"):
         preprocessor(table, "trees")
-    with pytest.raises(InvalidParameterError, match="'linear' or 'boosting', got 'trees'"):
+    with pytest.raises(InvalidParameterError, match="'linear', 'boosting', got 'trees'"):
         model_for(table, "trees")
     with pytest.raises(InvalidInputError, match="no column with any value"):
-        features_for(table[["nothing"]])
+        preprocessor(table[["nothing"]])
 
 
 def test_an_ordinary_classifier_takes_the_features(table):
@@ -452,8 +451,9 @@ def test_an_ordinary_classifier_takes_the_features(table):
 
 
 def test_facts_of_a_plain_table_have_no_warnings(table):
-    facts = table_facts(table[["size", "count", "town", "new"]], table["label"])
-    assert facts.n_rows == 4 and facts.counts.to_dict() == {"a": 2, "b": 2}
+    facts = labelled_table(table[["size", "count", "town", "new"]], table["label"])
+    assert len(facts.X) == 4 and facts.classes.tolist() == ["a", "b"]
+    assert facts.counts.tolist() == [2, 2]
     assert [column.n_missing for column in facts.columns] == [1, 0, 1, 0]
     assert facts.warnings == ()
 
@@ -473,7 +473,7 @@ def test_each_oddity_of_a_table_is_one_sentence():
         }
     )
     y = np.array(["common"] * (n - 1) + ["alone"], dtype=object)
-    warnings = table_facts(X, y).warnings
+    warnings = labelled_table(X, y).warnings
     starts = ["Column 'nothing' is", "Column 'id'", "Column 'code'", "Column 'wild' has 3 infinite"]
     starts += ["Column 'age' is read as text because of values such as 'old'"]
     starts += ["Class 'alone' has a single row: it is used for training"]
@@ -484,7 +484,7 @@ def test_each_oddity_of_a_table_is_one_sentence():
 
 def test_amounts_that_repeat_and_fractions_are_no_identifiers():
     X = pd.DataFrame({"amount": np.arange(60) // 2, "length": np.arange(60) + 0.5})
-    assert table_facts(X, np.arange(60) % 2).warnings == ()
+    assert labelled_table(X, np.arange(60) % 2).warnings == ()
 
 
 # Rows set aside
@@ -525,7 +525,7 @@ def test_a_row_repeated_too_often_stays_in_training():
 
 
 def test_a_share_outside_its_range_is_refused():
-    with pytest.raises(InvalidParameterError, match=r"share must be in \[0, 1\)"):
+    with pytest.raises(InvalidParameterError, match=r"share must be a number in \[0, 1\)"):
         hold_out(pd.DataFrame({"x": [1.0]}), [0], 1.0)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         risks,
         sets,
         solvers,
+        tables,
     )
     from equipoise.analysis import robust_path, weight_tradeoff
     from equipoise.estimators import (
@@ -93,6 +94,7 @@ __all__ = [
     "sets",
     "solvers",
     "standard_risk",
+    "tables",
     "tune_weights",
     "weight_tradeoff",
     "weighted_risk",

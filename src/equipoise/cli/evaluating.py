@@ -42,7 +42,7 @@ def evaluated(request: Request, voice: Voice) -> Outcome:
     truth, guess = [], []
     size = Path(request.table).stat().st_size if Path(request.table).is_file() else 0
     with voice.progress(size, "Evaluating") as bar:
-        parts = read_chunks(request.table, saved.facts.columns, texts=texts, told=bar.reach)
+        parts = read_chunks(request.table, saved.facts.columns, texts=texts, progress=bar.reach)
         with closing(parts) as chunks:
             for chunk in chunks:
                 truth.append(labels_like(chunk, target, classes))

@@ -21,15 +21,7 @@ from equipoise.exceptions import (
 )
 from equipoise.models import TrainingFacts, save_model
 from equipoise.sets import Uncertainty
-from equipoise.tables import (
-    conform,
-    hold_out,
-    model_for,
-    read_table,
-    table_facts,
-    without_columns,
-)
-from equipoise.tables.target import features_of, labels_of
+from equipoise.tables import hold_out, model_for, read_labelled
 
 _STEPS = 4
 
@@ -62,18 +54,11 @@ def fitted(request: Request, voice: Voice) -> Outcome:
     """Fit, save and report."""
     check_output(request.out, request.table)
     with voice.progress(_STEPS, "Reading") as bar:
-        frame = without_columns(read_table(request.table), request.drop, target=request.target)
-        y = labels_of(frame, request.target, text_labels=request.text_labels)
-        raw = features_of(frame, request.target)
-        about = table_facts(raw, y)
-        if all(column.kind == "empty" for column in about.columns):
-            raise InvalidInputError(
-                f"{request.table} has no column with any value besides the label "
-                f"{request.target!r}: there is nothing to learn from."
-            )
-        X = conform(raw, about.columns)
-        prior = np.asarray(about.counts) / len(y)
-        recipe = check_for(request.uncertainty, prior, about.counts.classes)
+        table = read_labelled(
+            request.table, request.target, drop=request.drop, text_labels=request.text_labels
+        )
+        X, y = table.X, table.y
+        recipe = check_for(request.uncertainty, table.prior, table.classes)
         bar.reach(1, "Judging")
         found = _judged(request, recipe, X, y)
         bar.reach(2, "Fitting")
@@ -81,14 +66,14 @@ def fitted(request: Request, voice: Voice) -> Outcome:
         bar.reach(3, "Saving")
         facts = TrainingFacts(
             target=request.target,
-            columns=about.columns,
-            classes=tuple(about.counts.classes.tolist()),
-            counts=tuple(np.asarray(about.counts).tolist()),
+            columns=table.columns,
+            classes=tuple(table.classes.tolist()),
+            counts=tuple(table.counts.tolist()),
             model=request.kind,
             uncertainty=format_uncertainty(recipe),
             seed=request.seed,
             held_out=None if found is None else found.held_out(request.share),
-            notes=(*about.warnings, *said),
+            notes=(*table.warnings, *said),
         )
         save_model(model, facts, request.out)
         bar.reach(4)
@@ -107,7 +92,9 @@ def _judged(request: Request, recipe: Uncertainty, X: Any, y: Any) -> Judgement 
 def _fit(request: Request, recipe: Uncertainty, X: Any, y: Any) -> tuple[Any, list[str]]:
     """A fitted model, and what the fit warned of."""
     rarest = int(np.unique(y, return_counts=True)[1].min())
-    model = model_for(X, request.kind, recipe, C=request.strength, seed=request.seed, rarest=rarest)
+    model = model_for(
+        X, request.kind, recipe, C=request.strength, random_state=request.seed, rarest=rarest
+    )
     with _sentences(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)

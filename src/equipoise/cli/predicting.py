@@ -47,7 +47,7 @@ def predicted(request: Request, voice: Voice) -> Outcome:
     size = Path(request.table).stat().st_size if Path(request.table).is_file() else 0
     with _output(request.out) as stream, voice.progress(size, "Predicting") as bar:
         columns = saved.facts.columns
-        parts = read_chunks(request.table, columns, texts=request.keep, told=bar.reach)
+        parts = read_chunks(request.table, columns, texts=request.keep, progress=bar.reach)
         with closing(parts) as chunks:
             for chunk in chunks:
                 frame = _predictions(chunk, saved, request)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from equipoise.arrays import Indices as Rows
 from equipoise.arrays import Matrix
 from equipoise.decisions import Evidence, decide
 from equipoise.estimators.plug_in_folds import FOLDS_OF_A_CLASS, deal
@@ -23,9 +24,9 @@ from equipoise.report.choices import Choice
 from equipoise.report.folds import MANY_ROWS, TRAINS_ONLY, Design, stratified_sample
 from equipoise.report.linear import Findings
 from equipoise.report.steps import Steps
-from equipoise.report.table import Rows, Table
 from equipoise.sets import FixedWeights
-from equipoise.tables import model_for
+from equipoise.tables import LabelledTable as Table
+from equipoise.tables import booster_for, preprocessor
 
 # Work of a booster's fit, in linear fits, and of the tuning for one set of weightings.
 FIT_UNITS = 6.0
@@ -105,10 +106,9 @@ def _tuned(table: Table, tuning: Predicted, choice: Choice) -> TunedWeights:
 
 
 def _booster(table: Table, seed: int) -> Pipeline:
-    """The booster of the model for tables, without its decisions."""
-    rarest = int(table.counts.min())
-    whole = model_for(table.X, "boosting", "standard", seed=seed, rarest=rarest).named_steps
-    return Pipeline([("features", whole["features"]), ("model", whole["model"].estimator)])
+    """Features and booster, without decisions."""
+    model = booster_for(table.X, random_state=seed, rarest=int(table.counts.min()))
+    return Pipeline([("features", preprocessor(table.X, "boosting")), ("model", model)])
 
 
 def _probabilities(table: Table, train: Rows, rows: Rows, seed: int) -> Matrix:

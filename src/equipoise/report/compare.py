@@ -13,9 +13,8 @@ from equipoise.report.run import Wishes, run
 from equipoise.report.snippet import Source
 from equipoise.report.steps import Told
 from equipoise.report.summary import summarize
-from equipoise.report.table import as_table
-from equipoise.tables import MODEL_KINDS, read_table, without_columns
-from equipoise.tables.target import features_of, labels_of
+from equipoise.tables import MODEL_KINDS, read_labelled
+from equipoise.tables import labelled_table as as_table
 
 
 class Comparison:
@@ -206,9 +205,7 @@ def compare_file(
     began = perf_counter()
     if progress is not None:
         progress(0.0, "reading")
-    frame = without_columns(read_table(path), drop, target=target)
-    y = labels_of(frame, target, text_labels=text_labels)
-    table = as_table(features_of(frame, target), y)
+    table = read_labelled(path, target, drop=drop, text_labels=text_labels)
     source = Source(str(path), target, tuple(drop), text_labels)
     wishes = Wishes(models, None, 5, random_state)
     return Comparison(summarize(run(table, wishes, source, progress, began)))

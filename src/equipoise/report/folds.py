@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.arrays import Indices as Rows
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.report.table import Rows, Table
+from equipoise.tables import LabelledTable as Table
 from equipoise.tables import hold_out
 from equipoise.validation.numbers import check_count
 

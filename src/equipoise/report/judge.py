@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from equipoise.arrays import Indices as Rows
 from equipoise.arrays import Matrix, Vector
 from equipoise.estimators.base import FEW_ROWS
 from equipoise.report.folds import Design
-from equipoise.report.table import Rows, Table
 from equipoise.risks import (
     ClassRisks,
     RiskInterval,
@@ -27,6 +27,7 @@ from equipoise.risks import (
     worst_class_interval,
 )
 from equipoise.sets import Uncertainty
+from equipoise.tables import LabelledTable as Table
 from equipoise.weights.by_class import ByClass
 
 DECIDING_ROWS = FEW_ROWS

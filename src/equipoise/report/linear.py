@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.analysis import RobustPath, robust_path
+from equipoise.arrays import Indices as Rows
 from equipoise.arrays import Vector
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
 from equipoise.report.choices import Choice
 from equipoise.report.folds import MANY_ROWS, Design, stratified_sample
 from equipoise.report.steps import Steps
-from equipoise.report.table import Rows, Table
 from equipoise.sets import FixedWeights, LabelCVaR, Uncertainty, WorstClass
+from equipoise.tables import LabelledTable as Table
 from equipoise.tables import preprocessor
 from equipoise.validation.labels import positions
 

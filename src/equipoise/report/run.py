@@ -6,6 +6,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from equipoise.arrays import Indices as Rows
 from equipoise.report.boosting import FIT_UNITS, boosting_findings, tune_units
 from equipoise.report.choices import Choice, make_choices, make_worlds
 from equipoise.report.folds import MANY_ROWS, make_design
@@ -15,8 +16,8 @@ from equipoise.report.recommend import recommend
 from equipoise.report.results import Results
 from equipoise.report.snippet import Source, refit_lines
 from equipoise.report.steps import Steps, Told
-from equipoise.report.table import Rows, Table
 from equipoise.sets import alpha_grid
+from equipoise.tables import LabelledTable as Table
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,8 +37,8 @@ def refit_lines(choice: Choice, source: Source, rarest: int, seed: int) -> str:
     name, given = _uncertainty(choice.uncertainty)
     imports = [f"from equipoise import {name}"] if name else []
     loading = _from_file(source) if source.path is not None else _from_python(source)
-    options = f", seed={seed}, rarest={rarest}" if choice.model == "boosting" else ""
-    model = f"model = model_for(X, {choice.model!r}, {given}{options})"
+    options = f", random_state={seed}, rarest={rarest}" if choice.model == "boosting" else ""
+    model = f"model = model_for(X, {choice.model!r}, goal={given}{options})"
     return "\n".join([*imports, *loading, model, "model.fit(X, y)"]) + "\n"
 
 

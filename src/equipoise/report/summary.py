@@ -37,7 +37,7 @@ def summarize(results: Results) -> dict[str, Any]:
 def data_part(results: Results) -> dict[str, Any]:
     """The table and its classes."""
     table, court = results.court.table, results.court
-    columns = table.facts.columns
+    columns = table.columns
     return {
         "rows": len(table.y),
         "columns": len(columns),
@@ -58,7 +58,7 @@ def data_part(results: Results) -> dict[str, Any]:
             }
             for place, name in enumerate(table.classes.tolist())
         ],
-        "warnings": list(table.facts.warnings),
+        "warnings": list(table.warnings),
     }
 
 
@@ -218,7 +218,7 @@ def trust_part(results: Results) -> list[dict[str, str]]:
         )
         parts.append(("The optimisation", text))
     parts += [("A warning of the fits", note) for note in results.notes]
-    parts += [("About the table", text) for text in results.court.table.facts.warnings]
+    parts += [("About the table", text) for text in results.court.table.warnings]
     return [{"heading": heading, "text": text} for heading, text in parts]
 
 

@@ -6,6 +6,7 @@ and nothing else. :func:`columns_of` says which column of a table is to be which
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
+from equipoise.text import listing
 
 # Larger numbers are cut here: their squares must not overflow when columns are scaled.
 LARGEST = 1e100
@@ -72,27 +74,22 @@ def columns_of(frame: Any) -> tuple[Column, ...]:
 
 def check_names(names: Iterable[Any]) -> None:
     """Refuse column names that occur twice."""
-    texts = [str(name) for name in names]
-    twice = sorted({name for name in texts if texts.count(name) > 1})[:5] if texts else []
+    times = Counter(map(str, names))
+    twice = sorted(name for name, count in times.items() if count > 1)
     if twice:
-        listing = ", ".join(map(repr, twice))
         raise InvalidInputError(
-            f"Column names must be distinct, but the table has {listing} more than once: "
+            f"Column names must be distinct, but the table has {listing(twice, 5)} more than once: "
             "rename or remove one of them."
         )
 
 
 def _column(name: str, series: Any) -> Column:
-    kind, missing = _kind(name, series), int(series.isna().sum())
-    if kind != "empty" and missing == len(series):
-        kind = "empty"
-    infinite = 0
+    kind, missing, infinite = _kind(name, series), int(series.isna().sum()), 0
     if kind == "number":
-        values = _numbers(series, name)
-        infinite = int(np.isinf(values).sum())
+        infinite = int(np.isinf(_numbers(series, name)).sum())
         missing += infinite
-        if missing == len(series):
-            kind = "empty"
+    if missing == len(series):
+        kind = "empty"
     distinct = 0 if kind == "empty" else int(series.nunique())
     return Column(name, kind, str(series.dtype), missing, infinite, distinct)
 
@@ -159,16 +156,10 @@ def conform(frame: Any, columns: Sequence[Column]) -> Any:
     lacking = [column.name for column in used if column.name not in given]
     if lacking:
         raise InvalidInputError(
-            f"The table has no column {_listing(lacking)}; its columns are {_listing(given)}."
+            f"The table has no column {listing(lacking, 12)}; its columns are {listing(given, 12)}."
         )
     made = {column.name: _made(frame[given[column.name]], column) for column in used}
     return pandas.DataFrame(made, index=frame.index, columns=[column.name for column in used])
-
-
-def _listing(names: Iterable[str], limit: int = 12) -> str:
-    texts = [repr(name) for name in names]
-    shown = ", ".join(texts[:limit])
-    return shown if len(texts) <= limit else f"{shown}, ... ({len(texts)} in all)"
 
 
 def _made(series: Any, column: Column) -> Any:
@@ -234,18 +225,29 @@ def _days(series: Any, name: str) -> Any:
 def _texts(series: Any, *, truth: bool) -> Any:
     """The column as ``str`` objects with NaN for what is missing."""
     # Few distinct values stand for many rows: only those are looked at one by one.
-    pandas = require("pandas", extra="cli")
-    codes, levels = pandas.factorize(series, use_na_sentinel=True)
-    texts = np.array([*(_text(level, truth=truth) for level in levels), np.nan], dtype=object)
-    return texts[codes]
+    codes, levels = require("pandas", extra="cli").factorize(series, use_na_sentinel=True)
+    texts = [text_of(level) for level in levels]
+    if truth:
+        texts = [_TRUTHS.get(text.lower(), text) for text in texts]
+    return np.array([*texts, np.nan], dtype=object)[codes]
 
 
-def _text(value: Any, *, truth: bool) -> str:
-    text = str(value)
+def text_of(value: Any) -> str:
+    """A value as text; a whole number has no point, also where a gap made it a float."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
-        # A chunk with a missing value turns the whole numbers of a column into floats.
-        text = str(int(value))
-    return _TRUTHS.get(text.lower(), text) if truth else text
+        return str(int(value))
+    return str(value)
+
+
+def feature_columns(frame: Any) -> tuple[Column, ...]:
+    """The columns of a table of features, at least one of which holds something."""
+    columns = columns_of(frame)
+    if all(column.kind == "empty" for column in columns):
+        raise InvalidInputError(
+            "The table has no column with any value besides the label: there is nothing to learn "
+            "from."
+        )
+    return columns
 
 
 def without_columns(frame: Any, drop: Sequence[str], *, target: str) -> Any:
@@ -253,8 +255,9 @@ def without_columns(frame: Any, drop: Sequence[str], *, target: str) -> Any:
     names = {str(name): name for name in frame.columns}
     for name in drop:
         if name not in names:
-            shown = ", ".join(map(repr, list(names)[:20])) + (", ..." if len(names) > 20 else "")
-            raise InvalidInputError(f"There is no column {name!r} to drop; there are {shown}.")
+            raise InvalidInputError(
+                f"There is no column {name!r} to drop; there are {listing(names, 20)}."
+            )
         if name == target:
             raise InvalidInputError(f"The label {target!r} cannot be dropped.")
     return frame.drop(columns=[names[name] for name in set(drop)])

@@ -1,4 +1,4 @@
-"""From mixed tables to what models read: an ordinary scikit-learn pipeline.
+"""From mixed tables to what models read, and on to classes: ordinary scikit-learn pipelines.
 
 ========  ==========================================  =======================================
 columns   ``"linear"``                                ``"boosting"``
@@ -15,12 +15,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.tables.columns import Column, columns_of
+from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
+from equipoise.exceptions import InvalidInputError
+from equipoise.sets import FixedWeights, as_uncertainty
+from equipoise.tables.columns import columns_of
+from equipoise.validation import check_word
 
 # Levels of fewer rows share one column, and so do those beyond so many.
 MIN_LEVEL_ROWS = 5
@@ -29,30 +33,23 @@ MAX_LEVELS = 50
 MAX_BOOSTING_LEVELS = 250
 MISSING = "(missing)"
 
-FEATURE_KINDS = ("linear", "boosting")
+# Five folds for tables up to so many rows, one hold-out beyond.
+_MANY_ROWS = 100_000
+# Folds, and then the part to stop by, must have rows of every class.
+_ROWS_TO_STOP_EARLY = 10
 
-
-def features_for(frame: Any, kind: str = "linear") -> tuple[ColumnTransformer, tuple[Column, ...]]:
-    """The preprocessing of a table and what its columns are.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Features as :func:`equipoise.tables.conform` or ``split_target`` give them.
-    kind : {"linear", "boosting"}
-        The model that reads them.
-
-    Returns
-    -------
-    transformer : ColumnTransformer, not fitted
-    columns : tuple of Column
-    """
-    columns = columns_of(frame)
-    return _transformer(columns, kind), columns
+MODEL_KINDS = ("linear", "boosting")
 
 
 def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
-    """The preprocessing of a table: see :func:`features_for`.
+    """The preprocessing of a table, not fitted.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        Features as :func:`equipoise.tables.conform` or ``split_target`` give them.
+    kind : {"linear", "boosting"}
+        The model that reads them.
 
     Examples
     --------
@@ -62,20 +59,8 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
     >>> made.get_feature_names_out().tolist()
     ['age', 'missingindicator_age', 'town_Bonn', 'town_Ulm']
     """
-    return features_for(X, kind)[0]
-
-
-def boosting_categories(X: Any) -> list[int]:
-    """Which columns hold categories after ``preprocessor(X, "boosting")``."""
+    check_word(kind, "kind", MODEL_KINDS)
     columns = columns_of(X)
-    first = sum(column.is_numeric for column in columns)
-    return list(range(first, first + sum(column.is_categorical for column in columns)))
-
-
-def _transformer(columns: tuple[Column, ...], kind: str) -> ColumnTransformer:
-    if kind not in FEATURE_KINDS:
-        names = " or ".join(map(repr, FEATURE_KINDS))
-        raise InvalidParameterError(f"kind must be {names}, got {kind!r}.")
     numbers = [column.name for column in columns if column.is_numeric]
     texts = [column.name for column in columns if column.is_categorical]
     if not numbers and not texts:
@@ -106,3 +91,83 @@ def _boosting() -> tuple[Any, Any]:
         max_categories=MAX_BOOSTING_LEVELS,
     )
     return "passthrough", levels
+
+
+def booster_for(
+    X: Any, *, random_state: int = 0, rarest: int | None = None
+) -> HistGradientBoostingClassifier:
+    """Gradient boosting, not fitted, of features as ``preprocessor(X, "boosting")`` makes them.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        Features as ``split_target`` gives them.
+    random_state : int
+        Seed of everything random.
+    rarest : int, optional
+        Rows of the rarest class. Boosting of many rows stops early by what it sees in a part that
+        it sets aside, which needs some rows of every class.
+    """
+    columns = columns_of(X)
+    first = sum(column.is_numeric for column in columns)
+    texts = range(first, first + sum(column.is_categorical for column in columns))
+    booster = HistGradientBoostingClassifier(
+        categorical_features=list(texts) or None, random_state=random_state
+    )
+    if rarest is not None and rarest < _ROWS_TO_STOP_EARLY:
+        booster.set_params(early_stopping=False)
+    return booster
+
+
+def model_for(
+    X: Any,
+    kind: str = "linear",
+    goal: Any = None,
+    *,
+    C: float = 1.0,
+    random_state: int = 0,
+    rarest: int | None = None,
+) -> Pipeline:
+    """A pipeline, not fitted, from the features of a table to classes.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        Features as ``split_target`` gives them.
+    kind : {"linear", "boosting"}
+        ``RobustLogisticRegression``, or gradient boosting whose decisions ``PlugInClassifier``
+        makes robust.
+    goal : Uncertainty, "standard", "balanced" or "worst-class", optional
+        The set of weightings; for boosting any goal of ``PlugInClassifier``.
+    C : float
+        Inverse strength of the penalty of the linear model.
+    random_state, rarest
+        For boosting, as in :func:`booster_for`.
+
+    Returns
+    -------
+    Pipeline
+        With the steps ``features`` and ``model``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [31.0, None, 45.0, 60.0] * 5, "town": ["Ulm", "Bonn"] * 10})
+    >>> model = model_for(X, goal="balanced").fit(X, ["a", "a", "b", "b"] * 5)
+    >>> model.predict(X[:4]).tolist()
+    ['a', 'a', 'b', 'b']
+    """
+    features = preprocessor(X, kind)
+    if kind == "linear":
+        return Pipeline([("features", features), ("model", RobustLogisticRegression(goal, C=C))])
+    booster = booster_for(X, random_state=random_state, rarest=rarest)
+    return Pipeline([("features", features), ("model", _decided(booster, goal, X, random_state))])
+
+
+def _decided(booster: Any, goal: Any, X: Any, seed: int) -> PlugInClassifier:
+    """A booster with robust decisions; a single weighting needs no tuning."""
+    recipe = as_uncertainty(goal)
+    if isinstance(recipe, FixedWeights):
+        return PlugInClassifier(booster, weights=recipe)
+    cv = 5 if len(X) <= _MANY_ROWS else 0.2
+    return PlugInClassifier(booster, uncertainty=recipe, cv=cv, rare="keep", random_state=seed)

@@ -38,8 +38,6 @@ _DELIMITERS = (",", ";", "\t", "|")
 # is this sentence, which no other error comes out as.
 _HIDES_INTERRUPT = "Calling read(nbytes) on source failed"
 
-Told = Callable[[int], None]
-
 
 def read_table(path: str | Path) -> Any:
     """The whole table in a file, as a pandas DataFrame with distinct column names and rows.
@@ -67,7 +65,7 @@ def read_chunks(
     columns: Sequence[Column] | None = None,
     *,
     texts: Sequence[str] = (),
-    told: Told | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Generator[Any, None, None]:
     """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
@@ -80,7 +78,7 @@ def read_chunks(
         a chunk by itself looks like.
     texts : sequence of str
         Further columns to read as texts.
-    told : callable, optional
+    progress : callable, optional
         Called with the number of bytes of the file read so far.
 
     Yields
@@ -99,8 +97,8 @@ def read_chunks(
                 if empty:
                     check_names(chunk.columns)
                 empty = empty and len(chunk) == 0
-                if told is not None:
-                    told(_position(stream))
+                if progress is not None:
+                    progress(_position(stream))
                 if len(chunk):
                     yield chunk
     if empty:

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
-from equipoise.tables.columns import columns_of, conform
+from equipoise.tables.columns import conform, feature_columns, text_of
+from equipoise.text import listing
 
-_SHOWN = 8
 # Whole numbers beyond this are no longer told apart as floats.
 _EXACT = 2.0**53
 
@@ -45,13 +45,7 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
     """
     y = labels_of(frame, target, text_labels=text_labels)
     features = features_of(frame, target)
-    columns = columns_of(features)
-    if all(column.kind == "empty" for column in columns):
-        raise InvalidInputError(
-            "The table has no column with any value besides the label "
-            f"{target!r}: there is nothing to learn from."
-        )
-    return conform(features, columns), y
+    return conform(features, feature_columns(features)), y
 
 
 def features_of(frame: Any, target: str) -> Any:
@@ -92,52 +86,37 @@ def _find(frame: Any, target: str) -> Any:
         return names[target]
     alike = [name for name in names if name.strip().lower() == target.strip().lower()]
     hint = f" Did you mean {alike[0]!r}?" if alike else ""
-    shown = ", ".join(repr(name) for name in list(names)[:20])
-    more = ", ..." if len(names) > 20 else ""
     raise InvalidInputError(
-        f"The table has no column {target!r}; its columns are {shown}{more}.{hint}"
+        f"The table has no column {target!r}; its columns are {listing(names, 20)}.{hint}"
     )
 
 
 def _plain(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
     """Labels as int64 or as ``str`` objects."""
     pandas = require("pandas", extra="cli")
-    types = pandas.api.types
     if isinstance(series.dtype, pandas.CategoricalDtype):
         series = series.astype(series.cat.categories.dtype)
-    if types.is_bool_dtype(series.dtype) or not types.is_numeric_dtype(series.dtype):
-        return _as_texts(series.to_numpy(dtype=object))
+    # Columns that can hold gaps have dtypes of their own: the values say what they are.
+    values: NDArray[Any] = series.to_numpy(dtype=object)
+    types = pandas.api.types
+    is_number = types.is_numeric_dtype(series.dtype) and not types.is_bool_dtype(series.dtype)
+    if text_labels or not is_number:
+        return np.array([text_of(value) for value in values.tolist()], dtype=object)
     if types.is_integer_dtype(series.dtype):
-        # Columns that can hold gaps come as objects.
-        values = np.array(series.tolist())
-        return _as_texts(values) if text_labels else _as_integers(values)
-    return _from_floats(series.to_numpy(dtype=np.float64), target, text_labels=text_labels)
-
-
-def _as_integers(values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind == "u" and int(values.max()) > np.iinfo(np.int64).max:
-        return _as_texts(values.astype(object))
-    return values.astype(np.int64)
-
-
-def _from_floats(values: NDArray[np.float64], target: str, *, text_labels: bool) -> NDArray[Any]:
-    if text_labels:
-        return _as_texts(values)
-    fraction = values[
-        ~np.isfinite(values) | (np.floor(values) != values) | (np.abs(values) > _EXACT)
+        fit = max(values.tolist()) <= np.iinfo(np.int64).max
+        return values.astype(np.int64) if fit else values.astype(str).astype(object)
+    numbers = values.astype(np.float64)
+    fraction = numbers[
+        ~np.isfinite(numbers) | (np.floor(numbers) != numbers) | (np.abs(numbers) > _EXACT)
     ]
     if len(fraction) == 0:
-        return values.astype(np.int64)
+        return numbers.astype(np.int64)
     raise InvalidInputError(
         f"The label {target!r} holds numbers with fractions, such as {fraction[0]:.6g} "
-        f"({len(np.unique(values))} distinct values): that is a quantity, not a class. Cut it "
+        f"({len(np.unique(numbers))} distinct values): that is a quantity, not a class. Cut it "
         "into ranges first (pandas.cut), or pass --text-labels (text_labels=True) if every "
         "distinct value is the name of a class."
     )
-
-
-def _as_texts(values: NDArray[Any]) -> NDArray[Any]:
-    return np.array([_text(value) for value in values.tolist()], dtype=object)
 
 
 def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
@@ -154,30 +133,23 @@ def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
         raise InvalidInputError(f"The label {target!r} is missing in data row {row}.")
     places = [_place(level, known) for level in levels]
     if -1 in places:
-        stray = _text(levels[places.index(-1)])
-        shown = ", ".join(list(known)[:_SHOWN]) + (", ..." if len(known) > _SHOWN else "")
+        stray = text_of(levels[places.index(-1)])
         raise ClassMismatchError(
             f"The label {target!r} holds {stray!r}, which is no class of the model (its classes "
-            f"are {shown}): remove its rows, or fit again with them."
+            f"are {listing(known, 8)}): remove its rows, or fit again with them."
         )
     return np.asarray(classes[np.asarray(places, dtype=np.intp)[codes]])
 
 
 def _place(level: Any, known: dict[str, int]) -> int:
     """Where a label stands among the classes; -1 if nowhere."""
-    text = _text(level)
+    text = text_of(level)
     if text in known:
         return known[text]
     # Columns of truth values and of numbers have more than one spelling.
     if text.lower() in ("true", "false"):
         return known.get(text.capitalize(), -1)
     try:
-        return known.get(_text(float(text)), -1)
+        return known.get(text_of(float(text)), -1)
     except ValueError:
         return -1
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return str(int(value))
-    return str(value)

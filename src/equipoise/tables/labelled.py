@@ -1,0 +1,294 @@
+"""Labelled rows, read and checked once: what a fit from a file and a comparison both start from."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Indices, Vector
+from equipoise.exceptions import InvalidInputError
+from equipoise.extras import require
+from equipoise.tables.columns import Column, conform, feature_columns, without_columns
+from equipoise.tables.features import MAX_LEVELS
+from equipoise.tables.read import read_table
+from equipoise.tables.target import features_of, labels_of
+from equipoise.text import listing
+from equipoise.validation import check_number, check_sample_weight, class_totals, encode_labels
+
+# In fewer rows than this, distinct values say nothing.
+_ENOUGH_ROWS = 20
+# A text column with so large a share of distinct values names its rows.
+_ALL_DISTINCT = 0.95
+# So large a share of the distinct texts being numbers is no accident.
+_NEARLY_NUMBERS = 0.5
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """Labelled rows and what they are made of.
+
+    Attributes
+    ----------
+    X : pandas.DataFrame
+        Columns of float64 and of texts, NaN where missing.
+    classes : ndarray of shape (n_classes,)
+        Class names.
+    labels : ndarray of shape (n_rows,)
+        Class index of every row.
+    columns : tuple of Column
+        The feature columns as they came, in order.
+    warnings : tuple of str
+        One sentence for each thing that deserves a look.
+    weights : ndarray of shape (n_rows,) or None
+        Sample weights where they were given.
+    """
+
+    X: Any
+    classes: NDArray[Any]
+    labels: Indices
+    columns: tuple[Column, ...]
+    warnings: tuple[str, ...]
+    weights: Vector | None = None
+
+    @cached_property
+    def y(self) -> NDArray[Any]:
+        """Labels."""
+        return self.classes[self.labels]
+
+    @cached_property
+    def counts(self) -> Indices:
+        """Rows of each class."""
+        return np.bincount(self.labels, minlength=len(self.classes))
+
+    @cached_property
+    def prior(self) -> Vector:
+        """Share of each class in the weight of the rows."""
+        totals = np.bincount(self.labels, weights=self.weights, minlength=len(self.classes))
+        return np.asarray(totals / totals.sum(), dtype=np.float64)
+
+    @cached_property
+    def groups(self) -> Indices:
+        """Equal numbers for rows with equal features."""
+        return row_groups(self.X)
+
+    def weights_at(self, rows: Any) -> Vector | None:
+        """Sample weights of some rows."""
+        return None if self.weights is None else self.weights[rows]
+
+
+def read_labelled(
+    path: str | Path, target: str, *, drop: Sequence[str] = (), text_labels: bool = False
+) -> LabelledTable:
+    """The labelled rows in a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        As in :func:`equipoise.tables.read_table`.
+    target : str
+        The column that holds the class of each row.
+    drop : sequence of str
+        Columns to leave out.
+    text_labels : bool, default=False
+        As in :func:`equipoise.tables.split_target`.
+    """
+    frame = without_columns(read_table(path), drop, target=target)
+    y = labels_of(frame, target, text_labels=text_labels)
+    return labelled_table(features_of(frame, target), y)
+
+
+def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
+    """Labelled rows from a DataFrame, an array, or anything that pandas makes a DataFrame of.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
+        Features: numbers and texts, with missing values.
+    y : array-like of shape (n_rows,)
+        Labels.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+
+    Examples
+    --------
+    >>> table = labelled_table([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], ["cat", "dog", "cat"])
+    >>> table.labels.tolist(), [column.name for column in table.columns]
+    ([0, 1, 0], ['x0', 'x1'])
+    """
+    frame, names = _frame(X), np.asarray(y)
+    if names.ndim != 1 or len(names) != len(frame):
+        raise InvalidInputError(
+            f"y must hold one label for each of the {len(frame)} rows of X, got an array of shape "
+            f"{names.shape}."
+        )
+    columns = feature_columns(frame)
+    classes, labels = encode_labels(names)
+    weights = None
+    if sample_weight is not None:
+        weights = check_sample_weight(sample_weight, len(labels))
+        class_totals(weights, labels, classes)
+    warnings = (*_column_warnings(frame, columns), *_class_warnings(classes, np.bincount(labels)))
+    return LabelledTable(conform(frame, columns), classes, labels, columns, warnings, weights)
+
+
+def _frame(X: Any) -> Any:
+    pandas = require("pandas", extra="report")
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if hasattr(X, "toarray"):
+        raise InvalidInputError(
+            "X must be a table of rows and columns, got a sparse matrix: give X.toarray() or a "
+            "DataFrame."
+        )
+    if not isinstance(X, pandas.DataFrame):
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise InvalidInputError(f"X must have rows and columns, got shape {array.shape}.")
+        X = pandas.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
+    if len(X) == 0:
+        raise InvalidInputError("X must have at least one row, got none.")
+    return X.reset_index(drop=True).set_axis([str(name) for name in X.columns], axis=1)
+
+
+def _column_warnings(frame: Any, columns: tuple[Column, ...]) -> Iterator[str]:
+    empty = [column.name for column in columns if column.kind == "empty"]
+    if len(empty) == 1:
+        yield f"Column {empty[0]!r} is without a single value: left out."
+    elif empty:
+        names = listing(empty, _SHOWN)
+        yield f"{len(empty)} columns ({names}) are without a single value: left out."
+    for column in columns:
+        series = frame[column.name]
+        if column.n_infinite:
+            yield (
+                f"Column {column.name!r} has {column.n_infinite} infinite values: read as missing."
+            )
+        if _is_identifier(series, column):
+            yield (
+                f"Column {column.name!r} names nearly every row differently and looks like "
+                "an identifier: leave it out unless it means something."
+            )
+        elif column.kind == "text":
+            yield from _text_warnings(series, column)
+
+
+def _is_identifier(series: Any, column: Column) -> bool:
+    known = len(series) - column.n_missing
+    if known < _ENOUGH_ROWS:
+        return False
+    if column.kind == "number":
+        if column.n_distinct < known or column.n_missing:
+            return False
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return bool(np.all(values % 1 == 0))
+    return column.kind == "text" and column.n_distinct >= _ALL_DISTINCT * known
+
+
+def _text_warnings(series: Any, column: Column) -> Iterator[str]:
+    pandas = require("pandas", extra="cli")
+    levels = pandas.Series(series.dropna().unique()).astype(str)
+    numbers = pandas.to_numeric(levels, errors="coerce").notna()
+    if _NEARLY_NUMBERS <= numbers.mean() < 1:
+        stray = levels[~numbers].iloc[0][:60]
+        yield (
+            f"Column {column.name!r} is read as text because of values such as {stray!r} among its "
+            "numbers: mend or empty them if it is a number."
+        )
+    elif column.n_distinct > MAX_LEVELS:
+        yield (
+            f"Column {column.name!r} has {column.n_distinct} distinct texts: linear models keep "
+            f"the {MAX_LEVELS - 1} most frequent apart and put the others together."
+        )
+
+
+def _class_warnings(classes: NDArray[Any], counts: Indices) -> Iterator[str]:
+    single = classes[counts == 1].tolist()
+    if len(single) == 1:
+        yield (
+            f"Class {single[0]!r} has a single row: it is used for training, but no risk can be "
+            "estimated from it."
+        )
+    elif single:
+        yield (
+            f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row each: they are "
+            "used for training, but their risks cannot be estimated."
+        )
+
+
+# Rows that stay together, and rows set aside to judge a fit by.
+
+
+def row_groups(X: Any) -> Indices:
+    """Equal numbers for equal rows."""
+    hashes = require("pandas", extra="cli").util.hash_pandas_object(X, index=False)
+    return np.asarray(np.unique(hashes.to_numpy(), return_inverse=True)[1], dtype=np.intp)
+
+
+def group_labels(groups: Indices, labels: Indices) -> Indices:
+    """The class of every group: that of its first row, also where labels of equal rows differ."""
+    found = np.zeros(groups.max() + 1, dtype=np.intp)
+    found[groups[::-1]] = labels[::-1]
+    return found
+
+
+def hold_out(X: Any, y: Any, share: float = 0.2, random_state: int = 0) -> tuple[Indices, Indices]:
+    """Rows to train on and rows to judge by: about ``share`` of every class, at random.
+
+    Repeated rows stay on one side, or a model could be judged by what it has seen; a row repeated
+    so often that it would fill the share by itself stays in training. So does a class whose rows
+    are all alike, such as a class of one row.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        Features.
+    y : array-like of shape (n_rows,)
+        Labels.
+    share : float in [0, 1)
+        Share of the rows to set aside.
+    random_state : int
+        Seed of the random order.
+
+    Returns
+    -------
+    train, test : ndarray of int
+        Positions of rows, in order.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> train, test = hold_out(pd.DataFrame({"x": range(10)}), [0, 1] * 5, share=0.4)
+    >>> len(train), len(test)
+    (6, 4)
+    """
+    check_number(share, "share", "[0, 1)")
+    groups = row_groups(X)
+    classes, labels = np.unique(np.asarray(y), return_inverse=True)
+    of_group, size = group_labels(groups, labels), np.bincount(groups)
+    aside = np.zeros(len(size), dtype=bool)
+    rng = np.random.default_rng(random_state)
+    for label in range(len(classes)):
+        own = rng.permutation(np.flatnonzero(of_group == label))
+        aside[_some(own, size[own], share)] = True
+    left = np.bincount(labels[~aside[groups]], minlength=len(classes))
+    # A class all of whose rows repeat rows of others may have lost every one of them.
+    aside[groups[left[labels] == 0]] = False
+    return np.flatnonzero(~aside[groups]), np.flatnonzero(aside[groups])
+
+
+def _some(groups: Indices, sizes: Indices, share: float) -> Indices:
+    """The first groups that hold a share of the rows together, passing over too large ones."""
+    if len(groups) < 2 or share == 0:
+        return groups[:0]
+    room = share * float(sizes.sum())
+    fitting = sizes <= room
+    if not fitting.any():
+        # Of a handful of rows one is set aside, unless it stands for most of them.
+        return groups[:1] if 2 * sizes[0] <= sizes.sum() else groups[:0]
+    fits, filled = groups[fitting], np.cumsum(sizes[fitting])
+    return np.asarray(fits[: int(np.searchsorted(filled, room * (1 + 1e-9), side="right"))])
