@@ -34,7 +34,7 @@ SCHEMA_CASES = 500
 ARRAY_CASES = 300
 FACTS_CASES = 200
 ARGUMENT_CASES = 500
-SET_CASES = 300
+GOAL_CASES = 300
 TABLE_CASES = 250
 ROUNDS = 10
 
@@ -259,7 +259,6 @@ def place(tmp_path_factory, archives):
     frame.to_csv(folder / "t.csv.gz", index=False)
     (folder / "m.skops").write_bytes(archives[0])
     (folder / "bad.skops").write_bytes(archives[0][:-50])
-    (folder / "set.json").write_text('{"set": "WeightBox", "lower": 0.5, "upper": 2}')
     (folder / "empty.csv").write_bytes(b"")
     (folder / "folder").mkdir()
     return folder
@@ -275,7 +274,14 @@ WORDS = {
     "file": ["t.csv", "t.csv.gz", "m.skops", "bad.skops", "empty.csv", "folder", "none", "", "-"],
     "column": ["label", "x", "town", "Label", "", "\x00", "é" * 300, "--target"],
     "number": ["0", "1", "0.5", "-1", "nan", "inf", "1e999", "x", "", "99999999999999999999"],
-    "set": ["balanced", "lcvar:0.5", "weights:ham=1,spam=2", "set.json", "lcvar:9", "{}", "a:b"],
+    "goal": [
+        "balanced",
+        "lcvar:0.5",
+        "FixedWeights({'ham': 1, 'spam': 2})",
+        "lcvar:9",
+        "{}",
+        "a:b",
+    ],
     "out": ["o.skops", "o.csv", "folder", "none/o", "", "t.csv", "-"],
     "kind": ["linear", "deep", ""],
 }
@@ -284,7 +290,8 @@ OPTIONS = {
         "-t": "column",
         "--target": "column",
         "-o": "out",
-        "-u": "set",
+        "-u": "goal",
+        "--goal": "goal",
         "--C": "number",
         "--seed": "number",
         "--hold-out": "number",
@@ -342,24 +349,24 @@ def test_wrong_arguments(here, numbers):
         judged(CliRunner().invoke(main, arguments(rng)))
 
 
-SETS = [
+GOALS = [
     "standard",
     "worst-class",
-    "weights:ham=1,spam=5",
+    "FixedWeights({'ham': 1, 'spam': 5})",
     "lcvar:0.1",
-    "lhcvar:c=0.5,kappa=2",
-    "weight-box:spam=1..10",
-    "prior-box:spam=0.001..0.05",
-    "prior-ball:kl=0.1",
-    '{"set": "WeightHull", "weightings": ["standard", {"ham": 1, "spam": 2}]}',
+    "LabelHCVaR(c=0.5, kappa=2)",
+    "WeightBox({'spam': 1}, {'spam': 10})",
+    "PriorBox(lower={'spam': 0.001}, upper={'spam': 0.05})",
+    "PriorBall(radius=0.1, divergence='kl')",
+    "WeightHull(['standard', {'ham': 1, 'spam': 2}])",
 ]
 
 
-@cases(SET_CASES)
-def test_damaged_descriptions_of_sets(here, numbers):
+@cases(GOAL_CASES)
+def test_damaged_texts_of_goals(here, numbers):
     for number in numbers:
         rng = np.random.default_rng([6, number])
-        text = damaged(any_of(SETS, rng).encode(), rng).decode("utf-8", errors="replace")
+        text = damaged(any_of(GOALS, rng).encode(), rng).decode("utf-8", errors="replace")
         words = ["fit", "t.csv", "-t", "label", "-o", "o.skops", "--hold-out", "0", "-u", text]
         judged(CliRunner().invoke(main, words))
 
@@ -407,7 +414,7 @@ def test_damaged_models_on_the_command_line(here, numbers, archives):
 
 def test_there_are_two_thousand_cases():
     parts = (ARCHIVE_CASES, SCHEMA_CASES, ARRAY_CASES, FACTS_CASES)
-    assert sum(parts) + ARGUMENT_CASES + SET_CASES + TABLE_CASES >= 2000
+    assert sum(parts) + ARGUMENT_CASES + GOAL_CASES + TABLE_CASES >= 2000
 
 
 # Processes of their own
@@ -427,7 +434,7 @@ def test_damage_in_a_process_of_its_own(here, archives, tables, start):
             arguments(rng)[:2],
             ["fit", "bad.csv", "-t", "label", "-o", "o.skops"],
             ["evaluate", "bad.skops", "t.csv"],
-            ["fit", "t.csv", "-t", "label", "-o", "o", "-u", _half(any_of(SETS, rng))],
+            ["fit", "t.csv", "-t", "label", "-o", "o", "-u", _half(any_of(GOALS, rng))],
         ][number % 4]
         command = [sys.executable, "-m", "equipoise.cli", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

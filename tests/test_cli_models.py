@@ -23,12 +23,12 @@ from click.shell_completion import BashComplete  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 
 from equipoise.cli.main import main  # noqa: E402
-from equipoise.cli.output import printable, shown  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
 from equipoise.models import load_model  # noqa: E402
 from equipoise.risks import robust_risk  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for, read_table  # noqa: E402
+from equipoise.text import printable, short_name  # noqa: E402
 from interrupts import heed_interrupts  # noqa: E402
 
 DATA = os.environ.get("EQUIPOISE_DATA")
@@ -125,7 +125,7 @@ def test_evaluation_agrees_with_scikit_learn_and_with_the_library(place):
     assert found["balanced_risk"] == pytest.approx(risks.mean())
     assert found["worst_class"]["risk"] == pytest.approx(risks.max())
     assert found["robust_risk"] == pytest.approx(robust_risk(y_true, y_pred, LabelCVaR(0.1)))
-    assert found["uncertainty"] == "lcvar:0.1" and found["rows"] == 300
+    assert found["uncertainty"] == "LabelCVaR(alpha=0.1)" and found["rows"] == 300
 
 
 def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
@@ -138,7 +138,7 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
         ("sender", "text"),
         ("urgent", "truth"),
     ]
-    assert facts.uncertainty == "lcvar:0.1" and facts.seed == 0 and facts.model == "linear"
+    assert facts.goal == "LabelCVaR(alpha=0.1)" and facts.seed == 0 and facts.model == "linear"
     assert facts.held_out is not None and sum(facts.held_out.rows) == pytest.approx(80, abs=3)
 
 
@@ -211,7 +211,11 @@ def test_one_json_object_and_nothing_else(place, tmp_path):
     fitted = run("fit", place / "train.csv", "-t", "label", "-o", out, "--json", "-u", "balanced")
     assert fitted.stderr == "" and fitted.stdout.count("\n") == 1
     found = json.loads(fitted.stdout)
-    assert found["rows"] == 400 and found["uncertainty"] == "balanced" and found["warnings"] == []
+    assert (
+        found["rows"] == 400
+        and found["uncertainty"] == "FixedWeights(weights='balanced')"
+        and found["warnings"] == []
+    )
     held_out = found["held_out"]["classes"]
     assert [row["rows"] for row in held_out] == list(load_model(out).facts.held_out.rows)
     done = run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv", "--json")
@@ -245,16 +249,16 @@ def test_without_a_hold_out_there_are_no_held_out_risks(place, tmp_path):
 
 def test_sets_named_on_the_command_line_reach_the_fit(place, tmp_path):
     out = tmp_path / "m.skops"
-    description = tmp_path / "set.json"
-    description.write_text(
-        json.dumps(
-            {"set": "WeightHull", "weightings": ["standard", {"ham": 1, "phish": 9, "spam": 1}]}
-        )
-    )
-    forms = ["weights:ham=1,spam=2,phish=9", "prior-box:phish=0.05..0.3", str(description)]
-    forms += ["lhcvar:c=0.5,kappa=2", "weight-box:..3", "prior-ball:chi2=0.2"]
+    forms = [
+        "FixedWeights({'ham': 1, 'spam': 2, 'phish': 9})",
+        "PriorBox({'phish': 0.05}, {'phish': 0.3})",
+        "WeightHull(['standard', {'ham': 1, 'phish': 9, 'spam': 1}])",
+        "LabelHCVaR(c=0.5, kappa=2)",
+        "WeightBox(upper=3)",
+        "PriorBall(0.2, 'chi2')",
+    ]
     for form in forms:
-        result = run("fit", place / "train.csv", "-t", "label", "-o", out, "-u", form, "--json")
+        result = run("fit", place / "train.csv", "-t", "label", "-o", out, "--goal", form, "--json")
         assert result.exit_code == 0, result.output
         said = json.loads(result.stdout)["uncertainty"]
         judged = run("evaluate", out, place / "test.csv", "--json")
@@ -312,7 +316,20 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
     train, model, test = place / "train.csv", place / "m.skops", place / "test.csv"
     fails(run("fit", "none.csv", "-t", "label", "-o", out), 1, "There is no file none.csv.")
     fails(run("fit", train, "-t", "Label", "-o", out), 1, "Did you mean 'label'?")
-    fails(run("fit", train, "-t", "label", "-o", out, "-u", "weights:eggs=1"), 1, "class 'eggs'")
+    fails(
+        run("fit", train, "-t", "label", "-o", out, "-u", "PriorBox({'eggs': 0.1})"),
+        1,
+        "class 'eggs'",
+    )
+    fails(
+        run("fit", train, "-t", "label", "-o", out, "-g", "FixedWeights({'ham': 1})"),
+        1,
+        "is missing",
+    )
+    few = "PriorBox(upper={'ham': 0.1, 'spam': 0.1, 'phish': 0.1})"
+    fails(run("fit", train, "-t", "label", "-o", out, "-g", few), 1, "empty unless")
+    odd = "FixedWeights({'ham': 'x', 'spam': 1, 'phish': 1})"
+    fails(run("fit", train, "-t", "label", "-o", out, "-g", odd), 1)
     fails(run("fit", train, "-t", "label", "-o", tmp_path / "no/m"), 1, "There is no folder")
     fails(run("fit", train, "-t", "label", "-o", tmp_path), 1, "is a folder")
     fails(run("fit", train, "-t", "label", "-o", train), 1, "is an input")
@@ -331,7 +348,7 @@ def test_wrong_usage_is_exit_code_two(place, tmp_path):
     fails(run("fit", train, "-o", tmp_path / "m"), 2, "--target")
     fails(run("fit", train, "-t", "label"), 2, "--out")
     fails(run("fit", train, "-t", "label", "-o", "m", "-u", "lcvar:2"), 2, "alpha must be")
-    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the forms are standard")
+    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are standard")
     fails(run("fit", train, "-t", "label", "-o", "m", "--model", "deep"), 2, "linear", "boosting")
     fails(run("fit", train, "-t", "label", "-o", "m", "--C", "0"), 2, "--C")
     fails(run("fit", train, "-t", "label", "-o", "m", "--hold-out", "1"), 2, "--hold-out")
@@ -485,7 +502,9 @@ def test_help_has_examples_and_exit_codes_and_loads_nothing_heavy(command):
         ([], "ev", "evaluate"),
         (["fit"], "--mo", "--model"),
         (["fit", "--model"], "b", "boosting"),
-        (["fit", "-u"], "prior-b", "prior-ball:"),
+        (["fit", "-u"], "PriorB", "PriorBall("),
+        (["fit", "--goal"], "worst", "worst-class"),
+        (["fit", "-g"], "lc", "lcvar:"),
     ],
 )
 def test_shells_complete_commands_options_and_sets(given, started, expected):
@@ -521,7 +540,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(place, tmp_path, monk
 
 def test_names_cannot_move_the_cursor(tmp_path):
     assert printable("a\x1b[31mb\nc") == "a\\x1b[31mb\\nc"
-    assert len(shown("x" * 500)) == 60
+    assert len(short_name("x" * 500)) == 60
     frame = mail(120, 3).replace({"label": {"ham": "\x1b[2J", "spam": "\u202emirrored"}})
     frame.to_csv(tmp_path / "t.csv", index=False)
     result = run("fit", tmp_path / "t.csv", "-t", "label", "-o", tmp_path / "m.skops")

@@ -91,7 +91,7 @@ def facts_of(frame, y, **changes):
         classes=tuple(classes.tolist()),
         counts=tuple(counts.tolist()),
         model="linear",
-        uncertainty="balanced",
+        goal="balanced",
         seed=0,
     )
     return replace(facts, **changes)
@@ -335,11 +335,11 @@ def test_files_that_are_no_models_are_refused(data, sentence):
 def test_archives_without_the_facts_or_with_broken_ones_are_refused(linear):
     data = linear[3]
     refused(repacked(data, lambda m: m.pop("equipoise.json")), "holds no equipoise.json")
-    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 1}', "\x00"):
+    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 2}', "\x00"):
         changed = repacked(data, lambda m, text=text: m.update({"equipoise.json": text.encode()}))
         refused(changed, "training facts cannot be read")
-    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 2}'}))
-    refused(newer, "of format 2 and this version reads format 1")
+    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 3}'}))
+    refused(newer, "of format 3 and this version reads format 2")
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,29 @@
-"""``equipoise evaluate``: what a saved model is worth on a table with labels."""
+r"""``equipoise evaluate``: what a saved model is worth on a table with labels.
 
-from typing import Any
+.. math:: R_i = P(\text{prediction} \ne i \mid \text{class } i), \qquad
+          \max_i R_i, \qquad \max_{q \in Q} \sum_i q_i p_i R_i
+"""
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import Voice, percent, shown
+from equipoise.cli.output import EXIT_CODES, Bar, Output, json_option, quiet_option
+from equipoise.text import listing, percent, short_name, text_table
 
-EPILOG = """\b
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from equipoise.models import SavedModel
+
+EPILOG = f"""\b
 Examples:
   equipoise evaluate mail.skops test.csv
   equipoise evaluate mail.skops test.csv --target spam --confidence 0.99 --json
 
-\b
-Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 interrupted.
-"""
+{EXIT_CODES}"""
 
 
 @click.command(epilog=EPILOG, short_help="Measure a saved model's class risks on a table.")
@@ -27,45 +37,130 @@ Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 i
     show_default=True,
     help="Probability that an interval covers its risk.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def evaluate(**options: Any) -> None:
+@quiet_option
+@json_option
+def evaluate(
+    *, model: str, table: str, target: str | None, confidence: float, quiet: bool, as_json: bool
+) -> None:
     """Measure MODEL, a file that 'equipoise fit' wrote, on the rows of TABLE.
 
     For each class the share of its rows that get another class, with an exact interval; the worst
     class; and the robust risk, the largest weighted risk over the model's uncertainty set. The
     rows must not have been used in training.
     """
-    from equipoise.cli.evaluating import Request, evaluated
+    from equipoise.goals import bind_classes, parse_goal
+    from equipoise.models import load_model
 
-    voice = Voice(quiet=options.pop("quiet"), as_json=options.pop("as_json"))
-    outcome = evaluated(Request(**options), voice)
-    voice.warn(outcome.notes)
-    voice.tell(_lines(outcome), _result(outcome))
+    output = Output(quiet=quiet, as_json=as_json)
+    saved = load_model(model)
+    size = Path(table).stat().st_size if Path(table).is_file() else 0
+    with output.progress(size, "Evaluating") as bar:
+        y_true, y_pred = _predicted(saved, table, target, bar)
+    classes = saved.facts.class_names()
+    goal = bind_classes(parse_goal(saved.facts.goal), classes)
+    found = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
+    notes = [*saved.notes, *_absent(found)]
+    output.warn(notes)
+    result = {"rows": len(y_true), "uncertainty": saved.facts.goal, **found, "warnings": notes}
+    output.show(_lines(found, saved.facts.goal), result)
 
 
-def _lines(outcome: Any) -> list[str]:
-    found = outcome.judgement
-    worst = found.worst
-    robust = (
-        "not estimable, because a class has no rows"
-        if found.robust is None
-        else percent(found.robust)
-    )
+def _predicted(
+    saved: "SavedModel", table: str, target: str | None, bar: Bar
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Labels and predictions, a chunk of rows at a time."""
+    import numpy as np
+
+    from equipoise.tables import labels_like, read_chunks
+
+    target = saved.facts.target if target is None else target
+    classes = saved.facts.class_names()
+    texts = (target,) if classes.dtype == object else ()
+    truth, guess = [], []
+    with closing(
+        read_chunks(table, saved.facts.columns, texts=texts, progress=bar.reach)
+    ) as chunks:
+        for chunk in chunks:
+            truth.append(labels_like(chunk, target, classes))
+            guess.append(saved.predict(chunk))
+    return np.concatenate(truth), np.concatenate(guess)
+
+
+def class_errors(
+    y_true: "NDArray[Any]",
+    y_pred: "NDArray[Any]",
+    classes: "NDArray[Any]",
+    goal: Any,
+    *,
+    confidence: float = 0.95,
+) -> dict[str, Any]:
+    """Class risks with exact intervals, the worst class, and the robust risk, as JSON has them.
+
+    The robust risk takes the class shares of these rows, and is None where a class has no row:
+    no weighting of an unknown risk is known.
+    """
+    import numpy as np
+
+    from equipoise.risks import class_risk_intervals, class_risks, worst_class_interval
+
+    risks = class_risks(y_true, y_pred)
+    intervals = class_risk_intervals(y_true, y_pred, confidence=confidence)
+    worst = worst_class_interval(y_true, y_pred, confidence=confidence)
+    names, counts = np.unique(y_true, return_counts=True)
+    rows = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    return {
+        "classes": [
+            {"class": name, "rows": rows.get(name, 0), **_interval(intervals.get(name))}
+            for name in classes.tolist()
+        ],
+        "confidence": confidence,
+        "standard_risk": risks.standard(),
+        "balanced_risk": risks.balanced(),
+        "worst_class": {"class": risks.worst_class(), **_interval(worst)},
+        "robust_risk": risks.robust(goal) if len(rows) == len(classes) else None,
+    }
+
+
+def _interval(found: Any) -> dict[str, float | None]:
+    if found is None:
+        return {"risk": None, "lower": None, "upper": None}
+    return {"risk": found.estimate, "lower": found.lower, "upper": found.upper}
+
+
+def _absent(found: dict[str, Any]) -> list[str]:
+    names = [row["class"] for row in found["classes"] if row["rows"] == 0]
+    if not names:
+        return []
+    return [f"The table has no rows of class {listing(names)}: nothing is known about that risk."]
+
+
+def error_lines(found: dict[str, Any]) -> list[str]:
+    """The classes as a table, and the worst of them."""
+    header = ("class", "rows", "risk", f"{percent(found['confidence'])} interval")
+    rows = [
+        (short_name(row["class"]), f"{row['rows']:,}", percent(row["risk"]), _range(row))
+        for row in found["classes"]
+    ]
+    worst = found["worst_class"]
     return [
-        *found.lines(),
-        f"Worst class: {shown(found.risks.worst_class())}, {percent(worst.estimate)} "
-        f"({percent(worst.lower)} to {percent(worst.upper)}).",
-        f"Standard risk: {percent(found.risks.standard())}. Balanced risk: "
-        f"{percent(found.risks.balanced())}.",
-        f"Robust risk over {shown(outcome.uncertainty)}: {robust}.",
+        *text_table(header, rows, right=True, gap="  "),
+        f"Worst class: {short_name(worst['class'])}, {percent(worst['risk'])} ({_range(worst)}).",
     ]
 
 
-def _result(outcome: Any) -> dict[str, Any]:
-    return {
-        "rows": outcome.rows,
-        "uncertainty": outcome.uncertainty,
-        **outcome.judgement.to_dict(),
-        "warnings": list(outcome.notes),
-    }
+def _range(row: dict[str, Any]) -> str:
+    if row["risk"] is None:
+        return "not estimable"
+    return f"{percent(row['lower'])} to {percent(row['upper'])}"
+
+
+def _lines(found: dict[str, Any], goal: str) -> list[str]:
+    robust = "not estimable, because a class has no rows"
+    if found["robust_risk"] is not None:
+        robust = percent(found["robust_risk"])
+    return [
+        *error_lines(found),
+        f"Standard risk: {percent(found['standard_risk'])}. Balanced risk: "
+        f"{percent(found['balanced_risk'])}.",
+        f"Robust risk over {short_name(goal)}: {robust}.",
+    ]

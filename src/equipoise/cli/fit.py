@@ -1,59 +1,53 @@
-"""``equipoise fit``: a model from a table."""
+"""``equipoise fit``: a model from a table, measured on rows set aside and fitted to all."""
 
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import Voice, percent, shown
+from equipoise.cli.evaluate import class_errors, error_lines
+from equipoise.cli.output import (
+    EXIT_CODES,
+    Output,
+    check_output,
+    complete_goal,
+    json_option,
+    parsed_goal,
+    quiet_option,
+    table_options,
+)
+from equipoise.text import percent
 
 if TYPE_CHECKING:
-    from equipoise.sets import Uncertainty
+    from equipoise.models import HeldOut, TrainingFacts
+    from equipoise.tables import LabelledTable
 
-EPILOG = """\b
+EPILOG = f"""\b
 Examples:
   equipoise fit mail.csv --target spam --out mail.skops
-  equipoise fit cards.parquet -t fraud -u prior-box:yes=0.001..0.05 -o cards.skops
-  equipoise fit mail.csv -t spam --model boosting -u worst-class -o mail.skops --json
+  equipoise fit cards.csv -t fraud -g "PriorBox(upper={{'yes': 0.05}})" -o cards.skops
+  equipoise fit mail.csv -t spam --model boosting -g worst-class -o mail.skops --json
 
 \b
-Uncertainty sets (--uncertainty):
-  standard, balanced            one weighting
-  weights:ham=1,spam=5          one weighting, class by class
-  worst-class                   any weighting: the worst class decides
-  lcvar:0.1                     no class counts more than 1/0.1 times its share
-  lhcvar:c=0.5,kappa=2          the same, with a level for each class
-  weight-box:spam=1..10         weights between bounds
-  prior-box:fraud=0.001..0.05   class frequencies between bounds
-  prior-ball:kl=0.1             class frequencies near those of the table (kl, chi2, tv, l2)
-  FILE.json                     the rest, as {"set": "WeightHull", "weightings": [...]}
+Goals (--goal, or --uncertainty), written as in Python or as a word:
+  standard, balanced                       one weighting
+  FixedWeights({{'ham': 1, 'spam': 5}})      one weighting, class by class
+  worst-class                              any weighting: the worst class decides
+  lcvar:0.1, LabelCVaR(alpha=0.1)          no class counts more than 1/0.1 times its share
+  LabelHCVaR(c=0.5, kappa=2)               the same, with a level for each class
+  WeightBox(upper={{'spam': 10}})            weights between bounds
+  PriorBox(upper={{'fraud': 0.05}})          class frequencies between bounds
+  PriorBall(0.1, 'kl')                     class frequencies near those of the table
+  WeightHull(['standard', 'balanced'])     one of these weightings, or a mixture
 
 \b
 Shell completion (bash_source, zsh_source or fish_source):
   eval "$(_EQUIPOISE_COMPLETE=bash_source equipoise)"
 
-\b
-Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 interrupted.
-"""
-
-
-_FORMS = (
-    *("standard", "balanced", "worst-class", "weights:", "lcvar:", "lhcvar:"),
-    *("weight-box:", "prior-box:", "prior-ball:"),
-)
-
-
-def _complete(_context: Any, _parameter: Any, incomplete: str) -> list[str]:
-    return [form for form in _FORMS if form.startswith(incomplete)]
-
-
-def _parsed(_context: Any, parameter: Any, value: str) -> "Uncertainty":
-    from equipoise.cli.uncertainty import parse_uncertainty
-    from equipoise.exceptions import InvalidInputError
-
-    try:
-        return parse_uncertainty(value)
-    except InvalidInputError as error:
-        raise click.BadParameter(str(error), param=parameter) from error
+{EXIT_CODES}"""
 
 
 @click.command(epilog=EPILOG, short_help="Fit a model to a table and save it.")
@@ -69,13 +63,16 @@ def _parsed(_context: Any, parameter: Any, value: str) -> "Uncertainty":
     help="Logistic regression, or gradient boosting with robust decisions.",
 )
 @click.option(
+    "-g",
+    "--goal",
     "-u",
     "--uncertainty",
+    "goal",
     default="lcvar:0.1",
     show_default=True,
-    callback=_parsed,
-    shell_complete=_complete,
-    help="Set of class weightings to be good under; see below.",
+    callback=parsed_goal,
+    shell_complete=complete_goal,
+    help="What the model shall be good at: a set of class weightings, for one; see below.",
 )
 @click.option(
     "--C",
@@ -85,8 +82,6 @@ def _parsed(_context: Any, parameter: Any, value: str) -> "Uncertainty":
     show_default=True,
     help="Inverse strength of the linear model's penalty.",
 )
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable.")
-@click.option("--text-labels", is_flag=True, help="Every distinct number in the target is a class.")
 @click.option(
     "--hold-out",
     "share",
@@ -95,62 +90,177 @@ def _parsed(_context: Any, parameter: Any, value: str) -> "Uncertainty":
     show_default=True,
     help="Share of the rows set aside to measure class risks before the final fit; 0 for none.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="Seed of everything random.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def fit(**options: Any) -> None:
+@table_options
+@quiet_option
+@json_option
+def fit(  # noqa: PLR0913  one argument for each option
+    *,
+    table: str,
+    target: str,
+    out: str,
+    kind: str,
+    goal: Any,
+    strength: float,
+    share: float,
+    drop: tuple[str, ...],
+    text_labels: bool,
+    seed: int,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Fit a robust classifier to TABLE and save it as a model file.
 
     TABLE is a CSV file (gzipped or not) or a Parquet file. Text columns become categories, missing
     values are allowed, and the model file holds the training facts beside the weights. It cannot
     execute code when it is loaded.
     """
-    from equipoise.cli.fitting import Request, fitted
+    from equipoise.goals import format_goal
+    from equipoise.models import TrainingFacts, save_model
+    from equipoise.tables import read_labelled
 
-    voice = Voice(quiet=options.pop("quiet"), as_json=options.pop("as_json"))
-    request = Request(**options)
-    outcome = fitted(request, voice)
-    voice.warn(outcome.facts.notes)
-    voice.tell(_lines(request, outcome), _result(request, outcome))
+    output = Output(quiet=quiet, as_json=as_json)
+    check_output(out, table)
+    with output.progress(4, "Reading") as bar:
+        rows = read_labelled(table, target, drop=drop, text_labels=text_labels)
+        goal = _usable(goal, rows)
+        train = partial(_fitted, kind=kind, goal=goal, C=strength, seed=seed)
+        bar.reach(1, "Measuring")
+        found = _measured(train, rows, goal, share, seed)
+        bar.reach(2, "Fitting")
+        model, notes = train(rows.X, rows.y)
+        bar.reach(3, "Saving")
+        facts = TrainingFacts(
+            target=target,
+            columns=rows.columns,
+            classes=tuple(rows.classes.tolist()),
+            counts=tuple(rows.counts.tolist()),
+            model=kind,
+            goal=format_goal(goal),
+            seed=seed,
+            held_out=None if found is None else _held_out(found, share),
+            notes=(*rows.warnings, *notes),
+        )
+        save_model(model, facts, out)
+        bar.reach(4)
+    output.warn(facts.notes)
+    output.show(_lines(facts, found, share, out), _result(facts, found, out))
 
 
-def _lines(request: Any, outcome: Any) -> list[str]:
-    facts, found = outcome.facts, outcome.judgement
+def _usable(goal: Any, rows: "LabelledTable") -> Any:
+    """The goal bound to the classes, after making sure that it can be used with them."""
+    from equipoise.exceptions import InvalidInputError, InvalidParameterError
+    from equipoise.goals import bind_classes
+    from equipoise.sets import as_uncertainty
+
+    bound = as_uncertainty(bind_classes(goal, rows.classes))
+    try:
+        bound.resolve(rows.prior, rows.classes)
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(f"The goal cannot be used: {error}.") from error
+    return bound
+
+
+def _measured(
+    train: Callable[..., Any], rows: "LabelledTable", goal: Any, share: float, seed: int
+) -> dict[str, Any] | None:
+    """Class risks of a fit to some rows on the others; None where none can be set aside."""
+    from equipoise.tables import hold_out
+
+    X, y = rows.X, rows.y
+    kept, aside = hold_out(X, y, share, seed)
+    if len(aside) == 0:
+        return None
+    model, _ = train(X.iloc[kept], y[kept])
+    return class_errors(y[aside], model.predict(X.iloc[aside]), rows.classes, goal)
+
+
+def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any:
+    """A fitted model, and what the fit warned of."""
+    import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
+
+    from equipoise.exceptions import EquipoiseWarning
+    from equipoise.tables import model_for
+
+    rarest = int(np.unique(y, return_counts=True)[1].min())
+    model = model_for(X, kind, goal, C=C, random_state=seed, rarest=rarest)
+    with _in_sentences(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    wanted = (EquipoiseWarning, ConvergenceWarning)
+    notes = [_note(each, goal) for each in caught if issubclass(each.category, wanted)]
+    return model, list(dict.fromkeys(notes))
+
+
+def _note(warning: warnings.WarningMessage, goal: Any) -> str:
+    from equipoise.exceptions import InactiveCapsWarning
+    from equipoise.goals import format_goal
+
+    if not issubclass(warning.category, InactiveCapsWarning):
+        return str(warning.message)
+    # The library's sentence speaks of Python's names.
+    return (
+        f"The bounds of {format_goal(goal)} bind nowhere for these class shares: the fit is that "
+        "of worst-class. Name that set to say so, or tighten the bounds."
+    )
+
+
+@contextmanager
+def _in_sentences() -> Iterator[None]:
+    from equipoise.exceptions import EquipoiseError, InvalidInputError
+
+    try:
+        yield
+    except EquipoiseError:
+        raise
+    except MemoryError as error:
+        raise InvalidInputError("The model does not fit into memory: use fewer rows.") from error
+    except (ValueError, TypeError, ArithmeticError) as error:
+        detail = " ".join(str(error).split())[:300].rstrip(".")
+        raise InvalidInputError(f"The model cannot be fitted to this table: {detail}.") from error
+
+
+def _held_out(found: dict[str, Any], share: float) -> "HeldOut":
+    """The class risks as facts to keep beside a model."""
+    from equipoise.models import HeldOut
+
+    rows = found["classes"]
+    return HeldOut(
+        rows=tuple(each["rows"] for each in rows),
+        risks=tuple(each["risk"] for each in rows),
+        lower=tuple(each["lower"] for each in rows),
+        upper=tuple(each["upper"] for each in rows),
+        confidence=found["confidence"],
+        share=share,
+    )
+
+
+def _lines(
+    facts: "TrainingFacts", found: dict[str, Any] | None, share: float, out: str
+) -> list[str]:
     lines = [
         f"{sum(facts.counts):,} rows, {len(facts.columns)} columns, {len(facts.classes)} classes; "
-        f"{facts.model} model, {facts.uncertainty}."
+        f"{facts.model} model, {facts.goal}."
     ]
     if found is not None:
-        worst = found.worst
-        lines += [
-            f"Class risks on {percent(request.share)} of the rows, set aside and not seen:",
-            *found.lines(),
-            f"Worst class: {shown(found.risks.worst_class())}, {percent(worst.estimate)} "
-            f"({percent(worst.lower)} to {percent(worst.upper)}).",
-        ]
-    return [*lines, f"Saved {request.out}, fitted to all rows."]
+        lines.append(f"Class risks on {percent(share)} of the rows, set aside and not seen:")
+        lines += error_lines(found)
+    return [*lines, f"Saved {out}, fitted to all rows."]
 
 
-def _result(request: Any, outcome: Any) -> dict[str, Any]:
-    facts, found = outcome.facts, outcome.judgement
+def _result(facts: "TrainingFacts", found: dict[str, Any] | None, out: str) -> dict[str, Any]:
+    counts = zip(facts.classes, facts.counts, strict=True)
     return {
-        "model_file": request.out,
+        "model_file": out,
         "model": facts.model,
-        "uncertainty": facts.uncertainty,
+        "uncertainty": facts.goal,
         "target": facts.target,
         "rows": sum(facts.counts),
         "columns": [column.name for column in facts.columns],
-        "counts": [
-            {"class": name, "rows": rows}
-            for name, rows in zip(facts.classes, facts.counts, strict=True)
-        ],
-        "held_out": None if found is None else found.to_dict(),
+        "counts": [{"class": name, "rows": rows} for name, rows in counts],
+        "held_out": found,
         "seed": facts.seed,
         "warnings": list(facts.notes),
     }

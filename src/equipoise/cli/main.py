@@ -10,36 +10,23 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 import click
 
 from equipoise import __version__
-from equipoise.cli.output import printable
+from equipoise.text import printable
 
 INTERRUPTED = 130
 _DEBUG = "equipoise.debug"
 
-
-class Entry(NamedTuple):
-    """Where a command is, and the line that the list of commands has for it."""
-
-    place: str
-    help: str
-
-
+# Each is a function of a file of its name.
 COMMANDS = {
-    "fit": Entry("equipoise.cli.fit:fit", "Fit a model to a table and save it."),
-    "predict": Entry(
-        "equipoise.cli.predict:predict", "Apply a saved model to the rows of a table."
-    ),
-    "evaluate": Entry(
-        "equipoise.cli.evaluate:evaluate", "Measure a saved model's class risks on a table."
-    ),
-    "report": Entry("equipoise.cli.report:report", "Tell the whole story of a table as a page."),
-    "reproduce": Entry(
-        "equipoise.cli.reproduce:reproduce", "Make the paper's figures and tables again."
-    ),
+    "fit": "Fit a model to a table and save it.",
+    "predict": "Apply a saved model to the rows of a table.",
+    "evaluate": "Measure a saved model's class risks on a table.",
+    "report": "Tell the whole story of a table as a page.",
+    "reproduce": "Make the paper's figures and tables again.",
 }
 
 
@@ -52,15 +39,14 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = COMMANDS[cmd_name].place.split(":")
-        command: click.Command = getattr(import_module(module), name)
+        command: click.Command = getattr(import_module(f"equipoise.cli.{cmd_name}"), cmd_name)
         if all(parameter.name != "debug" for parameter in command.params):
             command.params.append(_debug_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -74,11 +60,7 @@ class Commands(click.Group):
         except Exception as error:
             if ctx.meta.get(_DEBUG) or _is_closed_pipe(error):
                 raise
-            _fail(error)
-
-
-def _fail(error: Exception) -> NoReturn:
-    raise click.ClickException(sentence(error)) from error
+            raise click.ClickException(sentence(error)) from error
 
 
 def sentence(error: Exception) -> str:

@@ -1,21 +1,26 @@
-"""What commands say, and where: results to stdout, everything else to stderr."""
+"""Where commands write: results to stdout, everything else to stderr, files where they may."""
 
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
-_LONGEST_NAME = 60
+from equipoise.text import printable
+
+EXIT_CODES = """\b
+Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 interrupted.
+"""
 
 
-class Voice:
-    """Speaks to a person, to a script (one JSON object), or, if quiet, only of what went wrong."""
+class Output:
+    """Writes for a person, for a script (one JSON object), or, if quiet, nothing but errors."""
 
-    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+    def __init__(self, *, quiet: bool, as_json: bool = False) -> None:
         self.quiet = quiet
         self.as_json = as_json
 
@@ -25,7 +30,7 @@ class Voice:
             for sentence in sentences:
                 click.echo(f"Warning: {printable(sentence)}", err=True)
 
-    def tell(self, lines: Sequence[str], result: dict[str, Any], *, err: bool = False) -> None:
+    def show(self, lines: Sequence[str], result: dict[str, Any], *, err: bool = False) -> None:
         """The result: lines for a person, an object for a script."""
         if self.as_json:
             click.echo(json.dumps(_plain(result), ensure_ascii=True, allow_nan=False))
@@ -58,32 +63,6 @@ class Bar:
             self._bar.render_progress()
 
 
-def printable(text: str) -> str:
-    """A text that cannot move the cursor or colour the terminal."""
-    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
-
-
-def shown(name: Any) -> str:
-    """A class name in one line of a table."""
-    text = printable(str(name))
-    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 3]}..."
-
-
-def percent(value: float | None) -> str:
-    """A share as a percentage."""
-    return "-" if value is None else f"{100 * value:.3g}%"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Aligned lines: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = []
-    for row in (header, *rows):
-        cells = [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]
-        lines.append("  ".join(cells).rstrip())
-    return lines
-
-
 def _plain(value: Any) -> Any:
     """A value that JSON can hold: no NaN, no infinity, no NumPy."""
     if isinstance(value, dict):
@@ -93,3 +72,73 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def check_output(out: str, *inputs: str) -> None:
+    """Refuse a folder, a place that is not there, and any of the inputs, before any work."""
+    from equipoise.exceptions import InvalidInputError
+
+    place = Path(out)
+    if place.is_dir():
+        raise InvalidInputError(f"{out!r} is a folder; give the name of a file to write.")
+    if not place.resolve().parent.is_dir():
+        raise InvalidInputError(f"There is no folder {place.parent} to write {place.name} into.")
+    for given in inputs:
+        if place.exists() and Path(given).exists() and place.samefile(given):
+            raise InvalidInputError(f"{out} is an input: writing would destroy it.")
+
+
+# Options that several commands share
+
+
+def quiet_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--quiet``."""
+    return click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")(command)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--json``."""
+    option = click.option(
+        "--json", "as_json", is_flag=True, help="Print the result as one JSON object."
+    )
+    return option(command)
+
+
+def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What says how a training table is read, and the seed."""
+    seed = click.option(
+        "--seed",
+        type=click.IntRange(0, 2**32 - 1),
+        default=0,
+        show_default=True,
+        help="Seed of everything random.",
+    )
+    labels = click.option(
+        "--text-labels", is_flag=True, help="Every distinct number in the target is a class."
+    )
+    drop = click.option(
+        "--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable."
+    )
+    return drop(labels(seed(command)))
+
+
+# Goals
+
+
+def complete_goal(_context: Any, _parameter: Any, incomplete: str) -> list[str]:
+    """The words and names that a goal can begin with, from the registries."""
+    from equipoise.goals import goal_names, goal_words
+
+    forms = [*goal_words(), "lcvar:", *(f"{name}(" for name in goal_names())]
+    return [form for form in forms if form.startswith(incomplete)]
+
+
+def parsed_goal(_context: Any, parameter: Any, value: str) -> Any:
+    """The goal that an option says; what is none is wrong usage."""
+    from equipoise.exceptions import InvalidInputError
+    from equipoise.goals import parse_goal
+
+    try:
+        return parse_goal(value)
+    except InvalidInputError as error:
+        raise click.BadParameter(str(error), param=parameter) from error

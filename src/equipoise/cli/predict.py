@@ -1,20 +1,28 @@
-"""``equipoise predict``: the classes of new rows."""
+"""``equipoise predict``: the classes of new rows, a chunk of them at a time."""
 
-from typing import Any
+import gzip
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import Voice
+from equipoise.cli.output import EXIT_CODES, Output, check_output, json_option, quiet_option
+from equipoise.text import listing
 
-EPILOG = """\b
+if TYPE_CHECKING:
+    from equipoise.models import SavedModel
+
+EPILOG = f"""\b
 Examples:
   equipoise predict mail.skops new.csv --out classes.csv
   equipoise predict mail.skops new.csv.gz --proba --keep id --out classes.csv.gz
   equipoise predict mail.skops new.parquet --out - | head
 
-\b
-Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 interrupted.
-"""
+{EXIT_CODES}"""
 
 
 @click.command(epilog=EPILOG, short_help="Apply a saved model to the rows of a table.")
@@ -37,29 +45,98 @@ Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 i
     "agrees with the predictions, or on the scale of the training table.",
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Column to copy; repeatable.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("--json", "as_json", is_flag=True, help="Print a summary as one JSON object.")
-def predict(**options: Any) -> None:
+@quiet_option
+@json_option
+def predict(  # noqa: PLR0913  one argument for each option
+    *,
+    model: str,
+    table: str,
+    out: str,
+    proba: bool,
+    scale: str,
+    keep: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Apply MODEL, a file that 'equipoise fit' wrote, to the rows of TABLE.
 
     The table is read and the predictions are written a few rows at a time, so that files larger
     than memory work. The output has one row for each row of the table, in its order; it appears
     under its name only when it is complete.
     """
-    if options["out"] == "-" and options["as_json"]:
+    if out == "-" and as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
-    from equipoise.cli.predicting import Request, predicted
+    from equipoise.models import load_model
+    from equipoise.tables import read_chunks
 
-    voice = Voice(quiet=options.pop("quiet"), as_json=options.pop("as_json"))
-    request = Request(**options)
-    outcome = predicted(request, voice)
-    voice.warn(outcome.notes)
-    place = "stdout" if request.out == "-" else request.out
-    lines = [f"Wrote {outcome.rows:,} predictions to {place}."]
+    output = Output(quiet=quiet, as_json=as_json)
+    if out != "-":
+        check_output(out, table, model)
+    saved = load_model(model)
+    counts: Counter[Any] = Counter()
+    size = Path(table).stat().st_size if Path(table).is_file() else 0
+    with _stream(out) as stream, output.progress(size, "Predicting") as bar:
+        parts = read_chunks(table, saved.facts.columns, texts=keep, progress=bar.reach)
+        with closing(parts) as chunks:
+            for chunk in chunks:
+                frame = _predictions(chunk, saved, keep, scale if proba else None)
+                text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
+                stream.write(text.encode("utf-8"))
+                counts.update(frame["prediction"].tolist())
+    output.warn(saved.notes)
     result = {
-        "rows": outcome.rows,
-        "predicted": [{"class": name, "rows": rows} for name, rows in outcome.predicted.items()],
-        "out": request.out,
-        "warnings": list(outcome.notes),
+        "rows": counts.total(),
+        "predicted": [{"class": name, "rows": rows} for name, rows in counts.items()],
+        "out": out,
+        "warnings": list(saved.notes),
     }
-    voice.tell(lines, result, err=request.out == "-")
+    place = "stdout" if out == "-" else out
+    output.show([f"Wrote {counts.total():,} predictions to {place}."], result, err=out == "-")
+
+
+@contextmanager
+def _stream(out: str) -> Iterator[Any]:
+    """Where the predictions go."""
+    from equipoise.files import atomic_write
+
+    if out == "-":
+        stdout = sys.stdout.buffer
+        yield stdout
+        stdout.flush()
+        return
+    with atomic_write(out) as file:
+        if not out.endswith(".gz"):
+            yield file
+            return
+        # Without a name and a time in it, equal predictions are equal files.
+        with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+            yield packed
+
+
+def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: str | None) -> Any:
+    """Kept columns, predictions, and probabilities on a scale if there is one."""
+    from equipoise.extras import require
+
+    pandas = require("pandas", extra="cli")
+    kept = _kept(chunk, keep)
+    frame = pandas.DataFrame({**kept, "prediction": saved.predict(chunk)}, index=chunk.index)
+    if scale is not None:
+        of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
+        found = of_scale[scale](chunk)
+        for place, name in enumerate(saved.facts.classes):
+            frame[f"probability[{name}]"] = found[:, place]
+    return frame
+
+
+def _kept(chunk: Any, keep: tuple[str, ...]) -> dict[str, Any]:
+    from equipoise.exceptions import InvalidInputError
+
+    names = {str(name): name for name in chunk.columns}
+    for name in keep:
+        if name not in names:
+            raise InvalidInputError(
+                f"There is no column {name!r} to keep; there are {listing(names, limit=20)}."
+            )
+        if name == "prediction":
+            raise InvalidInputError("The column 'prediction' cannot be kept: rename it first.")
+    return {name: chunk[names[name]] for name in keep}

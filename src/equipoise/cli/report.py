@@ -4,20 +4,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import Bar, Voice, percent, shown, table
+from equipoise.cli.output import (
+    EXIT_CODES,
+    Output,
+    check_output,
+    json_option,
+    quiet_option,
+    table_options,
+)
+from equipoise.text import percent, printable, short_name, text_table
 
 if TYPE_CHECKING:
     from equipoise.report import Comparison
 
-EPILOG = """\b
+EPILOG = f"""\b
 Examples:
   equipoise report mail.csv --target spam --out mail.html
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
 
-\b
-Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 interrupted.
-"""
+{EXIT_CODES}"""
 
 _STEPS = 1000
 
@@ -33,17 +39,9 @@ _STEPS = 1000
     multiple=True,
     help="Compare this kind of model only; both by default.",
 )
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable.")
-@click.option("--text-labels", is_flag=True, help="Every distinct number in the target is a class.")
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**32 - 1),
-    default=0,
-    show_default=True,
-    help="Seed of everything random.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@table_options
+@quiet_option
+@json_option
 def report(  # noqa: PLR0913  one argument for each option
     *,
     path: str,
@@ -62,15 +60,14 @@ def report(  # noqa: PLR0913  one argument for each option
     that they have not seen. The page says whom each of them fails, what each weighting costs under
     the others, which one to take and why, and how far the numbers can be trusted.
     """
-    from equipoise.cli.paths import check_output
     from equipoise.extras import require
     from equipoise.report import compare_file
 
     check_output(out, path)
     # Known at the end of long work, this would be a pity.
     require("jinja2", extra="report")
-    voice = Voice(quiet=quiet, as_json=as_json)
-    with voice.progress(_STEPS, "Reading") as bar:
+    output = Output(quiet=quiet, as_json=as_json)
+    with output.progress(_STEPS, "Reading") as bar:
         found = compare_file(
             path,
             target,
@@ -78,21 +75,14 @@ def report(  # noqa: PLR0913  one argument for each option
             drop=drop,
             text_labels=text_labels,
             random_state=seed,
-            progress=_told(bar),
+            progress=lambda share, what: bar.reach(round(share * _STEPS), what),
         )
     found.save(out)
     result = found.to_dict()
-    voice.warn(result["data"]["warnings"])
-    voice.tell(
+    output.warn(result["data"]["warnings"])
+    output.show(
         _lines(found, result, out), {"page": out, "recommended": found.recommended, **result}
     )
-
-
-def _told(bar: Bar) -> Any:
-    def told(share: float, what: str) -> None:
-        bar.reach(round(share * _STEPS), what)
-
-    return told
 
 
 def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
@@ -101,11 +91,11 @@ def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
     header = ["made for", "standard", "balanced", "worst class", "which", "largest regret"]
     rows = [
         [
-            shown(one["label"]),
+            short_name(one["label"]),
             percent(one["standard"]),
             percent(one["balanced"]),
             percent(one["worst"]),
-            shown(names[one["worst_class"]]),
+            short_name(names[one["worst_class"]]),
             f"{100 * one['largest_regret']:.1f}",
         ]
         for one in result["choices"]
@@ -113,15 +103,13 @@ def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
     return [
         f"{data['rows']:,} rows, {data['columns']} columns, {len(names)} classes.",
         "Share of errors on rows that no fit has seen; regret in percentage points:",
-        *table(header, rows),
-        f"Recommended: {shown(found.recommended)}.",
-        *(shown_text(text) for text in result["recommendation"]["price"]),
+        *text_table(header, rows, right=True, gap="  "),
+        f"Recommended: {short_name(found.recommended)}.",
+        *(_unmarked(text) for text in result["recommendation"]["price"]),
         f"Wrote {out}.",
     ]
 
 
-def shown_text(text: str) -> str:
+def _unmarked(text: str) -> str:
     """A sentence without the marks that set names apart on a page."""
-    from equipoise.cli.output import printable
-
     return printable(text.replace("\u2068", "").replace("\u2069", ""))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import Bar, Voice
+from equipoise.cli.output import Bar, Output, quiet_option
 from equipoise.paper.registry import STUDIES
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _known(_context: Any, parameter: Any, names: tuple[str, ...]) -> tuple[str, 
     show_default=True,
     help="First seed.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+@quiet_option
 def reproduce(
     studies: tuple[str, ...], quick: bool, out: str, data: str | None, seed: int, quiet: bool
 ) -> None:
@@ -78,27 +78,32 @@ def reproduce(
     """
     from equipoise.paper import reproduce as run
 
-    voice = Voice(quiet=quiet, as_json=False)
+    output = Output(quiet=quiet)
     with ExitStack() as bars:
         summary = run(
-            studies or None, quick=quick, seed=seed, out=out, data=data, progress=_Bars(voice, bars)
+            studies or None,
+            quick=quick,
+            seed=seed,
+            out=out,
+            data=data,
+            progress=_Bars(output, bars),
         )
-    voice.warn([f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out])
-    voice.tell(_lines(summary), {})
+    output.warn([f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out])
+    output.show(_lines(summary), {})
 
 
 class _Bars:
     """A progress bar for each study, one after the other."""
 
-    def __init__(self, voice: Voice, stack: ExitStack) -> None:
-        self._voice, self._stack = voice, stack
+    def __init__(self, output: Output, stack: ExitStack) -> None:
+        self._output, self._stack = output, stack
         self._bar = Bar(None)
 
     def __call__(self, step: "Step") -> None:
         if step.done == 0:
             # Ends the line of the study before.
             self._stack.close()
-            bar = self._voice.progress(step.total, f"{step.study:<18}")
+            bar = self._output.progress(step.total, f"{step.study:<18}")
             self._bar = self._stack.enter_context(bar)
         self._bar.reach(step.done)
 

@@ -16,7 +16,7 @@ from equipoise.tables import Column
 from equipoise.weights.by_class import ByClass
 
 # Raised when a file of this form could no longer be read as one of the last.
-FORMAT = 1
+FORMAT = 2
 
 _PACKAGES = ("equipoise", "numpy", "scipy", "scikit-learn", "skops")
 _KINDS = ("number", "text", "truth", "date", "empty")
@@ -76,8 +76,8 @@ class TrainingFacts:
         Rows of each class.
     model : str
         Kind of the model.
-    uncertainty : str
-        The uncertainty set, in the short form of the command line.
+    goal : str
+        What the model is for, as :func:`equipoise.goals.parse_goal` reads it.
     seed : int
     held_out : HeldOut or None
         What an equal model did on rows it had not seen.
@@ -94,7 +94,7 @@ class TrainingFacts:
     classes: tuple[int | str, ...]
     counts: tuple[int, ...]
     model: str
-    uncertainty: str
+    goal: str
     seed: int
     held_out: HeldOut | None = None
     created: str = field(default_factory=_now)
@@ -156,7 +156,7 @@ def _from_dict(values: Any) -> TrainingFacts:
 def _check(facts: TrainingFacts) -> None:
     """Refuse facts that nobody's training could have left."""
     names = [column.name for column in facts.columns]
-    texts = (facts.target, facts.model, facts.uncertainty, facts.created, *names, *facts.notes)
+    texts = (facts.target, facts.model, facts.goal, facts.created, *names, *facts.notes)
     sound = (
         all(type(text) is str for text in texts)
         and all(column.kind in _KINDS for column in facts.columns)
