@@ -43,9 +43,9 @@ def decided(model: Any, weights: np.ndarray, X: np.ndarray) -> tuple[np.ndarray,
 def one_seed(name: str, seed: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     model = MODELS[name](seed).fit(X[TRAIN], y[TRAIN])
     began = time.perf_counter()
-    tuned = PlugInClassifier(
-        FrozenEstimator(model), uncertainty=WorstClass(), random_state=seed
-    ).fit(X[VALIDATION], y[VALIDATION])
+    tuned = PlugInClassifier(FrozenEstimator(model), WorstClass(), random_state=seed).fit(
+        X[VALIDATION], y[VALIDATION]
+    )
     seconds = time.perf_counter() - began
     # One pass of the trees over the test rows serves both.
     plain, ours = decided(model, np.asarray(tuned.weights_), X[TEST])

@@ -47,7 +47,7 @@ def boosting(seed: int, **options: Any) -> HistGradientBoostingClassifier:
 
 
 def robust(estimator: ClassifierMixin, seed: int) -> PlugInClassifier:
-    return PlugInClassifier(estimator, uncertainty=WorstClass(), random_state=seed)
+    return PlugInClassifier(estimator, WorstClass(), random_state=seed)
 
 
 def threshold(estimator: ClassifierMixin, seed: int) -> TunedThresholdClassifierCV:

@@ -17,15 +17,17 @@ from sklearn.model_selection import (
 )
 
 from equipoise import (
+    CostMatrix,
     FixedWeights,
     LabelCVaR,
     PriorBall,
     PriorBox,
+    RecallFloors,
     WorstClass,
     class_risk_intervals,
 )
 from equipoise.estimators import PlugInClassifier, TunedWeights, tune_weights
-from equipoise.sets import as_uncertainty
+from equipoise.goals import SetGoal
 from equipoise.weights.by_class import ByClass
 
 NAMES = np.array(["common", "middle", "rare"])
@@ -46,26 +48,26 @@ def recalls(y, predicted):
     return np.array([np.mean(predicted[y == name] == name) for name in np.unique(y)])
 
 
-PURPOSES = {
+GOALS = {
     "default": {},
-    "weights": {"weights": {"common": 1, "middle": 3, "rare": 9}},
-    "worst class": {"uncertainty": WorstClass(), "shrinkage": 0.5},
-    "metric": {"metric": "macro_f1"},
-    "floors": {"min_recall": {"rare": 0.5}},
-    "hold-out": {"uncertainty": LabelCVaR(0.5), "cv": 0.4},
+    "weights": {"goal": FixedWeights({"common": 1, "middle": 3, "rare": 9})},
+    "worst class": {"goal": WorstClass(), "shrinkage": 0.5},
+    "metric": {"goal": "macro_f1"},
+    "floors": {"goal": RecallFloors({"rare": 0.5})},
+    "hold-out": {"goal": LabelCVaR(0.5), "cv": 0.4},
 }
-each_purpose = pytest.mark.parametrize("purpose", PURPOSES)
+BY_NAME = ("weights", "floors")
+each_goal = pytest.mark.parametrize("case", GOALS)
 
 
 @cache
-def fitted(purpose, k=3):
-    """A fit for a purpose; with two classes, what was asked of the last is asked of the second."""
-    settings = dict(PURPOSES[purpose])
-    for name, value in settings.items():
+def fitted(case, k=3):
+    """A fit for a goal; with two classes, what was asked of the last is asked of the second."""
+    settings = clone(GOALS[case], safe=False)
+    for name, value in settings["goal"].get_params().items() if case in BY_NAME else ():
         if k == 2 and isinstance(value, dict):
-            settings[name] = {
-                NAMES[max(0, i - 1)]: v for i, v in enumerate(value.values(), 3 - len(value))
-            }
+            kept = {NAMES[max(0, i - 1)]: v for i, v in enumerate(value.values(), 3 - len(value))}
+            settings["goal"].set_params(**{name: kept})
     X, y = draw(k)
     return PlugInClassifier(BASE, **settings).fit(X, y), X, y
 
@@ -73,10 +75,10 @@ def fitted(purpose, k=3):
 # Decisions
 
 
-@each_purpose
+@each_goal
 @pytest.mark.parametrize("k", [2, 3])
-def test_the_largest_weighted_probability_decides(purpose, k):
-    clf, X, _ = fitted(purpose, k)
+def test_the_largest_weighted_probability_decides(case, k):
+    clf, X, _ = fitted(case, k)
     weighted = clf.predict_proba(X) * np.asarray(clf.weights_)
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[weighted.argmax(axis=1)])
     scores = clf.decision_function(X)
@@ -84,45 +86,45 @@ def test_the_largest_weighted_probability_decides(purpose, k):
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[best])
 
 
-@each_purpose
-def test_two_classes_have_a_threshold(purpose):
-    clf, X, _ = fitted(purpose, 2)
+@each_goal
+def test_two_classes_have_a_threshold(case):
+    clf, X, _ = fitted(case, 2)
     eta = clf.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(clf.predict(X) == "middle", eta > clf.threshold_)
     w0, w1 = np.asarray(clf.weights_)
     assert clf.threshold_ == pytest.approx(w0 / (w0 + w1), rel=1e-12)
-    assert not hasattr(fitted(purpose, 3)[0], "threshold_")
+    assert not hasattr(fitted(case, 3)[0], "threshold_")
 
 
-@each_purpose
-def test_weights_average_to_one_over_the_rows(purpose):
-    clf, _, y = fitted(purpose)
+@each_goal
+def test_weights_average_to_one_over_the_rows(case):
+    clf, _, y = fitted(case)
     assert np.mean([clf.weights_[label] for label in y]) == pytest.approx(1, rel=1e-12)
     assert isinstance(clf.weights_, ByClass) and list(clf.weights_) == NAMES.tolist()
 
 
-@each_purpose
-def test_probabilities_are_those_of_the_base_estimator(purpose):
-    clf, X, y = fitted(purpose)
+@each_goal
+def test_probabilities_are_those_of_the_base_estimator(case):
+    clf, X, y = fitted(case)
     np.testing.assert_array_equal(clf.predict_proba(X), clone(BASE).fit(X, y).predict_proba(X))
 
 
-@each_purpose
-def test_the_same_input_gives_the_same_bits(purpose):
-    clf, X, y = fitted(purpose)
+@each_goal
+def test_the_same_input_gives_the_same_bits(case):
+    clf, X, y = fitted(case)
     again = clone(clf).fit(X.copy(), y)
     assert clf.weights_ == again.weights_
-    if purpose != "weights":
+    if case != "weights":
         np.testing.assert_array_equal(clf.fold_weights_, again.fold_weights_)
         assert clf.class_risks_ == again.class_risks_
 
 
-@pytest.mark.parametrize("recipe", [PriorBall(0.1), PriorBox(0.05, 0.9), "balanced"], ids=str)
+@pytest.mark.parametrize("recipe", [PriorBall(0.1), PriorBox(0.05, 0.9), LabelCVaR(1.0)], ids=str)
 def test_any_set_of_weightings_will_do(recipe):
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, uncertainty=recipe, shrinkage=0.5).fit(X, y)
+    clf = PlugInClassifier(BASE, goal=recipe, shrinkage=0.5).fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
-    masses = as_uncertainty(recipe).resolve(shares)
+    masses = recipe.resolve(shares)
     assert clf.robust_risk_ == pytest.approx(masses.support(np.asarray(clf.class_risks_)))
 
 
@@ -131,24 +133,25 @@ def test_any_set_of_weightings_will_do(recipe):
 
 def test_standard_weights_are_the_plain_classifier():
     X, y = draw()
-    clf = PlugInClassifier(BASE, weights="standard").fit(X, y)
+    clf = PlugInClassifier(BASE, goal="standard").fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), clone(BASE).fit(X, y).predict(X))
 
 
 @pytest.mark.parametrize(
-    "weights",
+    "goal",
     [
-        {"rare": 8, "common": 2, "middle": 4}, [1, 2, 4], np.array([3.0, 6.0, 12.0]),
-        FixedWeights({"common": 1, "middle": 2, "rare": 4}),
-        [[0, 1, 1], [2, 0, 2], [4, 4, 0]],
-        {"common": {"middle": 1, "rare": 1}, "middle": {"common": 2, "rare": 2},
-         "rare": {"common": 4, "middle": 4, "rare": 0}},
+        FixedWeights({"rare": 8, "common": 2, "middle": 4}), FixedWeights([1, 2, 4]),
+        FixedWeights(np.array([3.0, 6.0, 12.0])),
+        SetGoal(FixedWeights({"common": 1, "middle": 2, "rare": 4})),
+        CostMatrix([[0, 1, 1], [2, 0, 2], [4, 4, 0]]),
+        CostMatrix({"common": {"middle": 1, "rare": 1}, "middle": {"common": 2, "rare": 2},
+                    "rare": {"common": 4, "middle": 4, "rare": 0}}),
     ],
     ids=["dict", "list", "array", "recipe", "costs", "costs by name"],
 )  # fmt: skip
-def test_known_weights_can_be_given_in_many_ways(weights):
+def test_known_weights_can_be_given_in_many_ways(goal):
     X, y = draw()
-    clf = PlugInClassifier(BASE, weights=weights).fit(X, y)
+    clf = PlugInClassifier(BASE, goal).fit(X, y)
     ratios = np.asarray(clf.weights_) / clf.weights_["common"]
     np.testing.assert_allclose(ratios, [1, 2, 4], rtol=1e-12)
     assert not hasattr(clf, "class_risks_") and not hasattr(clf, "costs_")
@@ -156,7 +159,7 @@ def test_known_weights_can_be_given_in_many_ways(weights):
 
 def test_balanced_weights_give_every_class_the_same_mass():
     X, y = draw()
-    clf = PlugInClassifier(BASE, weights="balanced").fit(X, y)
+    clf = PlugInClassifier(BASE, goal="balanced").fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
     np.testing.assert_allclose(np.asarray(clf.weights_) * shares, 1 / 3, rtol=1e-12)
 
@@ -164,7 +167,7 @@ def test_balanced_weights_give_every_class_the_same_mass():
 def test_costs_are_decided_by_the_least_expected_cost():
     X, y = draw()
     costs = np.array([[-1.0, 2, 3], [1, 0, 7], [9, 4, -2]])
-    clf = PlugInClassifier(BASE, weights=costs).fit(X, y)
+    clf = PlugInClassifier(BASE, CostMatrix(costs)).fit(X, y)
     expected = [
         [sum(eta[i] * costs[i, j] for i in range(3)) for j in range(3)]
         for eta in clone(BASE).fit(X, y).predict_proba(X)
@@ -174,25 +177,26 @@ def test_costs_are_decided_by_the_least_expected_cost():
     np.testing.assert_array_equal(clf.predict(X), NAMES[best])
     assert not hasattr(clf, "weights_") and clf.costs_.shape == (3, 3)
     # What is paid whatever is decided does not count.
-    shifted = PlugInClassifier(BASE, weights=costs + np.array([[5.0], [-3.0], [0.0]])).fit(X, y)
+    shifted = PlugInClassifier(BASE, CostMatrix(costs + np.array([[5.0], [-3.0], [0.0]]))).fit(X, y)
     np.testing.assert_allclose(shifted.costs_, clf.costs_, atol=1e-12)
 
 
 def test_costs_of_two_classes_are_a_threshold():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, weights=[[-1, 4], [10, 2]]).fit(X, y)
+    clf = PlugInClassifier(BASE, CostMatrix([[-1, 4], [10, 2]])).fit(X, y)
     assert clf.threshold_ == pytest.approx(5 / (5 + 8), rel=1e-12)
 
 
 def test_a_class_prior_puts_the_probabilities_on_another_scale():
     X, y = draw()
     prior = {"common": 0.2, "middle": 0.2, "rare": 0.6}
-    clf = PlugInClassifier(BASE, weights="standard", class_prior=prior).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="standard", class_prior=prior).fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
     odds = clf.predict_proba(X) * [0.2, 0.2, 0.6] / shares
     np.testing.assert_array_equal(clf.predict(X), NAMES[odds.argmax(axis=1)])
-    costs = PlugInClassifier(BASE, weights=[[0, 1, 2], [1, 0, 2], [9, 3, 0]], class_prior=prior)
-    expected = odds @ np.array([[0, 1, 2], [1, 0, 2], [9, 3, 0]])
+    goal = CostMatrix([[0, 1, 2], [1, 0, 2], [9, 3, 0]])
+    costs = PlugInClassifier(BASE, goal, class_prior=prior)
+    expected = odds @ np.array(goal.costs)
     np.testing.assert_array_equal(costs.fit(X, y).predict(X), NAMES[expected.argmin(axis=1)])
 
 
@@ -216,7 +220,7 @@ def thresholds(eta):
 
 def test_the_worst_class_is_as_well_off_as_any_threshold_allows():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=0).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="worst-class", shrinkage=0).fit(X, y)
     eta = out_of_fold(X, y)[:, 1]
     worst = [recalls(y == "middle", eta > t).min() for t in thresholds(eta)]
     assert recalls(y == "middle", eta > clf.threshold_).min() == max(worst)
@@ -224,7 +228,7 @@ def test_the_worst_class_is_as_well_off_as_any_threshold_allows():
 
 def test_f1_is_as_high_as_the_precision_recall_curve_allows():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, metric="f1", shrinkage=0).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="f1", shrinkage=0).fit(X, y)
     eta = out_of_fold(X, y)[:, 1]
     precision, recall, _ = precision_recall_curve(y == "middle", eta)
     with np.errstate(invalid="ignore"):
@@ -234,7 +238,7 @@ def test_f1_is_as_high_as_the_precision_recall_curve_allows():
 
 def test_floors_are_kept_at_the_least_risk():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, min_recall={"middle": 0.85}).fit(X, y)
+    clf = PlugInClassifier(BASE, RecallFloors({"middle": 0.85})).fit(X, y)
     eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
     allowed = [t for t in thresholds(eta) if recalls(positive, eta > t)[1] >= 0.85]
     least = min(np.mean((eta > t) != positive) for t in allowed)
@@ -243,23 +247,23 @@ def test_floors_are_kept_at_the_least_risk():
     assert clf.shrinkage_ == 0
 
 
-def test_without_a_purpose_it_is_label_cvar_at_a_tenth():
+def test_without_a_goal_it_is_label_cvar_at_a_tenth():
     default, X, y = fitted("default")
-    explicit = PlugInClassifier(BASE, uncertainty=LabelCVaR(0.1)).fit(X, y)
+    explicit = PlugInClassifier(BASE, goal=LabelCVaR(0.1)).fit(X, y)
     np.testing.assert_array_equal(default.fold_weights_, explicit.fold_weights_)
     assert default.weights_ == explicit.weights_
 
 
 def test_a_held_out_share_is_trained_on_only_by_the_last_fit():
     X, y = draw()
-    kept = PlugInClassifier(BASE, metric="accuracy", cv=0.5, refit=False).fit(X, y)
-    refitted = PlugInClassifier(BASE, metric="accuracy", cv=0.5).fit(X, y)
+    kept = PlugInClassifier(BASE, goal="accuracy", cv=0.5, refit=False).fit(X, y)
+    refitted = PlugInClassifier(BASE, goal="accuracy", cv=0.5).fit(X, y)
     full = clone(BASE).fit(X, y)
     np.testing.assert_array_equal(refitted.estimator_.coef_, full.coef_)
     assert not np.allclose(kept.estimator_.coef_, full.coef_)
     # Both were tuned alike, with the model that has not seen the held-out rows.
     assert kept.weights_ == refitted.weights_ and kept.class_risks_ == refitted.class_risks_
-    other = PlugInClassifier(BASE, metric="accuracy", cv=0.5, random_state=1).fit(X, y)
+    other = PlugInClassifier(BASE, goal="accuracy", cv=0.5, random_state=1).fit(X, y)
     assert other.class_risks_ != refitted.class_risks_
 
 
@@ -268,9 +272,9 @@ def test_a_fitted_estimator_is_used_as_it_is():
     fresh, labels = draw(seed=1)
     fitted = clone(BASE).fit(X, y)
     before = fitted.coef_.copy()
-    prefit = PlugInClassifier(fitted, metric="macro_f1", cv="prefit").fit(fresh, labels)
-    frozen = PlugInClassifier(FrozenEstimator(fitted), metric="macro_f1").fit(fresh, labels)
-    tuned = tune_weights(labels, fitted.predict_proba(fresh), metric="macro_f1")
+    prefit = PlugInClassifier(fitted, goal="macro_f1", cv="prefit").fit(fresh, labels)
+    frozen = PlugInClassifier(FrozenEstimator(fitted), goal="macro_f1").fit(fresh, labels)
+    tuned = tune_weights(labels, fitted.predict_proba(fresh), goal="macro_f1")
     np.testing.assert_array_equal(fitted.coef_, before)
     for found in (frozen.weights_, tuned.weights):
         assert found == prefit.weights_
@@ -283,8 +287,8 @@ def test_known_weights_of_a_fitted_estimator_are_judged():
     X, y = draw()
     fresh, labels = draw(seed=1)
     fitted = FrozenEstimator(clone(BASE).fit(X, y))
-    for weights in ("balanced", [[0, 1, 2], [1, 0, 2], [9, 3, 0]]):
-        clf = PlugInClassifier(fitted, weights=weights).fit(fresh, labels)
+    for goal in ("balanced", CostMatrix([[0, 1, 2], [1, 0, 2], [9, 3, 0]])):
+        clf = PlugInClassifier(fitted, goal).fit(fresh, labels)
         expected = class_risk_intervals(labels, clf.predict(fresh))
         assert repr(clf.class_risk_intervals_) == repr(expected)
 
@@ -294,7 +298,7 @@ def test_known_weights_of_a_fitted_estimator_are_judged():
 
 def test_risks_come_from_weights_that_were_tuned_without_the_rows():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=0).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="worst-class", shrinkage=0).fit(X, y)
     eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
     decided = np.empty(len(y), dtype=bool)
     for fold, (rest, test) in enumerate(folds(5).split(X, y)):
@@ -316,7 +320,7 @@ def test_no_weights_help_against_noise_and_the_report_says_so(shrinkage):
     for seed in range(60):
         rng = np.random.default_rng(seed)
         y, eta = np.repeat([0, 1], [80, 20]), rng.random(100)
-        tuned = tune_weights(y, eta, metric="balanced_accuracy", shrinkage=shrinkage)
+        tuned = tune_weights(y, eta, goal="balanced_accuracy", shrinkage=shrinkage)
         sums.append(sum(tuned.class_risks.values()))
         flattering.append(2 - recalls(y, tuned.decide(eta)).sum())
     error = np.std(sums, ddof=1) / np.sqrt(len(sums))
@@ -327,7 +331,7 @@ def test_no_weights_help_against_noise_and_the_report_says_so(shrinkage):
 
 def test_the_metric_is_that_of_the_cross_fitted_decisions():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, metric="f1").fit(X, y)
+    clf = PlugInClassifier(BASE, goal="f1").fit(X, y)
     eta, decided = out_of_fold(X, y), np.empty(len(y), dtype=bool)
     for fold, (_, test) in enumerate(folds(5).split(X, y)):
         weighted = eta[test] * clf.fold_weights_[fold]
@@ -343,11 +347,11 @@ def test_floors_with_confidence_hold_on_new_data():
         rng = np.random.default_rng(seed)
         y = np.repeat([0, 1], [150, 60])
         eta = norm.cdf(rng.normal(2.0 * y - 1))
-        tuned = tune_weights(y, eta, min_recall={1: 0.8}, floor_confidence=0.9)
+        tuned = tune_weights(y, eta, RecallFloors({1: 0.8}, confidence=0.9))
         short.append(norm.cdf(norm.ppf(tuned.threshold) - 1) > 0.2)
     assert np.mean(short) < 0.1 + 3 * np.sqrt(0.1 * 0.9 / 200)
     # Kept on the tuning rows alone, the floor fails about every other time.
-    plain = tune_weights(y, eta, min_recall={1: 0.8})
+    plain = tune_weights(y, eta, RecallFloors({1: 0.8}))
     assert plain.threshold > tuned.threshold
 
 
@@ -358,7 +362,7 @@ def test_shrinkage_leads_from_tuned_to_balanced_weights():
     X, y = draw()
     logs = []
     for amount in (0, 0.25, 1):
-        clf = PlugInClassifier(BASE, uncertainty="worst-class", shrinkage=amount).fit(X, y)
+        clf = PlugInClassifier(BASE, goal="worst-class", shrinkage=amount).fit(X, y)
         logs.append(np.log(np.asarray(clf.weights_) / clf.weights_["common"]))
         assert clf.shrinkage_ == amount
     shares = np.unique(y, return_counts=True)[1] / len(y)
@@ -368,7 +372,7 @@ def test_shrinkage_leads_from_tuned_to_balanced_weights():
 
 def test_where_every_amount_is_as_good_the_weights_are_balanced():
     y = np.repeat([0, 1, 2], [60, 30, 10])
-    tuned = tune_weights(y, np.eye(3)[y], uncertainty="worst-class")
+    tuned = tune_weights(y, np.eye(3)[y], goal="worst-class")
     assert tuned.shrinkage == 1 and max(tuned.class_risks.values()) == 0
     np.testing.assert_allclose(np.asarray(tuned.weights) * [0.6, 0.3, 0.1], 1 / 3, rtol=1e-12)
 
@@ -378,7 +382,7 @@ def test_with_many_rows_a_wrong_scale_is_corrected_in_full():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 5000)
     odds = np.exp(2 * rng.normal(2.0 * y - 1)) / 100
-    tuned = tune_weights(y, odds / (1 + odds), uncertainty="worst-class")
+    tuned = tune_weights(y, odds / (1 + odds), goal="worst-class")
     assert tuned.shrinkage == 0
     assert np.log(tuned.threshold / (1 - tuned.threshold)) == pytest.approx(-np.log(100), abs=0.3)
 
@@ -392,7 +396,7 @@ def test_few_rows_are_better_off_with_shrinkage():
         score = rng.normal(2.0 * y - 1)
         eta = 1 / (1 + 5 * np.exp(-2 * score))
         for shrinkage, found in errors.items():
-            tuned = tune_weights(y, eta, uncertainty="worst-class", shrinkage=shrinkage)
+            tuned = tune_weights(y, eta, goal="worst-class", shrinkage=shrinkage)
             t = tuned.threshold
             cut = np.log(5 * t / (1 - t)) / 2
             found.append(max(norm.cdf(-1 - cut), norm.cdf(cut - 1)))
@@ -409,7 +413,7 @@ def test_integer_weights_are_repeated_rows():
     table = rng.dirichlet([1, 1, 1], len(y)) + np.eye(3)[y] / 2
     table /= table.sum(axis=1, keepdims=True)
     times = rng.integers(0, 4, len(y))
-    options = {"uncertainty": "worst-class", "shrinkage": 0}
+    options = {"goal": "worst-class", "shrinkage": 0}
     weighted = tune_weights(y, table, sample_weight=times, **options)
     repeated = tune_weights(y.repeat(times), table.repeat(times, axis=0), **options)
 
@@ -425,9 +429,9 @@ def test_rows_without_weight_do_not_matter():
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 3, len(y)).astype(float)
     kept = weight > 0
-    for purpose in ({"metric": "macro_f1"}, {"weights": "balanced"}, {"cv": 0.5}):
-        clf = PlugInClassifier(BASE, **purpose).fit(X, y, sample_weight=weight)
-        alone = PlugInClassifier(BASE, **purpose).fit(X[kept], y[kept], weight[kept])
+    for case in ({"goal": "macro_f1"}, {"goal": "balanced"}, {"cv": 0.5}):
+        clf = PlugInClassifier(BASE, **case).fit(X, y, sample_weight=weight)
+        alone = PlugInClassifier(BASE, **case).fit(X[kept], y[kept], weight[kept])
         assert clf.weights_ == alone.weights_
         np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
 
@@ -435,11 +439,11 @@ def test_rows_without_weight_do_not_matter():
 def test_groups_stay_together():
     X, y = draw()
     groups = np.arange(len(y)) % 7
-    clf = PlugInClassifier(BASE, metric="macro_f1", cv=GroupKFold(4)).fit(X, y, groups=groups)
+    clf = PlugInClassifier(BASE, goal="macro_f1", cv=GroupKFold(4)).fit(X, y, groups=groups)
     test_fold = np.empty(len(y), dtype=int)
     for fold, (_, test) in enumerate(GroupKFold(4).split(X, y, groups)):
         test_fold[test] = fold
-    given = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold)).fit(X, y)
+    given = PlugInClassifier(BASE, goal="macro_f1", cv=PredefinedSplit(test_fold)).fit(X, y)
     assert clf.weights_ == given.weights_ and len(clf.fold_weights_) == 4
 
 
@@ -447,10 +451,10 @@ def test_splits_are_about_all_rows_also_where_some_have_no_weight():
     X, y = draw()
     weight = (np.arange(len(y)) % 5 > 0).astype(float)
     test_fold = np.arange(len(y)) % 3
-    clf = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold))
+    clf = PlugInClassifier(BASE, goal="macro_f1", cv=PredefinedSplit(test_fold))
     clf.fit(X, y, sample_weight=weight)
     kept = weight > 0
-    alone = PlugInClassifier(BASE, metric="macro_f1", cv=PredefinedSplit(test_fold[kept]))
+    alone = PlugInClassifier(BASE, goal="macro_f1", cv=PredefinedSplit(test_fold[kept]))
     assert clf.weights_ == alone.fit(X[kept], y[kept], weight[kept]).weights_
 
 
@@ -459,7 +463,7 @@ def test_splits_are_about_all_rows_also_where_some_have_no_weight():
 
 def test_what_was_tuned_reads_well():
     X, y = draw()
-    tuned = tune_weights(y, clone(BASE).fit(X, y).predict_proba(X), uncertainty="worst-class")
+    tuned = tune_weights(y, clone(BASE).fit(X, y).predict_proba(X), goal="worst-class")
     assert isinstance(tuned, TunedWeights)
     header, *lines = repr(tuned).splitlines()
     assert header.split() == ["class", "weight", "risk", "lower", "upper"]
@@ -471,8 +475,8 @@ def test_columns_can_be_named():
     X, y = draw()
     table = clone(BASE).fit(X, y).predict_proba(X)
     order = [2, 0, 1]
-    tuned = tune_weights(y, table[:, order], metric="macro_f1", classes=NAMES[order], shrinkage=0)
+    tuned = tune_weights(y, table[:, order], goal="macro_f1", classes=NAMES[order], shrinkage=0)
     assert list(tuned.weights) == NAMES[order].tolist()
     assert tuned.decide(table[:, order])[0] in NAMES
-    sorted_ = tune_weights(y, table, metric="macro_f1", shrinkage=0)
+    sorted_ = tune_weights(y, table, goal="macro_f1", shrinkage=0)
     assert tuned.metric_value == pytest.approx(sorted_.metric_value, abs=0.02)

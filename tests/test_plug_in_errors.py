@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit
 from sklearn.svm import LinearSVC
 
-from equipoise import LabelCVaR, PriorBox
+from equipoise import CostMatrix, FixedWeights, LabelCVaR, PriorBox, RecallFloors
 from equipoise.estimators import PlugInClassifier, tune_weights
 from equipoise.exceptions import (
     ClassMismatchError,
@@ -50,50 +50,59 @@ class Invented(ClassifierMixin, BaseEstimator):
 
 
 BAD_SETTINGS = {
-    "two purposes": ({"weights": "balanced", "metric": "accuracy"}, InvalidParameterError,
-        "give one of weights, metric, uncertainty and min_recall, got weights and metric"),
-    "three purposes": ({"metric": "f1", "uncertainty": LabelCVaR(0.1), "min_recall": 0.9},
-        InvalidParameterError, "got metric and uncertainty and min_recall: .* one purpose only"),
-    "confidence alone": ({"floor_confidence": 0.95}, InvalidParameterError,
-        "floor_confidence is about the floors of min_recall"),
-    "confidence 1": ({"min_recall": 0.5, "floor_confidence": 1}, InvalidParameterError,
-        r"floor_confidence must be a number in \(0, 1\), got 1"),
-    "unknown weights": ({"weights": "heavy"}, InvalidParameterError, "weights must be .*'heavy'"),
-    "a set as weights": ({"weights": LabelCVaR(0.1)}, InvalidParameterError,
-        "must be known: .* give a set of weightings as uncertainty="),
-    "weights of two": ({"weights": [1, 2]}, ClassMismatchError, r"3 classes, got .* \(2,\)"),
-    "weights lack one": ({"weights": {"a": 1, "b": 2}}, ClassMismatchError, "'c' is missing"),
-    "weights of others": ({"weights": {"a": 1, "b": 2, "c": 3, "d": 4}}, ClassMismatchError,
-        "names 'd', not among the classes 'a', 'b', 'c'"),
-    "negative weights": ({"weights": [1, -1, 1]}, InvalidParameterError, "at least 0"),
-    "costs of two": ({"weights": [[0, 1], [1, 0]]}, ClassMismatchError,
+    "a dict for a goal": ({"goal": {"a": 1, "b": 1, "c": 2}}, InvalidParameterError,
+        r"goal must be .* FixedWeights\(\.\.\.\) or CostMatrix\(\.\.\.\) .* got \{'a': 1"),
+    "an array for a goal": ({"goal": costs()}, InvalidParameterError,
+        r"FixedWeights\(\.\.\.\) or CostMatrix\(\.\.\.\) for known weights or costs"),
+    "a confidence of text": ({"goal": RecallFloors(0.5, "high")}, InvalidParameterError,
+        r"confidence must be a number in \(0, 1\), got 'high'"),
+    "confidence 1": ({"goal": RecallFloors(0.5, 1)}, InvalidParameterError,
+        r"confidence must be a number in \(0, 1\), got 1"),
+    "unknown weights": ({"goal": FixedWeights("heavy")}, InvalidParameterError,
+        "weights must be .*'heavy'"),
+    "a class for a goal": ({"goal": LabelCVaR}, InvalidParameterError,
+        r"goal must be an uncertainty set such as LabelCVaR\(0\.1\), .* got .*LabelCVaR"),
+    "weights of two": ({"goal": FixedWeights([1, 2])}, ClassMismatchError,
+        r"3 classes, got .* \(2,\)"),
+    "weights lack one": ({"goal": FixedWeights({"a": 1, "b": 2})}, ClassMismatchError,
+        "'c' is missing"),
+    "weights of others": ({"goal": FixedWeights({"a": 1, "b": 2, "c": 3, "d": 4})},
+        ClassMismatchError, "names 'd', not among the classes 'a', 'b', 'c'"),
+    "negative weights": ({"goal": FixedWeights([1, -1, 1])}, InvalidParameterError, "at least 0"),
+    "costs of two": ({"goal": CostMatrix([[0, 1], [1, 0]])}, ClassMismatchError,
         r"a row and a column for each of the 3 classes .* got shape \(2, 2\)"),
-    "ragged costs": ({"weights": [[0, 1, 1], [1, 0], [1, 1, 0]]}, InvalidInputError,
-        "cost matrix, must hold numbers"),
-    "costs of text": ({"weights": np.full((3, 3), "x")}, InvalidInputError, "must hold numbers"),
-    "nan costs": ({"weights": costs(ab=np.nan)}, InvalidInputError, "must hold finite costs"),
-    "gains for costs": ({"weights": costs(bb=2)}, InvalidInputError,
+    "ragged costs": ({"goal": CostMatrix([[0, 1, 1], [1, 0], [1, 1, 0]])}, InvalidInputError,
+        "costs, as a matrix, must hold numbers"),
+    "costs of text": ({"goal": CostMatrix(np.full((3, 3), "x"))}, InvalidInputError,
+        "must hold numbers"),
+    "nan costs": ({"goal": CostMatrix(costs(ab=np.nan))}, InvalidInputError,
+        "must hold finite costs"),
+    "gains for costs": ({"goal": CostMatrix(costs(bb=2))}, InvalidInputError,
         "right decision dearer than a wrong one: where class 'b' is true, deciding it costs 2 and "
         "deciding 'a' only 1"),
-    "no costs": ({"weights": np.zeros((3, 3))}, InvalidInputError, "some wrong decision dearer"),
-    "costs lack a pair": ({"weights": {"a": {"b": 1, "c": 1}, "b": {"a": 1}}}, ClassMismatchError,
-        r"lacks \('b', 'c'\); give a cost for every pair"),
-    "costs of others": ({"weights": {"a": {"d": 1}}}, ClassMismatchError, "names 'd'"),
-    "unknown metric": ({"metric": "auc"}, InvalidParameterError, "metric must be .* got 'auc'"),
-    "f1 of three": ({"metric": "f1"}, InvalidParameterError, "two classes and there are 3"),
-    "unknown set": ({"uncertainty": 0.1}, InvalidParameterError, "uncertainty must be .* got 0.1"),
-    "empty set": ({"uncertainty": PriorBox(upper=0.2)}, EmptySetError, "sum of 0.6"),
-    "alpha": ({"uncertainty": LabelCVaR(0)}, InvalidParameterError, "alpha must be .* got 0"),
-    "floor above 1": ({"min_recall": {"a": 1.5}}, InvalidParameterError, "got 1.5 for class 'a'"),
-    "floor of others": ({"min_recall": {"d": 0.5}}, ClassMismatchError, "names 'd', not among"),
-    "floor of text": ({"min_recall": "high"}, InvalidParameterError, "min_recall must be .*'high'"),
-    "impossible floors": ({"min_recall": 0.99}, UnattainableError,
+    "no costs": ({"goal": CostMatrix(np.zeros((3, 3)))}, InvalidInputError,
+        "some wrong decision dearer"),
+    "costs lack a pair": ({"goal": CostMatrix({"a": {"b": 1, "c": 1}, "b": {"a": 1}})},
+        ClassMismatchError, r"lacks \('b', 'c'\); give a cost for every pair"),
+    "costs of others": ({"goal": CostMatrix({"a": {"d": 1}})}, ClassMismatchError, "names 'd'"),
+    "unknown metric": ({"goal": "auc"}, InvalidParameterError, "goal must be .* got 'auc'"),
+    "f1 of three": ({"goal": "f1"}, InvalidParameterError, "two classes and there are 3"),
+    "unknown set": ({"goal": 0.1}, InvalidParameterError, "goal must be .* got 0.1"),
+    "empty set": ({"goal": PriorBox(upper=0.2)}, EmptySetError, "sum of 0.6"),
+    "alpha": ({"goal": LabelCVaR(0)}, InvalidParameterError, "alpha must be .* got 0"),
+    "floor above 1": ({"goal": RecallFloors({"a": 1.5})}, InvalidParameterError,
+        "got 1.5 for class 'a'"),
+    "floor of others": ({"goal": RecallFloors({"d": 0.5})}, ClassMismatchError,
+        "names 'd', not among"),
+    "floor of text": ({"goal": RecallFloors("high")}, InvalidParameterError,
+        "floors must be .*'high'"),
+    "impossible floors": ({"goal": RecallFloors(0.99)}, UnattainableError,
         "No decision weights reach recalls of at least .* the nearest found are .* Lower a floor"),
-    "too sure a floor": ({"min_recall": {"c": 0.9}, "floor_confidence": 0.99}, UnattainableError,
+    "too sure a floor": ({"goal": RecallFloors({"c": 0.9}, 0.99)}, UnattainableError,
         "15 rows of class 'c' cannot show a recall of 0.9 with confidence 0.99: at least 44"),
     "shrinkage 2": ({"shrinkage": 2}, InvalidParameterError, r"number in \[0, 1\], got 2"),
     "shrinkage text": ({"shrinkage": "some"}, InvalidParameterError, "\"auto\" or .* got 'some'"),
-    "shrunk floors": ({"min_recall": 0.1, "shrinkage": 0.5}, InvalidParameterError,
+    "shrunk floors": ({"goal": RecallFloors(0.1), "shrinkage": 0.5}, InvalidParameterError,
         "would not keep the floors"),
     "refit": ({"refit": "no"}, InvalidParameterError, "refit must be True or False, got 'no'"),
     "many splits without refit": ({"refit": False}, InvalidParameterError,
@@ -207,11 +216,13 @@ BAD_TUNING = {
     "unknown class": ({"classes": ["a", "b", "d"]}, ClassMismatchError,
         "y must hold classes that classes knows, .* got 'c'"),
     "repeated classes": ({"classes": ["a", "b", "b"]}, ClassMismatchError, "must be distinct"),
-    "two purposes": ({"metric": "accuracy", "min_recall": 0.1}, InvalidParameterError, "give one"),
-    "floors": ({"min_recall": {"a": 1.0, "b": 1.0}}, UnattainableError, "the nearest found are"),
+    "a dict for a goal": ({"goal": {"a": 2}}, InvalidParameterError, r"FixedWeights\(\.\.\.\)"),
+    "floors": ({"goal": RecallFloors({"a": 1.0, "b": 1.0})}, UnattainableError,
+        "the nearest found are"),
     "weights": ({"sample_weight": [1.0]}, InvalidInputError, "each of the 90 rows"),
     "prior": ({"class_prior": [1, 1, 1]}, InvalidParameterError, "sum to 1"),
-    "costs": ({"weights": [[0, 1], [1, 0]]}, ClassMismatchError, "for each of the 3 classes"),
+    "costs": ({"goal": CostMatrix([[0, 1], [1, 0]])}, ClassMismatchError,
+        "for each of the 3 classes"),
 }  # fmt: skip
 
 
@@ -234,7 +245,7 @@ def test_a_class_missing_from_the_tuning_part_is_named():
     with pytest.raises(InvalidInputError, match=r"rows of class 'b' \(0 rows\): .* tuning part"):
         PlugInClassifier(FITTED, cv="prefit").fit(X[some], Y[some])
     with pytest.raises(InvalidInputError, match=r"class 'b' \(0 rows\): .* need a row"):
-        PlugInClassifier(FITTED, cv="prefit", weights="balanced").fit(X[some], Y[some])
+        PlugInClassifier(FITTED, cv="prefit", goal="balanced").fit(X[some], Y[some])
 
 
 def test_labels_unknown_to_a_fitted_estimator_are_named():
@@ -245,7 +256,7 @@ def test_labels_unknown_to_a_fitted_estimator_are_named():
 def test_a_floor_for_a_class_that_is_kept_untuned_is_refused():
     y = np.where(np.arange(90) < 88, np.where(Y == "c", "b", Y), "c")
     with pytest.raises(InvalidParameterError, match=r"must not name \['c'\], which has too few"):
-        PlugInClassifier(BASE, min_recall={"c": 0.5}, rare="keep").fit(X, y)
+        PlugInClassifier(BASE, RecallFloors({"c": 0.5}), rare="keep").fit(X, y)
 
 
 def test_classes_that_a_splitter_never_tests_are_named():
@@ -257,7 +268,7 @@ def test_classes_that_a_splitter_never_tests_are_named():
 def test_floors_that_only_all_rows_can_show_say_so():
     # 0.9 with confidence 0.9 takes 22 rows; without a fold there are 20.
     with pytest.raises(UnattainableError, match=r"20 rows .* Lower .* without fold 0.*larger cv"):
-        PlugInClassifier(BASE, min_recall={"b": 0.9}, floor_confidence=0.9).fit(
+        PlugInClassifier(BASE, RecallFloors({"b": 0.9}, confidence=0.9)).fit(
             X + 50 * np.eye(3)[np.searchsorted(["a", "b", "c"], Y)][:, :2], Y
         )
 
@@ -278,7 +289,7 @@ class Interrupted(LogisticRegression):
 
 
 def test_an_interrupt_leaves_the_estimator_as_it_was():
-    clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0).fit(X, Y)
+    clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0).fit(X, Y)
     before = dict(vars(clf))
     clf.estimator = Interrupted()
     with pytest.raises(KeyboardInterrupt):

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from equipoise import FixedWeights, LabelCVaR, WorstClass, robust_scorer
+from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, WorstClass, robust_scorer
 from equipoise.estimators import LocalPolynomialClassifier, PlugInClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
 
@@ -31,7 +31,7 @@ NAMES = np.array(["common", "middle", "rare"])
 
 CHECKED = [
     PlugInClassifier(LogisticRegression(C=1), cv=3),
-    PlugInClassifier(LogisticRegression(C=1), weights="balanced"),
+    PlugInClassifier(LogisticRegression(C=1), goal="balanced"),
 ]
 # As of scikit-learn's TunedThresholdClassifierCV; the test after the next stands in its place.
 EXPECTED = {"check_classifiers_train": "the most probable class is not what is decided"}
@@ -43,7 +43,7 @@ def test_every_check_of_scikit_learn_passes(estimator, check):
     try:
         check(estimator)
     except AssertionError:
-        if name not in EXPECTED or estimator.weights is not None:
+        if name not in EXPECTED or estimator.goal is not None:
             raise
         pytest.xfail(EXPECTED[name])
     except SkipTest as reason:
@@ -98,28 +98,28 @@ def assert_same(one, two):
 
 def test_clone_takes_the_settings_and_nothing_else():
     X, y = draw()
-    clf = PlugInClassifier(BASE, uncertainty=LabelCVaR(0.4), shrinkage=0.5, cv=3).fit(X, y)
+    clf = PlugInClassifier(BASE, goal=LabelCVaR(0.4), shrinkage=0.5, cv=3).fit(X, y)
     fresh = clone(clf)
-    assert not hasattr(fresh, "weights_") and fresh.uncertainty.alpha == 0.4
-    assert fresh.uncertainty is not clf.uncertainty and fresh.estimator is not clf.estimator
+    assert not hasattr(fresh, "weights_") and fresh.goal.alpha == 0.4
+    assert fresh.goal is not clf.goal and fresh.estimator is not clf.estimator
     assert repr(fresh) == repr(clf)
     assert_same(fresh.fit(X, y), clf)
 
 
 def test_a_new_fit_forgets_the_last():
     X, y = draw()
-    clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=3).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=3).fit(X, y)
     assert hasattr(clf, "metric_value_")
-    clf.set_params(metric=None, weights=[[0, 1, 2], [1, 0, 2], [5, 9, 0]]).fit(X, y)
+    clf.set_params(goal=CostMatrix([[0, 1, 2], [1, 0, 2], [5, 9, 0]])).fit(X, y)
     assert not {"metric_value_", "class_risks_", "weights_", "fold_weights_"} & set(vars(clf))
-    clf.set_params(weights="balanced").fit(X[:, :2], y)
+    clf.set_params(goal="balanced").fit(X[:, :2], y)
     assert clf.n_features_in_ == 2 and not hasattr(clf, "costs_")
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
 def test_pickles(protocol):
     X, y = draw()
-    clf = PlugInClassifier(BASE, uncertainty=WorstClass(), shrinkage=0, cv=3).fit(X, y)
+    clf = PlugInClassifier(BASE, goal=WorstClass(), shrinkage=0, cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(clf, protocol))
     assert_same(again, clf)
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
@@ -128,22 +128,22 @@ def test_pickles(protocol):
 
 def test_grid_search_over_nested_settings():
     X, y = draw()
-    clf = PlugInClassifier(BASE, uncertainty=LabelCVaR(0.5), shrinkage=0, cv=3)
-    grid = {"estimator__C": [0.01, 1.0], "uncertainty__alpha": [0.8, 0.2]}
+    clf = PlugInClassifier(BASE, goal=LabelCVaR(0.5), shrinkage=0, cv=3)
+    grid = {"estimator__C": [0.01, 1.0], "goal__alpha": [0.8, 0.2]}
     search = GridSearchCV(clf, grid, cv=2, scoring=robust_scorer(WorstClass())).fit(X, y)
     assert set(search.best_params_) == set(grid)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     assert search.best_params_["estimator__C"] == search.best_estimator_.estimator_.C
-    recipes = {"weights": ["standard", FixedWeights("balanced")]}
+    recipes = {"goal": ["standard", FixedWeights("balanced")]}
     balanced = GridSearchCV(PlugInClassifier(BASE), recipes, cv=3, scoring="balanced_accuracy")
-    assert balanced.fit(X, y).best_params_["weights"].weights == "balanced"
+    assert balanced.fit(X, y).best_params_["goal"].weights == "balanced"
 
 
 def test_several_folds_at_a_time_find_the_same():
     X, y = draw()
-    one = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=3).fit(X, y)
+    one = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=3).fit(X, y)
     with joblib.parallel_config("threading"):
-        two = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=3, n_jobs=2).fit(X, y)
+        two = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=3, n_jobs=2).fit(X, y)
     assert_same(one, two)
 
 
@@ -153,7 +153,7 @@ def test_several_folds_at_a_time_find_the_same():
 def test_frames_keep_their_names():
     X, y = draw()
     frame, series = pd.DataFrame(X, columns=["a", "b", "c"]), pd.Series(y, name="kind")
-    clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=3).fit(frame, series)
+    clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=3).fit(frame, series)
     assert clf.feature_names_in_.tolist() == ["a", "b", "c"] and clf.n_features_in_ == 3
     plain = clone(clf).fit(X, y)
     assert_same(clf, plain)
@@ -167,14 +167,14 @@ def test_columns_of_text_reach_a_base_that_takes_them():
     base = HistGradientBoostingClassifier(
         max_iter=5, min_samples_leaf=5, categorical_features="from_dtype"
     )
-    clf = PlugInClassifier(base, metric="accuracy", shrinkage=0, cv=3).fit(frame, y)
+    clf = PlugInClassifier(base, goal="accuracy", shrinkage=0, cv=3).fit(frame, y)
     assert clf.predict(frame).shape == y.shape
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, sp.csc_matrix])
 def test_sparse_rows_pass_through(container):
     X, y = draw()
-    clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=3).fit(container(X), y)
+    clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=3).fit(container(X), y)
     dense = clone(clf).fit(X, y)
     np.testing.assert_allclose(np.asarray(clf.weights_), np.asarray(dense.weights_), rtol=1e-4)
     assert clf.predict(container(X)).shape == y.shape
@@ -184,7 +184,7 @@ def test_missing_values_pass_through():
     X, y = draw()
     X[::7, 1] = np.nan
     base = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5)
-    clf = PlugInClassifier(base, metric="accuracy", shrinkage=0, cv=3).fit(X, y)
+    clf = PlugInClassifier(base, goal="accuracy", shrinkage=0, cv=3).fit(X, y)
     assert clf.predict(X).shape == y.shape
     assert sklearn.utils.get_tags(clf).input_tags.allow_nan
     assert not sklearn.utils.get_tags(PlugInClassifier(BASE)).input_tags.allow_nan
@@ -200,18 +200,18 @@ def test_missing_values_pass_through():
 )  # fmt: skip
 def test_any_classifier_with_probabilities_will_do(base):
     X, y = draw()
-    clf = PlugInClassifier(base, uncertainty=WorstClass(), cv=3).fit(X, y)
+    clf = PlugInClassifier(base, goal=WorstClass(), cv=3).fit(X, y)
     assert 0 < clf.robust_risk_ < 0.6
     assert clf.robust_risk_ == pytest.approx(clf.class_risks_.max())
 
 
 def test_in_a_pipeline_and_around_one():
     X, y = draw()
-    clf = PlugInClassifier(LogisticRegression(), metric="accuracy", cv=3)
+    clf = PlugInClassifier(LogisticRegression(), goal="accuracy", cv=3)
     inside = make_pipeline(StandardScaler(), clf)
     inside.set_params(pluginclassifier__estimator__C=0.5, pluginclassifier__shrinkage=0).fit(X, y)
     around = PlugInClassifier(make_pipeline(StandardScaler(), LogisticRegression(C=0.5)))
-    around.set_params(metric="accuracy", cv=3, shrinkage=0).fit(X, y)
+    around.set_params(goal="accuracy", cv=3, shrinkage=0).fit(X, y)
     assert inside[-1].estimator_.C == 0.5 and inside.predict_proba(X).shape == (len(y), 3)
     # The folds of one were scaled by all rows, those of the other by the rest of the folds.
     assert np.mean(inside.predict(X) == around.predict(X)) > 0.95
@@ -229,7 +229,7 @@ def test_the_page_of_a_notebook_shows_the_base():
 def test_sample_weights_reach_the_base_estimator():
     X, y = draw()
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
-    clf = PlugInClassifier(BASE, weights="balanced").fit(X, y, sample_weight=weight)
+    clf = PlugInClassifier(BASE, goal="balanced").fit(X, y, sample_weight=weight)
     direct = clone(BASE).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(clf.estimator_.coef_, direct.coef_)
     masses = np.bincount(np.searchsorted(NAMES, y), weights=weight) / weight.sum()
@@ -239,23 +239,23 @@ def test_sample_weights_reach_the_base_estimator():
 def test_a_base_that_takes_no_weights_is_announced():
     X, y = draw()
     weight = np.ones(len(y))
-    clf = PlugInClassifier(KNeighborsClassifier(), metric="accuracy", shrinkage=0, cv=3)
+    clf = PlugInClassifier(KNeighborsClassifier(), goal="accuracy", shrinkage=0, cv=3)
     with pytest.warns(EquipoiseWarning, match="KNeighborsClassifier does not take sample_weight"):
         clf.fit(X, y, sample_weight=weight)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    clf = PlugInClassifier(pipeline, metric="accuracy", shrinkage=0, cv=3)
+    clf = PlugInClassifier(pipeline, goal="accuracy", shrinkage=0, cv=3)
     with pytest.warns(EquipoiseWarning, match="STEP__sample_weight"):
         clf.fit(X, y, sample_weight=weight)
     clf.fit(X, y, sample_weight=weight, logisticregression__sample_weight=weight)
     frozen = FrozenEstimator(pipeline.fit(X, y))
-    PlugInClassifier(frozen, metric="accuracy", shrinkage=0).fit(X, y, sample_weight=weight)
+    PlugInClassifier(frozen, goal="accuracy", shrinkage=0).fit(X, y, sample_weight=weight)
 
 
 def test_metadata_go_to_who_asked_for_them():
     X, y = draw()
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
     groups = np.arange(len(y)) % 9
-    settings = {"metric": "accuracy", "shrinkage": 0}
+    settings = {"goal": "accuracy", "shrinkage": 0}
     direct = PlugInClassifier(BASE, cv=GroupKFold(3), **settings)
     direct.fit(X, y, sample_weight=weight, groups=groups)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -279,7 +279,7 @@ def test_other_arguments_of_fit_follow_the_rows():
             return super().fit(X, y, sample_weight=sample_weight)
 
     X, y = draw()
-    clf = PlugInClassifier(Recorder(), metric="accuracy", shrinkage=0, cv=3)
+    clf = PlugInClassifier(Recorder(), goal="accuracy", shrinkage=0, cv=3)
     clf.fit(X, y, marks=X[:, 0].tolist(), note="kept")
     assert len(clf.fold_weights_) == 3
 
@@ -287,14 +287,14 @@ def test_other_arguments_of_fit_follow_the_rows():
 @pytest.mark.parametrize("cv", [3, None])
 def test_a_number_of_folds_is_stratified_and_shuffled(cv):
     X, y = draw()
-    clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=cv).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=cv).fit(X, y)
     folds = StratifiedKFold(cv or 5, shuffle=True, random_state=0)
     assert_same(clf, clone(clf).set_params(cv=list(folds.split(X, y))).fit(X, y))
 
 
 def test_a_splitter_is_taken_as_it_is():
     X, y = draw()
-    clf = PlugInClassifier(BASE, metric="accuracy", shrinkage=0, cv=StratifiedKFold(3)).fit(X, y)
+    clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=StratifiedKFold(3)).fit(X, y)
     splits = list(StratifiedKFold(3).split(X, y))
     assert_same(clf, clone(clf).set_params(cv=splits).fit(X, y))
 
@@ -303,7 +303,7 @@ def test_rows_in_order_do_not_mislead():
     rng = np.random.default_rng(0)
     x = np.sort(rng.uniform(0, 10, size=600))
     y = (np.sin(3 * x) + 0.3 * rng.normal(size=600) > 0).astype(int)
-    settings = {"metric": "balanced_accuracy", "shrinkage": 0}
+    settings = {"goal": "balanced_accuracy", "shrinkage": 0}
     nearest = KNeighborsClassifier(5)
     clf = PlugInClassifier(nearest, **settings).fit(x[:, None], y)
     neighbours = PlugInClassifier(nearest, cv=StratifiedKFold(5), **settings).fit(x[:, None], y)
@@ -323,10 +323,12 @@ def with_a_handful():
 
 
 @pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
-@pytest.mark.parametrize("purpose", [{}, {"metric": "macro_f1"}, {"min_recall": {"middle": 0.6}}])
-def test_a_class_of_few_rows_can_be_kept(purpose, cv):
+@pytest.mark.parametrize(
+    "case", [{}, {"goal": "macro_f1"}, {"goal": RecallFloors({"middle": 0.6})}]
+)
+def test_a_class_of_few_rows_can_be_kept(case, cv):
     X, y = with_a_handful()
-    clf = PlugInClassifier(GaussianNB(), **purpose, cv=cv, rare="keep").fit(X, y)
+    clf = PlugInClassifier(GaussianNB(), **case, cv=cv, rare="keep").fit(X, y)
     assert clf.classes_.tolist() == clf.estimator_.classes_.tolist() == NAMES.tolist()
     assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
     interval = clf.class_risk_intervals_["rare"]
@@ -341,8 +343,8 @@ def test_a_class_that_the_tuning_rows_lack_can_be_kept():
     X, y = draw()
     fitted = FrozenEstimator(clone(BASE).fit(X, y))
     some = y != "rare"
-    for purpose in ({}, {"weights": "balanced"}, {"weights": "standard"}):
-        clf = PlugInClassifier(fitted, **purpose, rare="keep").fit(X[some], y[some])
+    for case in ({}, {"goal": "balanced"}, {"goal": "standard"}):
+        clf = PlugInClassifier(fitted, **case, rare="keep").fit(X[some], y[some])
         assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
 
 
@@ -351,6 +353,6 @@ def test_a_row_that_only_a_rare_class_is_possible_for_is_an_error_of_its_class()
     table = np.eye(3)[y] * 0.8 + 0.1 * np.array([1, 1, 0])
     table[0] = [0, 0, 1]
     table /= table.sum(axis=1, keepdims=True)
-    tuned = tune_weights(y, table, uncertainty="worst-class", rare="keep")
+    tuned = tune_weights(y, table, goal="worst-class", rare="keep")
     assert tuned.class_risks[0] == 1 / 40 and tuned.class_risks[1] == 0
     assert tuned.robust_risk == pytest.approx(1 / 40)

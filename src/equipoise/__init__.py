@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         display,
         estimators,
         exceptions,
+        goals,
         losses,
         objectives,
         paper,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         RobustLogisticRegression,
         tune_weights,
     )
+    from equipoise.goals import CostMatrix, RecallFloors
     from equipoise.report import compare
     from equipoise.risks import (
         balanced_risk,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CostMatrix",
     "FixedWeights",
     "LabelCVaR",
     "LabelHCVaR",
@@ -67,6 +70,7 @@ __all__ = [
     "PlugInClassifier",
     "PriorBall",
     "PriorBox",
+    "RecallFloors",
     "RobustLogisticRegression",
     "Uncertainty",
     "WeightBox",
@@ -82,6 +86,7 @@ __all__ = [
     "display",
     "estimators",
     "exceptions",
+    "goals",
     "losses",
     "objectives",
     "paper",
@@ -106,6 +111,7 @@ __all__ = [
 
 # Where a name lives; whatever is public and not listed here is a submodule.
 _HOME = {
+    "CostMatrix": "goals",
     "FixedWeights": "sets",
     "LabelCVaR": "sets",
     "LabelHCVaR": "sets",
@@ -113,6 +119,7 @@ _HOME = {
     "PlugInClassifier": "estimators",
     "PriorBall": "sets",
     "PriorBox": "sets",
+    "RecallFloors": "goals",
     "RobustLogisticRegression": "estimators",
     "Uncertainty": "sets",
     "WeightBox": "sets",

@@ -25,7 +25,7 @@ from equipoise.estimators.plug_in_folds import (
     refuse_few,
     split,
 )
-from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage, choose_purpose
+from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage
 from equipoise.estimators.plug_in_rows import Rows, class_probabilities, row_weights
 from equipoise.estimators.plug_in_rules import Rule
 from equipoise.estimators.plug_in_trial import (
@@ -37,6 +37,7 @@ from equipoise.estimators.plug_in_trial import (
     tune_trial,
 )
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
+from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_flag
 from equipoise.weights.by_class import ByClass
@@ -49,36 +50,30 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     .. math:: f(x) = \arg\max_i \; w_i \eta_i(x)
 
     with the base estimator's probabilities :math:`\eta`; for two classes this is
-    :math:`\eta_1(x) > w_0 / (w_0 + w_1)`. The weights are
+    :math:`\eta_1(x) > w_0 / (w_0 + w_1)`. The weights are the best for a goal:
 
-    - known (``weights``), or a full table of costs, then decided by the least expected cost;
-    - those that maximise a ``metric``;
-    - those with the smallest worst-case risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` over a set
-      of weightings (``uncertainty``), with zero-one class risks :math:`R_i`;
-    - those with the smallest risk among all that keep the recall of some classes above floors
-      (``min_recall``).
+    - the smallest worst-case risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` over a set of
+      weightings, with zero-one class risks :math:`R_i`;
+    - the largest value of a metric;
+    - the smallest risk among all weights that keep the recall of some classes above floors;
+    - or they are known, as is a table of costs, then decided by the least expected cost.
 
-    They are tuned on predictions for rows that the base estimator was not trained on, and what is
-    reported of their risks comes from rows that they were not tuned on.
+    Weights that are not known are tuned on predictions for rows that the base estimator was not
+    trained on, and what is reported of their risks comes from rows that they were not tuned on.
 
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
         The base estimator. One that is already fitted goes inside scikit-learn's
         ``FrozenEstimator``; ``fit`` is then given rows that it has not seen.
-    weights : "balanced", "standard", dict, array-like, cost matrix or FixedWeights, default=None
-        Known weights by class or in class order. Costs are an array of shape
-        (n_classes, n_classes) or a dict of dicts, by the true class first and the decision
-        second. Known weights need no tuning, and no cross-validation.
-    metric : str or metric, default=None
-        For any number of classes ``"macro_f1"`` (also ``"macro_f2"`` and so on),
-        ``"geometric_mean"``, ``"balanced_accuracy"`` or ``"accuracy"``; for two classes, of which
+    goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
+        A set of weightings such as ``LabelCVaR(0.1)``, which is the default, or
+        ``"worst-class"``; a metric or its name, ``"macro_f1"``, ``"macro_f2"`` and so on,
+        ``"geometric_mean"``, ``"balanced_accuracy"`` or ``"accuracy"``, for two classes, of which
         the second is the positive one, also ``"f1"`` and every other linear-fractional metric of
-        :mod:`equipoise.risks`.
-    uncertainty : Uncertainty, "standard", "balanced" or "worst-class", default=None
-        The set of weightings. If none of the four is given it is ``LabelCVaR(0.1)``.
-    min_recall : float, dict by class, or array-like, default=None
-        Floors of the recall; a dict leaves the classes that it does not name free.
+        :mod:`equipoise.metrics`; ``RecallFloors(...)``. ``FixedWeights(...)``, ``"balanced"``,
+        ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and no
+        cross-validation.
     cv : int, float, splitter, iterable or "prefit", default=5
         The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
         tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
@@ -90,9 +85,6 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         How far the tuned weights are drawn towards balanced ones. ``"auto"`` averages them over
         the folds and chooses the amount by cross-validation; 0 takes the best weights for the
         tuning rows as they are. Floors allow for neither.
-    floor_confidence : float in (0, 1), default=None
-        The probability with which the floors shall hold on new data. None keeps them on the tuning
-        rows.
     class_prior : dict or array-like of shape (n_classes,), default=None
         Class frequencies of the population, where those of the rows differ. Weights and sets count
         relative to these, and known weights are carried over to the scale of ``predict_proba``.
@@ -123,9 +115,9 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     class_risk_intervals_ : RiskIntervals
         The same with 95% confidence intervals.
     robust_risk_ : float
-        Their worst case over ``uncertainty``.
+        Their worst case over the set of weightings.
     metric_value_ : float
-        The ``metric``, by cross-fitting.
+        The metric, by cross-fitting.
     fold_weights_ : ndarray of shape (n_folds, n_classes)
         The weights that each fold was decided by: how far they differ says how uncertain the
         choice is.
@@ -156,7 +148,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> forest = RandomForestClassifier(n_estimators=10, random_state=0)
-    >>> clf = PlugInClassifier(forest, uncertainty="worst-class", cv=3).fit(X, y)
+    >>> clf = PlugInClassifier(forest, "worst-class", cv=3).fit(X, y)
     >>> bool(clf.class_risks_.max() < 0.1)
     True
     """
@@ -164,29 +156,21 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def __init__(
         self,
         estimator: Any,
+        goal: Any = None,
         *,
-        weights: Any = None,
-        metric: Any = None,
-        uncertainty: Any = None,
-        min_recall: Any = None,
         cv: Any = 5,
         refit: bool = True,
         shrinkage: float | str = "auto",
-        floor_confidence: float | None = None,
         class_prior: Any = None,
         rare: str = "error",
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
-        self.weights = weights
-        self.metric = metric
-        self.uncertainty = uncertainty
-        self.min_recall = min_recall
+        self.goal = goal
         self.cv = cv
         self.refit = refit
         self.shrinkage = shrinkage
-        self.floor_confidence = floor_confidence
         self.class_prior = class_prior
         self.rare = rare
         self.n_jobs = n_jobs
@@ -229,10 +213,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> None:
-        purpose = choose_purpose(
-            weights=self.weights, metric=self.metric, uncertainty=self.uncertainty,
-            min_recall=self.min_recall, floor_confidence=self.floor_confidence,
-        )  # fmt: skip
+        purpose = Purpose(as_goal(self.goal))
         shrinkage = check_shrinkage(self.shrinkage, purpose)
         check_flag(self.refit, "refit")
         self._check_estimator()

@@ -1,5 +1,34 @@
-"""What decisions are for, and how it is written down."""
+"""What decisions are for: a set of weightings, a metric, costs, or floors of the recall.
 
+A recipe that users write down *resolves*, like an uncertainty set, to what the search goes by.
+"""
+
+from equipoise.goals.base import Criterion, Goal
+from equipoise.goals.costs import CostMatrix
+from equipoise.goals.floors import FlooredRisk, RecallFloors
 from equipoise.goals.grammar import bind_classes, format_goal, goal_names, goal_words, parse_goal
+from equipoise.goals.metric_goal import GeometricMean, MacroFBeta, MeanRecall, MetricGoal, Ratio
+from equipoise.goals.registry import GOALS, as_goal
+from equipoise.goals.set_goal import RobustRisk, SetGoal
 
-__all__ = ["bind_classes", "format_goal", "goal_names", "goal_words", "parse_goal"]
+__all__ = [
+    "GOALS",
+    "CostMatrix",
+    "Criterion",
+    "FlooredRisk",
+    "GeometricMean",
+    "Goal",
+    "MacroFBeta",
+    "MeanRecall",
+    "MetricGoal",
+    "Ratio",
+    "RecallFloors",
+    "RobustRisk",
+    "SetGoal",
+    "as_goal",
+    "bind_classes",
+    "format_goal",
+    "goal_names",
+    "goal_words",
+    "parse_goal",
+]

@@ -20,6 +20,7 @@ from equipoise.estimators.plug_in_folds import FOLDS_OF_A_CLASS, deal
 from equipoise.estimators.plug_in_purpose import Purpose
 from equipoise.estimators.plug_in_rows import class_probabilities
 from equipoise.estimators.plug_in_trial import Trial, TunedWeights, tune_trial
+from equipoise.goals import as_goal
 from equipoise.report.choices import Choice
 from equipoise.report.folds import MANY_ROWS, TRAINS_ONLY, Design, stratified_sample
 from equipoise.report.linear import Findings
@@ -80,7 +81,7 @@ def _decided(table: Table, tuning: Predicted, aside: Predicted | None, choice: C
     judged = tuning if aside is None else aside
     if isinstance(choice.uncertainty, FixedWeights):
         # Known weights need no tuning.
-        known = Purpose("weights", choice.uncertainty)
+        known = Purpose(as_goal(choice.uncertainty))
         return known.rule(table.prior, table.prior, table.classes).decide(judged.probabilities)
     tuned = _tuned(table, tuning, choice)
     if aside is not None:
@@ -102,7 +103,7 @@ def _tuned(table: Table, tuning: Predicted, choice: Choice) -> TunedWeights:
     counted = np.ones(len(labels)) if weights is None else weights
     evidence = Evidence(tuning.probabilities, labels, counted)
     trial = Trial(evidence, tuning.folds, few, table.classes, table.prior, table.prior)
-    return tune_trial(trial, Purpose("uncertainty", choice.uncertainty), "auto")
+    return tune_trial(trial, Purpose(as_goal(choice.uncertainty)), "auto")
 
 
 def _booster(table: Table, seed: int) -> Pipeline:

@@ -168,6 +168,6 @@ def _decided(booster: Any, goal: Any, X: Any, seed: int) -> PlugInClassifier:
     """A booster with robust decisions; a single weighting needs no tuning."""
     recipe = as_uncertainty(goal)
     if isinstance(recipe, FixedWeights):
-        return PlugInClassifier(booster, weights=recipe)
+        return PlugInClassifier(booster, recipe)
     cv = 5 if len(X) <= _MANY_ROWS else 0.2
-    return PlugInClassifier(booster, uncertainty=recipe, cv=cv, rare="keep", random_state=seed)
+    return PlugInClassifier(booster, recipe, cv=cv, rare="keep", random_state=seed)

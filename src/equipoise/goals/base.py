@@ -1,0 +1,113 @@
+r"""The two contracts of a goal: what decision weights are for.
+
+A *recipe* (:class:`Goal`) holds hyper-parameters only. Given the class frequencies and names it
+*resolves* to a numerical :class:`Criterion`, which is all that the search for weights needs. Where
+the best decisions are known without any search, the recipe gives them itself (``known``).
+
+Conventions
+-----------
+Decision weights :math:`w > 0` give a row the class :math:`\arg\max_i w_i \eta_i(x)`. Of ways to
+decide the same rows, one a line, ``hits`` is the weight of right decisions and ``decided`` that of
+all decisions by class, both of shape ``(n_ways, n_classes)``; ``totals`` is the weight of the
+classes, of shape ``(n_classes,)``. ``prior`` holds the class frequencies of the population,
+``shares`` those of the rows that the probabilities were learnt from.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.exceptions import InvalidParameterError
+from equipoise.sets import MassSet
+
+# Of two ways that are equally good the one with fewer errors is taken.
+TIE_BREAK = 1e-7
+
+
+class Criterion(ABC):
+    """What the search for decision weights goes by; smaller values are better.
+
+    Attributes
+    ----------
+    needs_decided : whether the values depend on all decisions, and not on the right ones alone.
+    masses : the set whose worst case the value is, if it is one: weights can then be improved all
+        at once, and averaged over resamples.
+    measures : what the value is reported as, ``"risk"``, or ``"metric"`` for one minus it.
+    """
+
+    needs_decided: ClassVar[bool] = False
+    masses: MassSet | None = None
+    measures: ClassVar[Literal["risk", "metric"] | None] = None
+
+    @abstractmethod
+    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
+        """The value of each way to decide; ``decided`` is None unless ``needs_decided``."""
+
+    def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
+        """The best way, and its value with a trace of its errors to break ties."""
+        values = self.values(hits, decided, totals) + TIE_BREAK * mean_risks(hits, totals)
+        best = int(np.argmin(values))
+        return best, float(values[best])
+
+    def for_rows(self, counts: Indices) -> "Criterion":
+        """What to search for on so many rows of each class, to serve this criterion."""
+        return self
+
+    def instead(self, risks: Vector) -> "Criterion | None":
+        """What to search for if class risks as found will not do; None if they will."""
+        return None
+
+
+def mean_risks(hits: Matrix, totals: Vector) -> Vector:
+    """Mean of the class risks of each way to decide."""
+    return np.asarray(1 - hits @ (1 / totals) / len(totals))
+
+
+def renormalized(prior: Vector, classes: NDArray[Any]) -> Vector:
+    """Frequencies among some of the classes."""
+    if not prior.sum() > 0:
+        raise InvalidParameterError(
+            "class_prior must be positive for a class whose weight can be tuned, got "
+            f"{prior.tolist()} for {classes.tolist()}."
+        )
+    return np.asarray(prior / prior.sum())
+
+
+class Goal(BaseEstimator, ABC):  # type: ignore[misc]
+    """A recipe for what decisions are for: hyper-parameters only, so that ``clone`` works.
+
+    A goal of your own is a class with ``examples`` and ``resolve`` (or, if its decisions are known,
+    ``is_known`` and ``known``), and a line ``GOALS.register(MyGoal)``.
+    """
+
+    # Whether weights may be drawn towards balanced ones without missing the goal.
+    may_shrink: ClassVar[bool] = True
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the best decisions are known, so that nothing is tuned."""
+        return False
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
+        """The criterion for these class frequencies (and names, ``0..k-1`` when not given)."""
+        raise InvalidParameterError(f"{self!r} is known how to decide for: nothing is tuned.")
+
+    def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
+        """The criterion among the classes that have rows enough, as if there were no others."""
+        tuned = classes[~few]
+        return self.resolve(renormalized(prior[~few], tuned), tuned)
+
+    def known(
+        self, prior: Vector, shares: Vector, classes: NDArray[Any]
+    ) -> tuple[Vector | None, Matrix | None]:
+        """Decision weights, or costs where these say more than weights can; the other is None."""
+        raise InvalidParameterError(f"{self!r} has no known weights: they must be tuned.")
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> list[Self]:
+        """A few recipes that resolve for any classes."""

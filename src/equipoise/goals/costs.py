@@ -1,0 +1,117 @@
+"""The least expected cost, where the cost of every kind of error is known."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Matrix, Vector
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.goals.base import Goal
+from equipoise.weights.priors import normalize_weights
+
+
+class CostMatrix(Goal):
+    r"""The least expected cost :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`, never tuned.
+
+    Where all errors of a class cost the same, these are decision weights.
+
+    Parameters
+    ----------
+    costs : array-like of shape (n_classes, n_classes), or dict of dicts
+        Cost of deciding ``j`` (second) where ``i`` is true (first); a dict may leave out right
+        decisions, which then cost nothing.
+
+    Examples
+    --------
+    >>> from equipoise import CostMatrix
+    >>> goal = CostMatrix({"healthy": {"ill": 1}, "ill": {"healthy": 9}})
+    >>> shares = np.array([0.5, 0.5])
+    >>> goal.known(shares, shares, np.array(["healthy", "ill"]))[0]
+    array([0.2, 1.8])
+    """
+
+    def __init__(self, costs: Any) -> None:
+        self.costs = costs
+
+    @property
+    def is_known(self) -> bool:
+        """Costs are known."""
+        return True
+
+    def known(
+        self, prior: Vector, shares: Vector, classes: NDArray[Any]
+    ) -> tuple[Vector | None, Matrix | None]:
+        """Decision weights where they say the same, or else costs beyond the right decision's."""
+        given = self.costs
+        matrix = _from_dicts(given, classes) if isinstance(given, Mapping) else _numbers(given)
+        # What turns the probabilities into those of the population.
+        factors = np.divide(prior, shares, out=np.ones_like(prior), where=shares > 0)
+        # The cost of the right decision is paid anyway: what counts is the regret.
+        regrets = _regrets(matrix, classes) * factors[:, None]
+        off_diagonal = regrets[~np.eye(len(classes), dtype=bool)].reshape(len(classes), -1)
+        if np.all(off_diagonal == off_diagonal[:, :1]):
+            return normalize_weights(off_diagonal[:, 0], shares), None
+        return None, regrets
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Costs of one for every error, of classes 0 and 1."""
+        return [cls({0: {1: 1.0}, 1: {0: 1.0}}), cls([[0.0, 1.0], [5.0, 0.0]])]
+
+
+def _from_dicts(costs: Mapping[Any, Any], classes: NDArray[Any]) -> Matrix:
+    names = classes.tolist()
+    rows = {true: row for true, row in costs.items() if isinstance(row, Mapping)}
+    named = [*costs, *(decided for row in rows.values() for decided in row)]
+    unknown = [name for name in named if name not in names]
+    missing = [
+        (true, decided)
+        for true in names
+        for decided in names
+        if true != decided and decided not in rows.get(true, {})
+    ]
+    if unknown or missing:
+        problem = f"names {unknown[0]!r}" if unknown else f"lacks {missing[0]}"
+        raise ClassMismatchError(
+            f"costs, as a dict by true class and decision, {problem}; give a cost for every pair "
+            f"of the classes {names}."
+        )
+    return _numbers([[rows[true].get(decided, 0.0) for decided in names] for true in names])
+
+
+def _numbers(costs: Any) -> Matrix:
+    try:
+        matrix = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"costs, as a matrix, must hold numbers: {error}.") from error
+    if not np.all(np.isfinite(matrix)):
+        raise InvalidInputError(
+            f"costs, as a matrix, must hold finite costs, got {matrix.tolist()}."
+        )
+    return matrix
+
+
+def _regrets(matrix: Matrix, classes: NDArray[Any]) -> Matrix:
+    """Costs beyond that of the right decision, none of them negative."""
+    k, names = len(classes), classes.tolist()
+    if matrix.shape != (k, k):
+        raise ClassMismatchError(
+            f"costs must have a row and a column for each of the {k} classes {names} (rows: the "
+            f"true class), got shape {matrix.shape}."
+        )
+    regrets = np.asarray(matrix - np.diag(matrix)[:, None])
+    if np.any(regrets < 0):
+        true, decided = np.unravel_index(int(np.argmin(regrets)), regrets.shape)
+        raise InvalidInputError(
+            f"costs must not make a right decision dearer than a wrong one: where class "
+            f"{names[true]!r} is true, deciding it costs {matrix[true, true]:.6g} and deciding "
+            f"{names[decided]!r} only {matrix[true, decided]:.6g}. Rows stand for the true class; "
+            "give costs, not gains."
+        )
+    if not np.any(regrets > 0):
+        raise InvalidInputError(
+            f"costs must make some wrong decision dearer than the right one, got {matrix.tolist()}."
+        )
+    return regrets

@@ -1,0 +1,60 @@
+"""All goals by name, and what users may give as one.
+
+Examples
+--------
+>>> list(GOALS)
+['SetGoal', 'MetricGoal', 'CostMatrix', 'RecallFloors']
+"""
+
+from typing import Any
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.goals.base import Goal
+from equipoise.goals.costs import CostMatrix
+from equipoise.goals.floors import RecallFloors
+from equipoise.goals.metric_goal import METRIC_NAMES, MetricGoal, is_metric
+from equipoise.goals.set_goal import SetGoal
+from equipoise.registry import Registry
+from equipoise.sets import FixedWeights, Uncertainty, WorstClass, default_uncertainty
+
+GOALS: Registry[type[Goal]] = Registry("goal", SetGoal, MetricGoal, CostMatrix, RecallFloors)
+
+# Sets that have a short name.
+_WORDS: dict[str, Uncertainty] = {
+    "worst-class": WorstClass(),
+    "balanced": FixedWeights("balanced"),
+    "standard": FixedWeights("standard"),
+}
+
+
+def as_goal(value: Any = None) -> Goal:
+    """The goal that a value stands for; None is the smallest worst case over ``LabelCVaR(0.1)``.
+
+    Parameters
+    ----------
+    value : Goal, Uncertainty, str, LinearFractional, callable or None
+        A recipe; an uncertainty set or one of the words ``"worst-class"``, ``"balanced"`` and
+        ``"standard"``; a metric or its name.
+
+    Examples
+    --------
+    >>> as_goal("worst-class"), as_goal("macro_f1")
+    (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
+    """
+    if value is None:
+        return SetGoal(default_uncertainty())
+    if isinstance(value, Goal):
+        return value
+    if isinstance(value, Uncertainty):
+        return SetGoal(value)
+    if isinstance(value, str) and value in _WORDS:
+        return SetGoal(_WORDS[value])
+    if is_metric(value):
+        return MetricGoal(value)
+    given = " ".join(repr(value).split())  # arrays are printed over several lines
+    words = ", ".join(repr(word) for word in [*_WORDS, *METRIC_NAMES])
+    raise InvalidParameterError(
+        "goal must be an uncertainty set such as LabelCVaR(0.1), a linear-fractional metric, one "
+        f"of the words {words}, FixedWeights(...) or CostMatrix(...) for known weights or costs, "
+        f"RecallFloors(...), or None, got {given}."
+    )

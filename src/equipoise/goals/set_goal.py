@@ -1,0 +1,98 @@
+r"""The smallest worst case over a set of weightings.
+
+.. math:: \min_w \; \max_{m \in M} \; \sum_i m_i R_i(w)
+
+with zero-one class risks. Of many ways to decide the best is found by cutting planes: masses that
+were worst for some of them bound the value of all others from below.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import Matrix, Vector
+from equipoise.goals.base import TIE_BREAK, Criterion, Goal, mean_risks
+from equipoise.sets import FixedWeights, LabelCVaR, MassSet, Uncertainty, WorstClass
+from equipoise.weights.priors import weights_of
+
+# Masses that are remembered between searches.
+MEMORY = 50
+
+
+@dataclass(frozen=True, eq=False)
+class RobustRisk(Criterion):
+    """The worst case of zero-one risks over a set of masses."""
+
+    masses: MassSet
+    measures = "risk"
+    _planes: list[Vector] = field(default_factory=list, repr=False)
+
+    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
+        return np.array([float(self.masses.support(risks)) for risks in 1 - hits / totals])
+
+    def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
+        risks, errors = 1 - hits / totals, TIE_BREAK * mean_risks(hits, totals)
+        if self.masses.is_simplex:
+            values = risks.max(axis=1) + errors
+            best = int(np.argmin(values))
+            return best, float(values[best])
+        bounds = np.full(len(risks), -np.inf)
+        if self._planes:
+            bounds = (risks @ np.array(self._planes).T).max(axis=1)
+        while True:
+            best = int(np.argmin(bounds + errors))
+            mass = np.asarray(self.masses.maximize(risks[best]))
+            value = float(mass @ risks[best])
+            if value <= bounds[best] + 1e-12:
+                return best, value + float(errors[best])
+            self._planes.append(mass)
+            del self._planes[:-MEMORY]
+            bounds = np.maximum(bounds, risks @ mass)
+
+
+class SetGoal(Goal):
+    """The smallest worst-case risk over an uncertainty set; one known weighting is not tuned.
+
+    Parameters
+    ----------
+    uncertainty : Uncertainty
+        The set of weightings.
+
+    Examples
+    --------
+    >>> from equipoise import FixedWeights, WorstClass
+    >>> from equipoise.goals import SetGoal
+    >>> SetGoal(WorstClass()).resolve([0.9, 0.1]).values(np.array([[9.0, 2]]), None, [10.0, 4])
+    array([0.5])
+    >>> SetGoal(FixedWeights("balanced")).is_known
+    True
+    """
+
+    def __init__(self, uncertainty: Uncertainty) -> None:
+        self.uncertainty = uncertainty
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the set is one weighting."""
+        return isinstance(self.uncertainty, FixedWeights)
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> RobustRisk:
+        """The robust risk over the set of masses."""
+        return RobustRisk(self.uncertainty.resolve(prior, classes))
+
+    def known(
+        self, prior: Vector, shares: Vector, classes: NDArray[Any]
+    ) -> tuple[Vector | None, Matrix | None]:
+        """The weights of a single weighting, carried over to the scale of the probabilities."""
+        if not self.is_known:
+            return super().known(prior, shares, classes)
+        mass = np.asarray(self.uncertainty.resolve(prior, classes).maximize(np.zeros(len(prior))))
+        present = shares > 0
+        return np.where(present, weights_of(mass * present, shares), 1.0), None
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Over the simplex, a capped one, and a point."""
+        return [cls(WorstClass()), cls(LabelCVaR(0.5)), cls(FixedWeights("balanced"))]
