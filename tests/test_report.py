@@ -560,8 +560,7 @@ def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weig
     code = refit_lines(Choice("boosting", weighting, uncertainty), Source(), 1, 7)
     fitted = run_code(code, X=frame, y=y)["model"][-1]
     assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
-    asked = fitted.weights if isinstance(uncertainty, FixedWeights) else fitted.uncertainty
-    assert repr(asked) == repr(uncertainty) and fitted.estimator_.early_stopping is False
+    assert repr(fitted.goal) == repr(uncertainty) and fitted.estimator_.early_stopping is False
 
 
 BAD = {
