@@ -37,7 +37,7 @@ class Purpose:
 
     def rule(self, prior: Vector, shares: Vector, classes: NDArray[Any]) -> Rule:
         """The rule of known weights or costs."""
-        weights, costs = self.recipe.known(prior, shares, classes)
+        weights, costs = self.recipe.resolve(prior, classes).known(shares)
         if costs is not None:
             return CostRule(costs)
         return WeightRule(np.asarray(weights))

@@ -1,8 +1,8 @@
 r"""The two contracts of a goal: what decision weights are for.
 
 A *recipe* (:class:`Goal`) holds hyper-parameters only. Given the class frequencies and names it
-*resolves* to a numerical :class:`Criterion`, which is all that the search for weights needs. Where
-the best decisions are known without any search, the recipe gives them itself (``known``).
+*resolves* to a numerical :class:`Criterion`, which is all that the search for weights needs, or
+which knows the best decisions without any search.
 
 Conventions
 -----------
@@ -53,6 +53,10 @@ class Criterion(ABC):
         best = int(np.argmin(values))
         return best, float(values[best])
 
+    def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
+        """Decision weights that need no search, or costs where these say more; one is None."""
+        raise TypeError(f"{type(self).__name__} has no known weights: they must be searched for.")
+
     def for_rows(self, counts: Indices) -> "Criterion":
         """What to search for on so many rows of each class, to serve this criterion."""
         return self
@@ -80,8 +84,8 @@ def renormalized(prior: Vector, classes: NDArray[Any]) -> Vector:
 class Goal(BaseEstimator, ABC):  # type: ignore[misc]
     """A recipe for what decisions are for: hyper-parameters only, so that ``clone`` works.
 
-    A goal of your own is a class with ``examples`` and ``resolve`` (or, if its decisions are known,
-    ``is_known`` and ``known``), and a line ``GOALS.register(MyGoal)``.
+    A goal of your own is a class with ``resolve`` and ``examples``, and a line
+    ``GOALS.register(MyGoal)``.
     """
 
     # Whether weights may be drawn towards balanced ones without missing the goal.
@@ -92,20 +96,14 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
         """Whether the best decisions are known, so that nothing is tuned."""
         return False
 
+    @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
         """The criterion for these class frequencies (and names, ``0..k-1`` when not given)."""
-        raise InvalidParameterError(f"{self!r} is known how to decide for: nothing is tuned.")
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
         """The criterion among the classes that have rows enough, as if there were no others."""
         tuned = classes[~few]
         return self.resolve(renormalized(prior[~few], tuned), tuned)
-
-    def known(
-        self, prior: Vector, shares: Vector, classes: NDArray[Any]
-    ) -> tuple[Vector | None, Matrix | None]:
-        """Decision weights, or costs where these say more than weights can; the other is None."""
-        raise InvalidParameterError(f"{self!r} has no known weights: they must be tuned.")
 
     @classmethod
     @abstractmethod

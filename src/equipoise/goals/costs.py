@@ -1,15 +1,37 @@
 """The least expected cost, where the cost of every kind of error is known."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.goals.base import Goal
-from equipoise.weights.priors import normalize_weights
+from equipoise.goals.base import Criterion, Goal
+from equipoise.weights.priors import check_prior, normalize_weights
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedCost(Criterion):
+    """Costs beyond those of the right decision, by true class (first) and decision (second)."""
+
+    regrets: Matrix
+    prior: Vector
+
+    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
+        raise TypeError("Which error a row suffers is not seen in hits and decisions.")
+
+    def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
+        """Decision weights where they say the same as the costs."""
+        # What turns the probabilities into those of the population.
+        factors = np.divide(self.prior, shares, out=np.ones_like(shares), where=shares > 0)
+        regrets, k = self.regrets * factors[:, None], len(shares)
+        off_diagonal = regrets[~np.eye(k, dtype=bool)].reshape(k, -1)
+        if np.all(off_diagonal == off_diagonal[:, :1]):
+            return normalize_weights(off_diagonal[:, 0], shares), None
+        return None, regrets
 
 
 class CostMatrix(Goal):
@@ -27,8 +49,8 @@ class CostMatrix(Goal):
     --------
     >>> from equipoise import CostMatrix
     >>> goal = CostMatrix({"healthy": {"ill": 1}, "ill": {"healthy": 9}})
-    >>> shares = np.array([0.5, 0.5])
-    >>> goal.known(shares, shares, np.array(["healthy", "ill"]))[0]
+    >>> criterion = goal.resolve([0.5, 0.5], ["healthy", "ill"])
+    >>> criterion.known(np.array([0.5, 0.5]))[0]
     array([0.2, 1.8])
     """
 
@@ -40,24 +62,17 @@ class CostMatrix(Goal):
         """Costs are known."""
         return True
 
-    def known(
-        self, prior: Vector, shares: Vector, classes: NDArray[Any]
-    ) -> tuple[Vector | None, Matrix | None]:
-        """Decision weights where they say the same, or else costs beyond the right decision's."""
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> ExpectedCost:
+        """The costs beyond those of the right decision."""
+        names = np.asarray(np.arange(np.size(prior)) if classes is None else classes)
         given = self.costs
-        matrix = _from_dicts(given, classes) if isinstance(given, Mapping) else _numbers(given)
-        # What turns the probabilities into those of the population.
-        factors = np.divide(prior, shares, out=np.ones_like(prior), where=shares > 0)
+        matrix = _from_dicts(given, names) if isinstance(given, Mapping) else _numbers(given)
         # The cost of the right decision is paid anyway: what counts is the regret.
-        regrets = _regrets(matrix, classes) * factors[:, None]
-        off_diagonal = regrets[~np.eye(len(classes), dtype=bool)].reshape(len(classes), -1)
-        if np.all(off_diagonal == off_diagonal[:, :1]):
-            return normalize_weights(off_diagonal[:, 0], shares), None
-        return None, regrets
+        return ExpectedCost(_regrets(matrix, names), check_prior(prior, names, name="prior"))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Costs of one for every error, of classes 0 and 1."""
+        """Costs of classes 0 and 1, which have to be spelled out."""
         return [cls({0: {1: 1.0}, 1: {0: 1.0}}), cls([[0.0, 1.0], [5.0, 0.0]])]
 
 

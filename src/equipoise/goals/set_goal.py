@@ -7,10 +7,10 @@ were worst for some of them bound the value of all others from below.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.goals.base import TIE_BREAK, Criterion, Goal, mean_risks
@@ -51,6 +51,11 @@ class RobustRisk(Criterion):
             del self._planes[:-MEMORY]
             bounds = np.maximum(bounds, risks @ mass)
 
+    def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
+        """The weights of a single mass, on the scale of the probabilities."""
+        mass, present = np.asarray(self.masses.maximize(np.zeros(len(shares)))), shares > 0
+        return np.where(present, weights_of(mass * present, shares), 1.0), None
+
 
 class SetGoal(Goal):
     """The smallest worst-case risk over an uncertainty set; one known weighting is not tuned.
@@ -81,16 +86,6 @@ class SetGoal(Goal):
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> RobustRisk:
         """The robust risk over the set of masses."""
         return RobustRisk(self.uncertainty.resolve(prior, classes))
-
-    def known(
-        self, prior: Vector, shares: Vector, classes: NDArray[Any]
-    ) -> tuple[Vector | None, Matrix | None]:
-        """The weights of a single weighting, carried over to the scale of the probabilities."""
-        if not self.is_known:
-            return super().known(prior, shares, classes)
-        mass = np.asarray(self.uncertainty.resolve(prior, classes).maximize(np.zeros(len(prior))))
-        present = shares > 0
-        return np.where(present, weights_of(mass * present, shares), 1.0), None
 
     @classmethod
     def examples(cls) -> list[Self]:
