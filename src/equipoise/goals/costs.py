@@ -41,9 +41,9 @@ class CostMatrix(Goal):
 
     Parameters
     ----------
-    costs : array-like of shape (n_classes, n_classes), or dict of dicts
+    costs : array-like of shape (n_classes, n_classes), dict of dicts, or float
         Cost of deciding ``j`` (second) where ``i`` is true (first); a dict may leave out right
-        decisions, which then cost nothing.
+        decisions, which then cost nothing. A number is the cost of every error.
 
     Examples
     --------
@@ -67,13 +67,15 @@ class CostMatrix(Goal):
         names = np.asarray(np.arange(np.size(prior)) if classes is None else classes)
         given = self.costs
         matrix = _from_dicts(given, names) if isinstance(given, Mapping) else _numbers(given)
+        if matrix.ndim == 0:
+            matrix = matrix * (1 - np.eye(len(names)))
         # The cost of the right decision is paid anyway: what counts is the regret.
         return ExpectedCost(_regrets(matrix, names), check_prior(prior, names, name="prior"))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Costs of classes 0 and 1, which have to be spelled out."""
-        return [cls({0: {1: 1.0}, 1: {0: 1.0}}), cls([[0.0, 1.0], [5.0, 0.0]])]
+        """The same cost for every error."""
+        return [cls(1.0)]
 
 
 def _from_dicts(costs: Mapping[Any, Any], classes: NDArray[Any]) -> Matrix:
