@@ -21,17 +21,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from equipoise import sets
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.metrics import METRICS
-from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
+from equipoise.sets import (
+    FixedWeights,
+    LabelCVaR,
+    LabelHCVaR,
+    PriorBall,
+    PriorBox,
+    WeightBox,
+    WeightHull,
+    WorstClass,
+)
 from equipoise.text import listing
 
 _SETS: dict[str, Callable[..., Any]] = {
     recipe.__name__: recipe
     for recipe in (
-        *(sets.FixedWeights, sets.LabelCVaR, sets.LabelHCVaR, sets.PriorBall, sets.PriorBox),
-        *(sets.WeightBox, sets.WeightHull, sets.WorstClass),
+        *(FixedWeights, LabelCVaR, LabelHCVaR, PriorBall, PriorBox),
+        *(WeightBox, WeightHull, WorstClass),
     )
 }
 # Longer texts are no goals, and would take long to be refused.
