@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         tune_weights,
     )
     from equipoise.goals import CostMatrix, RecallFloors
-    from equipoise.report import compare
+    from equipoise.report.compare import compare
     from equipoise.risks import (
         balanced_risk,
         class_risk_intervals,
