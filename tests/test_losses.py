@@ -16,6 +16,7 @@ from equipoise.losses import (
     LOSSES,
     Loss,
     as_loss,
+    as_trained,
     cross_entropy,
     cross_entropy_from_scores,
     hinge,
@@ -23,9 +24,14 @@ from equipoise.losses import (
     margins,
     zero_one,
 )
+from equipoise.losses.smoothed_hinge import SmoothedHinge
+from equipoise.losses.trained import ClassScores
 
 SCORE_LOSSES = [name for name, loss in LOSSES.items() if loss.reads == "scores"]
 MATRIX_LOSSES = [name for name, loss in LOSSES.items() if loss.reads != "labels"]
+
+
+TRAINED = {name: loss.trained for name, loss in LOSSES.items() if loss.trained}
 
 
 def softmax(scores):
@@ -211,6 +217,8 @@ def test_response_methods_are_those_of_scikit_learn():
         "cross_entropy_from_scores": "decision_function",
         "margin": "decision_function",
         "hinge": "decision_function",
+        "squared_hinge": "decision_function",
+        "smoothed_hinge": "decision_function",
     }
 
 
@@ -262,3 +270,139 @@ def test_what_is_no_probability_is_refused(probabilities, message):
 def test_zero_one_refuses_arrays_of_different_length():
     with pytest.raises(InvalidInputError, match=r"equally long, got shapes \(2,\) and \(3,\)"):
         zero_one([0, 1], [0, 1, 1])
+
+
+# Losses that can be trained: scores of shape (k, rows)
+
+
+def drawn_scores(k, n=40, spread=1.5, seed=0):
+    """Scores without ties and away from the corners of derivatives, and labels of all classes."""
+    rng = np.random.default_rng(seed)
+    labels = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    return spread * rng.normal(size=(k, n)), labels
+
+
+def differences(function, scores, step=1e-6):
+    """Central differences of a function of the scores along each score, in the first axis."""
+    moved = [step * np.eye(len(scores))[:, [a]] for a in range(len(scores))]
+    return np.array([(function(scores + e) - function(scores - e)) / (2 * step) for e in moved])
+
+
+each_trained = pytest.mark.parametrize("name", TRAINED)
+class_counts = pytest.mark.parametrize("k", [2, 3, 6])
+
+
+@each_trained
+@class_counts
+def test_what_is_trained_is_the_loss(name, k):
+    scores, labels = drawn_scores(k)
+    predicted = softmax(scores.T) if LOSSES[name].reads == "probabilities" else scores.T
+    expected = LOSSES[name](labels, predicted)
+    np.testing.assert_allclose(TRAINED[name].values(scores, labels), expected, rtol=1e-12)
+
+
+@each_trained
+@class_counts
+def test_slopes_and_curvature_match_differences(name, k):
+    loss, (scores, labels) = TRAINED[name], drawn_scores(k)
+    before = scores.copy()
+    slopes, curvature = loss.slopes(scores, labels), loss.curvature(scores, labels)
+    expected = differences(lambda moved: loss.values(moved, labels), scores)
+    np.testing.assert_allclose(slopes, expected, atol=1e-7)
+    expected = differences(lambda moved: loss.slopes(moved, labels), scores)
+    np.testing.assert_allclose(curvature, expected, atol=1e-7)
+    diagonal = np.einsum("aan->an", curvature)
+    np.testing.assert_allclose(loss.diagonal(scores, labels), diagonal, atol=1e-12)
+    np.testing.assert_array_equal(scores, before)
+
+
+@each_trained
+@class_counts
+def test_a_trained_loss_is_convex_and_blind_to_equal_shifts(name, k):
+    loss, (scores, labels) = TRAINED[name], drawn_scores(k)
+    other, _ = drawn_scores(k, seed=1)
+    values = [loss.values(point, labels) for point in (scores, other, (scores + other) / 2)]
+    assert np.all(values[2] <= (values[0] + values[1]) / 2 + 1e-12)
+    np.testing.assert_allclose(loss.values(scores + 3.0, labels), values[0], atol=1e-12)
+    np.testing.assert_allclose(loss.slopes(scores, labels).sum(axis=0), 0, atol=1e-12)
+    curvature = loss.curvature(scores, labels)
+    np.testing.assert_allclose(curvature.sum(axis=0), 0, atol=1e-12)
+    assert np.linalg.eigvalsh(curvature.transpose(2, 0, 1)).min() > -1e-12
+
+
+@each_trained
+@pytest.mark.parametrize("k", [2, 3, 6, 40])
+@pytest.mark.parametrize("d", [1, 4])
+def test_kernels_compute_what_the_derivatives_say(name, k, d):
+    """The loss with its own kernel, and with the one that is made of derivatives alone."""
+    n, n_scores = 60, 1 if k == 2 else k
+    rng = np.random.default_rng(k)
+    labels = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    scores, X, scale = rng.normal(size=(n_scores, n)), rng.normal(size=(n, d)), rng.random(n)
+    shift = 0.3 * rng.normal(size=n_scores)
+    answers = []
+    for kernel in (TRAINED[name].kernel(k), ClassScores(TRAINED[name], k)):
+        kept, moved = scores.copy(), scores + shift[:, None]
+        losses, later = kernel.losses(kept, labels), kernel.losses(moved, labels)
+        np.testing.assert_allclose(kernel.growth(kept, labels, shift), later - losses, atol=1e-12)
+        np.testing.assert_allclose(kernel.moved(kept, shift), moved, atol=1e-12)
+        slope, curvature = kernel.moments(kept, labels, scale, diagonal=False)
+        residual = kernel.residual(kept, labels, scale)
+        np.testing.assert_allclose(slope, residual.sum(axis=1), atol=1e-12)
+        diagonal = kernel.moments(kept, labels, scale, diagonal=True)[1]
+        if k > 2:
+            np.testing.assert_allclose(diagonal, np.diag(curvature), atol=1e-12)
+        hessian = kernel.hessian(X, kept, labels, scale)
+        single = [array.astype(np.float32) for array in (X, kept, scale)]
+        close = kernel.hessian(*single[:2], labels, single[2])
+        assert close.dtype == np.float32
+        np.testing.assert_allclose(close, hessian, atol=1e-4)
+        answers.append([losses, residual, curvature, hessian])
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(rows=scored_rows(bound=3.0))
+def test_squared_hinge_by_brute_force(rows):
+    true, scores = rows
+    found = LOSSES["squared_hinge"](true, scores)
+    for y, f, value in zip(true, scores, found, strict=True):
+        rivals = [max(0.0, 1 - (f[y] - f[j])) ** 2 for j in range(len(f)) if j != y]
+        assert value == pytest.approx(sum(rivals))
+    assert (found >= zero_one(true, scores.argmax(axis=1))).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(rows=scored_rows(bound=3.0), smoothing=st.sampled_from([0.1, 1.0, 4.0]))
+def test_smoothed_hinge_is_the_best_over_shares(rows, smoothing):
+    (true, scores), loss = rows, SmoothedHinge(smoothing)
+    own = np.arange(len(true)), true
+    values = loss.values(scores.T, true)
+    assert np.all(values <= hinge(true, scores) + 1e-12)
+    assert np.all(values >= hinge(true, scores) - smoothing / 2 - 1e-12)
+    excess, shares = scores - scores[own][:, None] + 1, loss.slopes(scores.T, true).T
+    shares[own] = 0
+    assert np.all(shares >= 0) and np.all(shares.sum(axis=1) <= 1 + 1e-12)
+    best = np.sum(shares * excess - smoothing / 2 * shares**2, axis=1)
+    np.testing.assert_allclose(values, best, atol=1e-12)
+    # Optimal: no other shares gain along the slope of what they maximise.
+    slope = excess - smoothing * shares
+    slope[own] = 0
+    gain = np.maximum(slope.max(axis=1), 0) - np.sum(slope * shares, axis=1)
+    assert np.all(gain <= 1e-12)
+
+
+def test_two_class_hinges_by_hand():
+    f, true = np.array([-2.0, 0.0, 0.5, 1.0, 3.0]), np.ones(5, dtype=int)
+    assert LOSSES["squared_hinge"](true, f).tolist() == [9.0, 1.0, 0.25, 0.0, 0.0]
+    assert LOSSES["smoothed_hinge"](true, f).tolist() == [2.5, 0.5, 0.125, 0.0, 0.0]
+
+
+def test_only_some_losses_can_be_trained():
+    names = ["cross_entropy", "cross_entropy_from_scores", "squared_hinge", "smoothed_hinge"]
+    assert list(TRAINED) == names
+    for name in set(LOSSES) - set(TRAINED):
+        message = rf"can be trained \('cross_entropy'.*got '{name}'"
+        with pytest.raises(InvalidParameterError, match=message):
+            as_trained(name)

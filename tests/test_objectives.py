@@ -11,8 +11,10 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import log_softmax
 
-from equipoise.objectives import LinearObjective, linear
-from equipoise.objectives.rows import DenseFeatures, SparseFeatures
+from equipoise.losses import as_trained
+from equipoise.objectives import LinearObjective, linear_objective
+from equipoise.objectives.dense import DenseFeatures
+from equipoise.objectives.sparse import SparseFeatures
 from equipoise.objectives.standard import StandardizedFeatures
 from equipoise.objectives.threads import Workers
 from linear_models import class_risks, small_data
@@ -62,9 +64,9 @@ class ObjectiveCase(NamedTuple):
         X, labels, weights = data or self.data()
         bounds = np.searchsorted(labels, np.arange(self.n_classes + 1))
         totals = np.bincount(labels, weights)
-        return LinearObjective(
-            self.features(X), bounds, weights / totals[labels], workers or Workers(1)
-        )
+        kernel = as_trained("cross_entropy").kernel(self.n_classes)
+        shares = weights / totals[labels]
+        return LinearObjective(self.features(X), kernel, bounds, shares, workers or Workers(1))
 
     def model(self, size=0.5, seed=3):
         rng = np.random.default_rng(seed)
@@ -167,7 +169,7 @@ def test_one_pass_finds_what_two_find(case):
     both, gradients = objective.evaluate_with_gradients(theta)
     assert objective.n_evaluations == 2
     assert_close(both.risks, state.risks, RTOL)
-    assert_close(both.probabilities, state.probabilities, RTOL)
+    assert_close(both.kept, state.kept, RTOL)
     assert_close(gradients, objective.class_gradients(state), RTOL)
 
 
@@ -343,7 +345,7 @@ def answers(objective, case):
     both, gradients = objective.evaluate_with_gradients(state.theta)
     return [
         state.risks,
-        state.probabilities,
+        state.kept,
         objective.class_gradients(state),
         objective.gradient(state, mass),
         objective.hessian(state, mass),
@@ -357,8 +359,8 @@ def answers(objective, case):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(linear, "PIECES", 5)
+    monkeypatch.setattr(linear_objective, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(linear_objective, "PIECES", 5)
 
 
 @every_objective
@@ -380,9 +382,9 @@ def test_threads_change_no_bit(case, small_blocks):
 def test_blocks_change_nothing_but_rounding(case, monkeypatch):
     data = case.data(n_rows=700)
     whole = answers(case.objective(data), case)
-    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(linear_objective, "BLOCK_BYTES", 1)
     for pieces in (1, 3, 100):
-        monkeypatch.setattr(linear, "PIECES", pieces)
+        monkeypatch.setattr(linear_objective, "PIECES", pieces)
         objective = case.objective(data)
         for name, one, other in zip(range(10), answers(objective, case), whole, strict=True):
             tolerance = 1e-5 if name == 5 else RTOL  # products in single precision
@@ -392,8 +394,8 @@ def test_blocks_change_nothing_but_rounding(case, monkeypatch):
 def test_wide_sums_are_formed_in_fewer_pieces_with_the_same_answer(monkeypatch):
     case = ObjectiveCase(4, "dense", "float64", True, "raw")
     data = case.data(n_rows=700)
-    monkeypatch.setattr(linear, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(linear_objective, "BLOCK_BYTES", 1)
     narrow = answers(case.objective(data), case)
-    monkeypatch.setattr(linear, "WIDE", 1)
+    monkeypatch.setattr(linear_objective, "WIDE", 1)
     for one, other in zip(narrow, answers(case.objective(data), case), strict=True):
         assert_close(one, other, 1e-5)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from equipoise.objectives import build, linear, open_objective
-from equipoise.objectives.rows import Features, SparseFeatures
+from equipoise.objectives import dense, linear_objective, open_objective
+from equipoise.objectives.base import Features
+from equipoise.objectives.sparse import SparseFeatures
 from equipoise.objectives.standard import StandardizedFeatures
 from linear_models import class_risks, small_data
 
@@ -25,6 +26,11 @@ def opened(X, labels, weights, *, fit_intercept=True):
     return open_objective(
         X, labels, weights, n_classes=labels.max() + 1, fit_intercept=fit_intercept
     )  # fmt: skip
+
+
+def matrix_of(features):
+    """The matrix behind features or their standardised view."""
+    return getattr(features, "_features", features)._X
 
 
 def bytes_of(X):
@@ -47,7 +53,7 @@ def test_rows_in_any_order_give_the_same_risks(storage, n_classes, dtype):
     intercept = rng.normal(size=len(coef))
     with opened(STORAGES[storage](X), labels, weights) as objective:
         risks = objective.evaluate(objective.pack(coef, intercept)).risks
-        assert objective.features.dtype == dtype
+        assert matrix_of(objective.features).dtype == dtype
     expected = class_risks(X.astype(np.float64), labels, weights, coef, intercept)
     np.testing.assert_allclose(risks, expected, rtol=1e-12)
 
@@ -100,7 +106,7 @@ def test_dense_rows_in_order_are_used_in_place(dtype):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(60_000, 40)).astype(dtype), np.repeat([0, 1], 30_000)
     sample = 10_000 * 40 * 8 * 2
-    assert peak_of(X, labels) < 1.1 * sample + PER_ROW * len(labels) + linear.BLOCK_BYTES
+    assert peak_of(X, labels) < 1.1 * sample + PER_ROW * len(labels) + linear_objective.BLOCK_BYTES
     with opened(X, labels, np.ones(60_000), fit_intercept=False) as objective:
         assert np.shares_memory(objective.features._X, X)
 
@@ -113,17 +119,17 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
     X = (wild * X).astype(dtype)
     stored = np.repeat(X, 2, axis=1)[:, ::2] if layout == "view" else X.copy(layout)
     answers = []
-    for large in (build._LARGE, 0):
-        monkeypatch.setattr(build, "_LARGE", large)
+    for large in (dense._LARGE, 0):
+        monkeypatch.setattr(dense, "_LARGE", large)
         with opened(stored, labels, weights) as objective:
-            assert objective.features.dtype == dtype
+            assert matrix_of(objective.features).dtype == dtype
             theta, mass = np.linspace(-1, 1, objective.size), np.array([0.1, 0.2, 0.3, 0.4])
             state, gradients = objective.evaluate_with_gradients(theta)
             thin = objective.thin(20)
             answers.append(
                 (
                     state.risks,
-                    state.probabilities,
+                    state.kept,
                     gradients,
                     objective.gradient(state, mass),
                     objective.hessian(state, mass),
@@ -138,11 +144,15 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_arrays_are_not_copied(dtype, order):
     rng = np.random.default_rng(0)
-    n_rows = 2 * build._LARGE // (80 * np.dtype(dtype).itemsize)
+    n_rows = 2 * dense._LARGE // (80 * np.dtype(dtype).itemsize)
     X, labels = rng.random((n_rows, 80), dtype=dtype), rng.integers(0, 2, n_rows)
     X = np.asarray(X, order=order)
     sample = 4_000 * 80 * 8 * 2
-    assert peak_of(X, labels) < sample + PER_ROW * n_rows + 4 * linear.BLOCK_BYTES < 0.5 * X.nbytes
+    assert (
+        peak_of(X, labels)
+        < sample + PER_ROW * n_rows + 4 * linear_objective.BLOCK_BYTES
+        < 0.5 * X.nbytes
+    )
 
 
 def sparse_data(dtype, n_rows=3000, n_columns=20_000, per_row=20):

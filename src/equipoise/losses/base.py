@@ -16,7 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from numpy.typing import ArrayLike
+
 from equipoise.arrays import Indices, Vector
+from equipoise.losses.leads import in_blocks
+from equipoise.losses.trained import TrainedLoss
 
 Kind = Literal["labels", "probabilities", "scores"]
 Range = Literal["{0, 1}", "[0, 1]", "[0, inf)"]
@@ -42,12 +46,20 @@ class Loss:
         The kind of prediction that ``rows`` takes.
     range : {"{0, 1}", "[0, 1]", "[0, inf)"}
         The values of the loss; confidence intervals depend on it.
+    trained : TrainedLoss, optional
+        The loss in the scores with its derivatives, where it can be trained.
     """
 
     name: str
     rows: Callable[[Indices, Any], Vector]
     reads: Kind
     range: Range
+    trained: TrainedLoss | None = None
+
+    @classmethod
+    def of_scores(cls, name: str, trained: TrainedLoss) -> "Loss":
+        """A loss of scores that can be trained, known by its values and derivatives."""
+        return cls(name, ScoreRows(trained), "scores", "[0, inf)", trained)
 
     def __call__(self, true: Indices, predictions: Any) -> Vector:
         """The loss of every row."""
@@ -57,3 +69,13 @@ class Loss:
     def response_method(self) -> str:
         """The scikit-learn method whose output this loss reads."""
         return _RESPONSE_METHODS[self.reads]
+
+
+@dataclass(frozen=True)
+class ScoreRows:
+    """Losses of rows of scores that a user gives, by a loss that can be trained."""
+
+    trained: TrainedLoss
+
+    def __call__(self, true: ArrayLike, scores: ArrayLike) -> Vector:
+        return in_blocks(lambda labels, block: self.trained.values(block, labels))(true, scores)

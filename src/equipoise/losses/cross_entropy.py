@@ -1,11 +1,17 @@
-"""The cross-entropy, in natural logarithms: of probabilities, and of raw scores."""
+"""The cross-entropy, in natural logarithms: of probabilities, and of raw scores.
+
+Training keeps probabilities: with one score those of the second class, else one a class.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import Loss
-from equipoise.losses.scores import in_blocks, leads, own
+from equipoise.losses.leads import in_blocks, leads
+from equipoise.losses.trained import ScoreKernel, TrainedLoss
 from equipoise.validation.predictions import as_probabilities, check_true, probability_eps
 
 
@@ -37,7 +43,7 @@ def cross_entropy(true: ArrayLike, probabilities: ArrayLike) -> Vector:
     [0.693, 1.386]
     """
     matrix = as_probabilities(probabilities)
-    mine = own(check_true(true, matrix), matrix)
+    mine = matrix[np.arange(len(matrix)), check_true(true, matrix)]
     # The absolute value, because minus the logarithm of 1 would print as -0.0.
     return np.abs(np.log(np.clip(mine, probability_eps(probabilities), 1.0)))
 
@@ -73,7 +79,149 @@ def cross_entropy_from_scores(true: Indices, scores: Matrix) -> Vector:
     return shift + np.log1p(rest + np.expm1(-shift))
 
 
-CROSS_ENTROPY = Loss("cross_entropy", cross_entropy, reads="probabilities", range="[0, inf)")
+@dataclass(frozen=True)
+class CrossEntropy(TrainedLoss):
+    """The cross-entropy of the softmax of the scores."""
+
+    def values(self, scores: Matrix, labels: Indices) -> Vector:
+        return SoftmaxKernel(len(scores)).losses(scores.copy(), labels)
+
+    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+        return SoftmaxKernel(len(scores)).residual(_softmax(scores), labels, np.ones(len(labels)))
+
+    def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
+        p = _softmax(scores)
+        out = -p[:, None] * p[None, :]
+        np.einsum("aan->an", out)[:] += p
+        return out
+
+    def kernel(self, n_classes: int) -> ScoreKernel:
+        return LogisticKernel() if n_classes == 2 else SoftmaxKernel(n_classes)
+
+
+def _softmax(scores: Matrix) -> Matrix:
+    p = np.exp(scores - scores.max(axis=0))
+    return np.asarray(p / p.sum(axis=0))
+
+
+class SoftmaxKernel(ScoreKernel):
+    r"""Multinomial: :math:`\ell(s, i) = \log \sum_a e^{s_a} - s_i`."""
+
+    settled = 1e-6
+
+    def __init__(self, n_classes: int) -> None:
+        self.n_scores = n_classes
+
+    def losses(self, scores: Matrix, labels: Indices) -> Vector:
+        own = scores[labels, np.arange(scores.shape[1])]
+        top = scores.max(axis=0)
+        scores -= top
+        np.exp(scores, out=scores)
+        total = scores.sum(axis=0)
+        scores /= total
+        losses: Vector = np.log(total) + (top - own)
+        return losses
+
+    def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        out = kept * scale
+        out[labels, np.arange(len(labels))] -= scale
+        return out
+
+    def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        r"""Blocks :math:`\sum_j s_j (\delta_{ab} p_{ja} - p_{ja} p_{jb}) x_j x_j^\top`, a, b < k.
+
+        The second term is one symmetric product of the rows :math:`p_j \otimes x_j`. The last
+        class follows from the others, because the blocks of a row of blocks sum to zero.
+        """
+        p = kept[:-1]
+        spread = X * np.sqrt(scale)[:, None]
+        wide = (p.T[:, :, None] * spread[:, None, :]).reshape(len(X), -1)
+        out = -(wide.T @ wide)
+        blocks = out.reshape(len(p), X.shape[1], len(p), X.shape[1])
+        for a, root in enumerate(np.sqrt(p)):
+            scaled = spread * root[:, None]
+            blocks[a, :, a, :] += scaled.T @ scaled
+        return np.asarray(out)
+
+    def departed(self, mass: Vector) -> Vector:
+        return np.where(mass > 0, 0.0, -np.inf)
+
+    def moved(self, kept: Matrix, by: Vector) -> Matrix:
+        out = kept * np.exp(by)[:, None]
+        out /= _positive(out.sum(axis=0))
+        return out
+
+    def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
+        growth: Vector = np.log(_positive(np.exp(by) @ kept))
+        return growth - np.where(np.isfinite(by), by, 0.0)[labels]
+
+    def moments(
+        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
+    ) -> tuple[Vector, Matrix | Vector]:
+        weighted = kept * scale
+        mean = weighted.sum(axis=1)
+        slope = mean - np.bincount(labels, weights=scale, minlength=self.n_scores)
+        if diagonal:
+            return slope, mean - (weighted * kept).sum(axis=1)
+        return slope, np.diag(mean) - np.dot(weighted, kept.T)
+
+
+class LogisticKernel(ScoreKernel):
+    r"""Two classes: :math:`\ell(s, 1) = \log(1 + e^{-s})`, :math:`\ell(s, 0) = \log(1 + e^s)`."""
+
+    n_scores = 1
+    settled = 1e-6
+
+    def losses(self, scores: Matrix, labels: Indices) -> Vector:
+        s = scores[0]
+        tail = np.exp(-np.abs(s))
+        losses: Vector = np.log1p(tail) + np.maximum(np.where(labels == 1, -s, s), 0)
+        scores[0] = np.where(s >= 0, 1, tail) / (1 + tail)
+        return losses
+
+    def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        out: Matrix = (kept - (labels == 1)) * scale
+        return out.astype(kept.dtype, copy=False)
+
+    def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        p = kept[0]
+        root = np.sqrt(p * (1 - p) * scale)
+        scaled = X * root[:, None]
+        out: Matrix = scaled.T @ scaled
+        return out
+
+    def departed(self, mass: Vector) -> Vector:
+        first, second = mass > 0
+        return np.array([0.0 if first and second else -np.inf if first else np.inf])
+
+    def moved(self, kept: Matrix, by: Vector) -> Matrix:
+        if np.isinf(by[0]):
+            return np.full_like(kept, by[0] > 0)
+        out = kept * np.exp(by[0])
+        return np.asarray(out / ((1 - kept) + out))
+
+    def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
+        p, shift = kept[0], by[0]
+        if np.isinf(shift):
+            return np.asarray(np.log(_positive(p if shift > 0 else 1 - p)))
+        return np.asarray(np.log((1 - p) + p * np.exp(shift)) - shift * (labels == 1))
+
+    def moments(
+        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
+    ) -> tuple[Vector, Matrix | Vector]:
+        p = kept[0]
+        slope, curvature = (p - (labels == 1)) @ scale, (p * (1 - p)) @ scale
+        return np.array([slope]), np.array([[curvature]])
+
+
+def _positive(values: Vector) -> Vector:
+    """Sums of probabilities that may be divided by."""
+    return np.maximum(values, np.finfo(values.dtype).tiny)
+
+
+CROSS_ENTROPY = Loss(
+    "cross_entropy", cross_entropy, "probabilities", "[0, inf)", trained=CrossEntropy()
+)
 CROSS_ENTROPY_FROM_SCORES = Loss(
-    "cross_entropy_from_scores", cross_entropy_from_scores, reads="scores", range="[0, inf)"
+    "cross_entropy_from_scores", cross_entropy_from_scores, "scores", "[0, inf)", CrossEntropy()
 )

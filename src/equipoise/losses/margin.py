@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import Loss
-from equipoise.losses.scores import in_blocks, leads
+from equipoise.losses.leads import in_blocks, leads
 
 
 @in_blocks

@@ -1,7 +1,14 @@
 """Objectives: what solvers may ask of data that they never see themselves."""
 
-from equipoise.objectives.base import Evaluation, Objective
-from equipoise.objectives.build import open_objective
-from equipoise.objectives.linear import LinearObjective
+from equipoise.objectives.base import Evaluation, Features, Objective
+from equipoise.objectives.linear_objective import LinearObjective
+from equipoise.objectives.registry import OBJECTIVES, open_objective
 
-__all__ = ["Evaluation", "LinearObjective", "Objective", "open_objective"]
+__all__ = [
+    "OBJECTIVES",
+    "Evaluation",
+    "Features",
+    "LinearObjective",
+    "Objective",
+    "open_objective",
+]

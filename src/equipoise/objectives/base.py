@@ -7,25 +7,33 @@ A solver never touches data. It asks an objective for class risks, class gradien
 
 Conventions
 -----------
-``theta`` : flat float64 vector of length ``size``, in a layout and units of the objective's own.
+``theta`` : flat float64 vector of length ``size``. Its layout belongs to the features; ``unfold``
+    shows it as ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
 ``mass`` : float64 vector with one entry per class.
-``Evaluation`` : a point with everything computed there that later questions need again.
+``state`` : a point with everything computed there that later questions need again.
+``block`` : a ``slice`` of rows; ``loaded``, what ``load`` makes of it for the products.
+``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
+``pulled`` : residuals times rows, in the features' own layout; ``finish`` turns it into a gradient.
+Features stay as they came, float32 as float32; all arithmetic is in float64, a block at a time.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import Indices, Matrix, Vector
+
+# Squares of larger values may overflow.
+HUGE = 1e100
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A parameter, the class risks there, and the probabilities that derivatives reuse."""
+    """A parameter, the class risks there, and what is kept of the scores for derivatives."""
 
     theta: Vector
     risks: Vector
-    probabilities: Any
+    kept: Any
 
 
 class Objective(ABC):
@@ -35,6 +43,7 @@ class Objective(ABC):
     n_rows: int
     size: int
     n_evaluations: int  # how often the risks were evaluated
+    zero_risk: float  # the largest class risk where all parameters are zero
 
     @property
     @abstractmethod
@@ -60,7 +69,7 @@ class Objective(ABC):
     def center(self, state: Evaluation, mass: Vector) -> Evaluation:
         """The state with intercepts that minimise the weighted risk, coefficients unchanged.
 
-        A class without mass leaves the model: its intercept has gone to minus infinity.
+        A class without mass may leave the model: its intercept has then gone to minus infinity.
         """
 
     @abstractmethod
@@ -86,3 +95,72 @@ class Objective(ABC):
     @abstractmethod
     def thin(self, rows_per_class: int) -> "Objective":
         """The same problem on at most so many rows of each class (a fixed random choice)."""
+
+
+class Features(ABC):
+    """A feature matrix that answers products with blocks of its rows."""
+
+    fit_intercept: bool
+    n_scores: int
+    n_rows: int
+    n_features: int
+    unit: float = 1.0  # the intercept's column holds this value
+
+    @property
+    def width(self) -> int:
+        """Columns of the parameter: features, and one more for the intercept."""
+        return self.n_features + self.fit_intercept
+
+    @property
+    def size(self) -> int:
+        """Length of a flat parameter."""
+        return self.n_scores * self.width
+
+    @abstractmethod
+    def unfold(self, theta: Matrix) -> Matrix:
+        """Flat parameters ``(..., size)`` seen as ``(..., n_scores, width)``."""
+
+    @abstractmethod
+    def fold(self, theta: Matrix) -> Matrix:
+        """The inverse of ``unfold``."""
+
+    def raw(self, theta: Matrix) -> Matrix:
+        """The parameter in the units of the stored features."""
+        return theta
+
+    def standard(self, raw: Matrix) -> Matrix:
+        """The inverse of ``raw``."""
+        return raw
+
+    @abstractmethod
+    def prepare(self, theta: Matrix) -> Any:
+        """A flat parameter in the form that ``scores`` takes: done once a pass."""
+
+    @abstractmethod
+    def load(self, block: slice) -> Any:
+        """The rows of a block in float64, in the form that products take."""
+
+    @abstractmethod
+    def scores(self, prepared: Any, loaded: Any) -> Matrix:
+        """A fresh array of scores of the rows in a block."""
+
+    @abstractmethod
+    def pull(self, residual: Matrix, loaded: Any) -> Matrix:
+        """Residuals of a block times its rows: a fresh float64 array."""
+
+    @abstractmethod
+    def finish(self, pulled: Matrix) -> Matrix:
+        """A sum of pulled residuals as a flat gradient; may use its memory."""
+
+    @abstractmethod
+    def design(self, loaded: Any) -> Matrix:
+        """The block as a dense array, intercept column included."""
+
+    @abstractmethod
+    def take(self, rows: Indices) -> "Features":
+        """Chosen rows, as a copy."""
+
+    @property
+    @abstractmethod
+    def row_cost(self) -> float:
+        """Stored values in an average row."""

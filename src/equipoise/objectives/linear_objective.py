@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.arrays import Matrix, Vector
-from equipoise.objectives.base import Evaluation, Objective
-from equipoise.objectives.kernels import Array, Kernel, kernel_for
-from equipoise.objectives.rows import Features
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.losses.trained import ScoreKernel
+from equipoise.objectives.base import Evaluation, Features, Objective
 from equipoise.objectives.threads import WORTH_A_THREAD, Workers
 
 BLOCK_BYTES = 1 << 21
@@ -27,7 +25,9 @@ BLOCKS_PER_PIECE = 4
 WIDE = 1 << 18
 # A trial point may lie far too far out.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
-CENTER_STEPS = 30
+CENTER_STEPS, CENTER_HALVINGS = 30, 10
+# A rise of the weighted risk by so small a share may be rounding.
+ROUNDING = 1e-13
 # With more intercepts than this, Newton steps in them use the diagonal alone.
 MANY_INTERCEPTS = 1000
 
@@ -43,23 +43,33 @@ class RowRange:
 
 @dataclass(frozen=True)
 class ShiftedScores:
-    """Probabilities after a shift of the scores, computed where they are asked for."""
+    """What is kept after a shift of the scores, computed where it is asked for."""
 
-    kernel: Kernel
-    probabilities: Array
+    kernel: ScoreKernel
+    kept: Matrix
     shift: Vector
 
-    def __getitem__(self, place: tuple[slice, slice]) -> Array:
-        return self.kernel.shift(self.probabilities[place], self.shift)[0]
+    def __getitem__(self, place: tuple[slice, slice]) -> Matrix:
+        return self.kernel.moved(self.kept[place], self.shift)
+
+
+class ShiftMoments(NamedTuple):
+    """What a shift of the scores does: growth of the class risks, then slope and curvature."""
+
+    growths: Vector
+    slope: Vector
+    curvature: Matrix | Vector
 
 
 class LinearObjective(Objective):
-    """Cross-entropy class risks of a linear model.
+    """Class risks of a linear model.
 
     Parameters
     ----------
-    rows : Features
-        The features, sorted by class.
+    features : Features
+        The features, rows sorted by class.
+    kernel : ScoreKernel
+        The loss.
     bounds : array of shape (n_classes + 1,)
         Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]``.
     shares : array of shape (n_rows,)
@@ -69,15 +79,23 @@ class LinearObjective(Objective):
     """
 
     def __init__(
-        self, rows: Features, bounds: NDArray[np.intp], shares: Vector, workers: Workers
+        self,
+        features: Features,
+        kernel: ScoreKernel,
+        bounds: Indices,
+        shares: Vector,
+        workers: Workers,
     ) -> None:
-        self.features, self.bounds, self.shares, self.workers = rows, bounds, shares, workers
-        self.n_classes, self.n_rows, self.size = len(bounds) - 1, rows.n_rows, rows.size
-        self.kernel, self.n_evaluations = kernel_for(self.n_classes), 0
+        self.features, self.kernel, self.workers = features, kernel, workers
+        self.bounds, self.shares = bounds, shares
+        self.n_classes, self.n_rows, self.size = len(bounds) - 1, features.n_rows, features.size
+        self.n_evaluations = 0
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
-        self._block_rows = self._fitting(rows.row_cost + 3 * rows.n_scores)
+        zeros = np.zeros((kernel.n_scores, self.n_classes))
+        self.zero_risk = float(kernel.losses(zeros, np.arange(self.n_classes)).max())
+        self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
         # Hessians of a few rows are still worth sharing when one pass over them is not.
-        light = self.n_rows * rows.row_cost * rows.n_scores <= WORTH_A_THREAD
+        light = self.n_rows * features.row_cost * features.n_scores <= WORTH_A_THREAD
         self._sharing = Workers() if light else workers
 
     def _fitting(self, values_per_row: float) -> int:
@@ -104,7 +122,7 @@ class LinearObjective(Objective):
         return coef, raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
 
     def evaluate(self, theta: Vector) -> Evaluation:
-        prepared, probabilities = self._begin(theta)
+        prepared, kept = self._begin(theta)
 
         def work(piece: RowRange) -> Vector:
             risks = np.zeros(self.n_classes)
@@ -112,23 +130,23 @@ class LinearObjective(Objective):
                 for block in self._blocks(piece):
                     scores = self.features.scores(prepared, self.features.load(block))
                     losses = self.kernel.losses(scores, self.labels[block])
-                    probabilities[:, block] = scores
+                    kept[:, block] = scores
                     risks += self._class_sums(losses, block)
             return risks
 
-        return Evaluation(theta, self._total(work, self._pieces()), probabilities)
+        return Evaluation(theta, self._total(work, self._pieces()), kept)
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
         # Both read every row: a block is still in the cache when its gradient is formed.
-        prepared, probabilities = self._begin(theta)
+        prepared, kept = self._begin(theta)
         risks = np.zeros(self.n_classes)
 
-        def part(block: slice) -> tuple[float, Array]:
+        def part(block: slice) -> tuple[float, Matrix]:
             loaded = self.features.load(block)
             scores = self.features.scores(prepared, loaded)
             labels, shares = self.labels[block], self.shares[block]
             risk = float(self.kernel.losses(scores, labels) @ shares)
-            probabilities[:, block] = scores
+            kept[:, block] = scores
             return risk, self.features.pull(self.kernel.residual(scores, labels, shares), loaded)
 
         def work(piece: RowRange) -> tuple[float, Vector]:
@@ -141,7 +159,7 @@ class LinearObjective(Objective):
         for piece, (risk, pulled) in zip(pieces, self._sharing.map(work, pieces), strict=True):
             risks[piece.owner] += risk
             parts.append(pulled)
-        return Evaluation(theta, risks, probabilities), self._gathered(pieces, parts)
+        return Evaluation(theta, risks, kept), self._gathered(pieces, parts)
 
     def class_gradients(self, state: Evaluation) -> Matrix:
         def work(piece: RowRange) -> Vector:
@@ -150,8 +168,8 @@ class LinearObjective(Objective):
         pieces = list(self._pieces(by_class=True))
         return self._gathered(pieces, self._sharing.map(work, pieces))
 
-    def _begin(self, theta: Vector) -> tuple[Any, Array]:
-        """A parameter prepared for a pass, and room for the probabilities that it finds."""
+    def _begin(self, theta: Vector) -> tuple[Any, Matrix]:
+        """A parameter prepared for a pass, and room for what is kept of its scores."""
         self.n_evaluations += 1
         with np.errstate(**QUIET):
             prepared = self.features.prepare(theta)
@@ -182,8 +200,8 @@ class LinearObjective(Objective):
 
         def part(block: slice) -> Matrix:
             X = self.features.design(self.features.load(block)).astype(dtype, copy=False)
-            p = state.probabilities[:, block].astype(dtype, copy=False)
-            return self.kernel.hessian(X, p, scale[block])
+            kept = state.kept[:, block].astype(dtype, copy=False)
+            return self.kernel.hessian(X, kept, self.labels[block], scale[block])
 
         def work(piece: RowRange) -> Matrix:
             size = self.size if self.features.n_scores == 1 else self.size - self.features.width
@@ -209,67 +227,88 @@ class LinearObjective(Objective):
         out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
         typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
         out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
-        order = self.features.fold(np.arange(k * width, dtype=np.intp).reshape(k, width))
+        places = np.arange(float(k * width)).reshape(k, width)
+        order = self.features.fold(places).astype(np.intp)
         return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
     def center(self, state: Evaluation, mass: Vector) -> Evaluation:
         if not self.features.fit_intercept:
             return state
-        shift = self._center_shift(state, mass)
+        shift, growths = self._center_shift(state, mass)
+        risks = state.risks + growths
+        if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
+            risks[mass > 0] = 0  # the only class left is certain, however small it was
+        theta = state.theta.copy()
+        finite = np.where(np.isfinite(shift), shift, 0.0)
+        self.features.unfold(theta)[:, -1] += finite / self.features.unit
+        moved = ShiftedScores(self.kernel, state.kept, shift)
+        return replace(state, theta=theta, risks=risks, kept=moved)
+
+    def _center_shift(self, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:
+        """The shift after which the weighted risk has no slope, and what it adds to the risks."""
+        shift = self.kernel.departed(mass)
+        live = np.isfinite(shift)
+        if not np.any(live):
+            return shift, self._growths(state, shift)
+        here = self._moments_at(state, shift, mass)
+        for _ in range(CENTER_STEPS):
+            slope = np.where(live, here.slope, 0.0)
+            if float(np.abs(slope).sum()) <= 1e-13:
+                break
+            step = _intercept_step(here.curvature, slope, live)
+            # After a Newton step this short the slope is as much smaller again.
+            if here.curvature.ndim == 2 and float(np.abs(step).max()) < self.kernel.settled:
+                return shift - step, self._growths(state, shift - step)
+            moved = self._search_shift(state, mass, here, shift, step)
+            if moved is None:
+                break
+            shift, here = moved
+        return shift, here.growths
+
+    def _search_shift(
+        self, state: Evaluation, mass: Vector, here: ShiftMoments, shift: Vector, step: Vector
+    ) -> tuple[Vector, ShiftMoments] | None:
+        """The step, halved until it does not raise the weighted risk; None where all do."""
+        limit = float(mass @ here.growths) + ROUNDING * (1 + float(mass @ state.risks))
+        for halvings in range(CENTER_HALVINGS):
+            trial = shift - step / 2**halvings
+            there = self._moments_at(state, trial, mass)
+            if float(mass @ there.growths) <= limit:
+                return trial, there
+        return None
+
+    def _growths(self, state: Evaluation, shift: Vector) -> Vector:
+        """What a shift of the scores adds to the class risks."""
 
         def work(piece: RowRange) -> Vector:
             growths = np.zeros(self.n_classes)
             for block in self._blocks(piece):
-                _, growth = self.kernel.shift(state.probabilities[:, block], shift)
+                growth = self.kernel.growth(state.kept[:, block], self.labels[block], shift)
                 growths += self._class_sums(growth, block)
             return growths
 
-        growths = self._total(work, self._pieces())
-        finite = np.where(np.isfinite(shift), shift, 0.0)
-        risks = state.risks - self.kernel.own_shift(finite, self.n_classes) + growths
-        if np.count_nonzero(mass) == 1:  # the only class left is certain, however small it was
-            risks[mass > 0] = 0
-        theta = state.theta.copy()
-        self.features.unfold(theta)[:, -1] += finite / self.features.unit
-        moved = ShiftedScores(self.kernel, state.probabilities, shift)
-        return replace(state, theta=theta, risks=risks, probabilities=moved)
+        return self._total(work, self._pieces())
 
-    def _center_shift(self, state: Evaluation, mass: Vector) -> Vector:
-        """The change of the scores' intercepts after which the weighted risk has no slope."""
-        scale, target = self._scale(mass), mass if self.features.n_scores > 1 else mass[1:]
-        shift = np.where(target > 0, 0.0, -np.inf)
-        if self.features.n_scores == 1 and mass[0] <= 0:
-            shift = np.array([np.inf])
-        live = np.isfinite(shift)
-        for _ in range(CENTER_STEPS if np.any(live) else 0):
-            mean, spread = self._intercept_moments(state, shift, scale)
-            slope = np.where(live, mean - target, 0.0)
-            if float(np.abs(slope).sum()) <= 1e-13:
-                break
-            step = _intercept_step(mean, spread, slope, live)
-            shift = shift - step
-            # After a Newton step this short the slope is as much smaller again.
-            if spread.ndim == 2 and float(np.abs(step).max()) < 1e-6:
-                break
-        return shift
-
-    def _intercept_moments(
-        self, state: Evaluation, shift: Vector, scale: Array
-    ) -> tuple[Vector, Matrix | Vector]:
-        """Mean of the shifted probabilities, and of their products (squares for many classes)."""
-        many = len(shift) > MANY_INTERCEPTS
+    def _moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
+        """Growth of the risks, slope and curvature of the weighted risk after a shift."""
+        scale, n = self._scale(mass), len(shift)
+        many = n > MANY_INTERCEPTS
 
         def work(piece: RowRange) -> Matrix:
-            total = np.zeros((2 if many else 1 + len(shift), len(shift)))
+            total = np.zeros(self.n_classes + n + (n if many else n * n))
+            growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
             for block in self._blocks(piece):
-                p, _ = self.kernel.shift(state.probabilities[:, block], shift)
-                weighted = p * scale[block]
-                total[0] += weighted.sum(axis=1)
-                total[1:] += (weighted * p).sum(axis=1) if many else np.dot(weighted, p.T)
+                kept, labels = state.kept[:, block], self.labels[block]
+                growths += self._class_sums(self.kernel.growth(kept, labels, shift), block)
+                moved = self.kernel.moved(kept, shift)
+                found = self.kernel.moments(moved, labels, scale[block], diagonal=many)
+                slope += found[0]
+                curvature += found[1].ravel()
             return total
 
-        total = self._total(work, self._pieces(len(shift) ** 2))
-        return total[0], total[1] if many else total[1:]
+        total = self._total(work, self._pieces(n**2))
+        growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
+        return ShiftMoments(growths, slope, curvature if many else curvature.reshape(n, n))
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
         random = np.random.default_rng(0)
@@ -281,30 +320,30 @@ class LinearObjective(Objective):
         shares = self.shares[rows].astype(np.float64)
         totals = np.add.reduceat(shares, bounds[:-1])
         shares /= np.repeat(totals, np.diff(bounds))
-        return LinearObjective(self.features.take(rows), bounds, shares, self.workers)
+        return LinearObjective(self.features.take(rows), self.kernel, bounds, shares, self.workers)
 
-    def _scale(self, mass: Vector) -> Array:
+    def _scale(self, mass: Vector) -> Vector:
         """Each row's share of the weighted risk."""
-        scale: Array = self.shares * mass[self.labels]
+        scale: Vector = self.shares * mass[self.labels]
         return scale
 
-    def _pulled(self, state: Evaluation, piece: RowRange, scale: Array) -> Vector:
+    def _pulled(self, state: Evaluation, piece: RowRange, scale: Vector) -> Vector:
         """Gradient of the scaled losses of the rows of a piece."""
 
-        def part(block: slice) -> Array:
-            p = state.probabilities[:, block]
+        def part(block: slice) -> Matrix:
+            p = state.kept[:, block]
             residual = self.kernel.residual(p, self.labels[block], scale[block])
             return self.features.pull(residual, self.features.load(block))
 
         return self.features.finish(_sum(map(part, self._blocks(piece))))
 
-    def _class_sums(self, values: Array, block: slice) -> Vector:
+    def _class_sums(self, values: Vector, block: slice) -> Vector:
         """Shares times values, summed by class."""
         weighted = values * self.shares[block]
         sums = np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
         return np.asarray(sums, dtype=np.float64)
 
-    def _total(self, work: Callable[[RowRange], Array], pieces: Iterator[RowRange]) -> Array:
+    def _total(self, work: Callable[[RowRange], Matrix], pieces: Iterator[RowRange]) -> Matrix:
         """The sum over pieces, always in the same order."""
         return _sum(self._sharing.map(work, pieces))
 
@@ -334,7 +373,7 @@ class LinearObjective(Objective):
                 yield RowRange(a, min(a + step, stop), owner)
 
 
-def _sum(parts: Iterator[Array]) -> Array:
+def _sum(parts: Iterator[Matrix]) -> Matrix:
     """The sum of fresh arrays, in the memory of the first."""
     total = next(parts)
     for part in parts:
@@ -342,14 +381,13 @@ def _sum(parts: Iterator[Array]) -> Array:
     return total
 
 
-def _intercept_step(mean: Vector, spread: Matrix | Vector, slope: Vector, live: Array) -> Vector:
+def _intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:
     """A Newton step in the intercepts, cut to length one; with many classes, its diagonal."""
-    if spread.ndim == 1:
+    if curvature.ndim == 1:
         # Two classes that are taken for each other make whole steps overshoot by a factor of two.
-        return np.asarray(np.clip(slope / (1.5 * np.maximum(mean - spread, 1e-300)), -1, 1))
-    step = np.zeros(len(slope))
-    hessian = (np.diag(mean) - spread)[np.ix_(live, live)]
-    if len(mean) > 1:  # equal shifts change nothing: left singular, rounding would choose one
-        hessian += np.trace(hessian) / len(hessian)
+        return np.asarray(np.clip(slope / (1.5 * np.maximum(curvature, 1e-300)), -1, 1))
+    step, hessian = np.zeros(len(slope)), curvature[np.ix_(live, live)]
+    if len(slope) > 1:  # equal shifts change nothing: left singular, rounding would choose one
+        hessian = hessian + np.trace(hessian) / len(hessian)
     step[live] = np.linalg.lstsq(hessian, slope[live], rcond=1e-12)[0]
     return np.asarray(np.clip(step, -1, 1))

@@ -1,0 +1,51 @@
+"""All losses by name: one file and one line here for each."""
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.losses.base import Loss
+from equipoise.losses.cross_entropy import CROSS_ENTROPY, CROSS_ENTROPY_FROM_SCORES
+from equipoise.losses.hinge import HINGE
+from equipoise.losses.margin import MARGIN
+from equipoise.losses.smoothed_hinge import SMOOTHED_HINGE
+from equipoise.losses.squared_hinge import SQUARED_HINGE
+from equipoise.losses.trained import TrainedLoss
+from equipoise.losses.zero_one import ZERO_ONE
+from equipoise.registry import Registry
+
+LOSSES: Registry[Loss] = Registry(
+    "loss",
+    ZERO_ONE,
+    CROSS_ENTROPY,
+    CROSS_ENTROPY_FROM_SCORES,
+    MARGIN,
+    HINGE,
+    SQUARED_HINGE,
+    SMOOTHED_HINGE,
+)
+
+
+def as_loss(loss: str | Loss) -> Loss:
+    """The loss of that name; a :class:`Loss` is returned as it is.
+
+    Examples
+    --------
+    >>> as_loss("margin").reads
+    'scores'
+    """
+    return loss if isinstance(loss, Loss) else LOSSES.find(loss)
+
+
+def as_trained(loss: str | Loss) -> TrainedLoss:
+    """The side of a loss, given as it is or by name, that a model can be trained with.
+
+    Examples
+    --------
+    >>> as_trained("squared_hinge")
+    SquaredHinge()
+    """
+    found = as_loss(loss)
+    if found.trained is None:
+        names = ", ".join(repr(name) for name, known in LOSSES.items() if known.trained)
+        raise InvalidParameterError(
+            f"loss must be one that can be trained ({names}), got {found.name!r}."
+        )
+    return found.trained

@@ -1,0 +1,183 @@
+r"""A loss that can be trained: what a linear model asks of it.
+
+It is a convex function of the scores with derivatives, and equal shifts of all scores leave it as
+it is. A loss says what it is in :class:`TrainedLoss`; a :class:`ScoreKernel` computes it for the
+scores of a linear model, in few passes over memory.
+
+Conventions
+-----------
+Scores are laid out ``(n_scores, rows)``, ``labels`` holds class indices. Two classes have one score
+:math:`f`, as in scikit-learn, which stands for the class scores :math:`(-f/2, f/2)`; more have one
+score a class. ``kept`` is what is kept of the scores for derivatives and for shifts of the
+intercepts, in the same shape: the scores themselves, or what a loss would rather have. All is in
+float64, but that Hessians may be asked for in float32.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from equipoise.arrays import Indices, Matrix, Vector
+
+# Second derivatives that are formed at a time.
+_ROOM = 1 << 19
+
+
+class ScoreKernel(ABC):
+    """A loss for linear models of a given number of classes."""
+
+    n_scores: int
+    # Newton steps in the intercepts may end after one so short: the next would be far shorter.
+    settled: float = 0.0
+
+    @abstractmethod
+    def losses(self, scores: Matrix, labels: Indices) -> Vector:
+        """Losses of the rows; ``scores`` becomes what is kept of them, in place."""
+
+    @abstractmethod
+    def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        """Derivative of the scaled losses by the scores."""
+
+    @abstractmethod
+    def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        """Sum over rows of the scaled Hessian, by the parameters of all but the last score.
+
+        With one score, by the parameters of that one.
+        """
+
+    @abstractmethod
+    def departed(self, mass: Vector) -> Vector:
+        """The shift of the intercepts to begin with: infinite where a class leaves the model."""
+
+    @abstractmethod
+    def moved(self, kept: Matrix, by: Vector) -> Matrix:
+        """What is kept after a shift of the scores."""
+
+    @abstractmethod
+    def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
+        """How much a shift of the scores adds to the losses; infinite shifts add nothing."""
+
+    @abstractmethod
+    def moments(
+        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
+    ) -> tuple[Vector, Matrix | Vector]:
+        """Sums over rows of the scaled first and second derivatives by the scores.
+
+        The second are a matrix, or its ``diagonal``.
+        """
+
+
+class TrainedLoss(ABC):
+    """A convex loss as a function of the scores: values, first and second derivatives.
+
+    Two such losses are equal if they would train the same.
+    """
+
+    # Whether large margins cost nothing: separable data then have a finite optimum.
+    reaches_zero: bool = False
+
+    @abstractmethod
+    def values(self, scores: Matrix, labels: Indices) -> Vector:
+        """Losses of the rows, shape ``(rows,)``, from scores of shape ``(k, rows)``."""
+
+    @abstractmethod
+    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+        """Derivatives of the losses by the scores, shape ``(k, rows)``."""
+
+    @abstractmethod
+    def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
+        """Second derivatives by the scores, shape ``(k, k, rows)``, positive semidefinite."""
+
+    def diagonal(self, scores: Matrix, labels: Indices) -> Matrix:
+        """The diagonal of the curvature, shape ``(k, rows)``."""
+        return np.asarray(np.einsum("aan->an", self.curvature(scores, labels)))
+
+    def kernel(self, n_classes: int) -> ScoreKernel:
+        """What a linear model of so many classes is trained with."""
+        return ClassScores(self, n_classes)
+
+
+class ClassScores(ScoreKernel):
+    """Any loss with derivatives; the scores themselves are kept."""
+
+    def __init__(self, loss: TrainedLoss, n_classes: int) -> None:
+        self._loss, self.n_scores = loss, 1 if n_classes == 2 else n_classes
+
+    def losses(self, scores: Matrix, labels: Indices) -> Vector:
+        return self._loss.values(self._of_classes(scores), labels)
+
+    def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        slopes = self._loss.slopes(self._of_classes(kept), labels)
+        if self.n_scores == 1:
+            slopes = (slopes[1:] - slopes[:1]) / 2
+        return slopes * scale
+
+    def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        k, (n, d) = max(1, self.n_scores - 1), X.shape
+        total = np.zeros((k, d, k, d), X.dtype)
+        step = max(1, _ROOM // (self.n_scores**2 + (0 if d >= k else d**2)))
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            curvature = self._curvature(kept[:, rows], labels[rows])[:k, :k]
+            weights = (curvature * scale[rows]).astype(X.dtype, copy=False)
+            add = _add_by_pairs if d >= k else _add_at_once
+            add(total, weights, X[rows])
+        return total.reshape(k * d, k * d)
+
+    def departed(self, mass: Vector) -> Vector:
+        return np.zeros(self.n_scores)
+
+    def moved(self, kept: Matrix, by: Vector) -> Matrix:
+        return kept + by[:, None]
+
+    def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
+        before = self._loss.values(self._of_classes(kept), labels)
+        return self._loss.values(self._of_classes(self.moved(kept, by)), labels) - before
+
+    def moments(
+        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
+    ) -> tuple[Vector, Matrix | Vector]:
+        slope = self.residual(kept, labels, scale).sum(axis=1)
+        if diagonal:
+            return slope, self._loss.diagonal(self._of_classes(kept), labels) @ scale
+        step = max(1, _ROOM // self.n_scores**2)
+        curvature = np.zeros((self.n_scores, self.n_scores))
+        for start in range(0, len(labels), step):
+            rows = slice(start, start + step)
+            curvature += self._curvature(kept[:, rows], labels[rows]) @ scale[rows]
+        return slope, curvature
+
+    def _of_classes(self, kept: Matrix) -> Matrix:
+        """Scores of the classes."""
+        return np.concatenate([-kept / 2, kept / 2]) if self.n_scores == 1 else kept
+
+    def _curvature(self, kept: Matrix, labels: Indices) -> NDArray[np.float64]:
+        """Second derivatives by the scores of the model."""
+        out = self._loss.curvature(self._of_classes(kept), labels)
+        if self.n_scores > 1:
+            return out
+        return (out[:1, :1] - out[:1, 1:] - out[1:, :1] + out[1:, 1:]) / 4
+
+
+def _add_by_pairs(total: NDArray[Any], weights: NDArray[Any], X: Matrix) -> None:
+    """A product of matrices for every pair of scores, of the rows that count in it."""
+    for a in range(len(weights)):
+        for b in range(a + 1):
+            used = np.flatnonzero(weights[a, b])
+            if len(used) == 0:
+                continue
+            rows = X[used]
+            block = np.dot(rows.T, rows * weights[a, b, used, None])
+            total[a, :, b, :] += block
+            if a != b:
+                total[b, :, a, :] += block.T
+
+
+def _add_at_once(total: NDArray[Any], weights: NDArray[Any], X: Matrix) -> None:
+    """One product for all pairs: with few features, rows times themselves are small."""
+    k, (n, d) = len(weights), X.shape
+    squares = (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
+    blocks = np.dot(weights.reshape(k * k, n), squares).reshape(k, k, d, d)
+    total += blocks.transpose(0, 2, 1, 3)

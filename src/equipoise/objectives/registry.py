@@ -1,0 +1,109 @@
+"""The kinds of features by name, and from labelled data to an objective over them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+
+from equipoise.arrays import Indices, Vector
+from equipoise.exceptions import InvalidInputError
+from equipoise.losses import TrainedLoss, as_trained
+from equipoise.objectives.base import Features
+from equipoise.objectives.dense import DenseFeatures
+from equipoise.objectives.linear_objective import LinearObjective
+from equipoise.objectives.sparse import SparseFeatures
+from equipoise.objectives.standard import standard_or_raw
+from equipoise.objectives.threads import workers_for
+from equipoise.registry import Registry
+
+
+class FeatureKind(Protocol):
+    """A kind of features, as it stands in the registry."""
+
+    @classmethod
+    def takes(cls, X: Any) -> bool:
+        """Whether a matrix that a user gives is of this kind."""
+
+    @classmethod
+    def in_order(
+        cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
+    ) -> "Features":
+        """The rows of a user's matrix in another order; None where they are in it already."""
+
+    @classmethod
+    def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
+        """Means of the columns and root mean squares about them, perhaps of a sample of rows."""
+
+
+# The first kind that takes a matrix has it.
+OBJECTIVES: Registry[FeatureKind] = Registry("kind of features", DenseFeatures, SparseFeatures)
+
+
+@contextmanager
+def open_objective(
+    X: Any,
+    labels: Indices,
+    sample_weight: Vector,
+    *,
+    n_classes: int,
+    fit_intercept: bool,
+    ridge: float = 0.0,
+    loss: TrainedLoss | None = None,
+) -> Iterator[LinearObjective]:
+    """An objective over ``X`` with class indices ``labels``; its threads end with the block.
+
+    ``ridge`` is the strength of the penalty that will go with it; the loss is the cross-entropy
+    unless another is given.
+
+    ``X`` is sorted by class in one copy, in its own dtype. A large array, or one whose rows are
+    sorted already, is used in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
+    >>> with open_objective(X, labels, np.ones(3), n_classes=2, fit_intercept=True) as objective:
+    ...     objective.evaluate(np.zeros(objective.size)).risks.round(3)
+    array([0.693, 0.693])
+    """
+    kernel = (loss or as_trained("cross_entropy")).kernel(n_classes)
+    order, bounds, shares = _by_class(labels, sample_weight, n_classes)
+    kind = _kind_of(X)
+    features = kind.in_order(X, order, kernel.n_scores, fit_intercept)
+    workers, limit = workers_for(features.n_rows * features.row_cost * kernel.n_scores)
+    try:
+        with limit:
+            features = standard_or_raw(features, kind.column_moments(X), ridge)
+            yield LinearObjective(features, kernel, bounds, shares, workers)
+    finally:
+        workers.close()
+
+
+def _kind_of(X: Any) -> FeatureKind:
+    for kind in OBJECTIVES.values():
+        if kind.takes(X):
+            return kind
+    known = ", ".join(OBJECTIVES)
+    raise InvalidInputError(
+        f"X must be of a kind that some features take ({known}), got {type(X).__name__}."
+    )
+
+
+def _by_class(
+    labels: Indices, sample_weight: Vector, n_classes: int
+) -> tuple[Indices | None, Indices, Vector]:
+    """The order that sorts rows by class, where each class begins, each row's share of its class.
+
+    There is no order where the rows are sorted already.
+    """
+    totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
+    counts = np.bincount(labels, minlength=n_classes)
+    bounds = np.concatenate([[0], np.cumsum(counts)])
+    order = None
+    if not np.all(labels[:-1] <= labels[1:]):
+        # Of 16 bits, a stable sort takes one pass for each eight.
+        short = labels.astype(np.uint16) if n_classes < 1 << 16 else labels
+        order = np.argsort(short, kind="stable")
+        sample_weight = sample_weight[order]
+    return order, bounds, sample_weight / np.repeat(totals, counts)
