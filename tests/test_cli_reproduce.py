@@ -12,7 +12,15 @@ from click.testing import CliRunner  # noqa: E402  click is optional
 
 from equipoise.cli.main import COMMANDS, main  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.paper import STUDIES, Claim, Outcome, Step, Summary, Verdict  # noqa: E402
+from equipoise.paper import (  # noqa: E402
+    STUDIES,
+    Claim,
+    Finding,
+    Reproduction,
+    StudyOutcome,
+    StudyStep,
+)
+from equipoise.paper.registry import NAMES, PARTS  # noqa: E402
 from interrupts import heed_interrupts  # noqa: E402
 
 
@@ -31,18 +39,18 @@ def studies(monkeypatch):
 
         def __call__(self, names, *, progress, **options):
             self.calls.append((names, options))
-            progress(Step("synthetic", 0, 2))
-            progress(Step("synthetic", 1, 2, "unit"))
+            progress(StudyStep("synthetic", 0, 2))
+            progress(StudyStep("synthetic", 1, 2, "unit"))
             if self.error is not None:
                 raise self.error
             claims = [
                 Claim(
-                    "here", f"claim {i}", {"exact": Verdict(i > 0, ""), "text": Verdict(True, "")}
+                    "here", f"claim {i}", {"exact": Finding(i > 0, ""), "text": Finding(True, "")}
                 )
                 for i in range(3)
             ]
-            outcome = Outcome("synthetic", "Title", tuple(claims), "no data for half of it")
-            return Summary((outcome,), f"{options['out']}/README.md")
+            outcome = StudyOutcome("synthetic", "Title", tuple(claims), "no data for half of it")
+            return Reproduction((outcome,), f"{options['out']}/README.md")
 
     stand_in = Studies()
     monkeypatch.setattr("equipoise.paper.runner.reproduce", stand_in)
@@ -83,10 +91,33 @@ except SystemExit:
     print(*sys.modules)
 """
     done = _fresh(code)
-    for name in STUDIES:
+    for name in NAMES:
         assert name in done.stdout
     assert "--debug" in done.stdout
     assert "numpy" not in done.stdout.split()
+
+
+def test_the_list_says_which_study_makes_which_figure_or_table(run):
+    done = run("reproduce", "--list")
+    assert done.exit_code == 0
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    for part, study in PARTS.items():
+        assert part in lines[study]
+    assert set(STUDIES) < set(lines)
+
+
+def test_names_of_studies_figures_and_tables_are_completed():
+    from click.shell_completion import ShellComplete
+
+    complete = ShellComplete(main, {}, "equipoise", "_EQUIPOISE_COMPLETE")
+    found = complete.get_completions(["reproduce"], "figure-")
+    assert [item.value for item in found] == [name for name in NAMES if name.startswith("figure-")]
+    assert {item.value for item in complete.get_completions(["reproduce"], "")} == set(NAMES)
+
+
+def test_a_figure_may_be_asked_for_as_the_paper_calls_it(run, studies):
+    assert run("reproduce", "figure-2", "shift").exit_code == 0
+    assert studies.calls[0][0] == ("figure-2", "shift")
 
 
 def test_without_click_one_sentence_says_what_to_install():
@@ -130,7 +161,7 @@ def test_an_unknown_study_names_the_known_ones(run):
     done = run("reproduce", "figure2")
     assert done.exit_code == 2
     assert "no study 'figure2'" in done.stderr
-    for name in STUDIES:
+    for name in NAMES:
         assert name in done.stderr
 
 
@@ -219,7 +250,7 @@ def test_warnings_are_one_line(run, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.warn("the worst case\nrests on few rows", UserWarning, stacklevel=1)
-        return Summary((), "page")
+        return Reproduction((), "page")
 
     monkeypatch.setattr("equipoise.paper.runner.reproduce", warn)
     assert "Warning: the worst case rests on few rows\n" in run("reproduce").stderr

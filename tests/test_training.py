@@ -7,9 +7,9 @@ from sklearn.datasets import make_classification
 
 from equipoise import LabelCVaR, RobustLogisticRegression, WorstClass, class_risks
 from equipoise.paper.training import (
+    BlockedRows,
     ClosedFormMasses,
-    Rates,
-    Rows,
+    LearningRates,
     TrainedLevel,
     predict,
     train,
@@ -28,7 +28,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def rows(data):
-    return Rows(*data)
+    return BlockedRows(*data)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def _sklearn_scores(W, X):
 
 
 def test_rates_fall_linearly_from_the_first_to_the_last():
-    rates = Rates(0.01, 0.0001, 2000).values()
+    rates = LearningRates(0.01, 0.0001, 2000).values()
     assert len(rates) == 2000 and rates[0] == 0.01 and rates[-1] == pytest.approx(0.0001)
     assert_allclose(np.diff(rates), (0.0001 - 0.01) / 1999)
 
@@ -75,7 +75,7 @@ def test_starts_are_seeded_and_uniform(rows):
 
 def test_starts_are_trained_as_if_alone(rows):
     masses = ClosedFormMasses(LabelCVaR(0.5).resolve(rows.prior))
-    rates = Rates(0.1, 0.01, 20)
+    rates = LearningRates(0.1, 0.01, 20)
     together = train(rows, masses, rates, [0, 1])
     assert_allclose(together[1], train(rows, masses, rates, [1])[0])
     level = train(rows, TrainedLevel(rows.prior / 0.5), rates, [0, 1])
@@ -108,7 +108,7 @@ def test_given_time_both_ways_reach_the_certified_optimum(data, rows, uncertaint
     caps = np.ones(3) if isinstance(uncertainty, WorstClass) else rows.prior / 0.5
     optimum = RobustLogisticRegression(uncertainty, C=1e4).fit(*data).lower_bound_
     for way in (ClosedFormMasses(masses), TrainedLevel(caps)):
-        W = train(rows, way, Rates(0.5, 0.001, 4000), [0])
+        W = train(rows, way, LearningRates(0.5, 0.001, 4000), [0])
         risk = float(masses.support(rows.risks(W)[0][0]))
         assert optimum - 1e-6 < risk < optimum + 0.01
 
@@ -123,6 +123,6 @@ def test_labels_are_those_of_the_highest_score(data, rows, W):
 
 def test_single_precision_stays_single(data):
     X, y = data
-    rows = Rows(X.astype(np.float32), y)
+    rows = BlockedRows(X.astype(np.float32), y)
     masses = ClosedFormMasses(WorstClass().resolve(rows.prior))
-    assert train(rows, masses, Rates(0.1, 0.1, 3), [0]).dtype == np.float32
+    assert train(rows, masses, LearningRates(0.1, 0.1, 3), [0]).dtype == np.float32

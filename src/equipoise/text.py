@@ -51,23 +51,39 @@ def text_table(
     return lines
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    r"""Lines of a table in Markdown, numbers flush right after the first column.
+def markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[Any]], *, digits: str = ".6g"
+) -> list[str]:
+    r"""Lines of a table in Markdown, columns of numbers flush right.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Titles of the columns.
+    rows : iterable of sequences
+        Cells; a bar inside one starts no other column.
+    digits : str
+        How floats are shown. A column of texts that begin with a digit is one of numbers.
 
     Examples
     --------
     >>> print(*markdown_table(["class", "risk"], [["cat", 0.25]]), sep="\n")
     | class | risk |
-    |---|---:|
+    | --- | ---: |
     | cat | 0.25 |
     """
-    rule = ["---", *["---:"] * (len(header) - 1)]
-    lines = [f"| {' | '.join(map(_cell, cells))} |" for cells in (header, *rows)]
-    return [lines[0], f"|{'|'.join(rule)}|", *lines[1:]]
+    cells = [[_cell(cell, digits).replace("|", "\\|") for cell in row] for row in rows]
+    columns = zip(*cells, strict=True) if cells else [()] * len(header)
+    rule = ["---:" if _is_numeric(column) else "---" for column in columns]
+    return [f"| {' | '.join(line)} |" for line in (list(header), rule, *cells)]
 
 
-def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _is_numeric(column: Sequence[str]) -> bool:
+    return any(column) and all(not text or text.lstrip("-*")[:1].isdigit() for text in column)
+
+
+def _cell(value: Any, digits: str = ".6g") -> str:
+    return f"{value:{digits}}" if isinstance(value, float) else str(value)
 
 
 def _padded(row: Sequence[str], widths: Sequence[int], *, right: bool) -> list[str]:

@@ -6,23 +6,32 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.output import Bar, Output, quiet_option
-from equipoise.paper.registry import STUDIES
+from equipoise.paper.registry import NAMES, STUDIES
+from equipoise.text import text_table
 
 if TYPE_CHECKING:
-    from equipoise.paper import Step, Summary
+    from equipoise.paper import Reproduction, StudyStep
 
 # Studies derive further seeds, which must fit into 32 bits.
 _LARGEST_SEED = 10**9
 
+# The name of each study, what the paper calls that which it makes, and what it is about.
+_STUDY_LINES = text_table(
+    ["study", "makes", "about"],
+    [[each.name, ", ".join(each.parts), each.about] for each in STUDIES.values()],
+    gap="  ",
+)
+
 EPILOG = "\n".join(
     [
         "\b",
-        "Studies:",
-        *(f"  {name:<20}{about}" for name, (_, about) in STUDIES.items()),
+        "Studies, to be named as on the left or by what they make:",
+        *(f"  {line}" for line in _STUDY_LINES),
         "",
         "\b",
         "Examples:",
         "  equipoise reproduce --quick",
+        "  equipoise reproduce figure-2 --quick",
         "  equipoise reproduce covertype --data covtype.data.gz --out results",
         "",
         "\b",
@@ -33,16 +42,37 @@ EPILOG = "\n".join(
 
 def _known(_context: Any, parameter: Any, names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
-        if name not in STUDIES:
+        if name not in NAMES:
             raise click.BadParameter(
-                f"there is no study {name!r}; the studies are {', '.join(STUDIES)}.",
+                f"there is no study {name!r}; the studies are {', '.join(NAMES)}.",
                 param=parameter,
             )
     return names
 
 
+def _complete(_context: Any, _parameter: Any, incomplete: str) -> list[str]:
+    return [name for name in NAMES if name.startswith(incomplete)]
+
+
+def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        for line in _STUDY_LINES:
+            click.echo(line)
+        context.exit()
+
+
 @click.command(epilog=EPILOG, short_help="Make the paper's figures and tables again.")
-@click.argument("studies", nargs=-1, metavar="[STUDY]...", callback=_known)
+@click.argument(
+    "studies", nargs=-1, metavar="[STUDY]...", callback=_known, shell_complete=_complete
+)
+@click.option(
+    "--list",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_studies,
+    help="List the studies and the figures and tables that they make, and end.",
+)
 @click.option("--quick", is_flag=True, help="The one-minute version: directions, not numbers.")
 @click.option(
     "-o",
@@ -99,7 +129,7 @@ class _Bars:
         self._output, self._stack = output, stack
         self._bar = Bar(None)
 
-    def __call__(self, step: "Step") -> None:
+    def __call__(self, step: "StudyStep") -> None:
         if step.done == 0:
             # Ends the line of the study before.
             self._stack.close()
@@ -108,9 +138,9 @@ class _Bars:
         self._bar.reach(step.done)
 
 
-def _lines(summary: "Summary") -> list[str]:
-    claims = [claim for _, claim in summary.claims() if claim.is_the_papers]
-    held = sum(claim.verdicts["exact"].held for claim in claims)
+def _lines(summary: "Reproduction") -> list[str]:
+    claims = [claim for claim in summary.claims() if claim.is_the_papers]
+    held = sum(claim.findings["exact"].held for claim in claims)
     return [
         f"{held} of the paper's {len(claims)} claims held when solved exactly.",
         f"Which ones, and how the paper's training fared: {summary.page}",

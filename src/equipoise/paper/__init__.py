@@ -1,4 +1,4 @@
-"""The paper's figures and tables, made again: one file per study.
+"""The paper's figures and tables, made again: a file for each, named after it.
 
 :func:`reproduce` runs them; ``equipoise reproduce`` is the same from the command line.
 """
@@ -8,25 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from equipoise.paper.registry import STUDIES
-    from equipoise.paper.runner import Step, reproduce
-    from equipoise.paper.study import Claim, Verdict
-    from equipoise.paper.summary import Outcome, Summary
+    from equipoise.paper.runner import StudyStep, reproduce
+    from equipoise.paper.study import Claim, Finding, Reproduction, StudyOutcome
 
-__all__ = ["STUDIES", "Claim", "Outcome", "Step", "Summary", "Verdict", "reproduce"]
+__all__ = [
+    "STUDIES",
+    "Claim",
+    "Finding",
+    "Reproduction",
+    "StudyOutcome",
+    "StudyStep",
+    "reproduce",
+]
 
-_HOME = {
-    "STUDIES": "registry",
-    "Claim": "study",
-    "Outcome": "summary",
-    "Step": "runner",
-    "Summary": "summary",
-    "Verdict": "study",
-    "reproduce": "runner",
-}
+_HOME = {"STUDIES": "registry", "StudyStep": "runner", "reproduce": "runner"}
 
 
 def __getattr__(name: str) -> Any:
     # Listing the studies must not cost an import of NumPy.
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'study')}"), name)

@@ -96,8 +96,3 @@ def prior_box(lower: Sequence[float], upper: Sequence[float]) -> Method:
 def known_prior(prior: Sequence[float]) -> Method:
     """The weights for a prior that is known."""
     return Method("Told the prior", lower=tuple(prior), upper=tuple(prior))
-
-
-def specs(methods: list[Method]) -> list[dict[str, Any]]:
-    """Methods as a setting of a unit."""
-    return [method.spec() for method in methods]

@@ -1,15 +1,25 @@
 """Propositions 1 and 3: how fast the excess risk of the plug-in rule falls with the rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from equipoise.paper import figures, pages
-from equipoise.paper.aggregate import mean_of
-from equipoise.paper.study import Claim, Plan, Record, Report, Results, Study, Unit, Verdict
-from equipoise.paper.tradeoff import P, excess_parts
+from equipoise.arrays import Vector
+from equipoise.paper import drawing, pages
+from equipoise.paper.figure_1 import P, excess_parts
+from equipoise.paper.study import (
+    Claim,
+    Finding,
+    Record,
+    RecordsByKind,
+    Study,
+    StudyPlan,
+    StudyReport,
+    Unit,
+    distinct,
+    means_over,
+)
 
 # Degree-1 polynomials make use of a smoothness of two: the rate of the L1 distance is
 # n^(-beta / (2 beta + d)) with beta = 2 and d = 1.
@@ -35,36 +45,24 @@ Judged under other weights, the estimation error goes and the irreducible error 
 """
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Numbers of rows, and repetitions."""
-
-    sizes: tuple[int, ...]
-    n_seeds: int
-
-
-FULL = Scale((500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000), 50)
-QUICK = Scale((500, 2_000, 8_000, 32_000), 8)
+def _numbers(plan: StudyPlan) -> tuple[tuple[int, ...], int]:
+    """Numbers of rows, and of seeds."""
+    if plan.quick:
+        return (500, 2_000, 8_000, 32_000), 8
+    return (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000), 50
 
 
-def _scale(plan: Plan) -> Scale:
-    return QUICK if plan.quick else FULL
+def _units(plan: StudyPlan) -> list[Unit]:
+    sizes, n_seeds = _numbers(plan)
+    shared = {"p": P, "seeds": plan.seeds(n_seeds)}
+    return [Unit("rates", excess_parts, {"n_rows": n_rows, **shared}) for n_rows in sizes]
 
 
-def _units(plan: Plan) -> list[Unit]:
-    scale = _scale(plan)
-    seeds = plan.seeds(scale.n_seeds)
-    return [
-        Unit("rates", excess_parts, {"p": P, "n_rows": n_rows, "seeds": seeds})
-        for n_rows in scale.sizes
-    ]
-
-
-def _report(plan: Plan, results: Results) -> Report:
+def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     records = results["rates"]
-    lead = _LEAD.format(p=P, seeds=_scale(plan).n_seeds)
+    lead = _LEAD.format(p=P, seeds=_numbers(plan)[1])
     caption = "Left: judged under the weights it was made for. Right: under the other ones"
-    return Report(
+    return StudyReport(
         claims=_claims(records),
         page=pages.sections(lead, pages.figure("rates", caption), _table(records)),
         tables={"rates": records},
@@ -73,13 +71,12 @@ def _report(plan: Plan, results: Results) -> Report:
 
 
 def _sizes(records: Sequence[Record]) -> list[int]:
-    return sorted({record["n_rows"] for record in records})
+    return sorted(distinct(records, "n_rows"))
 
 
-def _means(records: Sequence[Record], field: str, pair: tuple[str, str]) -> Any:
-    made_for, judged_under = pair
-    wanted = {"made_for": made_for, "judged_under": judged_under}
-    return np.array([mean_of(records, field, n_rows=n, **wanted).mean for n in _sizes(records)])
+def _means(records: Sequence[Record], field: str, pair: tuple[str, str]) -> Vector:
+    """Means for every number of rows."""
+    return means_over("n_rows", records, field, made_for=pair[0], judged_under=pair[1])
 
 
 def _slope(records: Sequence[Record], field: str, pair: tuple[str, str]) -> float:
@@ -89,7 +86,7 @@ def _slope(records: Sequence[Record], field: str, pair: tuple[str, str]) -> floa
 
 
 def _figure(records: Sequence[Record]) -> Any:
-    drawing, (left, right) = figures.figure(10.5, 4.4, columns=2)
+    picture, (left, right) = drawing.figure(10.5, 4.4, columns=2)
     sizes = np.array(_sizes(records), dtype=float)
     for pair, look in zip(_MATCHED, _LOOKS, strict=True):
         slope = _slope(records, "excess", pair)
@@ -124,7 +121,7 @@ def _figure(records: Sequence[Record]) -> Any:
     right.set(xscale="log", xlabel="rows n", ylabel="excess risk", ylim=(0, None))
     for ax in (left, right):
         ax.legend(frameon=False, fontsize=8.5)
-    return drawing
+    return picture
 
 
 def _table(records: Sequence[Record]) -> str:
@@ -162,31 +159,31 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
     ]
 
 
-def _falls(records: Sequence[Record]) -> Verdict:
+def _falls(records: Sequence[Record]) -> Finding:
     slopes = {pair[0]: _slope(records, "excess", pair) for pair in _MATCHED}
     words = ", ".join(f"{name} n^({slope:.2f})" for name, slope in slopes.items())
     distance = _slope(records, "l1", _MATCHED[0])
     held = all(slope <= -_RATE for slope in slopes.values())
-    return Verdict(held, f"{words}; L1 distance n^({distance:.2f})")
+    return Finding(held, f"{words}; L1 distance n^({distance:.2f})")
 
 
-def _weights_enter(records: Sequence[Record]) -> Verdict:
+def _weights_enter(records: Sequence[Record]) -> Finding:
     """The bound of a matched pair is exactly (q_0 + q_1) times the L1 distance."""
     matched = [each for each in records if (each["made_for"], each["judged_under"]) in _MATCHED]
     ratios = [each["excess"] / each["estimation_bound"] for each in matched]
-    return Verdict(
+    return Finding(
         max(ratios) <= 1, f"at most {max(ratios):.0%} of the bound in {len(ratios)} cases"
     )
 
 
-def _stays(records: Sequence[Record]) -> Verdict:
+def _stays(records: Sequence[Record]) -> Finding:
     words, held = [], True
     for pair in _MISMATCHED:
         excess, floor = (_means(records, field, pair) for field in ("excess", "irreducible"))
         distances = np.abs(excess - floor)
         held &= bool(distances[-1] < distances[0] and excess[-1] > floor[-1] / 2)
         words.append(f"{pair[0]} under {pair[1]}: {excess[-1]:.4f}, irreducible {floor[-1]:.4f}")
-    return Verdict(held, "; ".join(words))
+    return Finding(held, "; ".join(words))
 
 
 STUDY = Study("rates", "How fast the excess risk falls (Propositions 1 and 3)", _units, _report)

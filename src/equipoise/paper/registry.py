@@ -1,25 +1,55 @@
-"""The studies by name. Nothing is imported until a study is asked for."""
+"""The studies by name: which files hold them, and what they make.
 
+Nothing is imported until a study is asked for.
+"""
+
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from equipoise.paper.study import Study
 
-# Name on the command line, module, and what it is about.
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """A study, its files and what it is about.
+
+    Attributes
+    ----------
+    name, about : str
+    files : tuple of str
+        Modules of this room; the first one holds the study.
+    """
+
+    name: str
+    about: str
+    files: tuple[str, ...]
+
+    @property
+    def parts(self) -> list[str]:
+        """What the paper calls that which it makes: ``figure-2``, ``table-1``."""
+        return [file.replace("_", "-") for file in self.files if file != self.name]
+
+
 STUDIES = {
-    "synthetic": ("synthetic", "Figure 2: class risks on the synthetic model"),
-    "ablation": ("ablation", "Figure 3: alpha and kappa on the synthetic model"),
-    "covertype": ("covertype", "Table 1 and Figure 4: Covertype"),
-    "covertype-ablation": ("covertype_ablation", "Table 2: alpha and kappa on Covertype"),
-    "tradeoff": ("tradeoff", "Figure 1: irreducible and estimation error, drawn to scale"),
-    "rates": ("rates", "Propositions 1 and 3: excess risk against the number of rows"),
-    "shift": ("shift", "Section 6: class priors that shift between training and test"),
+    entry.name: entry
+    for entry in (
+        StudyEntry("synthetic", "class risks on the synthetic model", ("figure_2",)),
+        StudyEntry("ablation", "alpha and kappa on the synthetic model", ("figure_3",)),
+        StudyEntry("covertype", "class risks on Covertype", ("table_1", "figure_4")),
+        StudyEntry("covertype-ablation", "alpha and kappa on Covertype", ("table_2",)),
+        StudyEntry("tradeoff", "irreducible and estimation error, to scale", ("figure_1",)),
+        StudyEntry("rates", "excess risk against rows (Propositions 1, 3)", ("rates",)),
+        StudyEntry("shift", "class priors that shift (Section 6)", ("shift",)),
+    )
 }
+# Studies by the figures and tables that they make.
+PARTS = dict(sorted((part, entry.name) for entry in STUDIES.values() for part in entry.parts))
+NAMES = (*STUDIES, *PARTS)
 
 
 def load_study(name: str) -> "Study":
     """A study by its name."""
-    module, _ = STUDIES[name]
-    study: Study = import_module(f"equipoise.paper.{module}").STUDY
+    study: Study = import_module(f"equipoise.paper.{STUDIES[name].files[0]}").STUDY
     return study

@@ -1,5 +1,6 @@
-"""Runs studies: unit by unit, keeping what is finished."""
+"""Runs studies: unit by unit, keeping what is finished so that a stopped study can go on."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -7,16 +8,27 @@ from pathlib import Path
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
-from equipoise.paper.pages import write_report
-from equipoise.paper.registry import STUDIES, load_study
-from equipoise.paper.sources import Sources
-from equipoise.paper.store import Store, write_text
-from equipoise.paper.study import Claim, Plan, Record, Study, Unit, Verdict
-from equipoise.paper.summary import Outcome, Summary, summary_page
+from equipoise.paper.pages import summary_page, write_report, write_text
+from equipoise.paper.registry import NAMES, PARTS, STUDIES, load_study
+from equipoise.paper.splits import Sources
+from equipoise.paper.study import (
+    Claim,
+    Finding,
+    Record,
+    Reproduction,
+    Study,
+    StudyOutcome,
+    StudyPlan,
+    Unit,
+)
+from equipoise.validation import check_count
+
+# What is in the folder is made again by running the studies.
+_IGNORE = "# Finished pieces of work, kept so that they are not computed twice.\n*\n"
 
 
 @dataclass(frozen=True)
-class Step:
+class StudyStep:
     """How far a study is: ``done`` of ``total`` units, and which one was just finished."""
 
     study: str
@@ -25,7 +37,7 @@ class Step:
     unit: str = ""
 
 
-Progress = Callable[[Step], None]
+Progress = Callable[[StudyStep], None]
 
 
 def reproduce(
@@ -36,7 +48,7 @@ def reproduce(
     out: str | os.PathLike[str] = "results",
     data: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> Summary:
+) -> Reproduction:
     """Run studies of the paper, and write their data, figures and pages.
 
     Every finished unit of work is kept under ``out``: run again after an interruption, and only
@@ -45,7 +57,8 @@ def reproduce(
     Parameters
     ----------
     names : str or iterable of str, optional
-        Which studies, by the names in :data:`STUDIES`; all by default.
+        Which studies, by the names in :data:`STUDIES` or by those of the paper (``"figure-2"``,
+        ``"table-1"``); all by default.
     quick : bool, default=False
         Whether to run the one-minute version, which shows directions only.
     seed : int, default=0
@@ -57,50 +70,100 @@ def reproduce(
         what needs it is left out with a reason; a study that was asked for by name and can do
         nothing without it fails.
     progress : callable, optional
-        Called with a :class:`Step` at the start of every study and after every unit.
+        Called with a :class:`StudyStep` at the start of every study and after every unit.
 
     Returns
     -------
-    Summary
+    Reproduction
         The claims of the studies of this run, and where the pages are.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     done = reproduce("figure-1", quick=True, out=folder)
+    >>> [claim.findings["exact"].held for claim in done.claims()]
+    [True, True, True, True]
     """
     chosen = _chosen(names)
-    plan = Plan(quick=quick, seed=_checked_seed(seed))
+    plan = StudyPlan(quick=quick, seed=check_count(seed, "seed", 0))
     require("matplotlib.figure", extra="plot")
     folder = Path(out)
-    store, sources = Store(folder / ".units"), Sources(data)
+    store, sources = UnitStore(folder / ".units"), Sources(data)
     store.open()
     outcomes = []
     for name in chosen:
         runner = _Runner(plan, store, sources, progress or (lambda step: None))
         outcomes.append(runner.run(load_study(name), folder, required=names is not None))
         write_text(folder / "README.md", summary_page(plan, _all_outcomes(plan, store)))
-    return Summary(tuple(outcomes), folder / "README.md")
+    return Reproduction(tuple(outcomes), folder / "README.md")
+
+
+def _chosen(names: str | Iterable[str] | None) -> list[str]:
+    """Names of studies, each once."""
+    if names is None:
+        return list(STUDIES)
+    chosen = [PARTS.get(each, each) for each in ([names] if isinstance(names, str) else names)]
+    unknown = [name for name in chosen if name not in STUDIES]
+    if unknown:
+        raise InvalidParameterError(
+            f"names must be studies ({', '.join(NAMES)}), got {unknown[0]!r}."
+        )
+    return list(dict.fromkeys(chosen))
+
+
+@dataclass(frozen=True)
+class UnitStore:
+    """A folder with one JSON file per finished unit."""
+
+    folder: Path
+
+    def open(self) -> None:
+        """Make the folder, or fail now rather than after an hour of work."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_text(self.folder / ".gitignore", _IGNORE)
+
+    def get(self, unit: Unit) -> list[Record] | None:
+        """The records of a finished unit; None if it must be computed."""
+        try:
+            stored = json.loads(self._file(unit).read_text(encoding="utf-8"))
+            records: list[Record] = stored["records"]
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None
+        return records
+
+    def put(self, unit: Unit, records: list[Record]) -> None:
+        """Keep the records of a unit."""
+        content = {"kind": unit.kind, "settings": dict(unit.settings), "records": records}
+        write_text(self._file(unit), json.dumps(content, indent=1) + "\n")
+
+    def _file(self, unit: Unit) -> Path:
+        return self.folder / f"{unit.key}.json"
 
 
 @dataclass(frozen=True)
 class _Runner:
-    plan: Plan
-    store: Store
+    plan: StudyPlan
+    store: UnitStore
     sources: Sources
     progress: Progress
 
-    def run(self, study: Study, folder: Path, *, required: bool) -> Outcome:
+    def run(self, study: Study, folder: Path, *, required: bool) -> StudyOutcome:
         units = list(study.units(self.plan))
         reason = self._missing_data(units)
         if reason and required and all(unit.needs_covertype for unit in units):
             raise FileNotFoundError(reason)
         results: dict[str, list[Record]] = {unit.kind: [] for unit in units}
         possible = [unit for unit in units if not (reason and unit.needs_covertype)]
-        self.progress(Step(study.name, 0, len(possible)))
+        self.progress(StudyStep(study.name, 0, len(possible)))
         for done, unit in enumerate(possible, start=1):
             results[unit.kind] += self._records(unit)
-            self.progress(Step(study.name, done, len(possible), unit.key))
+            self.progress(StudyStep(study.name, done, len(possible), unit.key))
         if not possible:
-            return self._kept(Outcome(study.name, study.title, (), reason))
+            return self._kept(StudyOutcome(study.name, study.title, (), reason))
         report = study.report(self.plan, results)
         write_report(study, self.plan, report, folder / study.name, reason)
-        return self._kept(Outcome(study.name, study.title, tuple(report.claims), reason))
+        return self._kept(StudyOutcome(study.name, study.title, tuple(report.claims), reason))
 
     def _missing_data(self, units: Sequence[Unit]) -> str:
         """Why units that need Covertype cannot run; empty if they can or are finished."""
@@ -120,46 +183,26 @@ class _Runner:
             self.store.put(unit, stored)
         return stored
 
-    def _kept(self, outcome: Outcome) -> Outcome:
-        record = {**asdict(outcome), "claims": [asdict(claim) for claim in outcome.claims]}
-        self.store.put(_outcome_unit(outcome.study, self.plan), [record])
+    def _kept(self, outcome: StudyOutcome) -> StudyOutcome:
+        self.store.put(_outcome_unit(outcome.study, self.plan), [asdict(outcome)])
         return outcome
 
 
-def _outcome_unit(name: str, plan: Plan) -> Unit:
+def _outcome_unit(name: str, plan: StudyPlan) -> Unit:
     """The entry of the store that holds what a study found."""
     return Unit(f"{name}-outcome", lambda sources: [], asdict(plan))
 
 
-def _all_outcomes(plan: Plan, store: Store) -> list[Outcome]:
+def _all_outcomes(plan: StudyPlan, store: UnitStore) -> list[StudyOutcome]:
     """What studies found under this plan, in this run and in earlier ones."""
-    found = []
-    for name in STUDIES:
-        stored = store.get(_outcome_unit(name, plan))
-        if stored:
-            claims = tuple(_claim(record) for record in stored[0]["claims"])
-            found.append(Outcome(name, stored[0]["title"], claims, stored[0]["left_out"]))
-    return found
+    stored = [store.get(_outcome_unit(name, plan)) for name in STUDIES]
+    return [
+        StudyOutcome(**{**record, "claims": tuple(map(_claim, record["claims"]))})
+        for records in stored
+        for record in records or []
+    ]
 
 
 def _claim(record: Record) -> Claim:
-    verdicts = {way: Verdict(**verdict) for way, verdict in record["verdicts"].items()}
-    return Claim(record["where"], record["text"], verdicts)
-
-
-def _chosen(names: str | Iterable[str] | None) -> list[str]:
-    if names is None:
-        return list(STUDIES)
-    chosen = [names] if isinstance(names, str) else list(names)
-    unknown = [name for name in chosen if name not in STUDIES]
-    if unknown:
-        raise InvalidParameterError(
-            f"names must be studies ({', '.join(STUDIES)}), got {unknown[0]!r}."
-        )
-    return list(dict.fromkeys(chosen))
-
-
-def _checked_seed(seed: int) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidParameterError(f"seed must be an integer of at least 0, got {seed!r}.")
-    return seed
+    findings = {way: Finding(**finding) for way, finding in record["findings"].items()}
+    return Claim(record["where"], record["text"], findings)

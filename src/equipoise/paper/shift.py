@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.datasets import PowerImbalance
-from equipoise.paper import figures, pages
-from equipoise.paper.aggregate import mean_of
-from equipoise.paper.covertype_fits import WEAK_C
-from equipoise.paper.covertype_fits import scale_of as covertype_scale
-from equipoise.paper.fits import exact_fit
+from equipoise.paper import drawing, pages
+from equipoise.paper.fits import (
+    COVERTYPE_C,
+    SYNTHETIC_C,
+    CovertypeSize,
+    SyntheticSize,
+    exact_fit,
+)
 from equipoise.paper.methods import (
     BALANCED,
     STANDARD,
@@ -18,13 +22,19 @@ from equipoise.paper.methods import (
     known_prior,
     lcvar,
     prior_box,
-    specs,
 )
-from equipoise.paper.sources import Floats, Sources
-from equipoise.paper.study import Claim, Plan, Record, Report, Results, Study, Unit, Verdict
-from equipoise.paper.synthetic_fits import WEAK_C as SYNTHETIC_C
-from equipoise.paper.synthetic_fits import scale_of as synthetic_scale
-from equipoise.paper.synthetic_fits import synthetic_split
+from equipoise.paper.splits import Sources, synthetic_split
+from equipoise.paper.study import (
+    Claim,
+    Finding,
+    Record,
+    RecordsByKind,
+    Study,
+    StudyPlan,
+    StudyReport,
+    Unit,
+    mean_of,
+)
 from equipoise.risks import class_risks
 
 P = 0.9
@@ -71,15 +81,16 @@ for the prior of the test rows themselves. Standard and balanced weights are the
 """
 
 
-def _units(plan: Plan) -> list[Unit]:
-    small, large = synthetic_scale(plan), covertype_scale(plan)
+def _units(plan: StudyPlan) -> list[Unit]:
+    small, large = SyntheticSize.of(plan), CovertypeSize.of(plan)
     synthetic = {
         "p": P,
         "n_rows": small.n_rows,
         "seeds": plan.seeds(small.n_seeds),
-        "methods": specs(SYNTHETIC),
+        "methods": [method.spec() for method in SYNTHETIC],
     }
-    covertype = {"methods": specs(COVERTYPE), "test_step": large.test_step}
+    specs = [method.spec() for method in COVERTYPE]
+    covertype = {"methods": specs, "test_step": large.test_step}
     return [
         Unit("shift-synthetic", shift_synthetic, synthetic),
         Unit("shift-covertype", shift_covertype, covertype, needs_covertype=True),
@@ -110,15 +121,15 @@ def shift_covertype(
     split = sources.paper_split(test_step)
     records = []
     for method in (Method(**spec) for spec in methods):
-        fit = exact_fit(method, split.X, split.y, C=WEAK_C)
+        fit = exact_fit(method, split.X, split.y, C=COVERTYPE_C)
         risks = class_risks(split.y_test, fit.predict(split.X_test))
         fields = {f"risk[{name}]": risk for name, risk in risks.items()}
         records.append({"method": method.label, "gap": fit.duality_gap_, **fields})
     return records
 
 
-def _report(plan: Plan, results: Results) -> Report:
-    small = synthetic_scale(plan)
+def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
+    small = SyntheticSize.of(plan)
     synthetic, covertype = results["shift-synthetic"], results["shift-covertype"]
     caption = "Risk against the share of the rare class at test time; shaded: the assumed sets"
     parts = [
@@ -129,13 +140,12 @@ def _report(plan: Plan, results: Results) -> Report:
     ]
     drawings = {"synthetic": _synthetic_figure(synthetic)}
     if covertype:
-        step = covertype_scale(plan).test_step
-        words = f" (here every {step}th of them)" if step > 1 else ""
+        lead = _COVERTYPE_LEAD.format(step=CovertypeSize.of(plan).kept_rows)
         caption = "Risk on the way from the training prior (0) to that of the test rows (1)"
-        parts += [_COVERTYPE_LEAD.format(step=words), pages.figure("covertype", caption)]
+        parts += [lead, pages.figure("covertype", caption)]
         parts += [_covertype_table(covertype)]
         drawings["covertype"] = _covertype_figure(covertype)
-    return Report(
+    return StudyReport(
         claims=_claims(synthetic, covertype),
         page=pages.sections(*parts),
         tables={"synthetic": synthetic} | ({"covertype": covertype} if covertype else {}),
@@ -145,7 +155,7 @@ def _report(plan: Plan, results: Results) -> Report:
 
 def _risks(
     records: Sequence[Record], method: str, classes: Sequence[int], loss: str = _ERRORS
-) -> Floats:
+) -> Vector:
     return np.array([mean_of(records, f"{loss}[{i}]", method=method).mean for i in classes])
 
 
@@ -169,11 +179,11 @@ def _synthetic_table(records: Sequence[Record]) -> str:
 
 
 def _synthetic_figure(records: Sequence[Record]) -> Any:
-    drawing, ax = figures.figure(7.2, 5.2)
+    picture, ax = drawing.figure(7.2, 5.2)
     shares = np.linspace(0, 1, 51)
     for method in SYNTHETIC:
         risks = _risks(records, method.label, (0, 1))
-        look = figures.style(method.label, markevery=5)
+        look = drawing.style(method.label, markevery=5)
         ax.plot(shares, (1 - shares) * risks[0] + shares * risks[1], **look)
     prior = PowerImbalance(P).prior
     inner = shares[1:-1]
@@ -207,16 +217,16 @@ def _synthetic_figure(records: Sequence[Record]) -> Any:
         color="0.4",
     )
     ax.set(xlabel="share of class 1 at test time", ylabel="risk", xlim=(0, 1), ylim=(0, 0.45))
-    drawing.legend(loc="outside lower center", ncols=3, frameon=False)
-    return drawing
+    picture.legend(loc="outside lower center", ncols=3, frameon=False)
+    return picture
 
 
-def _bayes_risk(share: float, prior: Floats) -> float:
+def _bayes_risk(share: float, prior: Vector) -> float:
     weights = np.array([1 - share, share]) / prior
     return PowerImbalance(P).bayes_risk(weights)
 
 
-def _priors() -> dict[str, Floats]:
+def _priors() -> dict[str, Vector]:
     uniform, test = np.array(UNIFORM), np.array(TEST_PRIOR)
     return {"training prior": uniform, "halfway": (uniform + test) / 2, "test rows": test}
 
@@ -231,16 +241,16 @@ def _covertype_table(records: Sequence[Record]) -> str:
 
 
 def _covertype_figure(records: Sequence[Record]) -> Any:
-    drawing, ax = figures.figure(7.2, 4.8)
+    picture, ax = drawing.figure(7.2, 4.8)
     steps = np.linspace(0, 1, 11)
     for method in COVERTYPE:
         risks = _risks(records, method.label, _CLASSES)
         start, end = (float(np.array(prior) @ risks) for prior in (UNIFORM, TEST_PRIOR))
-        look = figures.style(method.label, markevery=2)
+        look = drawing.style(method.label, markevery=2)
         ax.plot(steps, (1 - steps) * start + steps * end, **look)
     ax.set(xlabel="from the training prior (0) to that of the test rows (1)", ylabel="risk")
-    drawing.legend(loc="outside lower center", ncols=3, frameon=False)
-    return drawing
+    picture.legend(loc="outside lower center", ncols=3, frameon=False)
+    return picture
 
 
 def _claims(synthetic: Sequence[Record], covertype: Sequence[Record]) -> list[Claim]:
@@ -283,7 +293,7 @@ def _claims(synthetic: Sequence[Record], covertype: Sequence[Record]) -> list[Cl
                 _smallest(_over_box(covertype), _FOREST_BOX, among=COVERTYPE[:-1]),
             ),
         ]
-    return [Claim(where, text, {"exact": verdict}) for where, text, verdict in found]
+    return [Claim(where, text, {"exact": finding}) for where, text, finding in found]
 
 
 def _over_shares(
@@ -304,12 +314,12 @@ def _over_box(records: Sequence[Record]) -> dict[str, float]:
     }
 
 
-def _smallest(risks: Mapping[str, float], method: Method, among: Sequence[Method]) -> Verdict:
+def _smallest(risks: Mapping[str, float], method: Method, among: Sequence[Method]) -> Finding:
     """Whether a method has the smallest of these risks among some methods."""
     labels = [each.label for each in among]
     others = [risks[label] for label in labels if label != method.label]
     words = ", ".join(f"{label} {risks[label]:.4f}" for label in labels)
-    return Verdict(risks[method.label] < min(others), words)
+    return Finding(risks[method.label] < min(others), words)
 
 
 STUDY = Study("shift", "Class priors that shift (Section 6)", _units, _report)

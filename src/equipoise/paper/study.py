@@ -2,27 +2,39 @@
 
 A *unit* is the smallest piece that is stored and never computed twice. It is a function and its
 settings, and yields *records*, flat dictionaries of numbers and words. A *study* plans its units
-and turns their records into a report: claims with verdicts, tables, figures and a page.
+and turns their records into a report: claims with findings, tables, figures and a page.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from equipoise.paper.sources import Sources
+import numpy as np
+
+from equipoise.arrays import Vector
+from equipoise.paper.splits import Sources
 
 Record = dict[str, Any]
 # Records by kind of unit; a kind whose data are missing has none.
-Results = Mapping[str, Sequence[Record]]
+RecordsByKind = Mapping[str, Sequence[Record]]
+Fitted = TypeVar("Fitted")
+
+# The ways in which a model is fitted; equipoise.paper.fits says what each does.
+WAYS = {
+    "exact": "solved exactly",
+    "text": "trained as the text says",
+    "scripts": "trained as the scripts do",
+}
 
 # Raise it when units compute something else: what was stored before then counts no more.
-REVISION = 1
+REVISION = 2
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """How a study is run.
 
     Attributes
@@ -75,7 +87,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Finding:
     """Whether a claim held, and the numbers that say so."""
 
     held: bool
@@ -92,13 +104,13 @@ class Claim:
         Where the paper makes it; "beyond the paper" if it does not.
     text : str
         The claim, in our words.
-    verdicts : mapping of str to Verdict
-        By way of fitting (see :data:`equipoise.paper.fits.WAYS`).
+    findings : mapping of str to Finding
+        By way of fitting (see :data:`WAYS`).
     """
 
     where: str
     text: str
-    verdicts: Mapping[str, Verdict]
+    findings: Mapping[str, Finding]
 
     @property
     def is_the_papers(self) -> bool:
@@ -106,8 +118,18 @@ class Claim:
         return not self.where.startswith("beyond")
 
 
+def checked_claims(
+    claims: Iterable[tuple[str, str, Callable[[Fitted], Finding]]], by_way: Mapping[str, Fitted]
+) -> list[Claim]:
+    """Claims (where, text, check) with a finding for each way of fitting."""
+    return [
+        Claim(where, text, {way: check(each) for way, each in by_way.items()})
+        for where, text, check in claims
+    ]
+
+
 @dataclass(frozen=True)
-class Report:
+class StudyReport:
     """What a study found.
 
     Attributes
@@ -135,12 +157,106 @@ class Study:
     ----------
     name, title : str
     units : callable
-        The units of a :class:`Plan`, in the order in which they are computed.
+        The units of a :class:`StudyPlan`, in the order in which they are computed.
     report : callable
-        A :class:`Report` from the plan and the results.
+        A :class:`StudyReport` from the plan and the records.
     """
 
     name: str
     title: str
-    units: Callable[[Plan], Sequence[Unit]]
-    report: Callable[[Plan, Results], Report]
+    units: Callable[[StudyPlan], Sequence[Unit]]
+    report: Callable[[StudyPlan, RecordsByKind], StudyReport]
+
+
+@dataclass(frozen=True)
+class StudyOutcome:
+    """What became of a study.
+
+    Attributes
+    ----------
+    study, title : str
+    claims : tuple of Claim
+        None where the study could not run.
+    left_out : str
+        Why some or all of it could not run; empty if all did.
+    """
+
+    study: str
+    title: str
+    claims: tuple[Claim, ...]
+    left_out: str = ""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What became of the studies of a run.
+
+    Attributes
+    ----------
+    outcomes : tuple of StudyOutcome
+    page : Path
+        The page over these and earlier studies.
+    """
+
+    outcomes: tuple[StudyOutcome, ...]
+    page: Path
+
+    def claims(self) -> list[Claim]:
+        """The claims of all studies."""
+        return [claim for outcome in self.outcomes for claim in outcome.claims]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation over seeds; no deviation for a single one."""
+
+    mean: float
+    sd: float
+    count: int
+
+    def __format__(self, spec: str) -> str:
+        digits = spec or ".4f"
+        if self.count < 2:
+            return format(self.mean, digits)
+        return f"{self.mean:{digits}} ± {self.sd:{digits}}"
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and standard deviation (n - 1) of numbers."""
+    array = np.asarray(values, dtype=np.float64)
+    sd = float(array.std(ddof=1)) if len(array) > 1 else 0.0
+    return Spread(float(array.mean()), sd, len(array))
+
+
+def select(records: Sequence[Record], **wanted: object) -> list[Record]:
+    """The records that have these values."""
+    return [
+        record
+        for record in records
+        if all(record.get(name) == value for name, value in wanted.items())
+    ]
+
+
+def mean_of(records: Sequence[Record], field: str, **wanted: object) -> Spread:
+    """Mean and spread of one field of the records that have these values."""
+    return spread([float(record[field]) for record in select(records, **wanted)])
+
+
+def means_over(by: str, records: Sequence[Record], field: str, **wanted: object) -> Vector:
+    """Means of one field, one for each value of the field ``by``, growing."""
+    values = sorted(distinct(records, by))
+    return np.array([mean_of(records, field, **{by: value, **wanted}).mean for value in values])
+
+
+def counted(records: Sequence[Record], field: str, **wanted: object) -> str:
+    """The words in a field: the word, or how many records have each."""
+    words = [str(record[field]) for record in select(records, **wanted)]
+    kinds = list(dict.fromkeys(words))
+    if len(kinds) == 1:
+        return kinds[0]
+    return ", ".join(f"{word} in {words.count(word)}" for word in kinds)
+
+
+def distinct(records: Sequence[Record], field: str) -> list[Any]:
+    """The values of a field, in the order of their first record."""
+    return list(dict.fromkeys(record[field] for record in records if field in record))

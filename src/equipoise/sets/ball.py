@@ -5,30 +5,34 @@ r"""Balls of masses around a centre: the class priors at test time are near a kn
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector, fresh, like, to_numpy
-from equipoise.exceptions import InvalidInputError
-from equipoise.registry import Registry
-from equipoise.sets.base import MassSet, Uncertainty, check_masses
+from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex
 from equipoise.sets.chi2 import ChiSquared
 from equipoise.sets.divergence import Divergence
 from equipoise.sets.filling import project_simplex
 from equipoise.sets.kl import KullbackLeibler
-from equipoise.sets.norms import Euclidean, TotalVariation
+from equipoise.sets.l2 import Euclidean
+from equipoise.sets.masses import check_masses, refuse_infinite, refuse_nan
 from equipoise.sets.point import Point
+from equipoise.sets.tv import TotalVariation
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
 
 _TIE = 1e-90
 
-DIVERGENCES: Registry[Divergence] = Registry(
-    "divergence", KullbackLeibler(), ChiSquared(), TotalVariation(), Euclidean()
-)
+DIVERGENCES: dict[str, Divergence] = {
+    "kl": KullbackLeibler(),
+    "chi2": ChiSquared(),
+    "tv": TotalVariation(),
+    "l2": Euclidean(),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,8 @@ class Ball(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         r"""The mass :math:`\arg\max_{m \in M} \langle m, r \rangle`."""
-        vector, xp = self._risks(risks)
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
         scaled = _unit_range(to_numpy(vector)[self._inside])
         if scaled is None:
             return fresh(self.center, vector, xp)
@@ -82,7 +87,8 @@ class Ball(MassSet):
 
     def project(self, point: Any) -> Any:
         r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
-        vector, xp = self._point(point)
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        refuse_infinite(vector, xp)
         inside = to_numpy(vector)[self._inside]
         masses = project_simplex(inside, 1.0, np)
         if self.divergence.distance(masses, self._core) > self.radius:
@@ -164,17 +170,19 @@ class PriorBall(Uncertainty):
         p, names = self._prior(prior, classes)
         center = p if self.center is None else check_prior(self.center, names, name="center")
         radius = check_number(self.radius, "radius", "[0, inf)")
-        divergence = DIVERGENCES.find(self.divergence)
+        divergence = self._divergence()
         if radius == 0:
             return Point(center)
         ball = Ball(center, radius, divergence)
         return _face(ball) if ball.covers_support else ball
 
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """The centre alone, and every divergence up to radii that cover the simplex."""
-        balls = [cls(radius, name) for name in DIVERGENCES for radius in (0.02, 0.2, 3.0)]
-        return [cls(0.0), cls(1e-4), cls(0.7, "l2"), *balls]
+    def _divergence(self) -> Divergence:
+        if not isinstance(self.divergence, str) or self.divergence not in DIVERGENCES:
+            raise InvalidParameterError(
+                f"divergence must be one of {', '.join(map(repr, DIVERGENCES))}, "
+                f"got {self.divergence!r}."
+            )
+        return DIVERGENCES[self.divergence]
 
 
 def _face(ball: Ball) -> CappedSimplex:

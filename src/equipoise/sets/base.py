@@ -13,14 +13,13 @@ refused, because a maximiser that skips it would hide a broken class.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from equipoise.arrays import Vector, as_vector
-from equipoise.exceptions import InvalidInputError
 from equipoise.weights.priors import check_prior
 
 
@@ -52,37 +51,13 @@ class MassSet(ABC):
         # A class without mass counts nothing, even where its risk is infinite.
         return xp.sum(mass * xp.where(mass > 0, vector, 0.0))
 
-    def _risks(self, risks: Any) -> tuple[Any, Any]:
-        """Checked risks and their namespace: NaN would hide a broken class."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        worst = float(xp.max(vector))
-        if worst != worst:
-            raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
-        return vector, xp
-
-    def _point(self, point: Any) -> tuple[Any, Any]:
-        """A checked point and its namespace: only a finite one has a nearest mass."""
-        vector, xp = as_vector(point, self.n_classes, name="point")
-        if not bool(xp.all(xp.isfinite(vector))):
-            raise InvalidInputError(f"point must hold finite values, got {vector}.")
-        return vector, xp
-
 
 class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
-    """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works.
-
-    A new one is a final class with ``resolve`` and, unless it has no parameters, ``examples``;
-    ``SETS.register`` makes it known to the command line, to saved models and to the tests.
-    """
+    """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works."""
 
     @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
         """The set of masses for these class priors (and names, ``0..k-1`` when not given)."""
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """A few recipes of this kind that resolve for two to a hundred classes of any prior."""
-        return [cls()]
 
     def _prior(self, prior: Any, classes: ArrayLike | None) -> tuple[Vector, Any]:
         """Checked prior and class names; a prior given by class names its classes itself."""
@@ -93,14 +68,3 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
         else:
             names = np.arange(np.size(prior))
         return check_prior(prior, names, name="prior"), names
-
-
-def check_masses(values: Any, name: str) -> Vector:
-    """A read-only probability vector."""
-    return frozen(check_prior(values, np.arange(np.size(values)), name=name))
-
-
-def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The array itself, made read-only."""
-    array.setflags(write=False)
-    return array

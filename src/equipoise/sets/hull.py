@@ -6,20 +6,16 @@ r"""Convex hulls: one of several weightings is right, or a mixture of them.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
-from equipoise.arrays import Vector, fresh, like, to_numpy
+from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import (
-    MassSet,
-    Uncertainty,
-    check_masses,
-    frozen,
-)
+from equipoise.sets.base import MassSet, Uncertainty
+from equipoise.sets.masses import check_masses, frozen, refuse_infinite, refuse_nan
 from equipoise.sets.point import mass_of_weighting
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
@@ -54,7 +50,8 @@ class Hull(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         r"""The best vertex, the first of them where several tie."""
-        vector, xp = self._risks(risks)
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
         vertices = like(self.vertices, vector, xp)
         # A class without mass counts nothing, even where its risk is infinite.
         values = xp.sum(vertices * xp.where(vertices > 0, vector, 0.0), axis=1)
@@ -62,7 +59,8 @@ class Hull(MassSet):
 
     def project(self, point: Any) -> Any:
         r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
-        vector, xp = self._point(point)
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        refuse_infinite(vector, xp)
         target = to_numpy(vector)
         if np.abs(target).max() > _FAR:
             return self.maximize(vector)
@@ -107,11 +105,6 @@ class WeightHull(Uncertainty):
 
     def __init__(self, weightings: Any) -> None:
         self.weightings = weightings
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """The segment between two weightings."""
-        return [cls(["standard", "balanced"])]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
         """The hull of the masses ``p * q``, one for each weighting."""

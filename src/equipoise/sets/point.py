@@ -1,14 +1,15 @@
 """One weighting, known for certain."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector, fresh
+from equipoise.arrays import Vector, as_vector, fresh
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty, check_masses
+from equipoise.sets.base import MassSet, Uncertainty
+from equipoise.sets.masses import check_masses, refuse_infinite, refuse_nan
 from equipoise.validation.numbers import check_numbers
 from equipoise.weights.priors import masses_of, normalize_weights
 
@@ -40,12 +41,14 @@ class Point(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         """The mass, whatever the risks."""
-        vector, xp = self._risks(risks)
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        refuse_nan(vector, xp)
         return fresh(self.mass, vector, xp)
 
     def project(self, point: Any) -> Any:
         """The mass, whatever the point."""
-        vector, xp = self._point(point)
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        refuse_infinite(vector, xp)
         return fresh(self.mass, vector, xp)
 
 
@@ -67,11 +70,6 @@ class FixedWeights(Uncertainty):
 
     def __init__(self, weights: Any) -> None:
         self.weights = weights
-
-    @classmethod
-    def examples(cls) -> list[Self]:
-        """The weightings that have a name."""
-        return [cls("standard"), cls("balanced")]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Point:
         """The point of masses ``p * q``."""

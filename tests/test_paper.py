@@ -11,13 +11,21 @@ import numpy as np
 import pytest
 
 from equipoise.exceptions import InvalidParameterError, MissingExtraError
-from equipoise.paper import STUDIES, figures, reproduce, runner
-from equipoise.paper.aggregate import listing, spread
-from equipoise.paper.fits import exact_records, trained_records
+from equipoise.paper import STUDIES, drawing, reproduce, runner
+from equipoise.paper.fits import SYNTHETIC_C, SyntheticSize, exact_records, trained_records
 from equipoise.paper.methods import BALANCED, STANDARD, Method, lcvar, lhcvar, prior_box
-from equipoise.paper.sources import Sources, standardised
-from equipoise.paper.study import Claim, Plan, Report, Study, Unit, Verdict
-from equipoise.paper.synthetic_fits import FULL, WEAK_C, synthetic_split
+from equipoise.paper.registry import NAMES, PARTS, load_study
+from equipoise.paper.splits import Sources, standardised, synthetic_split
+from equipoise.paper.study import (
+    Claim,
+    Finding,
+    Study,
+    StudyPlan,
+    StudyReport,
+    Unit,
+    counted,
+    spread,
+)
 
 pytest.importorskip("matplotlib")
 
@@ -47,8 +55,8 @@ class Toy:
 
     def report(self, plan, results):
         total = sum(record["half"] for record in results["toy"])
-        claim = Claim("here", "halves | add up", {"exact": Verdict(total == 1.5, f"{total}")})
-        return Report([claim], "A toy.", {"halves": results["toy"]})
+        claim = Claim("here", "halves | add up", {"exact": Finding(total == 1.5, f"{total}")})
+        return StudyReport([claim], "A toy.", {"halves": results["toy"]})
 
     def install(self, monkeypatch):
         study = Study("toy", "A toy", self.units, self.report)
@@ -68,7 +76,7 @@ def test_every_unit_is_computed_once(toy, tmp_path):
     assert toy.computed == [(0, False), (1, False), (2, False)]
     assert first == again
     (outcome,) = first.outcomes
-    assert outcome.claims[0].verdicts["exact"].held
+    assert outcome.claims[0].findings["exact"].held
 
 
 def test_a_stopped_study_goes_on_where_it_was(toy, tmp_path):
@@ -99,7 +107,7 @@ def test_a_damaged_unit_is_computed_again(toy, tmp_path):
 
 def test_no_half_written_files_are_left(toy, tmp_path):
     reproduce("toy", out=tmp_path)
-    assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob("*.tmp"))
     for file in (tmp_path / ".units").glob("*.json"):
         json.loads(file.read_text())
 
@@ -161,6 +169,27 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
         reproduce("figure2", out=tmp_path)
 
 
+@pytest.mark.parametrize("part", PARTS)
+def test_every_figure_and_table_has_a_file_and_a_study_of_its_own_name(part):
+    study, room = PARTS[part], Path(runner.__file__).parent
+    page = (room / f"{part.replace('-', '_')}.py").read_text(encoding="utf-8")
+    assert page.startswith(f'"""{part.replace("-", " ").capitalize()}')
+    assert load_study(study).name == study
+    assert part.replace("-", " ").capitalize() in load_study(study).title
+
+
+def test_the_parts_are_those_of_the_paper():
+    assert list(PARTS) == ["figure-1", "figure-2", "figure-3", "figure-4", "table-1", "table-2"]
+    assert len(set(NAMES)) == len(NAMES) == len(STUDIES) + len(PARTS)
+
+
+def test_a_part_is_made_by_its_study_and_once(monkeypatch, tmp_path):
+    toy = Toy().install(monkeypatch)
+    monkeypatch.setattr(runner, "PARTS", {"figure-9": "toy", "table-9": "toy"})
+    (outcome,) = reproduce(["figure-9", "toy", "table-9"], out=tmp_path).outcomes
+    assert outcome.study == "toy" and len(toy.computed) == 3
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5, True, "0"])
 def test_a_bad_seed_is_refused(seed, tmp_path):
     with pytest.raises(InvalidParameterError, match="seed must be"):
@@ -186,7 +215,7 @@ def test_unit_keys_tell_settings_apart():
     assert unit.key == Unit("kind", dict, {"b": [1, 2], "a": 1}).key
     others = [Unit("kind", list, {"a": 2, "b": [1, 2]}), Unit("other", list, unit.settings)]
     assert unit.key not in {other.key for other in others}
-    assert Plan(seed=3).seeds(2) == [3, 4]
+    assert StudyPlan(seed=3).seeds(2) == [3, 4]
 
 
 # What each claim must show, by the beginning of its text, when it is solved exactly. True: it held;
@@ -268,7 +297,7 @@ def test_the_quick_version_runs_and_shows_the_direction_of_each_claim(name, data
             assert outcome.left_out, beginning
             continue
         (claim,) = found
-        assert claim.verdicts["exact"].held == held, (beginning, claim.verdicts["exact"].numbers)
+        assert claim.findings["exact"].held == held, (beginning, claim.findings["exact"].numbers)
     _check_pages(tmp_path, name, outcome)
 
 
@@ -283,12 +312,12 @@ def _check_pages(folder, name, outcome):
         for link in re.findall(r"\]\(([^)]+)\)", text):
             assert (page.parent / link).is_file(), link
     assert str(folder) not in "".join(page.read_text(encoding="utf-8") for page in pages)
-    drawings = list((folder / name).glob("*.svg"))
-    assert drawings
-    for drawing in drawings:
-        assert drawing.read_bytes().startswith(b"<?xml")
-        assert drawing.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-        assert f"({drawing.name})" in pages[1].read_text(encoding="utf-8")
+    pictures = list((folder / name).glob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        assert picture.read_bytes().startswith(b"<?xml")
+        assert picture.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+        assert f"({picture.name})" in pages[1].read_text(encoding="utf-8")
     for table in (folder / name).glob("*.csv"):
         with table.open(newline="", encoding="utf-8") as file:
             assert list(csv.DictReader(file))
@@ -298,10 +327,10 @@ def test_every_study_has_its_directions():
     assert set(DIRECTIONS) == set(STUDIES)
 
 
-@pytest.mark.parametrize("p", FULL.p_values)
+@pytest.mark.parametrize("p", SyntheticSize.of(StudyPlan()).p_values)
 def test_robust_fits_have_the_lowest_worst_class_risk_at_every_p(p):
     methods = [STANDARD, BALANCED, lcvar(0.05), lhcvar(0.05)]
-    records = exact_records(methods, synthetic_split(p, 100_000, 100_000, seed=0), C=WEAK_C)
+    records = exact_records(methods, synthetic_split(p, 100_000, 100_000, seed=0), C=SYNTHETIC_C)
     standard, balanced, *robust = (record["worst_class_risk"] for record in records)
     assert max(robust) < min(standard, balanced)
     assert all(record["gap"] < 1e-6 for record in records)
@@ -319,7 +348,7 @@ def test_the_exact_fit_has_a_worst_class_risk_of_at_most_0_375_on_the_papers_spl
 def test_caps_that_the_optimum_does_not_reach_leave_the_worst_class_problem():
     split = synthetic_split(0.96, 20_000, 100, seed=0)
     idle, active, none, worst = exact_records(
-        [lcvar(0.05), lcvar(0.2), lhcvar(0.05), lcvar(0.01)], split, C=WEAK_C
+        [lcvar(0.05), lcvar(0.2), lhcvar(0.05), lcvar(0.01)], split, C=SYNTHETIC_C
     )
     assert [each["caps"] for each in (idle, active, none, worst)] == [
         "idle",
@@ -384,7 +413,7 @@ def test_training_stops_above_the_optimum():
     split = synthetic_split(0.9, 5_000, 100, seed=0)
     for training in ("text", "synthetic-scripts", "covertype-scripts"):
         records = trained_records(
-            [STANDARD, lcvar(0.3)], split, training=training, epochs=20, seeds=[0, 1], C=WEAK_C
+            [STANDARD, lcvar(0.3)], split, training=training, epochs=20, seeds=[0, 1], C=SYNTHETIC_C
         )
         assert [record["seed"] for record in records] == [0, 1, 0, 1]
         assert all(record["train_risk"] > record["optimum"] for record in records)
@@ -393,14 +422,14 @@ def test_training_stops_above_the_optimum():
 def test_a_spread_is_a_mean_and_a_deviation():
     assert f"{spread([1.0, 2.0, 3.0]):.2f}" == "2.00 ± 1.00"
     assert f"{spread([1.5]):.2f}" == "1.50"
-    assert listing([{"a": "x"}, {"a": "y"}, {"a": "x"}], "a") == "x in 2, y in 1"
+    assert counted([{"a": "x"}, {"a": "y"}, {"a": "x"}], "a") == "x in 2, y in 1"
 
 
 def test_figures_are_the_same_bytes_every_time():
     def draw():
-        drawing, ax = figures.figure(3, 2)
-        ax.plot([0, 1], [1, 2], **figures.style("LCVaR(0.1)"))
+        picture, ax = drawing.figure(3, 2)
+        ax.plot([0, 1], [1, 2], **drawing.style("LCVaR(0.1)"))
         ax.legend()
-        return figures.render(drawing)
+        return drawing.render(picture)
 
     assert draw() == draw()

@@ -5,13 +5,24 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.paper import figures, pages
-from equipoise.paper.aggregate import mean_of, select
-from equipoise.paper.distances import distance_table
-from equipoise.paper.fits import WAYS
+from equipoise.arrays import Vector
+from equipoise.paper import drawing, pages
+from equipoise.paper.fits import SyntheticSize, synthetic_units
 from equipoise.paper.methods import BALANCED, Method, lcvar, lhcvar
-from equipoise.paper.study import Claim, Plan, Record, Report, Results, Study, Unit, Verdict
-from equipoise.paper.synthetic_fits import exact_units, scale_of, trained_units
+from equipoise.paper.study import (
+    WAYS,
+    Claim,
+    Finding,
+    Record,
+    RecordsByKind,
+    Study,
+    StudyPlan,
+    StudyReport,
+    Unit,
+    distinct,
+    means_over,
+    select,
+)
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.5)
 # Those of the paper's Table 2; Figure 3 does not say which alphas it shows.
@@ -29,7 +40,6 @@ _METHODS = {
     "text": [BALANCED, *_LCVAR, *_LHCVAR],
     "scripts": [BALANCED, *_LCVAR, *_LHCVAR_SCRIPTS],
 }
-_KINDS = {"exact": "ablation-exact", "text": "ablation-text", "scripts": "ablation-scripts"}
 _GREYS = ("#000000", "#0072B2", "#CC3311", "#E69F00", "#666666")
 _MARKERS = ("o", "s", "^", "D", "v")
 
@@ -48,18 +58,18 @@ there κ matters.
 """
 
 
-def _units(plan: Plan) -> list[Unit]:
+def _units(plan: StudyPlan) -> list[Unit]:
     return [
-        *exact_units(_KINDS["exact"], plan, _METHODS["exact"]),
-        *trained_units(_KINDS["text"], plan, _METHODS["text"], "text"),
-        *trained_units(_KINDS["scripts"], plan, _METHODS["scripts"], "synthetic-scripts"),
+        *synthetic_units("ablation-exact", plan, _METHODS["exact"]),
+        *synthetic_units("ablation-text", plan, _METHODS["text"], "text"),
+        *synthetic_units("ablation-scripts", plan, _METHODS["scripts"], "synthetic-scripts"),
     ]
 
 
-def _report(plan: Plan, results: Results) -> Report:
-    scale = scale_of(plan)
-    by_way = {way: results[kind] for way, kind in _KINDS.items()}
-    parts = [_LEAD.format(rows=scale.n_rows, seeds=scale.n_seeds), _FACTS]
+def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
+    size = SyntheticSize.of(plan)
+    by_way = {way: results[f"ablation-{way}"] for way in WAYS}
+    parts = [_LEAD.format(rows=size.n_rows, seeds=size.n_seeds), _FACTS]
     drawings = {}
     for way, records in by_way.items():
         name = f"worst-class-risk-{way}"
@@ -68,8 +78,8 @@ def _report(plan: Plan, results: Results) -> Report:
         parts += [f"## {WAYS[way].capitalize()}", pages.figure(name, caption)]
         parts += [_table(way, records)]
     trained = {way: by_way[way] for way in ("text", "scripts")}
-    parts += ["## How far from the optimum training stops", distance_table(trained)]
-    return Report(
+    parts += ["## How far from the optimum training stops", pages.distance_table(trained)]
+    return StudyReport(
         claims=_claims(by_way),
         page=pages.sections(*parts),
         tables={"worst-class-risk": [each for records in by_way.values() for each in records]},
@@ -89,25 +99,25 @@ def _panels(way: str) -> dict[str, list[Method]]:
 
 def _figure(way: str, records: Sequence[Record]) -> Any:
     panels = _panels(way)
-    drawing, axes = figures.figure(4.2 * len(panels), 4.8, columns=len(panels), sharey=True)
+    picture, axes = drawing.figure(4.2 * len(panels), 4.8, columns=len(panels), sharey=True)
     for ax, (title, methods) in zip(axes, panels.items(), strict=True):
         for place, method in enumerate(methods):
             _line(ax, records, method, place)
         _line(ax, records, BALANCED, 0, color="0.5", linestyle="--", marker="", linewidth=1.4)
         ax.set(title=title, xlabel="share of class 1, 1 - p")
-        figures.from_zero(ax)
+        drawing.from_zero(ax)
         ax.title.set_fontsize(10.5)
         ax.legend(
             loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize=9, frameon=False
         )
     axes[0].set_ylabel("test risk of the worst class")
-    return drawing
+    return picture
 
 
 def _line(ax: Any, records: Sequence[Record], method: Method, place: int, **changes: Any) -> None:
     """One curve; coinciding curves stay visible by markers that fit into each other."""
-    p_values = np.array(_p_values(records))
-    means = [mean_of(records, "worst_class_risk", p=p, method=method.label).mean for p in p_values]
+    p_values = _p_values(records)
+    means = _worst(records, method.label)
     look: dict[str, Any] = {"color": _GREYS[place], "linewidth": 1.0, "linestyle": "-"}
     look |= {"marker": _MARKERS[place], "markersize": 15 - 2 * place, "markerfacecolor": "none"}
     look |= changes
@@ -115,7 +125,7 @@ def _line(ax: Any, records: Sequence[Record], method: Method, place: int, **chan
     active = [_caps(records, p, method) == "active" for p in p_values]
     if any(active) and look["marker"]:
         full = {**look, "markerfacecolor": look["color"], "linestyle": "none"}
-        ax.plot((1 - p_values)[active], np.array(means)[active], zorder=4, **full)
+        ax.plot((1 - p_values)[active], means[active], zorder=4, **full)
 
 
 def _short(method: Method) -> str:
@@ -137,9 +147,8 @@ def _table(way: str, records: Sequence[Record]) -> str:
         [
             method.label,
             *(
-                f"{mean_of(records, 'worst_class_risk', p=p, method=method.label).mean:.4f}"
-                + ("*" if _caps(records, p, method) == "active" else "")
-                for p in p_values
+                f"{risk:.4f}{'*' if _caps(records, p, method) == 'active' else ''}"
+                for p, risk in zip(p_values, _worst(records, method.label), strict=True)
             ),
         ]
         for method in _METHODS[way]
@@ -182,28 +191,27 @@ def _claims(by_way: dict[str, Sequence[Record]]) -> list[Claim]:
     ]
 
 
-def _matters_less(records: Sequence[Record], labels: Sequence[str]) -> Verdict:
+def _matters_less(records: Sequence[Record], labels: Sequence[str]) -> Finding:
     """Whether the range over a hyper-parameter stays below the distance to balanced weights."""
     p_values = _p_values(records)
-    risks = np.array(
-        [
-            [mean_of(records, "worst_class_risk", p=p, method=label).mean for label in labels]
-            for p in p_values
-        ]
-    )
-    balanced = [mean_of(records, "worst_class_risk", p=p, method="Balanced").mean for p in p_values]
-    ranges = risks.max(axis=1) - risks.min(axis=1)
-    distances = np.array(balanced) - risks.min(axis=1)
+    risks = np.array([_worst(records, label) for label in labels])
+    ranges = risks.max(axis=0) - risks.min(axis=0)
+    distances = _worst(records, "Balanced") - risks.min(axis=0)
     tightest = int(np.argmax(ranges - distances))
-    return Verdict(
+    return Finding(
         bool(np.all(ranges <= np.maximum(distances, 0))),
         f"ranges of {ranges.min():.4f} to {ranges.max():.4f}; at p = {p_values[tightest]:.2f} the "
         f"range is {ranges[tightest]:.4f} and the best {distances[tightest]:.4f} below balanced",
     )
 
 
-def _p_values(records: Sequence[Record]) -> list[float]:
-    return sorted({record["p"] for record in records})
+def _p_values(records: Sequence[Record]) -> Vector:
+    return np.array(sorted(distinct(records, "p")))
+
+
+def _worst(records: Sequence[Record], label: str) -> Vector:
+    """Risk of the worst class for every p, mean over seeds."""
+    return means_over("p", records, "worst_class_risk", method=label)
 
 
 STUDY = Study("ablation", "Synthetic model: alpha and kappa (Figure 3)", _units, _report)

@@ -1,9 +1,11 @@
-"""Figures: one look for all studies, readable without colour."""
+"""How figures are drawn: one look for all studies, readable without colour."""
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 from equipoise.extras import require
+from equipoise.paper.study import Spread
 
 # Colours that differ in brightness as well, and a marker and a dash of its own for every method.
 _STYLES: dict[str, dict[str, Any]] = {
@@ -47,6 +49,18 @@ def style(label: str, **changes: Any) -> dict[str, Any]:
     """Line style of a method by the beginning of its label."""
     found = next((look for name, look in _STYLES.items() if label.startswith(name)), {})
     return {"label": label, "markersize": 5, "linewidth": 1.4, **found, **changes}
+
+
+def error_bars(ax: Any, x: Any, spreads: Sequence[Spread], **look: Any) -> None:
+    """Means over seeds, with bars of one standard deviation."""
+    means, sds = [found.mean for found in spreads], [found.sd for found in spreads]
+    ax.errorbar(x, means, yerr=sds, capsize=2, **look)
+
+
+def legend_below(drawing: Any, ax: Any, ncols: int) -> None:
+    """One legend for all panels, below them, with what one of them shows."""
+    handles, labels = ax.get_legend_handles_labels()
+    drawing.legend(handles, labels, loc="outside lower center", ncols=ncols, frameon=False)
 
 
 def render(drawing: Any) -> dict[str, bytes]:

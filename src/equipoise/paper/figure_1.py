@@ -5,12 +5,21 @@ from typing import Any
 
 import numpy as np
 
+from equipoise.arrays import Vector
 from equipoise.datasets import PowerImbalance
 from equipoise.estimators import LocalPolynomialClassifier
-from equipoise.paper import figures, pages
-from equipoise.paper.aggregate import mean_of
-from equipoise.paper.sources import Floats
-from equipoise.paper.study import Claim, Plan, Record, Report, Results, Study, Unit, Verdict
+from equipoise.paper import drawing, pages
+from equipoise.paper.study import (
+    Claim,
+    Finding,
+    Record,
+    RecordsByKind,
+    Study,
+    StudyPlan,
+    StudyReport,
+    Unit,
+    mean_of,
+)
 from equipoise.theory import excess_risk
 
 P = 0.9
@@ -43,12 +52,12 @@ those of Propositions 2 and 3, with the L1 distance of η̂ itself in place of i
 """
 
 
-def _sizes(plan: Plan) -> tuple[int, int]:
+def _sizes(plan: StudyPlan) -> tuple[int, int]:
     """Rows and seeds; few rows, so that the estimation error can be seen."""
     return (500, 5) if plan.quick else (500, 50)
 
 
-def _units(plan: Plan) -> list[Unit]:
+def _units(plan: StudyPlan) -> list[Unit]:
     n_rows, n_seeds = _sizes(plan)
     settings = {"p": P, "n_rows": n_rows, "seeds": plan.seeds(n_seeds)}
     curve = {"p": P, "n_rows": n_rows, "seed": plan.seed}
@@ -84,11 +93,11 @@ def excess_curve(*, p: float, n_rows: int, seed: int) -> list[Record]:
     return [{"x": x, "eta": eta, "estimate": found} for x, eta, found in columns]
 
 
-def _report(plan: Plan, results: Results) -> Report:
+def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     n_rows, n_seeds = _sizes(plan)
     parts, curve = results["tradeoff-parts"], results["tradeoff-curve"]
     caption = f"Where the two errors come from, in one sample of {n_rows:,} rows"
-    return Report(
+    return StudyReport(
         claims=_claims(parts),
         page=pages.sections(
             _LEAD,
@@ -104,7 +113,7 @@ def _report(plan: Plan, results: Results) -> Report:
 def _figure(curve: Sequence[Record]) -> Any:
     """A column for each of the two pairs of different weightings."""
     x, eta, estimate = (np.array([r[name] for r in curve]) for name in ("x", "eta", "estimate"))
-    drawing, axes = figures.figure(11, 6.4, rows=2, columns=2, sharex=True, sharey="row")
+    picture, axes = drawing.figure(11, 6.4, rows=2, columns=2, sharex=True, sharey="row")
     for (top, bottom), pair in zip(axes.T, PAIRS, strict=False):
         _draw_functions(top, x, (eta, estimate), pair)
         _draw_errors(bottom, x, (eta, estimate), pair)
@@ -114,11 +123,11 @@ def _figure(curve: Sequence[Record]) -> Any:
             ax.legend(frameon=False, loc="upper left")
     axes[0, 0].set_ylabel("probability of class 1")
     axes[1, 0].set_ylabel("excess risk per unit of x")
-    return drawing
+    return picture
 
 
 def _draw_functions(
-    ax: Any, x: Floats, functions: tuple[Floats, Floats], pair: tuple[str, str]
+    ax: Any, x: Vector, functions: tuple[Vector, Vector], pair: tuple[str, str]
 ) -> None:
     made_for, judged_under = map(PowerImbalance(P).threshold, pair)
     ax.plot(x, functions[0], color="black", label="η")
@@ -128,7 +137,7 @@ def _draw_functions(
 
 
 def _draw_errors(
-    ax: Any, x: Floats, functions: tuple[Floats, Floats], pair: tuple[str, str]
+    ax: Any, x: Vector, functions: tuple[Vector, Vector], pair: tuple[str, str]
 ) -> None:
     estimation, irreducible = _densities(*functions, pair)
     looks = (
@@ -143,7 +152,7 @@ def _draw_errors(
     ax.axhline(0, color="0.3", linewidth=0.8)
 
 
-def _densities(eta: Floats, estimate: Floats, pair: tuple[str, str]) -> tuple[Floats, Floats]:
+def _densities(eta: Vector, estimate: Vector, pair: tuple[str, str]) -> tuple[Vector, Vector]:
     """What each x adds to the estimation error and to the irreducible error."""
     model = PowerImbalance(P)
     t_q, t_judge = map(model.threshold, pair)
@@ -196,12 +205,12 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
     ]
 
 
-def _identity(records: Sequence[Record]) -> Verdict:
+def _identity(records: Sequence[Record]) -> Finding:
     gaps = [abs(r["excess"] - r["estimation"] - r["irreducible"]) for r in records]
-    return Verdict(max(gaps) < 1e-9, f"largest deviation {max(gaps):.0e}")
+    return Finding(max(gaps) < 1e-9, f"largest deviation {max(gaps):.0e}")
 
 
-def _below(records: Sequence[Record], part: str) -> Verdict:
+def _below(records: Sequence[Record], part: str) -> Finding:
     # The quadrature counts each jump of a rule to within a point.
     slack = 20 / N_POINTS
     sizes = [r[part] for r in records]
@@ -209,10 +218,10 @@ def _below(records: Sequence[Record], part: str) -> Verdict:
         size / r[f"{part}_bound"] for size, r in zip(sizes, records, strict=True) if size > slack
     ]
     held = all(size <= r[f"{part}_bound"] + slack for size, r in zip(sizes, records, strict=True))
-    return Verdict(held, f"at most {max(ratios):.0%} of the bound in {len(records)} cases")
+    return Finding(held, f"at most {max(ratios):.0%} of the bound in {len(records)} cases")
 
 
-def _dominates(records: Sequence[Record]) -> Verdict:
+def _dominates(records: Sequence[Record]) -> Finding:
     words, held = [], True
     for made_for, judged_under in PAIRS[:2]:
         pair = {"made_for": made_for, "judged_under": judged_under}
@@ -220,7 +229,7 @@ def _dominates(records: Sequence[Record]) -> Verdict:
         estimation = mean_of(records, "estimation", **pair).mean
         held &= irreducible > abs(estimation)
         words.append(f"{made_for} under {judged_under}: {irreducible:.4f} against {estimation:.4f}")
-    return Verdict(held, "; ".join(words))
+    return Finding(held, "; ".join(words))
 
 
 STUDY = Study("tradeoff", "What one weighting costs under another (Figure 1)", _units, _report)

@@ -1,4 +1,4 @@
-"""The data that studies read: loaded once, when first needed."""
+"""Training and test rows: the synthetic model's, drawn, and Covertype's, loaded when needed."""
 
 import os
 from dataclasses import dataclass
@@ -6,12 +6,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.datasets import fetch_covtype
-
-Floats = NDArray[np.float64]
-Labels = NDArray[np.int64]
+from equipoise.arrays import Indices, Matrix
+from equipoise.datasets import fetch_covtype, make_power_imbalance
 
 # UCI's split, which the paper takes: balanced training rows, imbalanced test rows.
 _TRAIN, _TEST = 11_340, 15_120
@@ -21,10 +18,18 @@ _TRAIN, _TEST = 11_340, 15_120
 class Split:
     """Standardised training and test rows."""
 
-    X: Floats
-    y: Labels
-    X_test: Floats
-    y_test: Labels
+    X: Matrix
+    y: Indices
+    X_test: Matrix
+    y_test: Indices
+
+
+def synthetic_split(p: float, n_train: int, n_test: int, seed: int, noise: int = 0) -> Split:
+    """Training and test rows; the same seed draws the same points for every p."""
+    options: dict[str, Any] = {"p": p, "n_noise_features": noise}
+    X, y = make_power_imbalance(n_train, random_state=2 * seed, **options)
+    X_test, y_test = make_power_imbalance(n_test, random_state=2 * seed + 1, **options)
+    return Split(X, y, X_test, y_test)
 
 
 @dataclass
@@ -42,7 +47,7 @@ class Sources:
     _last: tuple[Any, Split] | None = None
 
     @cached_property
-    def covertype(self) -> tuple[Floats, Labels]:
+    def covertype(self) -> tuple[Matrix, Indices]:
         """All rows of Covertype."""
         data: tuple[Any, Any] = fetch_covtype(self.path, return_X_y=True)
         return data
@@ -66,7 +71,7 @@ class Sources:
         return self._last[1]
 
 
-def standardised(X: Floats, y: Labels, X_test: Floats, y_test: Labels) -> Split:
+def standardised(X: Matrix, y: Indices, X_test: Matrix, y_test: Indices) -> Split:
     """Both parts on the scale of the training rows: mean 0, standard deviation 1 (n - 1).
 
     A column that is constant in the training rows is only centred.
