@@ -327,8 +327,8 @@ def test_linear_models_on_the_synthetic_model():
 
 
 def test_class_risks_are_matched_by_name():
-    first = ClassRisks({"a": 0.1, "b": 0.4}, prior={"a": 0.6, "b": 0.4})
-    turned = ClassRisks({"b": 0.2, "a": 0.3}, prior={"b": 0.4, "a": 0.6})
+    first = ClassRisks({"a": 0.1, "b": 0.4}, {"a": 0.6, "b": 0.4})
+    turned = ClassRisks({"b": 0.2, "a": 0.3}, {"b": 0.4, "a": 0.6})
     found = excess_risk_in_class(first, turned, turned, "standard")
     assert found.estimation == pytest.approx(0.6 * (0.1 - 0.3) + 0.4 * (0.4 - 0.2))
     assert found.irreducible == 0

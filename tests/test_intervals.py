@@ -282,11 +282,11 @@ def test_string_labels_name_the_intervals():
 @pytest.mark.parametrize("function", [class_risk_intervals, worst_class_interval])
 @pytest.mark.parametrize("bad", [0, 1, 95, -0.1, float("nan")])
 def test_confidence_must_be_a_probability(function, bad):
-    with pytest.raises(InvalidParameterError, match=r"confidence must be in \(0, 1\), got"):
+    with pytest.raises(InvalidParameterError, match=r"must be a number in \(0, 1\), got"):
         function([0, 1], [0, 1], confidence=bad)
 
 
 @pytest.mark.parametrize("function", [class_risk_intervals, worst_class_interval])
 def test_a_class_without_rows_has_no_interval(function):
     with pytest.raises(ClassMismatchError, match=r"\[2\] has none"):
-        function([0, 1], [0, 1], labels=[0, 1, 2])
+        function([0, 1], [0, 1], classes=[0, 1, 2])

@@ -47,7 +47,7 @@ def test_bayes_rule_holds_to_the_last_digits(world):
     probabilities, masses, prior = world
     factors = [Fraction(float(p)) / Fraction(float(m)) for p, m in zip(prior, masses, strict=True)]
     expected = [exactly(row, factors) for row in probabilities]
-    result = population_proba(probabilities, masses=masses, prior=prior)
+    result = population_proba(probabilities, masses=masses, class_prior=prior)
     np.testing.assert_allclose(result, expected, rtol=1e-14, atol=STEPS)
 
 
@@ -57,16 +57,18 @@ def test_there_and_back_is_where_it_was(world):
     there = population_proba(probabilities, masses=prior, target_prior=masses)
     # Digits that are lost on the way there do not come back.
     assume(there[probabilities > 0].min() >= TINY)
-    back = population_proba(there, masses=masses, prior=prior)
+    back = population_proba(there, masses=masses, class_prior=prior)
     np.testing.assert_allclose(back, probabilities, rtol=1e-14, atol=STEPS)
 
 
 @given(world=worlds())
 def test_weights_are_masses_over_priors(world):
     probabilities, masses, prior = world
-    by_masses = population_proba(probabilities, masses=masses, prior=prior)
+    by_masses = population_proba(probabilities, masses=masses, class_prior=prior)
     for scale in (1.0, 7e5):
-        by_weights = population_proba(probabilities, weights=scale * masses / prior, prior=prior)
+        by_weights = population_proba(
+            probabilities, weights=scale * masses / prior, class_prior=prior
+        )
         np.testing.assert_allclose(by_weights, by_masses, rtol=1e-13, atol=STEPS)
         alone = population_proba(probabilities, weights=scale * masses / prior)
         np.testing.assert_allclose(alone, by_masses, rtol=1e-13, atol=STEPS)
@@ -77,17 +79,17 @@ def test_one_step_is_as_good_as_two(world):
     probabilities, masses, prior = world
     k = len(prior)
     even = np.full(k, 1 / k)
-    middle = population_proba(probabilities, masses=masses, prior=even)
+    middle = population_proba(probabilities, masses=masses, class_prior=even)
     assume(middle[probabilities > 0].min() >= TINY)
-    two = population_proba(middle, masses=even, prior=prior)
-    one = population_proba(probabilities, weights=masses, prior=even, target_prior=prior)
+    two = population_proba(middle, masses=even, class_prior=prior)
+    one = population_proba(probabilities, weights=masses, class_prior=even, target_prior=prior)
     np.testing.assert_allclose(two, one, rtol=1e-13, atol=STEPS)
 
 
 @given(world=worlds())
 def test_rows_sum_to_one_and_zeros_stay_zeros(world):
     probabilities, masses, prior = world
-    result = population_proba(probabilities, masses=masses, prior=prior)
+    result = population_proba(probabilities, masses=masses, class_prior=prior)
     np.testing.assert_allclose(result.sum(axis=1), 1, rtol=1e-14)
     assert np.all(result[probabilities == 0] == 0)
 
@@ -116,7 +118,7 @@ def test_values_by_class_are_matched_by_name():
     by_masses = population_proba(
         rows,
         masses={"ham": 0.5, "spam": 0.5},
-        prior={"ham": 0.9, "spam": 0.1},
+        class_prior={"ham": 0.9, "spam": 0.1},
         classes=["spam", "ham"],
     )
     np.testing.assert_allclose(by_masses, result)
@@ -125,12 +127,14 @@ def test_values_by_class_are_matched_by_name():
 def test_balanced_weights_are_known_by_name():
     prior = np.array([0.7, 0.2, 0.1])
     rows = [[0.2, 0.3, 0.5]]
-    expected = population_proba(rows, masses=[1 / 3] * 3, prior=prior)
-    np.testing.assert_allclose(population_proba(rows, weights="balanced", prior=prior), expected)
+    expected = population_proba(rows, masses=[1 / 3] * 3, class_prior=prior)
+    np.testing.assert_allclose(
+        population_proba(rows, weights="balanced", class_prior=prior), expected
+    )
 
 
 def test_a_class_of_prior_zero_has_probability_zero():
-    result = population_proba([[0.2, 0.3, 0.5]], masses=[0.5, 0.5, 0], prior=[0.25, 0.75, 0])
+    result = population_proba([[0.2, 0.3, 0.5]], masses=[0.5, 0.5, 0], class_prior=[0.25, 0.75, 0])
     np.testing.assert_allclose(result, [[0.1 / 0.55, 0.45 / 0.55, 0]])
 
 
@@ -158,7 +162,7 @@ def test_the_estimators_own_method_agrees(target):
     expected = population_proba(
         clf.predict_proba(X),
         weights=clf.worst_case_weights_,
-        prior=clf.class_prior_,
+        class_prior=clf.class_prior_,
         target_prior=target,
         classes=clf.classes_,
     )
@@ -181,12 +185,16 @@ REFUSED = {
         "prior is needed, the class frequencies",
     ),
     "balanced": ({"weights": "balanced"}, InvalidInputError, "prior is needed"),
-    "word": ({"weights": "heavy", "prior": THIRDS}, InvalidParameterError, "got 'heavy'"),
+    "word": ({"weights": "heavy", "class_prior": THIRDS}, InvalidParameterError, "got 'heavy'"),
     "negative": ({"weights": [1, -1, 1]}, InvalidParameterError, "weights must hold finite"),
-    "sum": ({"masses": [1, 2, 3], "prior": THIRDS}, InvalidParameterError, "masses must sum to 1"),
+    "sum": (
+        {"masses": [1, 2, 3], "class_prior": THIRDS},
+        InvalidParameterError,
+        "masses must sum",
+    ),
     "no mass": ({"weights": [1, 0, 1]}, UnidentifiableError, "Class 1 carries no mass"),
     "no mass named": (
-        {"masses": [0.5, 0, 0.5], "prior": THIRDS, "classes": ["a", "b", "c"]},
+        {"masses": [0.5, 0, 0.5], "class_prior": THIRDS, "classes": ["a", "b", "c"]},
         UnidentifiableError,
         "Class 'b' carries no mass",
     ),
@@ -216,4 +224,4 @@ def test_rows_must_be_probabilities(rows, message):
 def test_a_row_without_any_possible_class_is_named():
     rows = [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     with pytest.raises(UnidentifiableError, match="Row 1 has probability 0"):
-        population_proba(rows, masses=THIRDS, prior=[0.5, 0.5, 0])
+        population_proba(rows, masses=THIRDS, class_prior=[0.5, 0.5, 0])

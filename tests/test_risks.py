@@ -38,7 +38,7 @@ RECIPES = [
 
 @pytest.fixture
 def paper_example():
-    return ClassRisks([0.2, 0.6], prior=[0.9, 0.1])
+    return ClassRisks([0.2, 0.6], [0.9, 0.1])
 
 
 @st.composite
@@ -101,7 +101,7 @@ def test_class_risks_by_hand():
 
 def test_the_margin_loss_by_hand():
     scores = [[2.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 1.0, 0.0]]
-    risks = class_risks([0, 0, 2], scores, loss="margin", labels=[0, 1, 2], absent="drop")
+    risks = class_risks([0, 0, 2], scores, loss="margin", classes=[0, 1, 2], absent="drop")
     assert risks == {0: 0.25, 2: 1.0}
 
 
@@ -232,7 +232,7 @@ def test_worst_case_weights_attain_the_robust_risk(recipe, risks):
 def test_functions_are_the_methods():
     rng = np.random.default_rng(5)
     truth, guess = rng.integers(0, 4, 200), rng.integers(0, 4, 200)
-    options = {"sample_weight": rng.random(200), "labels": [3, 1, 0, 2]}
+    options = {"sample_weight": rng.random(200), "classes": [3, 1, 0, 2]}
     risks, recipe = class_risks(truth, guess, **options), LabelCVaR(0.5)
     prior = {0: 0.7, 1: 0.1, 2: 0.1, 3: 0.1}
     moved = risks.with_prior(prior)
@@ -287,7 +287,7 @@ def test_boolean_labels_stay_boolean():
 
 def test_labels_set_the_order_and_the_columns():
     scores = np.array([[5.0, 0.0], [5.0, 0.0]])
-    risks = class_risks(["n", "y"], scores, loss="margin", labels=["y", "n"])
+    risks = class_risks(["n", "y"], scores, loss="margin", classes=["y", "n"])
     assert list(risks) == ["y", "n"]
     assert risks == {"y": 0.0, "n": 1.0}
 
@@ -318,7 +318,7 @@ def test_class_risks_print_as_a_table(paper_example):
 
 
 def test_names_come_with_the_risks():
-    risks = ClassRisks(ByClass([0.1, 0.3], ["a", "b"]), prior={"b": 0.25, "a": 0.75})
+    risks = ClassRisks(ByClass([0.1, 0.3], ["a", "b"]), {"b": 0.25, "a": 0.75})
     assert risks.standard() == pytest.approx(0.15)
     assert risks.worst_class() == "b"
 
@@ -328,8 +328,8 @@ def test_names_come_with_the_risks():
 
 def test_an_absent_class_is_refused_or_dropped():
     with pytest.raises(ClassMismatchError, match=r"\['c'\] has none.*absent='drop'"):
-        class_risks(["a", "b"], ["a", "a"], labels=["a", "b", "c"])
-    risks = class_risks(["a", "b"], ["a", "a"], labels=["a", "b", "c"], absent="drop")
+        class_risks(["a", "b"], ["a", "a"], classes=["a", "b", "c"])
+    risks = class_risks(["a", "b"], ["a", "a"], classes=["a", "b", "c"], absent="drop")
     assert risks == {"a": 0.0, "b": 1.0}
     assert risks.prior == {"a": 0.5, "b": 0.5}
 
@@ -352,8 +352,8 @@ def test_a_class_without_weight_is_absent():
         ([0, 1], [0.3, 0.9], {}, InvalidInputError, "must hold class labels, got 0.3"),
         (["a", "b"], [0, 1], {}, ClassMismatchError, "same type as y_true, got 0"),
         ([0, 1], ["0", "1"], {}, ClassMismatchError, "same type as y_true, got '0'"),
-        ([0, 2], [0, 0], {"labels": [0, 1]}, ClassMismatchError, r"\[0, 1\], got 2"),
-        ([0, 1], [0, 0], {"labels": [0, 0]}, ClassMismatchError, "labels must be distinct"),
+        ([0, 2], [0, 0], {"classes": [0, 1]}, ClassMismatchError, r"\[0, 1\], got 2"),
+        ([0, 1], [0, 0], {"classes": [0, 0]}, ClassMismatchError, "classes must be distinct"),
         ([0.0, np.nan], [0, 0], {}, InvalidInputError, "missing labels, got nan"),
         (["a", None], ["a", "a"], {}, InvalidInputError, "must not be missing, got None"),
         (
@@ -363,7 +363,7 @@ def test_a_class_without_weight_is_absent():
             InvalidInputError,
             "labels must be of one type",
         ),
-        ([0, 1], [0, 0], {"absent": "nan"}, InvalidParameterError, "absent must be 'raise' or"),
+        ([0, 1], [0, 0], {"absent": "nan"}, InvalidParameterError, "absent must be one of 'raise'"),
         ([0, 1], [0, 0], {"loss": "log"}, InvalidParameterError, "got 'log'"),
         ([0, 1], [0, 0], {"sample_weight": [1]}, InvalidInputError, "sample_weight must have one"),
         ([0, 1], [0, 0], {"sample_weight": [1, -1]}, InvalidInputError, "smallest value of -1"),
@@ -376,7 +376,7 @@ def test_a_class_without_weight_is_absent():
             r"one value .* shape \(1, 2\)",
         ),
         ([0, 1], np.eye(3)[:2], {"loss": "margin"}, InvalidInputError, "each of 2 classes, got"),
-        ([0, 0], np.eye(2), {"loss": "margin"}, InvalidInputError, "labels= names the columns"),
+        ([0, 0], np.eye(2), {"loss": "margin"}, InvalidInputError, "classes= names the columns"),
         ([0, 1], ["a", "b"], {"loss": "hinge"}, InvalidInputError, "must hold scores"),
     ],
 )

@@ -50,7 +50,7 @@ def test_true_probabilities_are_beaten_by_nobody():
     model = PowerImbalance(0.9)
     X, y = model.sample(200_000, random_state=0)
     worlds = {"standard": "standard", "balanced": "balanced", "rare": (1, 30)}
-    found = weight_tradeoff(y, model.predict_proba(X), worlds, prior=model.prior)
+    found = weight_tradeoff(y, model.predict_proba(X), worlds, class_prior=model.prior)
     for row, made_for in enumerate(worlds):
         s = model.bayes_threshold_x(worlds[made_for])
         for column, judged_under in enumerate(worlds):
@@ -72,7 +72,7 @@ def test_intervals_cover(n, confidence):
     covered, n_draws = np.zeros((4, 2)), 300
     for seed in range(n_draws):
         X, y = model.sample(n, random_state=seed)
-        found = weight_tradeoff(y, model.predict_proba(X), worlds, prior=model.prior)
+        found = weight_tradeoff(y, model.predict_proba(X), worlds, class_prior=model.prior)
         for place, (made, judged) in enumerate(pairs):
             risk, best = masses[judged] @ risks[made], masses[judged] @ risks[judged]
             covered[place] += [
@@ -144,7 +144,7 @@ def test_further_classifiers_are_judged_as_well():
 
 def test_a_prior_given_is_the_prior_used():
     prior = {"cow": 0.2, "ant": 0.5, "bee": 0.3}
-    found = weight_tradeoff(Y, P, ["standard", "balanced"], prior=prior)
+    found = weight_tradeoff(Y, P, ["standard", "balanced"], class_prior=prior)
     np.testing.assert_allclose(found.masses[0], [0.5, 0.3, 0.2])
     np.testing.assert_allclose(found.risks[:, 0], found.class_risks @ [0.5, 0.3, 0.2])
     np.testing.assert_allclose(found.masses[1], 1 / 3)
@@ -163,7 +163,7 @@ def test_columns_frame_and_text():
     found = weight_tradeoff(Y, P, WORLDS)
     columns = found.to_dict()
     assert list(columns)[:2] == ["made_for", "judged_under"] and len(columns["risk"]) == 9
-    frame = found.frame(confidence=0.9)
+    frame = found.to_frame(confidence=0.9)
     assert isinstance(frame, pd.DataFrame) and list(frame) == list(columns)
     table = frame.pivot(index="made_for", columns="judged_under", values="risk")
     assert table.loc["bees", "standard"] == pytest.approx(found.risks[2, 0])
@@ -191,7 +191,7 @@ BAD = {
     "twice": (lambda: weight_tradeoff(Y, P, ["standard", "standard"]), "distinct"),
     "word": (lambda: weight_tradeoff(Y, P, ["even"]), "even"),
     "class": (lambda: weight_tradeoff(Y, P, [{"ant": 1, "elk": 2}]), "'elk'"),
-    "weights": (lambda: weight_tradeoff(Y, P, sample_weight=[1.0]), "one entry for each"),
+    "weights": (lambda: weight_tradeoff(Y, P, sample_weight=[1.0]), "one value for each"),
 }
 
 
@@ -205,7 +205,7 @@ def test_bad_input_gets_a_sentence(case):
 def test_a_class_without_rows_is_refused():
     kept = Y != "cow"
     with pytest.raises(ClassMismatchError, match=r"\['cow'\] has none"):
-        weight_tradeoff(Y[kept], P[kept], labels=NAMES)
+        weight_tradeoff(Y[kept], P[kept], classes=NAMES)
 
 
 def test_unknown_names_are_refused():
@@ -214,5 +214,5 @@ def test_unknown_names_are_refused():
         found.risk_interval("robust", "standard")
     with pytest.raises(InvalidParameterError, match="judged_under must be one of"):
         found.regret_interval("standard", "robust")
-    with pytest.raises(InvalidParameterError, match="confidence must be in"):
+    with pytest.raises(InvalidParameterError, match="confidence must be a number in"):
         found.risk_interval("standard", "standard", confidence=1.5)

@@ -20,18 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
-from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import as_loss
 from equipoise.risks import RiskInterval
-from equipoise.risks.moments import ClassMoments, class_moments
-from equipoise.risks.one_sided import binomial_lower, binomial_upper
+from equipoise.risks.class_risks import present_classes
+from equipoise.risks.intervals import tail_of
+from equipoise.risks.one_sided import ClassMoments, binomial_lower, binomial_upper, class_moments
 from equipoise.risks.row_losses import RowLosses, row_losses
+from equipoise.text import text_table
 from equipoise.theory.weightings import named_weightings, scaled_weights
 from equipoise.validation.labels import Labels, as_labels, check_classes, classes_of, true_positions
+from equipoise.validation.numbers import check_word
 from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.row_weights import check_sample_weight
 from equipoise.weights.priors import check_prior, masses_of
 
 _METHOD = "approximate (Clopper-Pearson by class, combined by recovered variances)"
@@ -100,30 +104,21 @@ class WeightTradeoff:
             columns[f"{name}_upper"] = [each.upper for each in intervals]
         return columns
 
-    def frame(self, *, confidence: float = 0.95) -> Any:
+    def to_frame(self, *, confidence: float = 0.95) -> Any:
         """The columns of :meth:`to_dict` as a pandas DataFrame."""
         return require("pandas", extra="cli").DataFrame(self.to_dict(confidence=confidence))
 
     def __repr__(self) -> str:
         header = ["made for", *(f"under {name}" for name in self.judged_under)]
-        lines = [header]
-        for name, risks, regrets in zip(self.made_for, self.risks, self.regret, strict=True):
-            cells = [f"{r:.4g} ({g:+.2g})" for r, g in zip(risks, regrets, strict=True)]
-            lines.append([name, *cells])
-        widths = [max(len(line[place]) for line in lines) for place in range(len(header))]
-        padded = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
+        rows = [
+            [name, *(f"{r:.4g} ({g:+.2g})" for r, g in zip(risks, regrets, strict=True))]
+            for name, risks, regrets in zip(self.made_for, self.risks, self.regret, strict=True)
         ]
-        return "\n".join(["risk (regret)", *padded])
+        return "\n".join(["risk (regret)", *text_table(header, rows, gap="  ")])
 
     def _place(self, made_for: str, judged_under: str) -> tuple[int, int]:
-        for name, known, what in (
-            (made_for, self.made_for, "made_for"),
-            (judged_under, self.judged_under, "judged_under"),
-        ):
-            if name not in known:
-                raise InvalidParameterError(f"{what} must be one of {list(known)}, got {name!r}.")
+        check_word(made_for, "made_for", self.made_for)
+        check_word(judged_under, "judged_under", self.judged_under)
         return self.made_for.index(made_for), self.judged_under.index(judged_under)
 
 
@@ -133,8 +128,8 @@ def weight_tradeoff(
     weightings: Any = ("standard", "balanced"),
     *,
     X: Any = None,
-    prior: Any = None,
-    labels: ArrayLike | None = None,
+    class_prior: Any = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> WeightTradeoff:
     r"""Judge the classifier made for each weighting under every other.
@@ -155,9 +150,9 @@ def weight_tradeoff(
         Each is ``"standard"``, ``"balanced"``, a dict by class or an array in class order.
     X : array-like of shape (n, n_features), optional
         The rows, for fitted classifiers.
-    prior : dict by class or array, optional
+    class_prior : dict by class or array, optional
         Class priors of the population; the share of the rows if not given.
-    labels : array-like of shape (n_classes,), optional
+    classes : array-like of shape (n_classes,), optional
         The classes in the order of the columns of probabilities. Those of the classifier, or those
         in ``y_true``, sorted, if not given.
     sample_weight : array-like of shape (n,), optional
@@ -180,24 +175,23 @@ def weight_tradeoff(
     True
     """
     truth = as_labels(y_true, name="y_true")
-    if labels is None and hasattr(made, "classes_"):
-        labels = made.classes_
-    classes = classes_of(truth) if labels is None else check_classes(labels)
-    worlds = named_weightings(weightings)
-    shares = _shares(truth, classes, sample_weight)
-    p = shares if prior is None else check_prior(prior, classes, name="prior")
+    if classes is None:
+        classes = getattr(made, "classes_", None)
+    names = classes_of(truth) if classes is None else check_classes(classes)
+    shares = _shares(truth, names, sample_weight)
+    prior = shares if class_prior is None else check_prior(class_prior, names)
     weights = {
-        name: scaled_weights(value, p, classes, name=f"weightings[{name!r}]")
-        for name, value in worlds.items()
+        name: scaled_weights(value, prior, names, name=f"weightings[{name!r}]")
+        for name, value in named_weightings(weightings).items()
     }
-    predicted = _predictions(made, X, weights, classes, len(truth))
+    predicted = _predictions(made, X, weights, names, len(truth))
     rows = {
         name: row_losses(
-            truth, each, loss=as_loss("zero_one"), labels=classes, sample_weight=sample_weight
+            truth, each, loss=as_loss("zero_one"), classes=names, sample_weight=sample_weight
         )
         for name, each in predicted.items()
     }
-    return _collect(rows, weights, p, classes)
+    return _collect(rows, weights, prior, names)
 
 
 def _collect(
@@ -223,20 +217,11 @@ def _collect(
 
 def _shares(truth: Labels, classes: Labels, sample_weight: ArrayLike | None) -> Vector:
     """Share of the rows in each class, all of which must have some."""
-    true: Indices = true_positions(truth, classes)
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights is not None and weights.shape != truth.shape:
-        raise InvalidInputError(
-            f"sample_weight must have one entry for each of the {len(truth)} rows of y_true, got "
-            f"an array of shape {weights.shape}."
-        )
-    totals = np.bincount(true, weights=weights, minlength=len(classes)).astype(np.float64)
-    if np.any(totals <= 0):
-        raise ClassMismatchError(
-            f"every class needs a row of positive weight in y_true, "
-            f"{classes[totals <= 0].tolist()} has none, so its risk is undefined."
-        )
-    return np.asarray(totals / totals.sum())
+    weights = check_sample_weight(sample_weight, len(truth))
+    sums = np.bincount(true_positions(truth, classes), weights, minlength=len(classes))
+    totals = sums.astype(np.float64, copy=False)
+    present_classes(classes, totals, "raise")
+    return totals / totals.sum()
 
 
 def _predictions(
@@ -259,7 +244,7 @@ def _predictions(
         raise InvalidInputError(
             f"probabilities must have a row for each of {n_rows} labels and a column for each of "
             f"the {len(classes)} classes {classes.tolist()}, got shape {probabilities.shape}; "
-            "labels= names the columns where y_true lacks a class."
+            "classes= names the columns where y_true lacks a class."
         )
     return {name: classes[decide(probabilities, q)] for name, q in weights.items()}
 
@@ -286,9 +271,7 @@ def _interval(
     with :math:`l_i, u_i` exact limits of class ``i``: the method of variance estimates recovery.
     A difference has two parts in each class, the errors that only one of the two makes.
     """
-    if not 0 < confidence < 1:
-        raise InvalidParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
-    tail = (1 - confidence) / 2
+    tail = tail_of(confidence)
     if other is None:
         estimate, down, up = _reaches(class_moments(rows), tail)
     else:

@@ -118,7 +118,7 @@ class ClassRisksDisplay(Display):
                 confidence=confidence,
                 simultaneous=simultaneous,
                 loss=loss,
-                labels=classes,
+                classes=classes,
                 sample_weight=sample_weight,
             )
             for key, values in named(y_pred, name, what="classifier").items()

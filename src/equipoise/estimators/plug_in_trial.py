@@ -215,7 +215,7 @@ def _intervals(trial: Trial, decided: Indices) -> RiskIntervals:
     rows, tuned = trial.tuned_rows, np.flatnonzero(~trial.few)
     weights = trial.evidence.sample_weight[rows]
     found = class_risk_intervals(
-        trial.evidence.labels[rows], decided, labels=tuned, sample_weight=weights
+        trial.evidence.labels[rows], decided, classes=tuned, sample_weight=weights
     )
 
     def with_few(values: ByClass, unknown: float) -> ByClass:

@@ -16,12 +16,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
-from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.arrays import Mask, Vector
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss, as_loss
-from equipoise.risks.row_losses import RowLosses, row_losses
+from equipoise.risks.row_losses import row_losses
 from equipoise.sets import as_uncertainty
-from equipoise.validation.numbers import per_class
+from equipoise.validation.numbers import check_word, per_class
 from equipoise.weights.by_class import ByClass, aligned_lines
 from equipoise.weights.priors import check_prior, masses_of, normalize_weights, weights_of
 
@@ -37,7 +37,7 @@ class ClassRisks(Mapping[Any, float]):
     ----------
     risks : mapping by class name, or array-like of shape (n_classes,)
         Class risks; those of an array belong to the classes ``0..k-1``, unless it is a `ByClass`.
-    prior : mapping by class name, or array-like of shape (n_classes,)
+    class_prior : mapping by class name, or array-like of shape (n_classes,)
         Class priors, at least 0 and summing to one.
 
     Attributes
@@ -47,7 +47,7 @@ class ClassRisks(Mapping[Any, float]):
     Examples
     --------
     >>> from equipoise.sets import LabelCVaR
-    >>> risks = ClassRisks({"common": 0.2, "rare": 0.6}, prior={"common": 0.9, "rare": 0.1})
+    >>> risks = ClassRisks({"common": 0.2, "rare": 0.6}, {"common": 0.9, "rare": 0.1})
     >>> round(risks.standard(), 6), round(risks.balanced(), 6), risks.worst()
     (0.24, 0.4, 0.6)
     >>> round(risks.robust(LabelCVaR(alpha=0.5)), 6)
@@ -61,14 +61,14 @@ class ClassRisks(Mapping[Any, float]):
     risks: ByClass
     prior: ByClass
 
-    def __init__(self, risks: Any, prior: Any) -> None:
+    def __init__(self, risks: Any, class_prior: Any) -> None:
         named = risks if isinstance(risks, ByClass) else ByClass(risks)
         values = np.asarray(named, dtype=np.float64)
         if not np.isfinite(values).all():
             raise InvalidInputError(f"risks must be finite, got {named.to_dict()}.")
         classes = named.classes
         object.__setattr__(self, "risks", ByClass(values, classes))
-        object.__setattr__(self, "prior", ByClass(check_prior(prior, classes), classes))
+        object.__setattr__(self, "prior", ByClass(check_prior(class_prior, classes), classes))
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"ClassRisks does not change: cannot set {name!r}.")
@@ -105,9 +105,9 @@ class ClassRisks(Mapping[Any, float]):
         """Class names, in order."""
         return self.risks.classes
 
-    def with_prior(self, prior: Any) -> "ClassRisks":
+    def with_prior(self, class_prior: Any) -> "ClassRisks":
         """The same class risks in a population with another class prior."""
-        return ClassRisks(self.risks, prior)
+        return ClassRisks(self.risks, class_prior)
 
     def standard(self) -> float:
         r"""The usual risk :math:`\sum_i p_i R_i`."""
@@ -160,7 +160,7 @@ def class_risks(
     y_pred: ArrayLike,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     absent: Absent = "raise",
 ) -> ClassRisks:
@@ -178,13 +178,13 @@ def class_risks(
         and scores may be ``(n,)`` or ``(n, 1)``, about the second class.
     loss : str or Loss, default="zero_one"
         See :mod:`equipoise.losses`.
-    labels : array-like of shape (n_classes,), optional
+    classes : array-like of shape (n_classes,), optional
         The classes, in the order of the columns of scores. Those in ``y_true``, sorted, if not
         given. A predicted label that is no class is an error of the row, not of the input.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     absent : {"raise", "drop"}, default="raise"
-        A class in ``labels`` without a row of positive weight has no risk: refuse, or leave it
+        A class in ``classes`` without a row of positive weight has no risk: refuse, or leave it
         out of the result. There is no third way that would not invent a number.
 
     Returns
@@ -202,25 +202,22 @@ def class_risks(
     dog:  0    0.5
     """
     rows = row_losses(
-        y_true, y_pred, loss=as_loss(loss), labels=labels, sample_weight=sample_weight
+        y_true, y_pred, loss=as_loss(loss), classes=classes, sample_weight=sample_weight
     )
     totals = rows.total_weights()
-    present = present_classes(rows, totals, absent)
+    present = present_classes(rows.classes, totals, absent)
     risks = rows.weighted_sums(rows.losses)[present] / totals[present]
     return ClassRisks(ByClass(risks, rows.classes[present]), totals[present] / totals.sum())
 
 
-def present_classes(rows: RowLosses, totals: Vector, absent: Absent) -> NDArray[np.bool_]:
+def present_classes(classes: NDArray[Any], totals: Vector, absent: Absent) -> Mask:
     """Which classes have any weight; unless told to drop the others, they are an error."""
-    if absent not in ("raise", "drop"):
-        raise InvalidParameterError(f"absent must be 'raise' or 'drop', got {absent!r}.")
+    check_word(absent, "absent", ("raise", "drop"))
     present = totals > 0
-    if not present.any():
-        raise InvalidInputError("sample_weight must be positive in at least one row, got zeros.")
     if absent == "raise" and not present.all():
         raise ClassMismatchError(
             f"every class needs a row of positive weight in y_true, "
-            f"{rows.classes[~present].tolist()} has none, so its risk is undefined; "
+            f"{classes[~present].tolist()} has none, so its risk is undefined; "
             "absent='drop' leaves it out."
         )
     return present

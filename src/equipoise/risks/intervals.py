@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.exceptions import InvalidParameterError
 from equipoise.losses import Loss, as_loss
-from equipoise.risks.moments import class_moments
-from equipoise.risks.one_sided import bound_method
+from equipoise.risks.one_sided import bound_method, class_moments
 from equipoise.risks.row_losses import row_losses
+from equipoise.validation.numbers import check_number
 from equipoise.weights.by_class import ByClass, aligned_lines
 
 
@@ -93,7 +92,7 @@ def class_risk_intervals(
     confidence: float = 0.95,
     simultaneous: bool = False,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> RiskIntervals:
     r"""Confidence intervals for the risks of all classes.
@@ -118,7 +117,7 @@ def class_risk_intervals(
 
     Parameters
     ----------
-    y_true, y_pred, loss, labels, sample_weight
+    y_true, y_pred, loss, classes, sample_weight
         As in :func:`equipoise.risks.class_risks`.
     confidence : float in (0, 1), default=0.95
         The probability :math:`c`.
@@ -139,9 +138,9 @@ def class_risk_intervals(
     ham:  0    0          0.0711217
     spam: 0.25 0.00630946 0.80588
     """
-    chosen, tail = as_loss(loss), _tail(confidence)
+    chosen, tail = as_loss(loss), tail_of(confidence)
     moments = class_moments(
-        row_losses(y_true, y_pred, loss=chosen, labels=labels, sample_weight=sample_weight)
+        row_losses(y_true, y_pred, loss=chosen, classes=classes, sample_weight=sample_weight)
     )
     if simultaneous:
         tail = sidak(2 * tail, len(moments.classes)) / 2
@@ -159,7 +158,7 @@ def worst_class_interval(
     *,
     confidence: float = 0.95,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> RiskInterval:
     r"""A confidence interval for the risk of the worst class.
@@ -178,7 +177,7 @@ def worst_class_interval(
 
     Parameters
     ----------
-    y_true, y_pred, confidence, loss, labels, sample_weight
+    y_true, y_pred, confidence, loss, classes, sample_weight
         As in :func:`class_risk_intervals`, also for when the interval is approximate.
 
     Returns
@@ -192,9 +191,9 @@ def worst_class_interval(
     >>> round(interval.lower, 4), interval.estimate, round(interval.upper, 4)
     (0.0032, 0.25, 0.8059)
     """
-    chosen, tail = as_loss(loss), _tail(confidence)
+    chosen, tail = as_loss(loss), tail_of(confidence)
     moments = class_moments(
-        row_losses(y_true, y_pred, loss=chosen, labels=labels, sample_weight=sample_weight)
+        row_losses(y_true, y_pred, loss=chosen, classes=classes, sample_weight=sample_weight)
     )
     method = bound_method(chosen, moments)
     lower = method.lower(moments, sidak(tail, len(moments.classes))).max()
@@ -210,7 +209,6 @@ def sidak(probability: float, n_events: int) -> float:
     return float(-np.expm1(np.log1p(-probability) / n_events))
 
 
-def _tail(confidence: float) -> float:
-    if not 0 < confidence < 1:
-        raise InvalidParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
-    return (1 - confidence) / 2
+def tail_of(confidence: float) -> float:
+    """The probability that an interval may leave on each side."""
+    return (1 - check_number(confidence, "confidence", "(0, 1)")) / 2

@@ -1,5 +1,13 @@
 r"""One-sided confidence bounds for class risks, by the range of the loss.
 
+.. math::
+
+    n_i^{\mathrm{eff}} = \frac{(\sum w_j)^2}{\sum w_j^2}, \qquad
+    s_i^2 = \frac{n_i}{n_i - 1} \, \frac{\sum w_j^2 (\ell_j - R_i)^2}{(\sum w_j)^2}
+
+with sums over the rows of class ``i``: Kish's effective number of rows, and the squared standard
+error of the class risk, linearised where the weights differ.
+
 Each bound :math:`U` has :math:`P(R_i > U) \leq \mathrm{tail}`, and each :math:`L` has
 :math:`P(R_i < L) \leq \mathrm{tail}`, given the labels: exactly so for the binomial and the
 Chernoff-Hoeffding bounds of equally weighted rows, in the limit of many rows otherwise.
@@ -18,12 +26,60 @@ from scipy.special import betaincinv, rel_entr, stdtrit
 
 from equipoise.arrays import Vector
 from equipoise.losses import Loss
-from equipoise.risks.moments import ClassMoments
-
-Bound = Callable[[ClassMoments, float], Vector]
+from equipoise.risks.class_risks import present_classes
+from equipoise.risks.row_losses import RowLosses
+from equipoise.validation.labels import Labels
 
 # Halvings after which a bracket inside the unit interval is narrower than its rounding error.
 _HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Per class: risk, effective number of rows, standard error; arrays in class order."""
+
+    classes: Labels
+    risks: Vector
+    effective: Vector
+    standard_errors: Vector
+    equal_weights: bool
+
+
+def class_moments(rows: RowLosses) -> ClassMoments:
+    """Moments of the losses within each class, all of which must have rows."""
+    totals = rows.total_weights()
+    present_classes(rows.classes, totals, "raise")
+    risks = rows.weighted_sums(rows.losses) / totals
+    counts, effective = rows.row_counts(), _effective(rows, totals)
+    # Weights that are constant within a class cancel from its risk. Cauchy-Schwarz: the effective
+    # number of rows reaches the number of rows only then.
+    equal = np.isclose(effective, counts, rtol=1e-9)
+    return ClassMoments(
+        classes=rows.classes,
+        risks=risks,
+        effective=np.where(equal, counts, effective),
+        standard_errors=_standard_errors(rows, risks, totals, counts),
+        equal_weights=bool(equal.all()),
+    )
+
+
+def _effective(rows: RowLosses, totals: Vector) -> Vector:
+    if rows.weights is None:
+        return totals
+    # Scaled within the class, so that squares neither overflow nor vanish.
+    relative = rows.weights / totals[rows.true]
+    return 1 / rows.sums(relative**2)
+
+
+def _standard_errors(rows: RowLosses, risks: Vector, totals: Vector, counts: Vector) -> Vector:
+    relative = (1.0 if rows.weights is None else rows.weights) / totals[rows.true]
+    squares = rows.sums((relative * (rows.losses - risks[rows.true])) ** 2)
+    # One row says nothing about the spread.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(counts > 1, np.sqrt(squares * counts / (counts - 1)), np.inf)
+
+
+Bound = Callable[[ClassMoments, float], Vector]
 
 
 @dataclass(frozen=True)

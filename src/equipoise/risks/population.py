@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, UnidentifiableError
-from equipoise.validation.numbers import check_numbers
+from equipoise.sets.point import mass_of_weighting
 from equipoise.validation.predictions import as_probabilities
-from equipoise.weights.priors import balanced_weights, check_prior, masses_of, normalize_weights
+from equipoise.weights.priors import check_prior
 
 # Division by less would overflow.
 _NO_MASS = float(np.finfo(np.float64).tiny)
@@ -31,7 +31,7 @@ def population_proba(
     *,
     weights: Any = None,
     masses: Any = None,
-    prior: Any = None,
+    class_prior: Any = None,
     target_prior: Any = None,
     classes: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
@@ -51,11 +51,11 @@ def population_proba(
     masses : dict by class or array-like of shape (n_classes,)
         Instead of weights: the share :math:`m` that each class had in training, after resampling
         or weighting.
-    prior : dict by class or array-like of shape (n_classes,), optional
+    class_prior : dict by class or array-like of shape (n_classes,), optional
         Class frequencies :math:`p` of the population, which the weights multiplied. With
         ``weights`` and no ``target_prior`` it cancels, and may be left out.
     target_prior : dict by class or array-like of shape (n_classes,), optional
-        The prior :math:`\pi` to put the probabilities on: ``prior`` if not given.
+        The prior :math:`\pi` to put the probabilities on: ``class_prior`` if not given.
     classes : array-like of shape (n_classes,), optional
         Names of the columns, where values are given by class.
 
@@ -72,16 +72,16 @@ def population_proba(
     array([[0.9, 0.1]])
     """
     matrix = as_probabilities(probabilities)
-    names = _names(matrix.shape[1], classes, (weights, masses, prior, target_prior))
+    names = _names(matrix.shape[1], classes, (weights, masses, class_prior, target_prior))
     if (weights is None) == (masses is None):
         raise InvalidInputError(
             "give either weights or masses, what the classifier was trained with: got "
             f"{'neither' if weights is None else 'both'}."
         )
     if weights is not None:
-        factors = _factors_of_weights(weights, prior, target_prior, names)
+        factors = _factors_of_weights(weights, class_prior, target_prior, names)
     else:
-        factors = _factors_of_masses(masses, prior, target_prior, names)
+        factors = _factors_of_masses(masses, class_prior, target_prior, names)
     return _reweighted(matrix, factors)
 
 
@@ -132,31 +132,25 @@ def _factors_of_weights(weights: Any, prior: Any, target: Any, names: NDArray[An
     if prior is None:
         if target is not None or isinstance(weights, str):
             raise InvalidInputError(
-                "prior is needed, the class frequencies that the weights multiplied: they cancel "
-                "only for weights given as numbers and without a target_prior."
+                "class_prior is needed, the class frequencies that the weights multiplied: they "
+                "cancel only for weights given as numbers and without a target_prior."
             )
         # Any prior will do where it cancels.
         prior = np.full(len(names), 1 / len(names))
-    p = _prior(prior, names, "prior")
-    balanced = isinstance(weights, str) and weights == "balanced"
-    q = balanced_weights(p) if balanced else check_numbers(weights, names, name="weights")
-    m = masses_of(normalize_weights(q, p), p)
-    target = p if target is None else _prior(target, names, "target_prior")
+    p = check_prior(prior, names)
+    m = mass_of_weighting(weights, p, names, name="weights")
+    target = p if target is None else check_prior(target, names, name="target_prior")
     return odds_factors(m, target, names)
 
 
 def _factors_of_masses(masses: Any, prior: Any, target: Any, names: NDArray[Any]) -> Vector:
     if prior is None and target is None:
         raise InvalidInputError(
-            "prior is needed with masses: the class frequencies to put the probabilities on."
+            "class_prior is needed with masses: the class frequencies to put the probabilities on."
         )
-    m = _prior(masses, names, "masses")
-    given, name = (prior, "prior") if target is None else (target, "target_prior")
-    return odds_factors(m, _prior(given, names, name), names)
-
-
-def _prior(values: Any, names: NDArray[Any], name: str) -> Vector:
-    return check_prior(check_numbers(values, names, name=name), names, name=name)
+    m = check_prior(masses, names, name="masses")
+    given, name = (prior, "class_prior") if target is None else (target, "target_prior")
+    return odds_factors(m, check_prior(given, names, name=name), names)
 
 
 def _reweighted(matrix: Matrix, factors: Vector) -> Matrix:

@@ -61,16 +61,16 @@ def row_losses(
     y_pred: ArrayLike,
     *,
     loss: Loss,
-    labels: ArrayLike | None,
+    classes: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> RowLosses:
-    """Checked losses by row; the classes are ``labels``, or those in ``y_true``, sorted."""
+    """Checked losses by row; the classes are ``classes``, or those in ``y_true``, sorted."""
     truth = as_labels(y_true, name="y_true")
-    classes = classes_of(truth) if labels is None else check_classes(labels)
-    true = true_positions(truth, classes)
+    names = classes_of(truth) if classes is None else check_classes(classes)
+    true = true_positions(truth, names)
     weights = None if sample_weight is None else check_sample_weight(sample_weight, len(truth))
-    predictions = _predictions(y_pred, classes, len(truth), loss)
-    return RowLosses(classes, true, loss(true, predictions), weights)
+    predictions = _predictions(y_pred, names, len(truth), loss)
+    return RowLosses(names, true, loss(true, predictions), weights)
 
 
 def _predictions(y_pred: Any, classes: Labels, n_rows: int, loss: Loss) -> Any:
@@ -97,7 +97,7 @@ def _check_columns(values: Any, n_classes: int, n_rows: int, loss: Loss) -> Any:
     if (2 if columns == 1 else columns) != n_classes:
         raise InvalidInputError(
             f"y_pred must have one column of {loss.reads} for each of {n_classes} classes, got "
-            f"shape {values.shape}; labels= names the columns where y_true lacks a class."
+            f"shape {values.shape}; classes= names the columns where y_true lacks a class."
         )
     return values
 

@@ -109,7 +109,7 @@ def classifier_risks(
         y,
         _response(estimator, X, chosen),
         loss=chosen,
-        labels=estimator.classes_,
+        classes=estimator.classes_,
         sample_weight=sample_weight,
         absent="drop",
     )

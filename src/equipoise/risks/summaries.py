@@ -5,7 +5,7 @@ do the scorers of :mod:`equipoise.risks.scorers`, which also know about scores a
 
 Conventions
 -----------
-``y_true``, ``y_pred``, ``loss``, ``labels`` and ``sample_weight`` are those of
+``y_true``, ``y_pred``, ``loss``, ``classes`` and ``sample_weight`` are those of
 :func:`equipoise.risks.class_risks`. ``class_prior`` is by class name or in class order, and the
 share of each class in the (weighted) rows if not given.
 """
@@ -24,7 +24,7 @@ def standard_risk(
     y_pred: ArrayLike,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""The usual risk :math:`\sum_i p_i R_i`: the mean loss of a row.
@@ -35,7 +35,7 @@ def standard_risk(
     0.25
     """
     return class_risks(
-        y_true, y_pred, loss=loss, labels=labels, sample_weight=sample_weight
+        y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight
     ).standard()
 
 
@@ -44,7 +44,7 @@ def balanced_risk(
     y_pred: ArrayLike,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""The mean class risk :math:`\frac{1}{k} \sum_i R_i`; one minus balanced accuracy.
@@ -55,7 +55,7 @@ def balanced_risk(
     0.5
     """
     return class_risks(
-        y_true, y_pred, loss=loss, labels=labels, sample_weight=sample_weight
+        y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight
     ).balanced()
 
 
@@ -64,7 +64,7 @@ def worst_class_risk(
     y_pred: ArrayLike,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""The largest class risk :math:`\max_i R_i`; one minus the smallest recall.
@@ -75,7 +75,7 @@ def worst_class_risk(
     1.0
     """
     return class_risks(
-        y_true, y_pred, loss=loss, labels=labels, sample_weight=sample_weight
+        y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight
     ).worst()
 
 
@@ -85,7 +85,7 @@ def weighted_risk(
     weights: Any,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     class_prior: Any = None,
 ) -> float:
@@ -99,7 +99,7 @@ def weighted_risk(
     >>> weighted_risk([0, 0, 0, 1], [0, 0, 0, 0], {0: 1, 1: 9})
     0.75
     """
-    risks = class_risks(y_true, y_pred, loss=loss, labels=labels, sample_weight=sample_weight)
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
     return _in_population(risks, class_prior).weighted(weights)
 
 
@@ -109,7 +109,7 @@ def robust_risk(
     uncertainty: Any = None,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     class_prior: Any = None,
 ) -> float:
@@ -124,7 +124,7 @@ def robust_risk(
     >>> robust_risk([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))
     0.5
     """
-    risks = class_risks(y_true, y_pred, loss=loss, labels=labels, sample_weight=sample_weight)
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
     return _in_population(risks, class_prior).robust(uncertainty)
 
 
@@ -134,7 +134,7 @@ def worst_case_weights(
     uncertainty: Any = None,
     *,
     loss: str | Loss = "zero_one",
-    labels: ArrayLike | None = None,
+    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     class_prior: Any = None,
 ) -> ByClass:
@@ -146,7 +146,7 @@ def worst_case_weights(
     >>> worst_case_weights([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))[1]
     2.0
     """
-    risks = class_risks(y_true, y_pred, loss=loss, labels=labels, sample_weight=sample_weight)
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
     return _in_population(risks, class_prior).worst_case_weights(uncertainty)
 
 

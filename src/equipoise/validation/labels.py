@@ -102,12 +102,12 @@ def _looked_up(labels: Labels, classes: Labels) -> Indices:
     return table[offset]
 
 
-def check_classes(labels: Any) -> Labels:
+def check_classes(classes: Any) -> Labels:
     """Class names given by the user: distinct, in the order of the columns of scores."""
-    classes = as_labels(labels, name="labels")
-    if len(set(classes.tolist())) != len(classes):
-        raise ClassMismatchError(f"labels must be distinct, got {classes.tolist()}.")
-    return classes
+    names = as_labels(classes, name="classes")
+    if len(set(names.tolist())) != len(names):
+        raise ClassMismatchError(f"classes must be distinct, got {names.tolist()}.")
+    return names
 
 
 def true_positions(labels: Labels, classes: Labels) -> Indices:
@@ -116,7 +116,7 @@ def true_positions(labels: Labels, classes: Labels) -> Indices:
     if int(places.min()) < 0:
         stray = labels[places < 0].tolist()[0]
         raise ClassMismatchError(
-            f"y_true must hold the classes in labels only, {classes.tolist()}, got {stray!r}."
+            f"y_true must hold the given classes only, {classes.tolist()}, got {stray!r}."
         )
     return places
 
