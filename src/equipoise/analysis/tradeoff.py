@@ -221,7 +221,7 @@ def _shares(truth: Labels, classes: Labels, sample_weight: ArrayLike | None) -> 
     sums = np.bincount(true_positions(truth, classes), weights, minlength=len(classes))
     totals = sums.astype(np.float64, copy=False)
     present_classes(classes, totals, "raise")
-    return totals / totals.sum()
+    return np.asarray(totals / totals.sum())
 
 
 def _predictions(
