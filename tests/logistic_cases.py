@@ -4,31 +4,11 @@ import numpy as np
 import pytest
 
 from equipoise import (
-    FixedWeights,
-    LabelCVaR,
-    LabelHCVaR,
-    PriorBall,
-    PriorBox,
     RobustLogisticRegression,
-    WeightBox,
-    WeightHull,
-    WorstClass,
 )
+from set_examples import few_examples
 
-SETS = [
-    FixedWeights("standard"),
-    FixedWeights("balanced"),
-    WorstClass(),
-    LabelCVaR(0.4),
-    LabelHCVaR(c=0.8, kappa=3),
-    WeightBox(0.5, 2.0),
-    PriorBox(0.05, 0.9),
-    PriorBall(0.1, "kl"),
-    PriorBall(0.2, "chi2"),
-    PriorBall(0.1, "tv"),
-    PriorBall(0.2, "l2"),
-    WeightHull(["standard", "balanced"]),
-]
+SETS = few_examples()
 each_set = pytest.mark.parametrize("recipe", SETS, ids=str)
 few_rows_allowed = pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 NAMES = np.array(["common", "less common", "rare", "scarce"])

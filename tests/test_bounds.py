@@ -10,7 +10,7 @@ from scipy.stats import binom
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.losses import margin_loss
 from equipoise.risks import ClassRisks, class_risks
-from equipoise.sets import FixedWeights, LabelCVaR, PriorBox, WorstClass
+from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 from equipoise.theory import (
     class_rademacher,
     conditional_excess_bound,
@@ -21,14 +21,9 @@ from equipoise.theory import (
     rate_excess_bound,
     rate_generalization_bound,
 )
+from set_examples import few_examples
 
-RECIPES = [
-    FixedWeights("standard"),
-    FixedWeights("balanced"),
-    WorstClass(),
-    LabelCVaR(0.3),
-    PriorBox(lower=0.1, upper=0.7),
-]
+RECIPES = few_examples()
 
 COUNTS = np.array([600.0, 300.0, 100.0])
 PRIOR = np.array([0.58, 0.3, 0.12])

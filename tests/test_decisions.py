@@ -14,7 +14,7 @@ from sklearn.metrics import (
     roc_curve,
 )
 
-from equipoise import LabelCVaR, LabelHCVaR, PriorBall, PriorBox, WeightHull, WorstClass
+from equipoise import WeightHull, WorstClass
 from equipoise.decisions import (
     Evidence,
     FloorGoal,
@@ -31,6 +31,7 @@ from equipoise.decisions import (
 from equipoise.decisions.floors import _allowed_errors
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.metrics.named import fbeta, jaccard
+from set_examples import few_examples
 
 
 def gaussian_evidence(rng, n_rows, n_classes, *, weighted=False, coarse=False):
@@ -49,13 +50,7 @@ def gaussian_evidence(rng, n_rows, n_classes, *, weighted=False, coarse=False):
     return Evidence(p, labels, weight)
 
 
-SETS = [
-    WorstClass(),
-    LabelCVaR(alpha=0.4),
-    LabelHCVaR(c=0.7, kappa=2),
-    PriorBox(lower=0.1, upper=0.8),
-    PriorBall(0.1, divergence="kl"),
-]
+SETS = few_examples()
 each_set = pytest.mark.parametrize("uncertainty", SETS, ids=str)
 AVERAGES = [MacroFBeta(), MacroFBeta(2.0), GeometricMean()]
 

@@ -20,11 +20,9 @@ from equipoise.sets import (
     FixedWeights,
     LabelCVaR,
     LabelHCVaR,
-    PriorBall,
     PriorBox,
     WeightBox,
     WeightHull,
-    WorstClass,
 )
 
 pd = pytest.importorskip("pandas", minversion="2.1")
@@ -48,17 +46,14 @@ from equipoise.tables import (  # noqa: E402
     model_for,
     preprocessor,
 )
+from set_examples import few_examples  # noqa: E402
 
 RECIPES = [
-    FixedWeights("balanced"),
+    *few_examples(),
     FixedWeights({"a": 1.0, "b": 2.0, "c": 3.0}),
-    WorstClass(),
-    LabelCVaR(0.3),
-    LabelHCVaR(c=0.8, kappa=0.7),
     LabelHCVaR(alphas={"a": 0.5, "b": 0.5, "c": 0.5}),
     WeightBox(lower=0.5, upper={"a": 2.0}),
     PriorBox(lower={"c": 0.1}, upper={"c": 0.4}),
-    PriorBall(0.05, "chi2"),
     WeightHull(["standard", "balanced", {"a": 1, "b": 1, "c": 5}]),
 ]
 

@@ -22,18 +22,11 @@ from equipoise.risks import (
     worst_case_weights,
     worst_class_risk,
 )
-from equipoise.sets import FixedWeights, LabelCVaR, LabelHCVaR, PriorBox, WeightBox, WorstClass
+from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 from equipoise.weights.by_class import ByClass
+from set_examples import few_examples
 
-RECIPES = [
-    FixedWeights("standard"),
-    FixedWeights("balanced"),
-    WorstClass(),
-    LabelCVaR(0.3),
-    LabelHCVaR(c=0.8, kappa=0.7),
-    WeightBox(lower=0.5, upper=2.0),
-    PriorBox(lower=0.05, upper=0.9),
-]
+RECIPES = few_examples()
 
 
 @pytest.fixture

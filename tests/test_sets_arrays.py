@@ -7,28 +7,14 @@ from equipoise.arrays import as_vector, concat, cumulative_sum, like, namespace,
 from equipoise.exceptions import ClassMismatchError
 from equipoise.sets import (
     CappedSimplex,
-    FixedWeights,
     LabelCVaR,
-    PriorBall,
-    WeightBox,
-    WeightHull,
-    WorstClass,
 )
+from set_examples import few_examples
 
 PRIOR = np.array([0.5, 0.3, 0.15, 0.05])
 VALUES = np.array([0.2, 0.7, 0.7, 0.1])
 
-RECIPES = [
-    WorstClass(),
-    LabelCVaR(0.5),
-    WeightBox(0.5, 2),
-    FixedWeights("balanced"),
-    WeightHull(["standard", "balanced"]),
-    PriorBall(0.1, "kl"),
-    PriorBall(0.1, "chi2"),
-    PriorBall(0.1, "tv"),
-    PriorBall(0.1, "l2"),
-]
+RECIPES = few_examples()
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)

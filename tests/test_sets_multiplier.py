@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from equipoise.sets import PriorBall, chi2, kl
-from equipoise.sets.multiplier import Trial, meet_radius
+from equipoise.sets.divergence import AtMultiplier, meet_radius
 
 RNG = np.random.default_rng(0)
 CENTER, RISKS = RNG.dirichlet(np.ones(6)), -RNG.random(6)
@@ -29,7 +29,7 @@ def cliff(mu):
     """Flat, a steep fall at 3, flat again: Newton alone leaves on either side."""
     rest = np.exp(-40 * np.abs(mu - 3))
     divergence = rest / (1 + rest) if mu > 3 else 1 / (1 + rest)
-    return Trial(np.array([mu]), divergence, -40 * rest / (1 + rest) ** 2)
+    return AtMultiplier(np.array([mu]), divergence, -40 * rest / (1 + rest) ** 2)
 
 
 @pytest.mark.parametrize("start", [0.01, 2.0, 3.0, 4.0, 500.0])

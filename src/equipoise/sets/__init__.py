@@ -5,13 +5,14 @@ from equipoise.sets.ball import Ball, PriorBall
 from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
 from equipoise.sets.capped_simplex import CappedSimplex, DualSolution
-from equipoise.sets.convert import as_uncertainty
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
 from equipoise.sets.hull import Hull, WeightHull
 from equipoise.sets.point import FixedWeights, Point
+from equipoise.sets.registry import SETS, as_uncertainty
 
 __all__ = [
     "DEFAULT_ALPHA",
+    "SETS",
     "Ball",
     "CappedSimplex",
     "DualSolution",

@@ -5,34 +5,30 @@ r"""Balls of masses around a centre: the class priors at test time are near a kn
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty
+from equipoise.exceptions import InvalidInputError
+from equipoise.registry import Registry
+from equipoise.sets.base import MassSet, Uncertainty, check_masses, refuse_infinite, refuse_nan
 from equipoise.sets.capped_simplex import CappedSimplex
 from equipoise.sets.chi2 import ChiSquared
 from equipoise.sets.divergence import Divergence
 from equipoise.sets.filling import project_simplex
 from equipoise.sets.kl import KullbackLeibler
-from equipoise.sets.l2 import Euclidean
-from equipoise.sets.masses import check_masses, refuse_infinite, refuse_nan
+from equipoise.sets.norms import Euclidean, TotalVariation
 from equipoise.sets.point import Point
-from equipoise.sets.tv import TotalVariation
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
 
 _TIE = 1e-90
 
-DIVERGENCES: dict[str, Divergence] = {
-    "kl": KullbackLeibler(),
-    "chi2": ChiSquared(),
-    "tv": TotalVariation(),
-    "l2": Euclidean(),
-}
+DIVERGENCES: Registry[Divergence] = Registry(
+    "divergence", KullbackLeibler(), ChiSquared(), TotalVariation(), Euclidean()
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,19 +166,17 @@ class PriorBall(Uncertainty):
         p, names = self._prior(prior, classes)
         center = p if self.center is None else check_prior(self.center, names, name="center")
         radius = check_number(self.radius, "radius", "[0, inf)")
-        divergence = self._divergence()
+        divergence = DIVERGENCES.find(self.divergence)
         if radius == 0:
             return Point(center)
         ball = Ball(center, radius, divergence)
         return _face(ball) if ball.covers_support else ball
 
-    def _divergence(self) -> Divergence:
-        if not isinstance(self.divergence, str) or self.divergence not in DIVERGENCES:
-            raise InvalidParameterError(
-                f"divergence must be one of {', '.join(map(repr, DIVERGENCES))}, "
-                f"got {self.divergence!r}."
-            )
-        return DIVERGENCES[self.divergence]
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The centre alone, and every divergence up to radii that cover the simplex."""
+        radii = (1e-4, 0.2, 0.7, 3.0)
+        return [cls(0.0), *(cls(radius, name) for name in DIVERGENCES for radius in radii)]
 
 
 def _face(ball: Ball) -> CappedSimplex:

@@ -13,13 +13,14 @@ refused, because a maximiser that skips it would hide a broken class.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from equipoise.arrays import Vector, as_vector
+from equipoise.exceptions import InvalidInputError
 from equipoise.weights.priors import check_prior
 
 
@@ -53,11 +54,20 @@ class MassSet(ABC):
 
 
 class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
-    """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works."""
+    """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works.
+
+    A new one is a final class with ``resolve`` and, unless it has no parameters, ``examples``;
+    ``SETS.register`` makes it known to the command line, to saved models and to the tests.
+    """
 
     @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
         """The set of masses for these class priors (and names, ``0..k-1`` when not given)."""
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """A few recipes of this kind that resolve for two to a hundred classes of any prior."""
+        return [cls()]
 
     def _prior(self, prior: Any, classes: ArrayLike | None) -> tuple[Vector, Any]:
         """Checked prior and class names; a prior given by class names its classes itself."""
@@ -68,3 +78,27 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
         else:
             names = np.arange(np.size(prior))
         return check_prior(prior, names, name="prior"), names
+
+
+def check_masses(values: Any, name: str) -> Vector:
+    """A read-only probability vector."""
+    return frozen(check_prior(values, np.arange(np.size(values)), name=name))
+
+
+def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The array itself, made read-only."""
+    array.setflags(write=False)
+    return array
+
+
+def refuse_nan(risks: Any, xp: Any) -> None:
+    """Refuse NaN among the risks: a maximiser that skips it would hide a broken class."""
+    worst = float(xp.max(risks))
+    if worst != worst:
+        raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
+
+
+def refuse_infinite(point: Any, xp: Any) -> None:
+    """Refuse a point that has no nearest mass."""
+    if not bool(xp.all(xp.isfinite(point))):
+        raise InvalidInputError(f"point must hold finite values, got {point}.")

@@ -1,6 +1,6 @@
 """Boxes: a range for every class weight, or for every class prior at test time."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,11 @@ class WeightBox(Uncertainty):
         self.lower = lower
         self.upper = upper
 
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Floors with and without caps."""
+        return [cls(0.5, 2.0), cls(lower=0.9)]
+
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         """The simplex with the weight ranges times the prior as floors and caps."""
         p, names = self._prior(prior, classes)
@@ -74,6 +79,11 @@ class PriorBox(Uncertainty):
     def __init__(self, lower: Any = None, upper: Any = None) -> None:
         self.lower = lower
         self.upper = upper
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Caps with and without floors."""
+        return [cls(0.01, 0.6), cls(upper=0.9)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         """The simplex with the prior ranges as floors and caps."""

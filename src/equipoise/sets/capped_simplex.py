@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Vector, as_vector, like
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
-from equipoise.sets.base import MassSet
+from equipoise.sets.base import MassSet, frozen, refuse_infinite, refuse_nan
 from equipoise.sets.filling import fill, fill_level, project_box, project_simplex
-from equipoise.sets.masses import frozen, refuse_infinite, refuse_nan
 
 # A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
 _SNAP = 1e-12

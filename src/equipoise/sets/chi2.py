@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 
 from equipoise.arrays import Vector
-from equipoise.sets.divergence import Divergence, on_worst
-from equipoise.sets.multiplier import Trial, meet_radius
+from equipoise.sets.divergence import AtMultiplier, Divergence, meet_radius, on_worst
 
 
 class ChiSquared(Divergence):
     """Pearson's divergence of the masses from the centre."""
 
+    name = "chi2"
     needs_support = True
 
     def distance(self, masses: Vector, center: Vector) -> float:
@@ -66,7 +66,7 @@ def _height(risks: Vector, kept: Vector, dropped: float, radius: float) -> Vecto
     return deviation + float(np.sqrt(kept @ deviation**2 / room))
 
 
-def _penalised(gap: Vector, center: Vector, mu: float) -> Trial:
+def _penalised(gap: Vector, center: Vector, mu: float) -> AtMultiplier:
     """One trial, classes sorted by falling point; all in differences from the centre."""
     share = center / (center + mu)
     dropped = np.append(np.cumsum(center[:0:-1])[::-1], 0.0)
@@ -78,4 +78,4 @@ def _penalised(gap: Vector, center: Vector, mu: float) -> Trial:
     share = np.where(kept, share, 0.0)
     slope = 2 * float(step / center @ (share * (pull.sum() / share.sum()) - pull))
     masses = center + step
-    return Trial(masses / masses.sum(), divergence, slope)
+    return AtMultiplier(masses / masses.sum(), divergence, slope)

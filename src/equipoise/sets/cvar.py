@@ -5,7 +5,7 @@ With masses :math:`m_i = p_i q_i` the cap :math:`q_i \le 1/\alpha_i` reads
 robust risk is the worst class risk.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,11 @@ class LabelCVaR(Uncertainty):
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """From the standard risk to nearly the worst class."""
+        return [cls(1.0), cls(0.5), cls(0.01)]
+
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         """The simplex with caps ``p / alpha``."""
         p, _ = self._prior(prior, classes)
@@ -94,6 +99,11 @@ class LabelHCVaR(Uncertainty):
         self.c = c
         self.kappa = kappa
         self.alphas = alphas
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """One for each way to give the levels."""
+        return [cls(kappa=2), cls(alphas=0.7), cls(c=0.5)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         """The simplex with caps ``p / alphas``."""

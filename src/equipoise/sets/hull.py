@@ -6,7 +6,7 @@ r"""Convex hulls: one of several weightings is right, or a mixture of them.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,14 @@ from scipy.optimize import nnls
 
 from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty
-from equipoise.sets.masses import check_masses, frozen, refuse_infinite, refuse_nan
+from equipoise.sets.base import (
+    MassSet,
+    Uncertainty,
+    check_masses,
+    frozen,
+    refuse_infinite,
+    refuse_nan,
+)
 from equipoise.sets.point import mass_of_weighting
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
@@ -105,6 +111,11 @@ class WeightHull(Uncertainty):
 
     def __init__(self, weightings: Any) -> None:
         self.weightings = weightings
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The segment between two weightings."""
+        return [cls(["standard", "balanced"])]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
         """The hull of the masses ``p * q``, one for each weighting."""

@@ -4,8 +4,7 @@ import numpy as np
 from scipy.special import wrightomega
 
 from equipoise.arrays import Vector
-from equipoise.sets.divergence import Divergence, on_worst
-from equipoise.sets.multiplier import Trial, meet_radius
+from equipoise.sets.divergence import AtMultiplier, Divergence, meet_radius, on_worst
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_STEPS = 100
@@ -17,6 +16,7 @@ _SERIES = (1 / 840, 1 / 144, 1 / 30, 1 / 8, 1 / 3, 1 / 2)
 class KullbackLeibler(Divergence):
     """Relative entropy of the masses with respect to the centre."""
 
+    name = "kl"
     needs_support = True
 
     def distance(self, masses: Vector, center: Vector) -> float:
@@ -45,7 +45,7 @@ class KullbackLeibler(Divergence):
         return meet_radius(penalised.trial, radius, start)
 
 
-def _tilt(risks: Vector, center: Vector, mu: float) -> Trial:
+def _tilt(risks: Vector, center: Vector, mu: float) -> AtMultiplier:
     exponents = risks / mu
     growth = float(center @ np.expm1(exponents))
     # Near mu = inf only the difference from one holds digits, near mu = 0 only the sum does.
@@ -54,7 +54,7 @@ def _tilt(risks: Vector, center: Vector, mu: float) -> Trial:
     masses = center * np.exp(logs)
     masses /= masses.sum()
     variance = float(masses @ (risks - masses @ risks) ** 2)
-    return Trial(masses, _entropy(logs, masses, center), -variance / mu**3)
+    return AtMultiplier(masses, _entropy(logs, masses, center), -variance / mu**3)
 
 
 class _Penalised:
@@ -68,13 +68,13 @@ class _Penalised:
         self.lowest = float((point - center).min())
         self.shift = self.lowest
 
-    def trial(self, mu: float) -> Trial:
+    def trial(self, mu: float) -> AtMultiplier:
         masses = self._solve_shift(mu)
         rest = self.point - self.shift - masses
         # log(m / c) has two expressions; each loses its digits where the other keeps them.
         safe = np.where(masses > mu, masses, self.center)
         logs = np.where(masses > mu, np.log(safe / self.center), rest / mu)
-        return Trial(
+        return AtMultiplier(
             masses / masses.sum(),
             _entropy(logs, masses, self.center),
             -_spread(logs, masses / (masses + mu)),

@@ -1,15 +1,14 @@
 """One weighting, known for certain."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Vector, as_vector, fresh
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty
-from equipoise.sets.masses import check_masses, refuse_infinite, refuse_nan
+from equipoise.sets.base import MassSet, Uncertainty, check_masses, refuse_infinite, refuse_nan
 from equipoise.validation.numbers import check_numbers
 from equipoise.weights.priors import masses_of, normalize_weights
 
@@ -70,6 +69,11 @@ class FixedWeights(Uncertainty):
 
     def __init__(self, weights: Any) -> None:
         self.weights = weights
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """The weightings that have a name."""
+        return [cls("standard"), cls("balanced")]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Point:
         """The point of masses ``p * q``."""

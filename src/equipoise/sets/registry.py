@@ -1,16 +1,38 @@
-"""What estimators accept as an uncertainty set."""
+"""All uncertainty sets by name, and what estimators accept as one."""
 
 from typing import Any
 
 from equipoise.exceptions import InvalidParameterError
+from equipoise.registry import Registry
 from equipoise.sets.alphas import default_uncertainty
+from equipoise.sets.ball import PriorBall
 from equipoise.sets.base import Uncertainty
-from equipoise.sets.cvar import WorstClass
+from equipoise.sets.box import PriorBox, WeightBox
+from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
+from equipoise.sets.hull import WeightHull
 from equipoise.sets.point import FixedWeights
+
+SETS: Registry[type[Uncertainty]] = Registry(
+    "uncertainty set",
+    FixedWeights,
+    WorstClass,
+    LabelCVaR,
+    LabelHCVaR,
+    WeightBox,
+    PriorBox,
+    PriorBall,
+    WeightHull,
+)
 
 
 def as_uncertainty(value: Any) -> Uncertainty:
-    """A recipe from a recipe, one of three names, or None for ``LabelCVaR(0.1)``."""
+    """A recipe from a recipe, one of three names, or None for ``LabelCVaR(0.1)``.
+
+    Examples
+    --------
+    >>> as_uncertainty("balanced"), as_uncertainty(None)
+    (FixedWeights(weights='balanced'), LabelCVaR(alpha=0.1))
+    """
     if value is None:
         return default_uncertainty()
     if isinstance(value, Uncertainty):

@@ -1,16 +1,41 @@
-r"""The Euclidean ball: :math:`\|m - c\|_2 \le \text{radius}`."""
+r"""Two balls in a norm: :math:`\frac12 \|m - c\|_1` or :math:`\|m - c\|_2` at most the radius."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Mask, Vector
 from equipoise.sets.divergence import Divergence
-from equipoise.sets.filling import project_simplex
+from equipoise.sets.filling import fill, project_box, project_simplex
+
+
+class TotalVariation(Divergence):
+    """Half the L1 distance of the masses from the centre: the share that has moved."""
+
+    name = "tv"
+    needs_support = False
+
+    def distance(self, masses: Vector, center: Vector) -> float:
+        r"""The distance :math:`\frac12 \sum_i |m_i - c_i|`."""
+        return float(np.abs(masses - center).sum()) / 2
+
+    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
+        """Move as much mass as allowed from the best classes to the worst."""
+        worst = risks == risks.max()
+        moved = min(radius, float(center[~worst].sum()))
+        left: Vector = fill(risks, center, 1 - moved, np)
+        added: Vector = np.where(worst, moved / np.count_nonzero(worst), 0.0)
+        return left + added
+
+    def project(self, point: Vector, center: Vector, radius: float) -> Vector:
+        """Gains and losses both sum to the radius, and are two separate projections."""
+        gain: Vector = project_simplex(point - center, radius, np)
+        loss: Vector = project_box(center - point, np.zeros_like(center), center, radius, np)
+        return center + gain - loss
 
 
 class Euclidean(Divergence):
     """Euclidean distance of the masses from the centre."""
 
+    name = "l2"
     needs_support = False
 
     def distance(self, masses: Vector, center: Vector) -> float:
@@ -43,7 +68,7 @@ def _walk(direction: Vector, center: Vector, radius: float) -> Vector:
         time = later
 
 
-def _exit_time(kept: NDArray[np.bool_], direction: Vector, center: Vector, radius: float) -> float:
+def _exit_time(kept: Mask, direction: Vector, center: Vector, radius: float) -> float:
     """When the path with this support reaches the radius; NaN where it has come to rest."""
     moving = direction[kept]
     variance = float(((moving - moving.mean()) ** 2).sum())
