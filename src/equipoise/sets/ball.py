@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
+from equipoise.arrays import Vector, fresh, like, to_numpy
 from equipoise.exceptions import InvalidInputError
 from equipoise.registry import Registry
-from equipoise.sets.base import MassSet, Uncertainty, check_masses, refuse_infinite, refuse_nan
+from equipoise.sets.base import MassSet, Uncertainty, check_masses
 from equipoise.sets.capped_simplex import CappedSimplex
 from equipoise.sets.chi2 import ChiSquared
 from equipoise.sets.divergence import Divergence
@@ -74,8 +74,7 @@ class Ball(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         r"""The mass :math:`\arg\max_{m \in M} \langle m, r \rangle`."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        refuse_nan(vector, xp)
+        vector, xp = self._risks(risks)
         scaled = _unit_range(to_numpy(vector)[self._inside])
         if scaled is None:
             return fresh(self.center, vector, xp)
@@ -83,8 +82,7 @@ class Ball(MassSet):
 
     def project(self, point: Any) -> Any:
         r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
-        vector, xp = as_vector(point, self.n_classes, name="point")
-        refuse_infinite(vector, xp)
+        vector, xp = self._point(point)
         inside = to_numpy(vector)[self._inside]
         masses = project_simplex(inside, 1.0, np)
         if self.divergence.distance(masses, self._core) > self.radius:
@@ -175,8 +173,8 @@ class PriorBall(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         """The centre alone, and every divergence up to radii that cover the simplex."""
-        radii = (1e-4, 0.2, 0.7, 3.0)
-        return [cls(0.0), *(cls(radius, name) for name in DIVERGENCES for radius in radii)]
+        balls = [cls(radius, name) for name in DIVERGENCES for radius in (0.02, 0.2, 3.0)]
+        return [cls(0.0), cls(1e-4), cls(0.7, "l2"), *balls]
 
 
 def _face(ball: Ball) -> CappedSimplex:

@@ -52,6 +52,21 @@ class MassSet(ABC):
         # A class without mass counts nothing, even where its risk is infinite.
         return xp.sum(mass * xp.where(mass > 0, vector, 0.0))
 
+    def _risks(self, risks: Any) -> tuple[Any, Any]:
+        """Checked risks and their namespace: NaN would hide a broken class."""
+        vector, xp = as_vector(risks, self.n_classes, name="risks")
+        worst = float(xp.max(vector))
+        if worst != worst:
+            raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
+        return vector, xp
+
+    def _point(self, point: Any) -> tuple[Any, Any]:
+        """A checked point and its namespace: only a finite one has a nearest mass."""
+        vector, xp = as_vector(point, self.n_classes, name="point")
+        if not bool(xp.all(xp.isfinite(vector))):
+            raise InvalidInputError(f"point must hold finite values, got {vector}.")
+        return vector, xp
+
 
 class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works.
@@ -89,16 +104,3 @@ def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """The array itself, made read-only."""
     array.setflags(write=False)
     return array
-
-
-def refuse_nan(risks: Any, xp: Any) -> None:
-    """Refuse NaN among the risks: a maximiser that skips it would hide a broken class."""
-    worst = float(xp.max(risks))
-    if worst != worst:
-        raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
-
-
-def refuse_infinite(point: Any, xp: Any) -> None:
-    """Refuse a point that has no nearest mass."""
-    if not bool(xp.all(xp.isfinite(point))):
-        raise InvalidInputError(f"point must hold finite values, got {point}.")

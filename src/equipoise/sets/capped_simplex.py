@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector, as_vector, like
+from equipoise.arrays import Vector, like
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
-from equipoise.sets.base import MassSet, frozen, refuse_infinite, refuse_nan
+from equipoise.sets.base import MassSet, frozen
 from equipoise.sets.filling import fill, fill_level, project_box, project_simplex
 
 # A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
@@ -64,8 +64,7 @@ class CappedSimplex(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         r"""Water-filling: :math:`\arg\max_{m \in M} \langle m, r \rangle`, ties shared."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        refuse_nan(vector, xp)
+        vector, xp = self._risks(risks)
         room = like(self._room, vector, xp)
         if self.is_simplex:
             return _share_worst(vector, room, xp)
@@ -73,8 +72,7 @@ class CappedSimplex(MassSet):
 
     def project(self, point: Any) -> Any:
         r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
-        vector, xp = as_vector(point, self.n_classes, name="point")
-        refuse_infinite(vector, xp)
+        vector, xp = self._point(point)
         if self.is_simplex:
             return project_simplex(vector, 1.0, xp)
         lower, upper = (like(bound, vector, xp) for bound in (self.lower, self.upper))
@@ -90,8 +88,7 @@ class CappedSimplex(MassSet):
         the risk of the first class, from the worst down, with which the caps sum to one; the
         paper's appendix G.1 prints another, which is always zero.
         """
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        refuse_nan(vector, xp)
+        vector, xp = self._risks(risks)
         room = like(self._room, vector, xp)
         level = fill_level(vector, room, self._budget, xp)
         excess = xp.where(vector > level, vector - level, 0.0)

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import nnls
 
-from equipoise.arrays import Vector, as_vector, fresh, like, to_numpy
+from equipoise.arrays import Vector, fresh, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import (
     MassSet,
     Uncertainty,
     check_masses,
     frozen,
-    refuse_infinite,
-    refuse_nan,
 )
 from equipoise.sets.point import mass_of_weighting
 
@@ -56,8 +54,7 @@ class Hull(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         r"""The best vertex, the first of them where several tie."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        refuse_nan(vector, xp)
+        vector, xp = self._risks(risks)
         vertices = like(self.vertices, vector, xp)
         # A class without mass counts nothing, even where its risk is infinite.
         values = xp.sum(vertices * xp.where(vertices > 0, vector, 0.0), axis=1)
@@ -65,8 +62,7 @@ class Hull(MassSet):
 
     def project(self, point: Any) -> Any:
         r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
-        vector, xp = as_vector(point, self.n_classes, name="point")
-        refuse_infinite(vector, xp)
+        vector, xp = self._point(point)
         target = to_numpy(vector)
         if np.abs(target).max() > _FAR:
             return self.maximize(vector)

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector, as_vector, fresh
+from equipoise.arrays import Vector, fresh
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty, check_masses, refuse_infinite, refuse_nan
+from equipoise.sets.base import MassSet, Uncertainty, check_masses
 from equipoise.validation.numbers import check_numbers
 from equipoise.weights.priors import masses_of, normalize_weights
 
@@ -40,14 +40,12 @@ class Point(MassSet):
 
     def maximize(self, risks: Any) -> Any:
         """The mass, whatever the risks."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        refuse_nan(vector, xp)
+        vector, xp = self._risks(risks)
         return fresh(self.mass, vector, xp)
 
     def project(self, point: Any) -> Any:
         """The mass, whatever the point."""
-        vector, xp = as_vector(point, self.n_classes, name="point")
-        refuse_infinite(vector, xp)
+        vector, xp = self._point(point)
         return fresh(self.mass, vector, xp)
 
 

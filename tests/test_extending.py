@@ -1,0 +1,108 @@
+"""What a third party adds by one registry line works wherever its kind is used.
+
+One section a kind. Each registers something that the library does not know, uses it, and takes it
+out again.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import test_sets_laws
+from equipoise import PlugInClassifier, RobustLogisticRegression, robust_scorer
+from equipoise.exceptions import InvalidParameterError
+from equipoise.risks import ClassRisks
+from equipoise.sets import SETS, CappedSimplex, Uncertainty
+from equipoise.theory import conditional_excess_bound, robust_bayes
+from equipoise.validation import check_number
+from logistic_cases import draw
+from set_examples import every_example, few_examples
+
+# --- a set: one file and one line ---------------------------------------------------------------
+
+
+class AtLeastUniform(Uncertainty):
+    """Any weighting under which every class carries at least a share of 1/k of the mass."""
+
+    def __init__(self, share=0.5):
+        self.share = share
+
+    def resolve(self, prior, classes=None):
+        p, _ = self._prior(prior, classes)
+        share = check_number(self.share, "share", "[0, 1]")
+        return CappedSimplex(np.full(len(p), share / len(p)), np.ones(len(p)))
+
+    @classmethod
+    def examples(cls):
+        return [cls(0.5), cls(0.9)]
+
+
+LAWS = {
+    name: law
+    for name, law in vars(test_sets_laws).items()
+    if name.startswith("test_") and "recipe" in inspect.signature(law).parameters
+}
+
+
+@pytest.fixture
+def new_set():
+    SETS.register(AtLeastUniform)
+    yield AtLeastUniform
+    SETS.remove("AtLeastUniform")
+
+
+def test_a_new_set_is_among_the_examples(new_set):
+    assert SETS.find("AtLeastUniform") is new_set
+    assert sum(isinstance(recipe, new_set) for recipe in every_example()) == 2
+    assert any(isinstance(recipe, new_set) for recipe in few_examples())
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_new_set_obeys_the_laws(new_set, law, monkeypatch):
+    stated = {new_set: lambda one, m, p: [m >= one.share / len(p)]}
+    monkeypatch.setattr(test_sets_laws, "CONSTRAINTS", stated)
+    others = {"size": 1e20} if "size" in inspect.signature(law).parameters else {}
+    for recipe in new_set.examples():
+        law(recipe=recipe, **others)
+
+
+def test_a_new_set_is_fitted(new_set):
+    X, y = draw()
+    clf = RobustLogisticRegression(new_set(0.6), tol=1e-8).fit(X, y)
+    expected = ClassRisks(clf.class_risks_, clf.class_prior_).robust(new_set(0.6))
+    assert clf.robust_risk_ == pytest.approx(expected, rel=1e-6)
+    assert min(clf.worst_case_masses_.values()) >= 0.2 - 1e-9
+    assert repr(clone(clf).uncertainty) == "AtLeastUniform(share=0.6)"
+
+
+def test_a_new_set_decides(new_set):
+    X, y = draw()
+    clf = PlugInClassifier(
+        RobustLogisticRegression("standard"), uncertainty=new_set(0.6), cv=3
+    ).fit(X, y)
+    assert set(clf.predict(X)) <= set(y)
+
+
+def test_grid_search_reaches_into_a_new_set(new_set):
+    X, y = draw(n=600)
+    grid = {"uncertainty__share": [0.2, 0.8]}
+    fit = RobustLogisticRegression(new_set())
+    scoring = robust_scorer(new_set(0.2), loss="cross_entropy")
+    search = GridSearchCV(fit, grid, cv=2, scoring=scoring).fit(X, y)
+    assert search.best_estimator_.uncertainty.share in (0.2, 0.8)
+    assert len(set(search.cv_results_["mean_test_score"])) == 2
+
+
+def test_a_new_set_judges_predictions_and_bounds(new_set):
+    risks = ClassRisks([0.2, 0.6], [0.9, 0.1])
+    assert risks.robust(new_set(0.5)) == pytest.approx(0.25 * 0.2 + 0.75 * 0.6)
+    assert robust_bayes([0.1, 0.2, 0.3, 0.6], new_set(0.5)).gap <= 1e-12
+    assert conditional_excess_bound([900, 100], 0.01, uncertainty=new_set(0.5)).value > 0
+
+
+def test_a_new_set_refuses_like_the_others(new_set):
+    with pytest.raises(InvalidParameterError, match=r"share must be a number in \[0, 1\], got 2"):
+        new_set(2).resolve([0.5, 0.5])
