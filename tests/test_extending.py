@@ -80,9 +80,7 @@ def test_a_new_set_is_fitted(new_set):
 
 def test_a_new_set_decides(new_set):
     X, y = draw()
-    clf = PlugInClassifier(
-        RobustLogisticRegression("standard"), uncertainty=new_set(0.6), cv=3
-    ).fit(X, y)
+    clf = PlugInClassifier(RobustLogisticRegression("standard"), goal=new_set(0.6), cv=3).fit(X, y)
     assert set(clf.predict(X)) <= set(y)
 
 
