@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -234,8 +235,8 @@ class Interrupts:
         self.error, self.left = error, after
         self.inner = SOLVERS["sqp-newton"]
 
-    def __call__(self, problem, tol):
-        solver = self.inner(problem, tol)
+    def make(self, problem, tol):
+        solver = self.inner.make(problem, tol)
         step = solver.step
 
         def counted(*args):
@@ -257,7 +258,8 @@ def test_an_interrupted_fit_leaves_the_estimator_as_it_was(monkeypatch, error, a
     before, predictions = frozen(fitted), fitted.predict_proba(X)
     for clf in (fresh, fitted):
         names = list(vars(clf))
-        monkeypatch.setitem(SOLVERS, "sqp-newton", Interrupts(error, after))
+        solver = replace(SOLVERS["sqp-newton"], make=Interrupts(error, after).make)
+        monkeypatch.setitem(SOLVERS._entries, "sqp-newton", solver)
         with pytest.raises(error):
             clf.fit(X[:90, :2], Y[:90])
         monkeypatch.undo()

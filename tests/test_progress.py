@@ -6,7 +6,7 @@ import os
 import pytest
 
 from equipoise.solvers import HistoryRecord, Progress, Status
-from equipoise.solvers import progress as module
+from equipoise.solvers import solution as module
 
 RECORDS = [HistoryRecord(i, 2 * i, 1 / i, 10.0**-i, 0.1 * i) for i in (1, 2, 3)]
 

@@ -13,7 +13,8 @@ from equipoise.sets.mass_program import (
     SimplicialDecomposition,
     mass_program,
 )
-from test_sets_laws import SET_CASES, violation
+from set_examples import every_example
+from test_sets_laws import constraints, violation
 
 METHODS = [SimplicialDecomposition, AcceleratedProjection]
 CURVATURES = {
@@ -24,7 +25,7 @@ CURVATURES = {
 }
 TOL = 1e-9
 
-every_set = pytest.mark.parametrize("case", SET_CASES, ids=lambda case: case.name)
+every_set = pytest.mark.parametrize("recipe", every_example(), ids=repr)
 every_method = pytest.mark.parametrize("method", METHODS)
 every_curvature = pytest.mark.parametrize("curvature", CURVATURES)
 
@@ -48,13 +49,13 @@ def optimality_gap(masses, A, b, mass):
     return slope @ (masses.maximize(slope) - mass)
 
 
-def reference(case, prior, A, b):
+def reference(recipe, prior, A, b):
     values, vectors = np.linalg.eigh(A)
     root = vectors * np.sqrt(np.maximum(values, 0))
     mass = cp.Variable(len(b))
     problem = cp.Problem(
         cp.Maximize(mass @ b - 0.5 * cp.sum_squares(root.T @ mass)),
-        [mass >= 0, cp.sum(mass) == 1, *case.constraints(mass, prior)],
+        [mass >= 0, cp.sum(mass) == 1, *constraints(recipe, mass, prior)],
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # its own doubts; the tolerance covers them
@@ -67,34 +68,34 @@ PRIOR = np.array([0.35, 0.3, 0.2, 0.1, 0.05])
 
 @every_set
 @every_curvature
-def test_both_methods_agree_with_an_independent_solver(case, curvature):
+def test_both_methods_agree_with_an_independent_solver(recipe, curvature):
     A, b = random_program(curvature)
-    masses = case.recipe.resolve(PRIOR)
-    expected = reference(case, PRIOR, A, b)
+    masses = recipe.resolve(PRIOR)
+    expected = reference(recipe, PRIOR, A, b)
     for method in METHODS:
         mass = method(masses, masses.project(PRIOR)).solve(A, b, TOL)
-        assert violation(case, PRIOR, mass) <= 1e-11
+        assert violation(recipe, PRIOR, mass) <= 1e-11
         assert optimality_gap(masses, A, b, mass) <= 2 * TOL
         assert value(A, b, mass) == pytest.approx(expected, abs=2e-6)
 
 
 @every_set
 @every_method
-def test_a_programme_started_from_the_last_is_solved_as_well(case, method):
-    masses = case.recipe.resolve(PRIOR)
+def test_a_programme_started_from_the_last_is_solved_as_well(recipe, method):
+    masses = recipe.resolve(PRIOR)
     program = method(masses, masses.project(PRIOR))
     for seed, curvature in enumerate(["regular", "none", "singular", "stiff", "regular"] * 2):
         A, b = random_program(curvature, seed=seed)
         mass = program.solve(A, b, TOL)
-        assert violation(case, PRIOR, mass) <= 1e-11
+        assert violation(recipe, PRIOR, mass) <= 1e-11
         assert optimality_gap(masses, A, b, mass) <= 2 * TOL
 
 
 @every_set
 @every_method
-def test_a_programme_is_solved_from_any_vertex(case, method):
+def test_a_programme_is_solved_from_any_vertex(recipe, method):
     A, b = random_program("regular", seed=4)
-    masses = case.recipe.resolve(PRIOR)
+    masses = recipe.resolve(PRIOR)
     results = [
         method(masses, masses.maximize(direction)).solve(A, b, 1e-12) for direction in np.eye(5)
     ]

@@ -1,12 +1,11 @@
 """Solvers of the minimax problem: one contract, one loop, one result."""
 
 from equipoise.solvers.base import Iterate, Limits, Solver, solve
-from equipoise.solvers.choose import SOLVERS, choose, run
 from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.progress import Progress
-from equipoise.solvers.solution import HistoryRecord, Solution, Status
+from equipoise.solvers.registry import SOLVERS, NamedSolver, choose, run
+from equipoise.solvers.solution import HistoryRecord, Progress, Solution, Status
 from equipoise.solvers.sqp import MinimaxSqp
 
 __all__ = [
@@ -17,6 +16,7 @@ __all__ = [
     "Limits",
     "MinimaxSqp",
     "Multipliers",
+    "NamedSolver",
     "Problem",
     "Progress",
     "Solution",

@@ -9,8 +9,7 @@ import numpy as np
 from equipoise.arrays import Vector
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.progress import Progress
-from equipoise.solvers.solution import HistoryRecord, Solution, Status
+from equipoise.solvers.solution import HistoryRecord, Progress, Solution, Status
 
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
@@ -85,7 +84,7 @@ class BestSoFar:
         objective = self.problem.value(iterate.state)
         self.idle = 0 if objective < self.objective * (1 - 1e-14) else self.idle + 1
         if objective < self.objective:
-            # Not the state itself: its probabilities are as many as rows times classes.
+            # Not the state itself: what it keeps is as much as rows times classes.
             self.theta, self.risks = iterate.state.theta, iterate.state.risks
             self.objective = objective
         estimate = self.problem.bound(iterate.state, iterate.mass, iterate.gradient)

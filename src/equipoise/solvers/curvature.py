@@ -20,6 +20,7 @@ class InverseBase(ABC):
     """A symmetric positive definite matrix :math:`H_0` given by its products."""
 
     scaled: bool  # whether the last step sets the scale gamma
+    single: bool = False  # whether it was formed in single precision
 
     @abstractmethod
     def apply(self, rows: Matrix) -> Matrix:

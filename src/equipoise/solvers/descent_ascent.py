@@ -35,12 +35,13 @@ class StepConstants:
         return 1.5 * product / float(np.sqrt(rounds))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AscentIterate(Iterate):
-    """Averages (as the point) and the pair that is played next."""
+    """Averages (as the point), the pair that is played next, and what sets the steps."""
 
-    played: tuple[Vector, Vector] = ()  # type: ignore[assignment]
-    sums: tuple[Vector, Vector] = ()  # type: ignore[assignment]
+    constants: StepConstants
+    played: tuple[Vector, Vector]
+    sums: tuple[Vector, Vector]
     rounds: int = 0
     looked: int = 0
 
@@ -62,38 +63,36 @@ class DescentAscent(Solver[AscentIterate]):
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> AscentIterate:
         state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
-        if self._constants is None:
-            self._constants = _guess(problem, mass, gradient)
+        constants = self._constants or _guess(problem, mass, gradient)
         nothing = (np.zeros_like(theta), np.zeros_like(mass))
-        return AscentIterate(state, mass, gradient, played=(theta, mass), sums=nothing)
+        return AscentIterate(
+            state, mass, gradient, constants=constants, played=(theta, mass), sums=nothing
+        )
 
     def step(self, problem: Problem, iterate: AscentIterate) -> AscentIterate:
         theta, mass = iterate.played
         state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
         rounds = iterate.rounds + 1
-        played = self._play(problem, iterate.played, (gradient, state.risks), rounds)
+        played = _play(problem, iterate, (gradient, state.risks))
         sums = (iterate.sums[0] + theta, iterate.sums[1] + mass)
         moved = replace(iterate, played=played, sums=sums, rounds=rounds, decrease=np.inf)
         if rounds - iterate.looked < max(1, int(LOOK * rounds)):
             return moved
         return _look(problem, moved)
 
-    def _play(
-        self,
-        problem: Problem,
-        played: tuple[Vector, Vector],
-        slopes: tuple[Vector, Vector],
-        rounds: int,
-    ) -> tuple[Vector, Vector]:
-        c = self._constants
-        assert c is not None  # set by start
-        eta = c.theta_diameter / (c.theta_slope * np.sqrt(rounds))
-        zeta = c.mass_diameter / (c.mass_slope * np.sqrt(rounds))
-        theta = played[0] - eta * slopes[0]
-        radius = c.theta_diameter / 2
-        theta = theta * min(1.0, radius / max(1e-300, float(np.linalg.norm(theta))))
-        return theta, problem.masses.project(played[1] + zeta * slopes[1])
+
+def _play(
+    problem: Problem, iterate: AscentIterate, slopes: tuple[Vector, Vector]
+) -> tuple[Vector, Vector]:
+    """The next pair: a step of each player along its slope, and back into its set."""
+    c, root = iterate.constants, np.sqrt(iterate.rounds + 1)
+    eta = c.theta_diameter / (c.theta_slope * root)
+    zeta = c.mass_diameter / (c.mass_slope * root)
+    theta = iterate.played[0] - eta * slopes[0]
+    radius = c.theta_diameter / 2
+    theta = theta * min(1.0, radius / max(1e-300, float(np.linalg.norm(theta))))
+    return theta, problem.masses.project(iterate.played[1] + zeta * slopes[1])
 
 
 def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
@@ -114,11 +113,10 @@ def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
 
 def _guess(problem: Problem, mass: Vector, gradient: Vector) -> StepConstants:
     """Constants from the start: the objective at zero bounds the penalty of any solution."""
-    classes = problem.masses.n_classes
-    radius = 100.0
+    radius, risk = 100.0, problem.objective.zero_risk
     if problem.ridge > 0:
-        radius = min(radius, float(np.sqrt(2 * np.log(classes) / problem.ridge)))
+        radius = min(radius, float(np.sqrt(2 * risk / problem.ridge)))
     slope = max(float(np.linalg.norm(gradient)), 1e-3)
     corners = [problem.masses.maximize(row) for row in (mass, -mass)]
     spread = max(float(np.linalg.norm(corners[0] - corners[1])), 1e-12)
-    return StepConstants(2 * radius, 10 * slope, spread, float(np.sqrt(classes) * np.log(classes)))
+    return StepConstants(2 * radius, 10 * slope, spread, float(np.sqrt(len(mass))) * risk)

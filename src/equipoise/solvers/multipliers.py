@@ -30,13 +30,17 @@ FLAT = 1e-12
 TRIALS = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MultiplierIterate(Iterate):
-    """An iterate of the smooth problem around the masses of the round."""
+    """An iterate of the smooth problem around the masses of the round.
 
-    value: float = np.inf
-    anchor: Vector = None  # type: ignore[assignment]
+    Its curvature is handed on: steps are taken from the last iterate alone.
+    """
+
+    curvature: InverseCurvature
+    anchor: Vector
     mu: float = 0.0
+    value: float = np.inf
     last_gap: float = np.inf
 
 
@@ -47,29 +51,29 @@ class Multipliers(Solver[MultiplierIterate]):
         self._memory = memory
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        self._curvature = InverseCurvature(NothingKnown(), len(theta), self._memory)
+        curvature = InverseCurvature(NothingKnown(), len(theta), self._memory)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
-        iterate = MultiplierIterate(state, mass, theta, anchor=mass, mu=0.0)
+        iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)
         return self._at(problem, iterate, state)
 
     def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
         direction = self._direction(iterate)
         moved = self._search(problem, iterate, direction)
-        if moved is None and self._curvature.n_pairs:
-            self._curvature.clear()
+        if moved is None and iterate.curvature.n_pairs:
+            iterate.curvature.clear()
             moved = self._search(problem, iterate, self._direction(iterate))
         if moved is None:
             return self._next_round(problem, replace(iterate, stuck=iterate.mu > 0))
         step = moved.state.theta - iterate.state.theta
-        self._curvature.update(step, moved.gradient - iterate.gradient)
+        iterate.curvature.update(step, moved.gradient - iterate.gradient)
         if self._round_is_over(problem, moved):
             return self._next_round(problem, moved)
         return moved
 
     def _direction(self, iterate: MultiplierIterate) -> Vector:
-        if self._curvature.n_pairs:
-            return -self._curvature.apply(iterate.gradient)
+        if iterate.curvature.n_pairs:
+            return -iterate.curvature.apply(iterate.gradient)
         return -iterate.gradient / max(1e-300, float(np.linalg.norm(iterate.gradient)))
 
     def _search(
@@ -88,7 +92,7 @@ class Multipliers(Solver[MultiplierIterate]):
                 moved = self._at(problem, iterate, state, length * direction)
                 if float(moved.gradient @ direction) <= (2 * SUFFICIENT - 1) * slope:
                     return moved
-            del state  # its probabilities would stay in memory beside those of the next trial
+            del state  # what it keeps would stay in memory beside that of the next trial
             rise = value - iterate.value - slope * length
             best = -0.5 * slope * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
@@ -117,34 +121,17 @@ class Multipliers(Solver[MultiplierIterate]):
         gradient = problem.gradient(state, mass)
         size = max(1e-300, float(np.linalg.norm(state.theta)))
         length = np.inf if step is None else float(np.linalg.norm(step)) / size
-        gaps = sum(self._gaps(problem, state, mass, gradient))
-        return replace(
-            iterate,
-            state=state,
-            mass=mass,
-            gradient=gradient,
-            value=value,
-            decrease=gaps,
-            step=length,
+        moved = replace(
+            iterate, state=state, mass=mass, gradient=gradient, value=value, step=length
         )
-
-    def _gaps(
-        self, problem: Problem, state: Evaluation, mass: Vector, gradient: Vector
-    ) -> tuple[float, float]:
-        """What the masses miss, and what the gradient may still gain."""
-        value = problem.lagrangian(state, mass)
-        bound = problem.bound(state, mass, gradient)
-        if problem.ridge == 0 and self._curvature.n_pairs:
-            # No bound: the gain of the step that the memory would take.
-            bound = value - 0.5 * float(gradient @ self._curvature.apply(gradient))
-        return problem.value(state) - value, value - bound
+        return replace(moved, decrease=sum(_gaps(problem, moved)))
 
     def _round_is_over(self, problem: Problem, iterate: MultiplierIterate) -> bool:
-        masses, gradient = self._gaps(problem, iterate.state, iterate.mass, iterate.gradient)
+        masses, gradient = _gaps(problem, iterate)
         return gradient <= INNER * masses
 
     def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
-        masses, _ = self._gaps(problem, iterate.state, iterate.mass, iterate.gradient)
+        masses, _ = _gaps(problem, iterate)
         mu = iterate.mu
         if mu == 0:
             spread = max(float(np.std(iterate.state.risks)), 1e-300)
@@ -153,3 +140,14 @@ class Multipliers(Solver[MultiplierIterate]):
             mu *= GROWTH
         fresh = replace(iterate, anchor=iterate.mass, mu=mu, last_gap=masses)
         return replace(self._at(problem, fresh, iterate.state), stuck=iterate.stuck)
+
+
+def _gaps(problem: Problem, iterate: MultiplierIterate) -> tuple[float, float]:
+    """What the masses miss, and what the gradient may still gain."""
+    state, gradient = iterate.state, iterate.gradient
+    value = problem.lagrangian(state, iterate.mass)
+    bound = problem.bound(state, iterate.mass, gradient)
+    if problem.ridge == 0 and iterate.curvature.n_pairs:
+        # No bound: the gain of the step that the memory would take.
+        bound = value - 0.5 * float(gradient @ iterate.curvature.apply(gradient))
+    return problem.value(state) - value, value - bound

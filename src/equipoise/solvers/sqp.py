@@ -11,13 +11,13 @@ With exact curvature this converges quadratically; with the last few gradients i
 problem what L-BFGS is to the plain one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.objectives import Evaluation
-from equipoise.sets.mass_program import mass_program
+from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature, NewtonInverse, NothingKnown
 from equipoise.solvers.problem import Problem
@@ -38,12 +38,28 @@ PARAMETERS_PER_EVALUATION = 30
 FRESH_CONTRACTION = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SqpIterate(Iterate):
-    """An iterate with all class gradients and the objectives of the last steps."""
+    """An iterate with all class gradients, the values of the last steps, and what was learnt.
 
-    class_gradients: Matrix = None  # type: ignore[assignment]
-    recent: tuple[float, ...] = ()
+    ``program`` and ``curvature`` are handed on: steps are taken from the last iterate alone.
+
+    Attributes
+    ----------
+    class_gradients : of all class risks at the point.
+    recent : values of the objective at the last few points.
+    program : the mass programme, started from where the last one ended.
+    curvature : of the Lagrangian; None before the first step.
+    age : steps since the last Hessian.
+    precise : whether Hessians must be formed in double precision.
+    """
+
+    class_gradients: Matrix
+    recent: tuple[float, ...]
+    program: MassProgram
+    curvature: InverseCurvature | None = None
+    age: int = 0
+    precise: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,15 +95,13 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
-        gradient = mass @ gradients + problem.pull(theta)
-        self._program = mass_program(problem.masses, mass)
-        self._age, self._precise = -1, False
         return SqpIterate(
             state,
             mass,
-            gradient,
+            mass @ gradients + problem.pull(theta),
             class_gradients=gradients,
             recent=(problem.value(state),),
+            program=mass_program(problem.masses, mass),
         )
 
     def _first(
@@ -101,33 +115,30 @@ class MinimaxSqp(Solver[SqpIterate]):
         return NewtonInverse(sample, sample.objective.evaluate(state.theta), mass)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
-        if self._age < 0:
+        if iterate.curvature is None:
             base = self._first(problem, iterate.state, iterate.mass)
-            self._curvature = InverseCurvature(base, problem.objective.size, self._memory)
-            self._age = 0
-        model = self._model(problem, iterate)
-        if self._newton and self._age > 0 and self._pays(iterate, model):
-            self._renew(problem, iterate, model.mass)
-            model = self._model(problem, iterate)
+            curvature = InverseCurvature(base, problem.objective.size, self._memory)
+            iterate = replace(iterate, curvature=curvature)
+        model = _model(problem, iterate)
+        if self._newton and iterate.age > 0 and self._pays(iterate, model):
+            iterate = self._renewed(problem, iterate, model.mass)
+            model = _model(problem, iterate)
         found = self._search(problem, iterate, model)
-        while found is None and self._sharpen():
-            self._renew(problem, iterate, model.mass)
-            model = self._model(problem, iterate)
+        while found is None and _can_be_sharper(iterate):
+            # Rows that are all but certain have less curvature than single precision can hold.
+            precise = iterate.precise or not _has_aged(iterate)
+            iterate = self._renewed(problem, replace(iterate, precise=precise), model.mass)
+            model = _model(problem, iterate)
             found = self._search(problem, iterate, model)
         if found is None:
-            return _stuck(iterate, model)
-        return self._moved(problem, iterate, model, *found)
-
-    def _sharpen(self) -> bool:
-        """Ask for better curvature where no step was found; False where there is none."""
-        base = self._curvature.base
-        if self._age > 0 or self._curvature.n_pairs:
-            return True
-        if isinstance(base, NewtonInverse) and base.single:
-            # Rows that are all but certain have less curvature than single precision can hold.
-            self._precise = True
-            return True
-        return False
+            return replace(
+                iterate,
+                mass=model.mass,
+                gradient=model.gradient,
+                decrease=model.decrease,
+                stuck=True,
+            )
+        return _moved(problem, iterate, model, *found)
 
     def _pays(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save."""
@@ -142,35 +153,25 @@ class MinimaxSqp(Solver[SqpIterate]):
         price = len(model.direction) / PARAMETERS_PER_EVALUATION
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
-    def _renew(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> None:
+    def _renewed(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> SqpIterate:
+        """The iterate with a fresh Hessian, or with nothing learnt yet."""
         base = None
         if self._newton:
-            base = NewtonInverse(problem, iterate.state, mass, precise=self._precise)
-        self._curvature.clear(base)
-        self._age = 0
-
-    def _model(self, problem: Problem, iterate: SqpIterate) -> QuadraticModel:
-        G, state = iterate.class_gradients, iterate.state
-        pull = problem.pull(state.theta)
-        A, c = self._curvature.gram(G, pull)
-        objective = problem.value(state)
-        mass = self._program.solve(A, state.risks - c, 1e-3 * _scale(iterate, objective))
-        gradient = mass @ G + pull
-        direction = -self._curvature.apply(gradient)
-        promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
-        return QuadraticModel(mass, gradient, direction, objective - promised)
+            base = NewtonInverse(problem, iterate.state, mass, precise=iterate.precise)
+        _curvature(iterate).clear(base)
+        return replace(iterate, age=0)
 
     def _search(
         self, problem: Problem, iterate: SqpIterate, model: QuadraticModel
     ) -> tuple[Evaluation, Matrix] | None:
         """Backtrack from the full step; None where no step decreases the objective."""
-        objective, length = iterate.recent[-1], 1.0
-        hidden = abs(model.decrease) <= HIDDEN * objective
+        before, length = iterate.recent[-1], 1.0
+        hidden = abs(model.decrease) <= HIDDEN * before
         if not (model.decrease > 0 or hidden):
             return None
         near = NEAR_WITH_HESSIAN if self._newton else NEAR
-        reference = max(iterate.recent) if model.decrease < near * objective else objective
-        reference += 0.1 * HIDDEN * objective if hidden else 0.0
+        reference = max(iterate.recent) if model.decrease < near * before else before
+        reference += 0.1 * HIDDEN * before if hidden else 0.0
         for _ in range(TRIALS):
             theta = iterate.state.theta + length * model.direction
             state, gradients = self._try(problem, theta, likely=length == 1)
@@ -179,9 +180,9 @@ class MinimaxSqp(Solver[SqpIterate]):
                 if gradients is None:
                     gradients = problem.objective.class_gradients(state)
                 return state, gradients
-            # Probabilities of this trial would stay in memory beside those of the next.
+            # What this trial keeps would stay in memory beside that of the next.
             del state, gradients
-            rise = value - objective + model.decrease * length
+            rise = value - before + model.decrease * length
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
@@ -194,45 +195,59 @@ class MinimaxSqp(Solver[SqpIterate]):
             return problem.objective.evaluate_with_gradients(theta)
         return problem.objective.evaluate(theta), None
 
-    def _moved(
-        self,
-        problem: Problem,
-        iterate: SqpIterate,
-        model: QuadraticModel,
-        state: Evaluation,
-        gradients: Matrix,
-    ) -> SqpIterate:
-        gradient = model.mass @ gradients + problem.pull(state.theta)
-        step = state.theta - iterate.state.theta
-        self._curvature.update(step, gradient - model.gradient)
-        self._age += 1
-        length = float(np.linalg.norm(step)) / max(1e-300, float(np.linalg.norm(state.theta)))
-        recent = (*iterate.recent, problem.value(state))[-RECENT:]
-        return SqpIterate(
-            state,
-            model.mass,
-            gradient,
-            model.decrease,
-            length,
-            class_gradients=gradients,
-            recent=recent,
-        )
+
+def _curvature(iterate: SqpIterate) -> InverseCurvature:
+    assert iterate.curvature is not None  # set by the first step
+    return iterate.curvature
 
 
-def _scale(iterate: SqpIterate, objective: float) -> float:
-    """How exactly the masses matter now: a part of the progress that is still to be made."""
-    left = iterate.decrease if np.isfinite(iterate.decrease) else objective
-    return max(1e-3 * min(left, objective), 1e-13 * objective)
+def _has_aged(iterate: SqpIterate) -> bool:
+    """Whether steps have been taken, or learnt from, since the last Hessian."""
+    return iterate.age > 0 or _curvature(iterate).n_pairs > 0
 
 
-def _stuck(iterate: SqpIterate, model: QuadraticModel) -> SqpIterate:
-    return SqpIterate(
-        iterate.state,
-        model.mass,
-        model.gradient,
-        model.decrease,
-        iterate.step,
-        stuck=True,
-        class_gradients=iterate.class_gradients,
-        recent=iterate.recent,
+def _can_be_sharper(iterate: SqpIterate) -> bool:
+    """Whether there is better curvature than that with which no step was found."""
+    return _has_aged(iterate) or _curvature(iterate).base.single
+
+
+def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
+    G, state, curvature = iterate.class_gradients, iterate.state, _curvature(iterate)
+    pull = problem.pull(state.theta)
+    A, c = curvature.gram(G, pull)
+    value = problem.value(state)
+    mass = iterate.program.solve(A, state.risks - c, 1e-3 * _scale(iterate, value))
+    gradient = mass @ G + pull
+    direction = -curvature.apply(gradient)
+    promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
+    return QuadraticModel(mass, gradient, direction, value - promised)
+
+
+def _moved(
+    problem: Problem,
+    iterate: SqpIterate,
+    model: QuadraticModel,
+    state: Evaluation,
+    gradients: Matrix,
+) -> SqpIterate:
+    """The iterate after a step, which the curvature learns from."""
+    gradient = model.mass @ gradients + problem.pull(state.theta)
+    step = state.theta - iterate.state.theta
+    _curvature(iterate).update(step, gradient - model.gradient)
+    return replace(
+        iterate,
+        state=state,
+        mass=model.mass,
+        gradient=gradient,
+        decrease=model.decrease,
+        step=float(np.linalg.norm(step)) / max(1e-300, float(np.linalg.norm(state.theta))),
+        class_gradients=gradients,
+        recent=(*iterate.recent, problem.value(state))[-RECENT:],
+        age=iterate.age + 1,
     )
+
+
+def _scale(iterate: SqpIterate, value: float) -> float:
+    """How exactly the masses matter now: a part of the progress that is still to be made."""
+    left = iterate.decrease if np.isfinite(iterate.decrease) else value
+    return max(1e-3 * min(left, value), 1e-13 * value)

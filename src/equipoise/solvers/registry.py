@@ -1,18 +1,18 @@
-"""Which solver for which problem, and a good place to start it from."""
+"""All solvers by name, which of them for which problem, and a good place to start from."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from equipoise.arrays import Vector
-from equipoise.exceptions import InvalidParameterError
+from equipoise.registry import Registry
 from equipoise.solvers.base import Limits, Solver, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.progress import Progress
-from equipoise.solvers.solution import Solution
+from equipoise.solvers.solution import Progress, Solution
 from equipoise.solvers.sqp import MinimaxSqp
+from equipoise.validation.numbers import check_word
 
 # Hessians of so many parameters are cheap to form and to factor.
 FEW_PARAMETERS = 1500
@@ -26,12 +26,37 @@ REFINEMENT = 8
 # Coarse problems have less than this part of the rows.
 COARSE_SHARE = 3
 
-SOLVERS: dict[str, Callable[[Problem, float], Solver[Any]]] = {
-    "sqp-newton": lambda problem, tol: MinimaxSqp(newton=True, sample=_sample(problem), tol=tol),
-    "sqp-lbfgs": lambda problem, tol: MinimaxSqp(newton=False, tol=tol),
-    "multipliers": lambda problem, tol: Multipliers(),
-    "descent-ascent": lambda problem, tol: DescentAscent(),
-}
+
+@dataclass(frozen=True)
+class NamedSolver:
+    """A solver as users know it.
+
+    Parameters
+    ----------
+    name : str
+        What users write.
+    make : callable
+        ``make(problem, tol)`` gives the solver for a problem and a relative accuracy.
+    warmed : bool
+        Whether a cold start is warmed on fewer rows.
+    """
+
+    name: str
+    make: Callable[[Problem, float], Solver[Any]]
+    warmed: bool = False
+
+
+def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
+    return MinimaxSqp(newton=True, sample=_sample(problem), tol=tol)
+
+
+SOLVERS: Registry[NamedSolver] = Registry(
+    "solver",
+    NamedSolver("sqp-newton", _sqp_newton, warmed=True),
+    NamedSolver("sqp-lbfgs", lambda _, tol: MinimaxSqp(newton=False, tol=tol)),
+    NamedSolver("multipliers", lambda *_: Multipliers()),
+    NamedSolver("descent-ascent", lambda *_: DescentAscent()),
+)
 
 
 def choose(problem: Problem) -> str:
@@ -54,14 +79,11 @@ def run(
     cold: bool = True,
 ) -> Solution:
     """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows."""
-    if name == "auto":
-        name = choose(problem)
-    if not isinstance(name, str) or name not in SOLVERS:
-        names = ", ".join(repr(known) for known in ("auto", *SOLVERS))
-        raise InvalidParameterError(f"solver must be one of {names}, got {name!r}.")
-    if cold and name == "sqp-newton":
+    check_word(name, "solver", ("auto", *SOLVERS))
+    chosen = SOLVERS[choose(problem) if name == "auto" else name]
+    if cold and chosen.warmed:
         start = _from_coarse(problem, start)
-    return solve(problem, SOLVERS[name](problem, limits.tol), start, limits, progress)
+    return solve(problem, chosen.make(problem, limits.tol), start, limits, progress)
 
 
 def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
