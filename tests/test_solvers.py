@@ -306,7 +306,7 @@ def test_newton_steps_do_not_mind_the_unit_of_one_feature(unit):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_class_that_counts_alone_costs_nothing(solver, winner, n_classes):
     only = FixedWeights({name: float(name == winner) for name in range(n_classes)})
-    case = ProblemCase("", n_classes, 1e-2, only, None)
+    case = ProblemCase("", n_classes, 1e-2, only)
     found = case.solve(solver)
     assert found.objective <= 1e-6
     assert found.lower_bound <= 1e-15
