@@ -1,4 +1,4 @@
-"""The zip archive of a model, looked through before anything in it is believed.
+"""The zip archive of a model: written with public names, and looked through before it is believed.
 
 A hostile archive may unpack to more than a machine holds, nest deeper than Python can follow, or
 name types that run code. Each is refused here, with the sizes and names read from the archive's
@@ -7,7 +7,6 @@ own tables, before skops sees it.
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.exceptions import InvalidInputError
-from equipoise.models.trusted import ALLOWED
+from equipoise.models.trusted import PACKAGE, check_type, public_names
 
 SCHEMA, FACTS = "schema.json", "equipoise.json"
 
@@ -25,56 +24,75 @@ MAX_FACTS_BYTES = 1 << 24
 MAX_MEMBERS = 1 << 20
 MAX_DEPTH = 200
 
-# In JSON text a quotation mark without a backslash before it begins or ends a string, so these are
-# keys; and only skops's own keys have bare numbers, or names of arrays, as values.
-_ADDRESS = re.compile(rb'((?<!\\)"__id__": |(?<!\\)"file": ")([0-9]+)')
-
-Member = dict[str, zipfile.ZipInfo]
-
-
-def checked(data: bytes) -> bytes:
-    """The text of the training facts, from an archive that may be given to skops."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = _members(archive)
-        facts = archive.read(FACTS)
-        schema = json.loads(archive.read(SCHEMA))
-        arrays = list(_check_nodes(schema, members))
-        if sum(members[name].file_size for name in arrays) > MAX_BYTES:
-            raise InvalidInputError(_too_large("its arrays"))
-        for name in sorted(set(arrays)):
-            _check_array(archive, members[name])
-    return facts
+Node = dict[str, Any]
 
 
 def written(dumped: bytes, facts: str) -> bytes:
-    """What skops wrote with the facts beside it: equal models and facts make equal bytes.
+    """What skops wrote, with public names and the facts beside it.
 
-    skops names objects and arrays by their addresses in memory; here they are numbered.
+    Equal models and facts make equal bytes: skops names objects and arrays by their addresses in
+    memory, and here they are numbered.
     """
     with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    numbers: dict[bytes, int] = {}
-
-    def number(found: re.Match[bytes]) -> bytes:
-        key, address = found.groups()
-        return key + str(numbers.setdefault(address, len(numbers) + 1)).encode()
-
-    schema = _ADDRESS.sub(number, members.pop(SCHEMA))
+    schema = json.loads(members.pop(SCHEMA))
+    names, numbers = public_names(), dict[str, int]()
+    for node in _nodes(schema):
+        public = names.get((node["__module__"], node["__class__"]))
+        if public is not None:
+            node.update({"__module__": PACKAGE, "__class__": public})
+        if isinstance(node.get("__id__"), int):
+            node["__id__"] = numbers.setdefault(str(node["__id__"]), len(numbers) + 1)
+        if isinstance(node.get("file"), str):
+            node["file"] = _numbered(node["file"], numbers)
     arrays = {_numbered(name, numbers): data for name, data in members.items()}
+    text = json.dumps(schema, indent=2).encode()
+    return _packed({**arrays, SCHEMA: text, FACTS: facts.encode()}, zipfile.ZIP_DEFLATED)
+
+
+def _numbered(name: str, numbers: dict[str, int]) -> str:
+    address, dot, ending = name.partition(".")
+    return f"{numbers.setdefault(address, len(numbers) + 1)}{dot}{ending}"
+
+
+def _packed(members: dict[str, bytes], compression: int) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression=zipfile.ZIP_DEFLATED) as archive:
-        for name, data in {**arrays, SCHEMA: schema, FACTS: facts.encode()}.items():
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
             # Without a date of its own a member has the first that the format knows.
-            archive.writestr(zipfile.ZipInfo(name), data, compress_type=zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), data, compress_type=compression)
     return buffer.getvalue()
 
 
-def _numbered(name: str, numbers: dict[bytes, int]) -> str:
-    address, dot, ending = name.partition(".")
-    return f"{numbers.get(address.encode(), address)}{dot}{ending}"
+def read_facts(data: bytes) -> bytes:
+    """The text of the training facts, from an archive of reasonable size."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        _members(archive)
+        return archive.read(FACTS)
 
 
-def _members(archive: zipfile.ZipFile) -> Member:
+def checked(data: bytes) -> bytes:
+    """The archive with only known types and honest arrays in it, as skops can load it."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = _members(archive)
+        schema = json.loads(archive.read(SCHEMA))
+        arrays = []
+        for node in _nodes(schema):
+            check_type(node)
+            if "file" in node:
+                arrays.append(node["file"])
+        if any(name not in members for name in arrays):
+            raise InvalidInputError("it refers to a member that it does not hold")
+        if sum(members[name].file_size for name in arrays) > MAX_BYTES:
+            raise InvalidInputError(_too_large("its arrays"))
+        needed = sorted(set(arrays))
+        for name in needed:
+            _check_array(archive, members[name])
+        contents = {name: archive.read(name) for name in needed}
+    return _packed({**contents, SCHEMA: json.dumps(schema).encode()}, zipfile.ZIP_STORED)
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     found = archive.infolist()
     members = {member.filename: member for member in found}
     if len(members) != len(found):
@@ -93,8 +111,8 @@ def _too_large(what: str) -> str:
     return f"{what} would unpack to more than a model can need"
 
 
-def _check_nodes(schema: Any, members: Member) -> Iterator[str]:
-    """Refuse unknown types, and name the members that arrays are read from."""
+def _nodes(schema: Any) -> Iterator[Node]:
+    """Everything in a schema that stands for an object."""
     stack = [(schema, 0)]
     while stack:
         value, depth = stack.pop()
@@ -104,21 +122,9 @@ def _check_nodes(schema: Any, members: Member) -> Iterator[str]:
             stack.extend((item, depth + 1) for item in value)
         elif isinstance(value, dict):
             stack.extend((item, depth + 1) for item in value.values())
-            if "__loader__" in value:
-                _check_type(value)
-            if "file" in value and "__loader__" in value:
-                if value["file"] not in members:
-                    raise InvalidInputError("it refers to a member that it does not hold")
-                yield value["file"]
-
-
-def _check_type(node: dict[str, Any]) -> None:
-    loader, name = node["__loader__"], f"{node.get('__module__')}.{node.get('__class__')}"
-    if not isinstance(loader, str) or name not in ALLOWED.get(loader, ()):
-        raise InvalidInputError(
-            f"it holds an object of type {name[:200]!r}, which no model of equipoise has; a file "
-            "that asks for unknown types may want to run code"
-        )
+            # A class of that name may be the key of a dictionary, and its value then is a node.
+            if not isinstance(value.get("__loader__", {}), dict):
+                yield value
 
 
 def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:

@@ -1,6 +1,7 @@
 """What a model was trained on and how: plain values that stand beside the weights."""
 
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -10,8 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError
+from equipoise.goals import format_goal
+from equipoise.sets import as_uncertainty
 from equipoise.tables import Column
 from equipoise.weights.by_class import ByClass
 
@@ -60,25 +65,25 @@ class HeldOut:
     share: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrainingFacts:
-    """What a model was trained on and how.
+    """What a model was trained on and how; None is what nobody has said.
 
     Attributes
     ----------
-    target : str
-        Name of the label column.
-    columns : tuple of Column
-        The feature columns, in the order the model reads them.
-    classes : tuple of int or str
+    classes : tuple of int, float, bool or str
         Class names, in the order of the model's.
-    counts : tuple of int
-        Rows of each class.
     model : str
         Kind of the model.
-    goal : str
+    goal : str or None
         What the model is for, as :func:`equipoise.goals.parse_goal` reads it.
-    seed : int
+    target : str or None
+        Name of the label column.
+    columns : tuple of Column or None
+        The feature columns, in the order the model reads them.
+    counts : tuple of int or None
+        Rows of each class.
+    seed : int or None
     held_out : HeldOut or None
         What an equal model did on rows it had not seen.
     created : str
@@ -87,32 +92,53 @@ class TrainingFacts:
         Versions of the packages.
     notes : tuple of str
         What the table and the fit warned of.
+
+    Examples
+    --------
+    >>> TrainingFacts(classes=("ham", "spam"), model="linear", counts=(40, 20)).rows["spam"]
+    20
     """
 
-    target: str
-    columns: tuple[Column, ...]
-    classes: tuple[int | str, ...]
-    counts: tuple[int, ...]
+    classes: tuple[int | float | bool | str, ...]
     model: str
-    goal: str
-    seed: int
+    goal: str | None = None
+    target: str | None = None
+    columns: tuple[Column, ...] | None = None
+    counts: tuple[int, ...] | None = None
+    seed: int | None = None
     held_out: HeldOut | None = None
     created: str = field(default_factory=_now)
     versions: Mapping[str, str] = field(default_factory=versions)
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self)
+        if not _is_possible(self):
+            raise InvalidInputError("The training facts contradict themselves.")
+
+    @classmethod
+    def from_model(cls, model: Any) -> "TrainingFacts":
+        """What a fitted model knows itself: its classes, its kind and its goal."""
+        check_is_fitted(model)
+        last = model[-1] if isinstance(model, Pipeline) else model
+        classes = tuple(np.asarray(last.classes_).tolist())
+        if not _are_classes(classes):
+            raise InvalidInputError(
+                "Classes of a saved model must be numbers, truth values or texts, all of one type, "
+                f"got {type(classes[0]).__name__}: turn the labels into texts before the fit."
+            )
+        asked = getattr(last, "goal", getattr(last, "uncertainty", None))
+        goal = format_goal(as_uncertainty(asked)) if asked is None else format_goal(asked)
+        return cls(classes=classes, model=type(last).__name__, goal=goal)
 
     @property
-    def rows(self) -> ByClass:
+    def rows(self) -> ByClass | None:
         """Rows of each class, by name."""
-        return ByClass(np.array(self.counts), self.class_names())
+        return None if self.counts is None else ByClass(np.array(self.counts), self.class_names())
 
     def class_names(self) -> NDArray[Any]:
-        """Class names as an array like the labels of the training table."""
-        whole = all(type(name) is int for name in self.classes)
-        names = np.empty(len(self.classes), dtype=np.int64 if whole else object)
+        """Class names as an array like the labels of the training rows."""
+        kinds: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
+        names = np.empty(len(self.classes), dtype=kinds.get(type(self.classes[0]), object))
         names[:] = self.classes
         return names
 
@@ -138,14 +164,15 @@ def _from_dict(values: Any) -> TrainingFacts:
     number = values.pop("format")
     if number != FORMAT:
         raise InvalidInputError(
-            f"The training facts are of format {number!r} and this version reads format {FORMAT}: "
-            "use the version of equipoise that wrote the model."
+            f"it is of format {str(number)[:20]!r} and this version of equipoise reads format "
+            f"{FORMAT}: load it with the version that wrote it, or fit and save the model again."
         )
     known = {item.name for item in fields(TrainingFacts)}
     given = {name: value for name, value in values.items() if name in known}
-    given["columns"] = tuple(Column(**column) for column in given["columns"])
+    if given["columns"] is not None:
+        given["columns"] = tuple(Column(**column) for column in given["columns"])
     for name in ("classes", "counts", "notes"):
-        given[name] = tuple(given[name])
+        given[name] = None if given[name] is None else tuple(given[name])
     if given["held_out"] is not None:
         parts: dict[str, Any] = given["held_out"]
         lists = {name: tuple(part) for name, part in parts.items() if isinstance(part, list)}
@@ -153,34 +180,44 @@ def _from_dict(values: Any) -> TrainingFacts:
     return TrainingFacts(**given)
 
 
-def _check(facts: TrainingFacts) -> None:
-    """Refuse facts that nobody's training could have left."""
-    names = [column.name for column in facts.columns]
-    texts = (facts.target, facts.model, facts.goal, facts.created, *names, *facts.notes)
-    sound = (
-        all(type(text) is str for text in texts)
-        and all(column.kind in _KINDS for column in facts.columns)
-        and len(set(names)) == len(names)
-        and type(facts.seed) is int
-        and all(type(name) in (int, str) for name in facts.classes)
-        and len({type(name) for name in facts.classes}) == 1
-        and len(set(facts.classes)) == len(facts.classes) == len(facts.counts) >= 2
-        and all(type(count) is int and 0 <= count < 2**53 for count in facts.counts)
-        and all(-(2**63) <= name < 2**63 for name in facts.classes if type(name) is int)
-        and isinstance(facts.versions, Mapping)
-        and (facts.held_out is None or _is_sound(facts.held_out, len(facts.classes)))
-    )
-    if not sound:
-        raise InvalidInputError("The training facts contradict themselves.")
-
-
-def _is_sound(held_out: HeldOut, n_classes: int) -> bool:
-    risks = (*held_out.risks, *held_out.lower, *held_out.upper)
-    columns = (held_out.rows, held_out.risks, held_out.lower, held_out.upper)
+def _is_possible(facts: TrainingFacts) -> bool:
+    """Whether training could have left these facts."""
+    columns = facts.columns or ()
+    names = [column.name for column in columns]
+    told = [text for text in (facts.target, facts.goal) if text is not None]
+    texts = (*told, facts.model, facts.created, *names, *facts.notes)
     return (
-        all(len(column) == n_classes for column in columns)
-        and all(type(count) is int and 0 <= count < 2**53 for count in held_out.rows)
-        and all(risk is None or 0 <= risk <= 1 for risk in risks)
+        all(type(text) is str for text in texts)
+        and all(column.kind in _KINDS for column in columns)
+        and len(set(names)) == len(names)
+        and type(facts.seed) in (int, type(None))
+        and _are_classes(facts.classes)
+        and (facts.counts is None or _are_counts(facts.counts, len(facts.classes)))
+        and isinstance(facts.versions, Mapping)
+        and (facts.held_out is None or _are_risks(facts.held_out, len(facts.classes)))
+    )
+
+
+def _are_classes(classes: tuple[Any, ...]) -> bool:
+    return (
+        len({type(name) for name in classes}) == 1
+        and type(classes[0]) in (int, float, bool, str)
+        and len(set(classes)) == len(classes) >= 2
+        and all(-(2**63) <= name < 2**63 for name in classes if type(name) is int)
+        and all(math.isfinite(name) for name in classes if type(name) is float)
+    )
+
+
+def _are_counts(counts: tuple[Any, ...], n_classes: int) -> bool:
+    return len(counts) == n_classes and all(type(n) is int and 0 <= n < 2**53 for n in counts)
+
+
+def _are_risks(held_out: HeldOut, n_classes: int) -> bool:
+    columns = (held_out.risks, held_out.lower, held_out.upper)
+    return (
+        _are_counts(held_out.rows, n_classes)
+        and all(len(column) == n_classes for column in columns)
+        and all(risk is None or 0 <= risk <= 1 for column in columns for risk in column)
         and 0 < held_out.confidence < 1
         and 0 < held_out.share < 1
     )

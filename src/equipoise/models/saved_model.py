@@ -1,0 +1,215 @@
+"""Saving and loading fitted models."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import InconsistentVersionWarning
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import _num_samples
+
+from equipoise.exceptions import EquipoiseError, InvalidInputError
+from equipoise.extras import require
+from equipoise.files import atomic_write
+from equipoise.models.archive import MAX_BYTES, checked, read_facts, written
+from equipoise.models.training_facts import TrainingFacts
+from equipoise.models.trusted import check_positions, trusted_types
+from equipoise.tables import conform
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A fitted model with the facts of its training.
+
+    Attributes
+    ----------
+    model : estimator
+        From features to classes: those of a table as :func:`equipoise.tables.conform` gives them,
+        or whatever the model was fitted to.
+    facts : TrainingFacts
+    notes : tuple of str
+        What loading had to say: another version of scikit-learn, for one.
+    """
+
+    model: Any
+    facts: TrainingFacts
+    notes: tuple[str, ...] = ()
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like
+            A table that has the training columns, in any order; where the facts know no columns,
+            features as the model takes them.
+        """
+        return np.asarray(self._call("predict", X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities of each row, columns in the order of ``facts.classes``."""
+        return np.asarray(self._call("predict_proba", X), dtype=np.float64)
+
+    def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities on the scale of the training rows, whatever the weights."""
+        # Of models that do not reweight the rows, only the decisions, these are the only ones.
+        own = hasattr(_last(self.model), "predict_population_proba")
+        method = "predict_population_proba" if own else "predict_proba"
+        return np.asarray(self._call(method, X), dtype=np.float64)
+
+    def _call(self, method: str, X: Any) -> Any:
+        rows, start = X, "The model cannot predict these rows"
+        if self.facts.columns is not None:
+            rows = conform(X, self.facts.columns)
+            start = "The model cannot predict: it does not fit its own training facts"
+        with _in_a_sentence(start):
+            features = rows
+            if isinstance(self.model, Pipeline) and len(self.model) > 1:
+                features = self.model[:-1].transform(rows)
+            found = np.asarray(getattr(_last(self.model), method)(features))
+            _check_shape(method, found, _num_samples(rows), self.facts)
+        return found
+
+
+def _last(model: Any) -> Any:
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _check_shape(method: str, found: NDArray[Any], n_rows: int, facts: TrainingFacts) -> None:
+    wanted = (n_rows,) if method == "predict" else (n_rows, len(facts.classes))
+    if found.shape != wanted:
+        raise ValueError(f"shape {found.shape} instead of {wanted}")
+    if method == "predict" and not set(found.tolist()) <= set(facts.classes):
+        raise ValueError("classes that it was not trained on")
+
+
+@contextmanager
+def _in_a_sentence(start: str) -> Iterator[None]:
+    """Whatever a damaged model makes other people's code raise, as one sentence."""
+    try:
+        yield
+    except EquipoiseError:
+        raise
+    except Exception as error:
+        detail = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        raise InvalidInputError(f"{start} ({detail}).") from error
+
+
+def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:
+    """Write a fitted model and the facts of its training into one file, whole or not at all.
+
+    The file cannot execute code when it is loaded, and our classes stand in it under public names.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of this library, or a pipeline that ends in one, such as
+        :func:`equipoise.tables.model_for` makes.
+    path : str or Path
+        Where to; ``.skops`` is the usual ending.
+    facts : TrainingFacts, optional
+        What it was trained on; what can be known from the model itself if not given.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from equipoise import RobustLogisticRegression, load_model, save_model
+    >>> model = RobustLogisticRegression("worst-class").fit([[0.0], [1.0], [2.0]], ["a", "b", "b"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_model(model, Path(folder) / "model.skops")
+    ...     loaded = load_model(Path(folder) / "model.skops")
+    >>> loaded.facts.goal, loaded.predict([[0.0], [3.0]]).tolist()
+    ("WorstClass()", ['a', 'b'])
+    """
+    data = to_bytes(model, TrainingFacts.from_model(model) if facts is None else facts)
+    try:
+        checked(data)
+    except InvalidInputError as error:
+        reason = str(error).partition(";")[0]
+        raise InvalidInputError(f"The model cannot be saved: {reason}.") from error
+    with atomic_write(path) as stream:
+        stream.write(data)
+
+
+def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
+    """The bytes of a model file, equal for equal models and facts."""
+    return written(require("skops.io", extra="cli").dumps(model), facts.to_json())
+
+
+def load_model(path: str | Path) -> SavedModel:
+    """Read a model that :func:`save_model` wrote; nothing in the file is executed.
+
+    A file that is damaged, of another format, or that holds anything but the types listed in
+    :mod:`equipoise.models.trusted`, is refused in one sentence.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    saved : SavedModel
+        Predicts on tables like that of the training; the model itself is ``saved.model``.
+    """
+    place = Path(path)
+    if place.is_dir():
+        raise InvalidInputError(f"{str(path)!r} is a folder; give the path of a model inside it.")
+    if not place.exists():
+        raise InvalidInputError(f"There is no model {path}.")
+    with place.open("rb") as stream:
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise InvalidInputError(f"{path} is larger than any model: {MAX_BYTES} bytes at most.")
+    return from_bytes(data, str(path))
+
+
+def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
+    """A model from the bytes of its file; ``name`` is what errors call it."""
+    if not data.startswith(b"PK"):
+        raise InvalidInputError(
+            f"{name} is no model: save_model and 'equipoise fit' write models, and they are zip "
+            "archives."
+        )
+    try:
+        with _in_a_sentence("it is damaged"), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            facts = TrainingFacts.from_json(read_facts(data))
+            model = require("skops.io", extra="cli").loads(checked(data), trusted=trusted_types())
+            check_positions(model)
+            loaded = SavedModel(model, facts, _notes(caught))
+            _try_out(loaded)
+    except InvalidInputError as error:
+        reason = str(error).rstrip(".")
+        raise InvalidInputError(f"{name} cannot be loaded: {reason}.") from error
+    return loaded
+
+
+def _try_out(loaded: SavedModel) -> None:
+    """Refuse a model that cannot predict a row of which nothing is known."""
+    classes = np.asarray(loaded.model.classes_).tolist()
+    if classes != list(loaded.facts.classes):
+        raise ValueError("its classes are not those of its training facts")
+    if loaded.facts.columns is not None:
+        names = [column.name for column in loaded.facts.columns]
+        pandas = require("pandas", extra="cli")
+        row = pandas.DataFrame([[None] * len(names)], columns=names, dtype=object)
+        loaded.predict(row)
+        loaded.predict_proba(row)
+
+
+def _notes(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
+    """Other versions of scikit-learn, said once."""
+    found = [w.message for w in caught if isinstance(w.message, InconsistentVersionWarning)]
+    if not found:
+        return ()
+    first = found[0]
+    return (
+        f"The model was fitted with scikit-learn {first.original_sklearn_version} and runs on "
+        f"{first.current_sklearn_version}: its predictions may differ.",
+    )
