@@ -25,7 +25,7 @@ from click.testing import CliRunner  # noqa: E402
 
 from equipoise.cli.main import main  # noqa: E402
 from equipoise.models import TrainingFacts  # noqa: E402
-from equipoise.models.models import from_bytes, to_bytes  # noqa: E402
+from equipoise.models.saved_model import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for  # noqa: E402
 
 # Together more than 2,000; the counts of each are tuned to its cost.
@@ -60,7 +60,13 @@ def fitted(kind):
     if kind == "boosting":
         model.set_params(model__estimator__max_iter=2, model__estimator__max_leaf_nodes=4)
     facts = TrainingFacts(
-        *("label", columns, ("ham", "spam"), (40, 20), kind, "balanced", 0),
+        classes=("ham", "spam"),
+        model=kind,
+        goal="balanced",
+        target="label",
+        columns=columns,
+        counts=(40, 20),
+        seed=0,
         created="2020-02-02T00:00:00+00:00",
     )
     model.fit(X, y)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         exceptions,
         goals,
         losses,
+        models,
         objectives,
         paper,
         report,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         sets,
         solvers,
         tables,
+        weights,
     )
     from equipoise.analysis import robust_path, weight_tradeoff
     from equipoise.estimators import (
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
         tune_weights,
     )
     from equipoise.goals import CostMatrix, RecallFloors
+    from equipoise.models import load_model, save_model
     from equipoise.report.compare import compare
     from equipoise.risks import (
         balanced_risk,
@@ -58,10 +61,12 @@ if TYPE_CHECKING:
         WeightHull,
         WorstClass,
     )
+    from equipoise.weights import ByClass
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ByClass",
     "CostMatrix",
     "FixedWeights",
     "LabelCVaR",
@@ -87,7 +92,9 @@ __all__ = [
     "estimators",
     "exceptions",
     "goals",
+    "load_model",
     "losses",
+    "models",
     "objectives",
     "paper",
     "population_proba",
@@ -96,6 +103,7 @@ __all__ = [
     "robust_path",
     "robust_risk",
     "robust_scorer",
+    "save_model",
     "sets",
     "solvers",
     "standard_risk",
@@ -103,6 +111,7 @@ __all__ = [
     "tune_weights",
     "weight_tradeoff",
     "weighted_risk",
+    "weights",
     "worst_case_weights",
     "worst_class_interval",
     "worst_class_risk",
@@ -111,6 +120,7 @@ __all__ = [
 
 # Where a name lives; whatever is public and not listed here is a submodule.
 _HOME = {
+    "ByClass": "weights",
     "CostMatrix": "goals",
     "FixedWeights": "sets",
     "LabelCVaR": "sets",
@@ -129,10 +139,12 @@ _HOME = {
     "class_risk_intervals": "risks",
     "class_risks": "risks",
     "compare": "report",
+    "load_model": "models",
     "population_proba": "risks",
     "robust_path": "analysis",
     "robust_risk": "risks",
     "robust_scorer": "risks",
+    "save_model": "models",
     "standard_risk": "risks",
     "tune_weights": "estimators",
     "weight_tradeoff": "analysis",

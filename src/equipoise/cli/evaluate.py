@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.output import EXIT_CODES, Bar, Output, json_option, quiet_option
+from equipoise.cli.predict import table_columns
 from equipoise.text import listing, percent, short_name, text_table
 
 if TYPE_CHECKING:
@@ -57,12 +58,13 @@ def evaluate(
     with output.progress(size, "Evaluating") as bar:
         y_true, y_pred = _predicted(saved, table, target, bar)
     classes = saved.facts.class_names()
-    goal = bind_classes(parse_goal(saved.facts.goal), classes)
+    text = saved.facts.goal
+    goal = None if text is None else bind_classes(parse_goal(text), classes)
     found = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
     notes = [*saved.notes, *_absent(found)]
     output.warn(notes)
-    result = {"rows": len(y_true), "uncertainty": saved.facts.goal, **found, "warnings": notes}
-    output.show(_lines(found, saved.facts.goal), result)
+    result = {"rows": len(y_true), "uncertainty": text, **found, "warnings": notes}
+    output.show(_lines(found, text), result)
 
 
 def _predicted(
@@ -74,11 +76,13 @@ def _predicted(
     from equipoise.tables import labels_like, read_chunks
 
     target = saved.facts.target if target is None else target
+    if target is None:
+        raise click.UsageError("The model does not know its label column: give it with --target.")
     classes = saved.facts.class_names()
     texts = (target,) if classes.dtype == object else ()
     truth, guess = [], []
     with closing(
-        read_chunks(table, saved.facts.columns, texts=texts, progress=bar.reach)
+        read_chunks(table, table_columns(saved), texts=texts, progress=bar.reach)
     ) as chunks:
         for chunk in chunks:
             truth.append(labels_like(chunk, target, classes))
@@ -94,10 +98,10 @@ def class_errors(
     *,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """Class risks with exact intervals, the worst class, and the robust risk, as JSON has them.
+    """Class risks with exact intervals, the worst class, and the goal's value, as JSON has them.
 
-    The robust risk takes the class shares of these rows, and is None where a class has no row:
-    no weighting of an unknown risk is known.
+    The robust risk or the metric takes the class shares of these rows, and is None where a class
+    has no row: no weighting of an unknown risk is known.
     """
     import numpy as np
 
@@ -117,8 +121,30 @@ def class_errors(
         "standard_risk": risks.standard(),
         "balanced_risk": risks.balanced(),
         "worst_class": {"class": risks.worst_class(), **_interval(worst)},
-        "robust_risk": risks.robust(goal) if len(rows) == len(classes) else None,
+        **_goal_value(y_true, y_pred, classes, goal),
     }
+
+
+def _goal_value(
+    y_true: "NDArray[Any]", y_pred: "NDArray[Any]", classes: "NDArray[Any]", goal: Any
+) -> dict[str, float | None]:
+    """The robust risk over a set, or the value of a metric."""
+    from sklearn.metrics import confusion_matrix
+
+    from equipoise.goals import as_goal
+
+    found: dict[str, float | None] = {"robust_risk": None, "metric_value": None}
+    table = confusion_matrix(y_true, y_pred, labels=classes)
+    totals = table.sum(axis=1)
+    if goal is None or not totals.all():
+        return found
+    criterion = as_goal(goal).resolve(totals / totals.sum(), classes)
+    value = float(criterion.values(table.diagonal()[None], table.sum(axis=0)[None], totals)[0])
+    if criterion.measures == "risk":
+        found["robust_risk"] = value
+    elif criterion.measures == "metric":
+        found["metric_value"] = 1 - value
+    return found
 
 
 def _interval(found: Any) -> dict[str, float | None]:
@@ -154,13 +180,16 @@ def _range(row: dict[str, Any]) -> str:
     return f"{percent(row['lower'])} to {percent(row['upper'])}"
 
 
-def _lines(found: dict[str, Any], goal: str) -> list[str]:
-    robust = "not estimable, because a class has no rows"
-    if found["robust_risk"] is not None:
-        robust = percent(found["robust_risk"])
-    return [
+def _lines(found: dict[str, Any], goal: str | None) -> list[str]:
+    lines = [
         *error_lines(found),
         f"Standard risk: {percent(found['standard_risk'])}. Balanced risk: "
         f"{percent(found['balanced_risk'])}.",
-        f"Robust risk over {short_name(goal)}: {robust}.",
     ]
+    if found["metric_value"] is not None:
+        lines.append(f"{short_name(goal)}: {found['metric_value']:.4g}.")
+    elif found["robust_risk"] is not None:
+        lines.append(f"Robust risk over {short_name(goal)}: {percent(found['robust_risk'])}.")
+    elif goal is not None and _absent(found):
+        lines.append(f"{short_name(goal)}: not estimable, because a class has no rows.")
+    return lines

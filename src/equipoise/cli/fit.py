@@ -22,7 +22,7 @@ from equipoise.cli.output import (
 from equipoise.text import percent
 
 if TYPE_CHECKING:
-    from equipoise.models import HeldOut, TrainingFacts
+    from equipoise.models import HeldOut
     from equipoise.tables import LabelledTable
 
 EPILOG = f"""\b
@@ -140,21 +140,33 @@ def fit(  # noqa: PLR0913  one argument for each option
             held_out=None if found is None else _held_out(found, share),
             notes=(*rows.warnings, *notes),
         )
-        save_model(model, facts, out)
+        save_model(model, out, facts)
         bar.reach(4)
     output.warn(facts.notes)
-    output.show(_lines(facts, found, share, out), _result(facts, found, out))
+    counts = zip(facts.classes, rows.counts.tolist(), strict=True)
+    result = {
+        "model_file": out,
+        "model": kind,
+        "uncertainty": facts.goal,
+        "target": target,
+        "rows": len(rows.labels),
+        "columns": [column.name for column in rows.columns],
+        "counts": [{"class": name, "rows": n} for name, n in counts],
+        "held_out": found,
+        "seed": seed,
+        "warnings": list(facts.notes),
+    }
+    output.show(_lines(result, share), result)
 
 
 def _usable(goal: Any, rows: "LabelledTable") -> Any:
     """The goal bound to the classes, after making sure that it can be used with them."""
     from equipoise.exceptions import InvalidInputError, InvalidParameterError
-    from equipoise.goals import bind_classes
-    from equipoise.sets import as_uncertainty
+    from equipoise.goals import as_goal, bind_classes
 
-    bound = as_uncertainty(bind_classes(goal, rows.classes))
+    bound = bind_classes(goal, rows.classes)
     try:
-        bound.resolve(rows.prior, rows.classes)
+        as_goal(bound).resolve(rows.prior, rows.classes)
     except InvalidInputError:
         raise
     except (TypeError, ValueError) as error:
@@ -237,30 +249,12 @@ def _held_out(found: dict[str, Any], share: float) -> "HeldOut":
     )
 
 
-def _lines(
-    facts: "TrainingFacts", found: dict[str, Any] | None, share: float, out: str
-) -> list[str]:
+def _lines(result: dict[str, Any], share: float) -> list[str]:
     lines = [
-        f"{sum(facts.counts):,} rows, {len(facts.columns)} columns, {len(facts.classes)} classes; "
-        f"{facts.model} model, {facts.goal}."
+        f"{result['rows']:,} rows, {len(result['columns'])} columns, {len(result['counts'])} "
+        f"classes; {result['model']} model, {result['uncertainty']}."
     ]
-    if found is not None:
+    if result["held_out"] is not None:
         lines.append(f"Class risks on {percent(share)} of the rows, set aside and not seen:")
-        lines += error_lines(found)
-    return [*lines, f"Saved {out}, fitted to all rows."]
-
-
-def _result(facts: "TrainingFacts", found: dict[str, Any] | None, out: str) -> dict[str, Any]:
-    counts = zip(facts.classes, facts.counts, strict=True)
-    return {
-        "model_file": out,
-        "model": facts.model,
-        "uncertainty": facts.goal,
-        "target": facts.target,
-        "rows": sum(facts.counts),
-        "columns": [column.name for column in facts.columns],
-        "counts": [{"class": name, "rows": rows} for name, rows in counts],
-        "held_out": found,
-        "seed": facts.seed,
-        "warnings": list(facts.notes),
-    }
+        lines += error_lines(result["held_out"])
+    return [*lines, f"Saved {result['model_file']}, fitted to all rows."]

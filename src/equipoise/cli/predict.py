@@ -15,6 +15,7 @@ from equipoise.text import listing
 
 if TYPE_CHECKING:
     from equipoise.models import SavedModel
+    from equipoise.tables import Column
 
 EPILOG = f"""\b
 Examples:
@@ -76,7 +77,7 @@ def predict(  # noqa: PLR0913  one argument for each option
     counts: Counter[Any] = Counter()
     size = Path(table).stat().st_size if Path(table).is_file() else 0
     with _stream(out) as stream, output.progress(size, "Predicting") as bar:
-        parts = read_chunks(table, saved.facts.columns, texts=keep, progress=bar.reach)
+        parts = read_chunks(table, table_columns(saved), texts=keep, progress=bar.reach)
         with closing(parts) as chunks:
             for chunk in chunks:
                 frame = _predictions(chunk, saved, keep, scale if proba else None)
@@ -92,6 +93,18 @@ def predict(  # noqa: PLR0913  one argument for each option
     }
     place = "stdout" if out == "-" else out
     output.show([f"Wrote {counts.total():,} predictions to {place}."], result, err=out == "-")
+
+
+def table_columns(saved: "SavedModel") -> "tuple[Column, ...]":
+    """The columns of the training table, of a model that was fitted to one."""
+    from equipoise.exceptions import InvalidInputError
+
+    if saved.facts.columns is None:
+        raise InvalidInputError(
+            "The model was saved without the facts of a table, so that its columns are not known: "
+            "use it in Python (equipoise.load_model), or save it with facts."
+        )
+    return saved.facts.columns
 
 
 @contextmanager

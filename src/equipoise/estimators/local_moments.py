@@ -24,10 +24,10 @@ Conventions
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.neighbors import KDTree
@@ -86,6 +86,10 @@ class Smoother:
     degree: int
     power: int
     ridge: float
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is cached is made again.
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def tree(self) -> KDTree:

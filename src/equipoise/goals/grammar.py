@@ -13,50 +13,35 @@
 import ast
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.metrics import METRICS
-from equipoise.sets import (
-    FixedWeights,
-    LabelCVaR,
-    LabelHCVaR,
-    PriorBall,
-    PriorBox,
-    WeightBox,
-    WeightHull,
-    WorstClass,
-)
+from equipoise.goals.metric_goal import METRIC_NAMES, is_metric
+from equipoise.goals.registry import GOALS, WORDS, as_goal
+from equipoise.metrics.fractional import LinearFractional
+from equipoise.sets import SETS, LabelCVaR
 from equipoise.text import listing
 
-_SETS: dict[str, Callable[..., Any]] = {
-    recipe.__name__: recipe
-    for recipe in (
-        *(FixedWeights, LabelCVaR, LabelHCVaR, PriorBall, PriorBox),
-        *(WeightBox, WeightHull, WorstClass),
-    )
-}
 # Longer texts are no goals, and would take long to be refused.
 _LONGEST = 1 << 20
 _LONGEST_SHOWN = 200
 _LITERALS = (bool, int, float, str, type(None))
 
 
-def goal_words() -> dict[str, Any]:
+def goal_words() -> list[str]:
     """Goals of one word."""
-    weightings = {word: FixedWeights(word) for word in ("standard", "balanced")}
-    return weightings | {"worst-class": WorstClass()} | {name: name for name in METRICS}
+    return [*WORDS, *METRIC_NAMES]
 
 
-def goal_names() -> dict[str, Callable[..., Any]]:
-    """Goals that are written as a call."""
-    return _SETS
+def goal_names() -> dict[str, type[Any]]:
+    """What is written as a call: sets, other goals, and metrics by their coefficients."""
+    return {**SETS, **GOALS, "LinearFractional": LinearFractional}
 
 
 def parse_goal(text: str) -> Any:
@@ -69,7 +54,7 @@ def parse_goal(text: str) -> Any:
 
     Returns
     -------
-    goal : Uncertainty, Goal or str
+    goal : Uncertainty, Goal, LinearFractional or str
         A metric stays its name.
 
     Examples
@@ -81,12 +66,15 @@ def parse_goal(text: str) -> Any:
     """
     stripped = text.strip()
     short, _, rest = stripped.partition(":")
-    if stripped in goal_words():
-        return goal_words()[stripped]
-    goal = LabelCVaR(_number(rest, text)) if short == "lcvar" and rest else _parsed(stripped)
+    if stripped in WORDS:
+        return clone(WORDS[stripped])
+    if is_metric(stripped):
+        goal: Any = stripped
+    else:
+        goal = LabelCVaR(_number(rest, text)) if short == "lcvar" and rest else _parsed(stripped)
     if not _names_classes(goal):
         # What can be checked before the classes are known.
-        goal.resolve([0.5, 0.5])
+        as_goal(goal).resolve([0.5, 0.5])
     return goal
 
 
@@ -228,6 +216,7 @@ def format_goal(goal: Any) -> str:
     --------
     >>> format_goal(parse_goal("worst-class"))
     'WorstClass()'
+    >>> from equipoise import FixedWeights
     >>> format_goal(FixedWeights(np.array([1.0, 5.0])))
     'FixedWeights(weights=[1.0, 5.0])'
     """
@@ -244,12 +233,13 @@ def _literal(value: Any) -> str:
         # Where a list is taken a tuple is too.
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, BaseEstimator):
-        return f"{type(value).__name__}({', '.join(_changed(value))})"
-    return repr(value)
+        return _call(value, value.get_params(deep=False))
+    return _call(value, vars(value)) if isinstance(value, LinearFractional) else repr(value)
 
 
-def _changed(recipe: BaseEstimator) -> list[str]:
-    """Arguments other than their defaults, as ``repr`` has them."""
+def _call(recipe: Any, values: Mapping[str, Any]) -> str:
+    """A call with the arguments that are not the defaults, as ``repr`` has it."""
     known = inspect.signature(type(recipe)).parameters
-    given = {name: _literal(value) for name, value in recipe.get_params(deep=False).items()}
-    return [f"{name}={text}" for name, text in given.items() if text != repr(known[name].default)]
+    given = {name: _literal(value) for name, value in values.items()}
+    changed = (f"{k}={text}" for k, text in given.items() if text != repr(known[k].default))
+    return f"{type(recipe).__name__}({', '.join(changed)})"

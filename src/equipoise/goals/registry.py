@@ -20,7 +20,7 @@ from equipoise.sets import FixedWeights, Uncertainty, WorstClass, default_uncert
 GOALS: Registry[type[Goal]] = Registry("goal", SetGoal, MetricGoal, CostMatrix, RecallFloors)
 
 # Sets that have a short name.
-_WORDS: dict[str, Uncertainty] = {
+WORDS: dict[str, Uncertainty] = {
     "worst-class": WorstClass(),
     "balanced": FixedWeights("balanced"),
     "standard": FixedWeights("standard"),
@@ -47,12 +47,12 @@ def as_goal(value: Any = None) -> Goal:
         return value
     if isinstance(value, Uncertainty):
         return SetGoal(value)
-    if isinstance(value, str) and value in _WORDS:
-        return SetGoal(_WORDS[value])
+    if isinstance(value, str) and value in WORDS:
+        return SetGoal(WORDS[value])
     if is_metric(value):
         return MetricGoal(value)
     given = " ".join(repr(value).split())  # arrays are printed over several lines
-    words = ", ".join(repr(word) for word in [*_WORDS, *METRIC_NAMES])
+    words = ", ".join(repr(word) for word in [*WORDS, *METRIC_NAMES])
     raise InvalidParameterError(
         "goal must be an uncertainty set such as LabelCVaR(0.1), a linear-fractional metric, one "
         f"of the words {words}, FixedWeights(...) or CostMatrix(...) for known weights or costs, "

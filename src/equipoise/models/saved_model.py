@@ -125,7 +125,7 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
     ...     save_model(model, Path(folder) / "model.skops")
     ...     loaded = load_model(Path(folder) / "model.skops")
     >>> loaded.facts.goal, loaded.predict([[0.0], [3.0]]).tolist()
-    ("WorstClass()", ['a', 'b'])
+    ('worst-class', ['a', 'b'])
     """
     data = to_bytes(model, TrainingFacts.from_model(model) if facts is None else facts)
     try:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import format_goal
-from equipoise.sets import as_uncertainty
+from equipoise.sets.alphas import default_uncertainty
 from equipoise.tables import Column
 from equipoise.weights.by_class import ByClass
 
@@ -126,8 +126,11 @@ class TrainingFacts:
                 "Classes of a saved model must be numbers, truth values or texts, all of one type, "
                 f"got {type(classes[0]).__name__}: turn the labels into texts before the fit."
             )
-        asked = getattr(last, "goal", getattr(last, "uncertainty", None))
-        goal = format_goal(as_uncertainty(asked)) if asked is None else format_goal(asked)
+        asked = last.get_params(deep=False)
+        goals = [asked[name] for name in ("goal", "uncertainty") if name in asked]
+        goal = (
+            format_goal(default_uncertainty() if goals[0] is None else goals[0]) if goals else None
+        )
         return cls(classes=classes, model=type(last).__name__, goal=goal)
 
     @property
@@ -164,7 +167,7 @@ def _from_dict(values: Any) -> TrainingFacts:
     number = values.pop("format")
     if number != FORMAT:
         raise InvalidInputError(
-            f"it is of format {str(number)[:20]!r} and this version of equipoise reads format "
+            f"it is of format {str(number)[:20]} and this version of equipoise reads format "
             f"{FORMAT}: load it with the version that wrote it, or fit and save the model again."
         )
     known = {item.name for item in fields(TrainingFacts)}

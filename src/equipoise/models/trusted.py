@@ -16,6 +16,7 @@ import numpy as np
 from sklearn._loss._loss import CyHalfBinomialLoss, CyHalfMultinomialLoss
 
 from equipoise import estimators
+from equipoise.estimators.local_moments import Smoother
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import goal_names
 from equipoise.risks import RiskIntervals
@@ -87,7 +88,7 @@ _ALLOWED: dict[str, set[str]] = {
 def _public_classes() -> dict[str, Any]:
     """Our classes that a model may hold, and those that were registered, by name."""
     ours = {name: getattr(estimators, name) for name in estimators.__all__}
-    ours |= {each.__name__: each for each in (ByClass, RiskIntervals)}
+    ours |= {each.__name__: each for each in (ByClass, RiskIntervals, Smoother)}
     return {name: each for name, each in {**goal_names(), **ours}.items() if isinstance(each, type)}
 
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
-from equipoise.sets import FixedWeights, as_uncertainty
+from equipoise.goals import Goal, SetGoal, as_goal
 from equipoise.tables.columns import columns_of
 from equipoise.validation import check_word
 
@@ -137,8 +137,9 @@ def model_for(
     kind : {"linear", "boosting"}
         ``RobustLogisticRegression``, or gradient boosting whose decisions ``PlugInClassifier``
         makes robust.
-    goal : Uncertainty, "standard", "balanced" or "worst-class", optional
-        The set of weightings; for boosting any goal of ``PlugInClassifier``.
+    goal : anything that :func:`equipoise.goals.as_goal` takes, optional
+        A set of weightings, for one. For goals of other kinds ``PlugInClassifier`` makes the
+        decisions of linear models too.
     C : float
         Inverse strength of the penalty of the linear model.
     random_state, rarest
@@ -158,16 +159,22 @@ def model_for(
     ['a', 'a', 'b', 'b']
     """
     features = preprocessor(X, kind)
-    if kind == "linear":
-        return Pipeline([("features", features), ("model", RobustLogisticRegression(goal, C=C))])
-    booster = booster_for(X, random_state=random_state, rarest=rarest)
-    return Pipeline([("features", features), ("model", _decided(booster, goal, X, random_state))])
+    recipe = as_goal(goal)
+    if kind == "linear" and isinstance(recipe, SetGoal):
+        model: Any = RobustLogisticRegression(recipe.uncertainty, C=C)
+    elif kind == "linear":
+        plain = RobustLogisticRegression("standard", C=C)
+        model = _decided(plain, recipe, X, random_state)
+    else:
+        booster = booster_for(X, random_state=random_state, rarest=rarest)
+        model = _decided(booster, recipe, X, random_state)
+    return Pipeline([("features", features), ("model", model)])
 
 
-def _decided(booster: Any, goal: Any, X: Any, seed: int) -> PlugInClassifier:
-    """A booster with robust decisions; a single weighting needs no tuning."""
-    recipe = as_uncertainty(goal)
-    if isinstance(recipe, FixedWeights):
-        return PlugInClassifier(booster, recipe)
+def _decided(model: Any, goal: Goal, X: Any, seed: int) -> PlugInClassifier:
+    """A model decided for a goal; known weights need no tuning."""
+    given = goal.uncertainty if isinstance(goal, SetGoal) else goal
+    if goal.is_known:
+        return PlugInClassifier(model, given)
     cv = 5 if len(X) <= _MANY_ROWS else 0.2
-    return PlugInClassifier(booster, recipe, cv=cv, rare="keep", random_state=seed)
+    return PlugInClassifier(model, given, cv=cv, rare="keep", random_state=seed)
