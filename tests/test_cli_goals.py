@@ -4,10 +4,24 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
 
 from equipoise.exceptions import ClassMismatchError, EquipoiseError
-from equipoise.goals import bind_classes, format_goal, goal_names, goal_words, parse_goal
+from equipoise.goals import (
+    GOALS,
+    CostMatrix,
+    MetricGoal,
+    RecallFloors,
+    as_goal,
+    bind_classes,
+    format_goal,
+    goal_names,
+    parse_goal,
+)
+from equipoise.goals.metric_goal import METRIC_NAMES
+from equipoise.metrics import fbeta
 from equipoise.sets import (
+    SETS,
     FixedWeights,
     LabelCVaR,
     LabelHCVaR,
@@ -46,7 +60,11 @@ TEXTS = {
 
 
 def same(one, other):
-    return type(one) is type(other) and one.get_params() == other.get_params()
+    """Whether two goals are equal, also inside."""
+    if not isinstance(one, BaseEstimator):
+        return one == other
+    mine, others = one.get_params(deep=False), other.get_params(deep=False)
+    return type(one) is type(other) and all(same(mine[name], others[name]) for name in mine)
 
 
 @pytest.mark.parametrize(("text", "goal"), TEXTS.items(), ids=str)
@@ -62,9 +80,29 @@ def test_goals_are_written_as_repr_prints_them_and_read_back(goal):
     assert format_goal(parse_goal(text)) == text
 
 
-@pytest.mark.parametrize("name", [name for name in goal_words() if name[0] in "abfgjm"])
+@pytest.mark.parametrize("name", [*METRIC_NAMES, "f2", "f0.5", "macro_f2"])
 def test_metrics_stay_their_names(name):
-    assert format_goal(parse_goal(name)) in (name, "FixedWeights(weights='balanced')")
+    assert format_goal(parse_goal(name)) == name
+    assert as_goal(parse_goal(name)).metric == name
+
+
+def test_a_metric_is_written_by_its_coefficients_too():
+    metric = fbeta(2)
+    text = format_goal(metric)
+    assert text.startswith("LinearFractional(") and parse_goal(text) == metric
+    nested = format_goal(MetricGoal(metric))
+    assert nested.startswith("MetricGoal(metric=LinearFractional(")
+    assert parse_goal(nested).metric == metric
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [one for kind in (*SETS.values(), *GOALS.values()) for one in kind.examples()],
+    ids=repr,
+)
+def test_every_registered_goal_is_read_as_repr_prints_it(goal):
+    text = format_goal(goal)
+    assert text == " ".join(repr(goal).split()) and same(parse_goal(text), goal)
 
 
 names = st.text(min_size=1, max_size=12) | st.integers()
@@ -92,6 +130,9 @@ def recipes(draw):
                 PriorBall(share, "tv", center=shares),
                 WeightHull(["standard", weights, [1.0, 2.0]]),
                 WorstClass(),
+                CostMatrix({name: {"x": cost} for name, cost in weights.items()}),
+                CostMatrix([[0.0, share], [-share, 0.0]]),
+                RecallFloors(shares, confidence=draw(st.sampled_from([None, 0.9]))),
             ]
         )
     )
@@ -132,7 +173,7 @@ def test_every_recipe_of_the_library_can_be_named():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "is no goal: the words are standard, balanced"),
+        ("", "is no goal: the words are worst-class, balanced, standard"),
         ("robust", "is no goal: the words are"),
         ("lcvar", r"did you mean lcvar:0\.1\?"),
         ("lcvar:", r"did you mean lcvar:0\.1\?"),
@@ -158,7 +199,7 @@ def test_every_recipe_of_the_library_can_be_named():
         ("PriorBall(-1)", r"radius must be a number in \[0, inf\)"),
         ("set.json", "is no goal: the words are"),
         ("{", "is no goal: the words are"),
-        ("Sphere(1)", "with one of FixedWeights, LabelCVaR"),
+        ("Sphere(1)", "with one of FixedWeights, WorstClass"),
         ("LabelCVAR(0.1)", r"did you mean LabelCVaR\?"),
         ("LabelCVaR()", "LabelCVaR takes alpha: missing a required argument"),
         ("LabelCVaR", r"write it as a call, LabelCVaR\(...\)"),
@@ -167,6 +208,13 @@ def test_every_recipe_of_the_library_can_be_named():
         ("sets.LabelCVaR(0.1)", "is no goal"),
         ("WeightHull([LabelCVAR(0.1)])", r"did you mean LabelCVaR\?"),
         ("jacard", r"did you mean jaccard\?"),
+        ("marco_f1", r"did you mean macro_f1\?"),
+        ("RecallFloors(0.5, confidence=2)", "confidence must be a number in"),
+        ("CostMatrix('x')", "costs, as a matrix, must hold numbers"),
+        ("MetricGoal('f1 ')", "metric must be"),
+        ("MetricGoal(open)", "'open' should be a number"),
+        ("SetGoal(uncertainty=Sphere())", "is no goal"),
+        ("f0", "beta must be"),
         ("WorstClass() or WorstClass()", "is no goal: the words are"),
         ("[" * 300 + "]" * 300, "is no goal: the words are"),
         ("LabelCVaR(" + "-" * 100_000 + "1)", "is no goal"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, f1_score
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 pytest.importorskip("skops")
@@ -23,8 +23,9 @@ from click.shell_completion import BashComplete  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 
 from equipoise.cli.main import main  # noqa: E402
+from equipoise.estimators import RobustLogisticRegression  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.models import load_model  # noqa: E402
+from equipoise.models import load_model, save_model  # noqa: E402
 from equipoise.risks import robust_risk  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for, read_table  # noqa: E402
@@ -247,6 +248,53 @@ def test_without_a_hold_out_there_are_no_held_out_risks(place, tmp_path):
     assert json.loads(run(*arguments, "--hold-out", "0").stdout)["held_out"] is None
 
 
+GOALS = {
+    "macro_f1": ("PlugInClassifier", "metric_value"),
+    "f1": None,
+    "RecallFloors({'phish': 0.5})": ("PlugInClassifier", None),
+    "CostMatrix({'ham': {'spam': 1, 'phish': 1}, 'spam': {'ham': 2, 'phish': 2}, "
+    "'phish': {'ham': 9, 'spam': 9}})": ("PlugInClassifier", None),
+    "SetGoal(WorstClass())": ("RobustLogisticRegression", "robust_risk"),
+}
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_goals_of_every_kind_are_fitted(place, tmp_path, goal):
+    out = tmp_path / "m.skops"
+    result = run("fit", place / "train.csv", "-t", "label", "-o", out, "--goal", goal, "--json")
+    if GOALS[goal] is None:
+        fails(result, 1, "metric 'f1' is defined for two classes and there are 3")
+        return
+    assert result.exit_code == 0, result.output
+    model, measured = GOALS[goal]
+    assert type(load_model(out).model[-1]).__name__ == model
+    judged = run("evaluate", out, place / "test.csv", "--json")
+    found = json.loads(judged.stdout)
+    for name in ("metric_value", "robust_risk"):
+        assert (found[name] is not None) == (name == measured)
+    assert run("evaluate", out, place / "test.csv").exit_code == 0
+
+
+def test_the_value_of_a_metric_is_that_of_scikit_learn(place, tmp_path):
+    out = tmp_path / "m.skops"
+    run("fit", place / "train.csv", "-t", "label", "-o", out, "-g", "macro_f1", "-q")
+    new = read_table(place / "test.csv")
+    expected = f1_score(new["label"], load_model(out).predict(new), average="macro")
+    found = json.loads(run("evaluate", out, place / "test.csv", "--json").stdout)
+    assert found["metric_value"] == pytest.approx(expected)
+    assert f"macro_f1: {expected:.4g}." in run("evaluate", out, place / "test.csv").stdout
+
+
+def test_a_model_without_the_facts_of_a_table_is_for_python(place, tmp_path):
+    out = tmp_path / "m.skops"
+    model = RobustLogisticRegression("balanced").fit([[0.0], [1.0]] * 5, ["a", "b"] * 5)
+    save_model(model, out)
+    fails(run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv"), 1, "without the facts")
+    fails(run("evaluate", out, place / "test.csv", "-t", "label"), 1, "without the facts")
+    fails(run("evaluate", out, place / "test.csv"), 2, "--target")
+    assert not (tmp_path / "p.csv").exists()
+
+
 def test_sets_named_on_the_command_line_reach_the_fit(place, tmp_path):
     out = tmp_path / "m.skops"
     forms = [
@@ -348,7 +396,7 @@ def test_wrong_usage_is_exit_code_two(place, tmp_path):
     fails(run("fit", train, "-o", tmp_path / "m"), 2, "--target")
     fails(run("fit", train, "-t", "label"), 2, "--out")
     fails(run("fit", train, "-t", "label", "-o", "m", "-u", "lcvar:2"), 2, "alpha must be")
-    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are standard")
+    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are worst-class")
     fails(run("fit", train, "-t", "label", "-o", "m", "--model", "deep"), 2, "linear", "boosting")
     fails(run("fit", train, "-t", "label", "-o", "m", "--C", "0"), 2, "--C")
     fails(run("fit", train, "-t", "label", "-o", "m", "--hold-out", "1"), 2, "--hold-out")
@@ -505,6 +553,8 @@ def test_help_has_examples_and_exit_codes_and_loads_nothing_heavy(command):
         (["fit", "-u"], "PriorB", "PriorBall("),
         (["fit", "--goal"], "worst", "worst-class"),
         (["fit", "-g"], "lc", "lcvar:"),
+        (["fit", "-g"], "macro", "macro_f1"),
+        (["fit", "-g"], "Recall", "RecallFloors("),
     ],
 )
 def test_shells_complete_commands_options_and_sets(given, started, expected):

@@ -18,6 +18,8 @@ from equipoise import (
     RobustLogisticRegression,
 )
 from equipoise.exceptions import InvalidInputError
+from equipoise.goals import CostMatrix, MetricGoal, RecallFloors, parse_goal
+from equipoise.metrics import fbeta
 from equipoise.sets import (
     FixedWeights,
     LabelCVaR,
@@ -251,6 +253,13 @@ ESTIMATORS = {
     "known weights": lambda: PlugInClassifier(
         HistGradientBoostingClassifier(max_iter=3), FixedWeights("balanced")
     ),
+    "metric": lambda: PlugInClassifier(
+        RobustLogisticRegression("standard"), MetricGoal("macro_f1"), cv=3
+    ),
+    "costs": lambda: PlugInClassifier(RobustLogisticRegression("standard"), CostMatrix(1.0)),
+    "floors": lambda: PlugInClassifier(
+        RobustLogisticRegression("standard"), RecallFloors(0.05), cv=3
+    ),
     "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
     "one step": lambda: make_pipeline(RobustLogisticRegression("balanced")),
@@ -290,6 +299,15 @@ def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):
     assert TrainingFacts.from_model(local).goal is None
     plug_in = PlugInClassifier(RobustLogisticRegression("standard"), cv=2).fit(X, y)
     assert TrainingFacts.from_model(plug_in).goal == "LabelCVaR(alpha=0.1)"
+
+
+def test_a_metric_by_its_coefficients_is_saved(tmp_path):
+    X, y = np.arange(40.0)[:, None], np.repeat(["a", "b"], 20)
+    model = PlugInClassifier(RobustLogisticRegression("standard"), fbeta(2), cv=2).fit(X, y)
+    save_model(model, tmp_path / "m.skops")
+    loaded = load_model(tmp_path / "m.skops")
+    assert loaded.model.goal == fbeta(2)
+    assert parse_goal(loaded.facts.goal) == fbeta(2)
 
 
 def test_rows_that_do_not_fit_a_model_without_a_table_are_a_sentence(tmp_path):

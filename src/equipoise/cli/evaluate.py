@@ -139,11 +139,10 @@ def _goal_value(
     if goal is None or not totals.all():
         return found
     criterion = as_goal(goal).resolve(totals / totals.sum(), classes)
-    value = float(criterion.values(table.diagonal()[None], table.sum(axis=0)[None], totals)[0])
-    if criterion.measures == "risk":
-        found["robust_risk"] = value
-    elif criterion.measures == "metric":
-        found["metric_value"] = 1 - value
+    if criterion.measures is not None:
+        value = float(criterion.values(table.diagonal()[None], table.sum(axis=0)[None], totals)[0])
+        risk = criterion.measures == "risk"
+        found["robust_risk" if risk else "metric_value"] = value if risk else 1 - value
     return found
 
 

@@ -19,6 +19,7 @@ from equipoise import estimators
 from equipoise.estimators.local_moments import Smoother
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import goal_names
+from equipoise.metrics.fractional import Coefficients
 from equipoise.risks import RiskIntervals
 from equipoise.weights.by_class import ByClass
 
@@ -83,12 +84,14 @@ _ALLOWED: dict[str, set[str]] = {
     "TypeNode": {"builtins.bool", "builtins.float", "builtins.int", "builtins.str"}
     | _NUMPY_SCALARS,
 }
+# How our classes are made, other than by setting their attributes.
+_LOADERS: dict[type, str] = {ByClass: "ConstructorFromReduceNode", Coefficients: "TupleNode"}
 
 
 def _public_classes() -> dict[str, Any]:
     """Our classes that a model may hold, and those that were registered, by name."""
     ours = {name: getattr(estimators, name) for name in estimators.__all__}
-    ours |= {each.__name__: each for each in (ByClass, RiskIntervals, Smoother)}
+    ours |= {each.__name__: each for each in (ByClass, Coefficients, RiskIntervals, Smoother)}
     return {name: each for name, each in {**goal_names(), **ours}.items() if isinstance(each, type)}
 
 
@@ -114,15 +117,14 @@ def trusted_types() -> list[str]:
 def check_type(node: dict[str, Any]) -> None:
     """Refuse a node of an unknown type, and let skops find one of ours."""
     loader, module, name = (node.get(key) for key in ("__loader__", "__module__", "__class__"))
-    if module == PACKAGE and loader in ("ObjectNode", "ConstructorFromReduceNode"):
+    if module == PACKAGE and loader in {"ObjectNode", *_LOADERS.values()}:
         found = _public_classes().get(str(name))
         if found is None:
             raise InvalidInputError(
                 f"it holds an object of the class {str(name)[:200]!r}, which is not known here; if "
                 "it is a set or a goal of yours, register it first, as in SETS.register(MySet)"
             )
-        # Only ByClass is made by a call.
-        if (found is ByClass) == (loader == "ConstructorFromReduceNode"):
+        if loader == _LOADERS.get(found, "ObjectNode"):
             node["__module__"] = __name__
             return
     if not isinstance(loader, str) or f"{module}.{name}" not in _ALLOWED.get(loader, ()):
