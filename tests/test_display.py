@@ -440,11 +440,11 @@ BAD = {
     ),
     "not probabilities": (
         lambda: display.ReliabilityDisplay.from_predictions([0, 1], [0.5, 1.5]),
-        "between 0 and 1",
+        "at least 0, got .*1.5",
     ),
     "columns": (
         lambda: display.ReliabilityDisplay.from_predictions([0, 1], [[0.2, 0.3, 0.5]] * 2),
-        "one column for each of 2",
+        "one column for each of the 2",
     ),
     "lengths": (
         lambda: display.ReliabilityDisplay.from_predictions([0, 1], [0.5]),

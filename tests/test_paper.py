@@ -14,18 +14,10 @@ from equipoise.exceptions import InvalidParameterError, MissingExtraError
 from equipoise.paper import STUDIES, drawing, reproduce, runner
 from equipoise.paper.fits import SYNTHETIC_C, SyntheticSize, exact_records, trained_records
 from equipoise.paper.methods import BALANCED, STANDARD, Method, lcvar, lhcvar, prior_box
+from equipoise.paper.records import counted, spread
 from equipoise.paper.registry import NAMES, PARTS, load_study
 from equipoise.paper.splits import Sources, standardised, synthetic_split
-from equipoise.paper.study import (
-    Claim,
-    Finding,
-    Study,
-    StudyPlan,
-    StudyReport,
-    Unit,
-    counted,
-    spread,
-)
+from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
 
 pytest.importorskip("matplotlib")
 

@@ -11,7 +11,7 @@ from equipoise.display import style
 from equipoise.display.base import Display, last_step, named
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.risks import class_risk_intervals
-from equipoise.validation import check_count, check_word, classes_of
+from equipoise.validation import as_probabilities, check_count, check_word, classes_of
 
 Strategy = Literal["uniform", "quantile"]
 _DASHES = ("-", "--", "-.", ":")
@@ -148,7 +148,9 @@ class ReliabilityDisplay(Display):
         flat = any(values.ndim == 1 for values in given.values())
         which = _which(truth, names, pos_label, flat)
         curves = {
-            name: _curve(truth == names[which], _column(values, which, names), n_bins, strategy)
+            name: _curve(
+                truth == names[which], _column(values, which, len(names)), n_bins, strategy
+            )
             for name, values in given.items()
         }
         return cls(curves=curves, pos_label=names[which]).plot(ax)
@@ -196,16 +198,11 @@ def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
     return places[0]
 
 
-def _column(values: Any, which: int, classes: Any) -> Vector:
-    if values.ndim != 1 and values.shape[1:] != (len(classes),):
-        raise InvalidInputError(
-            f"y_proba must have one column for each of {len(classes)} classes, got shape "
-            f"{values.shape}; classes= names the columns where y_true lacks a class."
-        )
-    column = np.asarray(values if values.ndim == 1 else values[:, which], dtype=np.float64)
-    if not np.all((column >= 0) & (column <= 1)):
-        raise InvalidInputError("y_proba must hold probabilities between 0 and 1.")
-    return column
+def _column(values: Any, which: int, n_classes: int) -> Vector:
+    """Probabilities of the class that is judged: the only column, or its own."""
+    if values.ndim == 1:
+        return as_probabilities(values, name="y_proba")[:, 1]
+    return as_probabilities(values, n_classes, name="y_proba")[:, which]
 
 
 def _curve(events: Any, probabilities: Vector, n_bins: int, strategy: str) -> ReliabilityCurve:

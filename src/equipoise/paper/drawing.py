@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from equipoise.extras import require
-from equipoise.paper.study import Spread
+from equipoise.paper.records import Spread
 
 # Colours that differ in brightness as well, and a marker and a dash of its own for every method.
 _STYLES: dict[str, dict[str, Any]] = {

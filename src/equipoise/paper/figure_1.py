@@ -9,17 +9,8 @@ from equipoise.arrays import Vector
 from equipoise.datasets import PowerImbalance
 from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.paper import drawing, pages
-from equipoise.paper.study import (
-    Claim,
-    Finding,
-    Record,
-    RecordsByKind,
-    Study,
-    StudyPlan,
-    StudyReport,
-    Unit,
-    mean_of,
-)
+from equipoise.paper.records import Record, RecordsByKind, mean_of
+from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
 from equipoise.theory import excess_risk
 
 P = 0.9

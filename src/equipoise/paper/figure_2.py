@@ -11,20 +11,16 @@ from equipoise.datasets import PowerImbalance
 from equipoise.paper import drawing, pages
 from equipoise.paper.fits import SyntheticSize, synthetic_units
 from equipoise.paper.methods import BALANCED, STANDARD, lcvar, lhcvar
+from equipoise.paper.records import Record, RecordsByKind, distinct, mean_of, means_over
 from equipoise.paper.study import (
     WAYS,
     Claim,
     Finding,
-    Record,
-    RecordsByKind,
     Study,
     StudyPlan,
     StudyReport,
     Unit,
     checked_claims,
-    distinct,
-    mean_of,
-    means_over,
 )
 from equipoise.theory import robust_bayes_known
 

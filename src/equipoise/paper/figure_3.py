@@ -9,20 +9,8 @@ from equipoise.arrays import Vector
 from equipoise.paper import drawing, pages
 from equipoise.paper.fits import SyntheticSize, synthetic_units
 from equipoise.paper.methods import BALANCED, Method, lcvar, lhcvar
-from equipoise.paper.study import (
-    WAYS,
-    Claim,
-    Finding,
-    Record,
-    RecordsByKind,
-    Study,
-    StudyPlan,
-    StudyReport,
-    Unit,
-    distinct,
-    means_over,
-    select,
-)
+from equipoise.paper.records import Record, RecordsByKind, distinct, means_over, select
+from equipoise.paper.study import WAYS, Claim, Finding, Study, StudyPlan, StudyReport, Unit
 
 ALPHAS = (0.01, 0.05, 0.1, 0.2, 0.5)
 # Those of the paper's Table 2; Figure 3 does not say which alphas it shows.

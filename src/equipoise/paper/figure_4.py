@@ -7,7 +7,8 @@ import numpy as np
 
 from equipoise.paper import drawing
 from equipoise.paper.methods import Method
-from equipoise.paper.study import WAYS, Record, mean_of
+from equipoise.paper.records import Record, mean_of
+from equipoise.paper.study import WAYS
 
 CLASSES = range(1, 8)
 CAPTION = "Class risks under each method, means over seeds; the dashed line: the largest"

@@ -23,8 +23,9 @@ from equipoise.arrays import Matrix
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import FewRowsWarning, InactiveCapsWarning
 from equipoise.paper.methods import Method
+from equipoise.paper.records import Record
 from equipoise.paper.splits import Sources, Split, synthetic_split
-from equipoise.paper.study import Record, StudyPlan, Unit
+from equipoise.paper.study import StudyPlan, Unit
 from equipoise.paper.training import TRAININGS, BlockedRows, predict
 from equipoise.risks import ClassRisks, class_risks
 

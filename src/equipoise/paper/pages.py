@@ -11,21 +11,8 @@ import numpy as np
 from equipoise.files import atomic_write
 from equipoise.paper import drawing
 from equipoise.paper.methods import Method
-from equipoise.paper.study import (
-    WAYS,
-    Claim,
-    Finding,
-    Record,
-    RecordsByKind,
-    Study,
-    StudyOutcome,
-    StudyPlan,
-    StudyReport,
-    distinct,
-    mean_of,
-    select,
-    spread,
-)
+from equipoise.paper.records import Record, RecordsByKind, distinct, mean_of, select, spread
+from equipoise.paper.study import WAYS, Claim, Finding, Study, StudyOutcome, StudyPlan, StudyReport
 from equipoise.text import markdown_table
 
 _TITLE = "# The paper, reproduced"

@@ -8,18 +8,8 @@ import numpy as np
 from equipoise.arrays import Vector
 from equipoise.paper import drawing, pages
 from equipoise.paper.figure_1 import P, excess_parts
-from equipoise.paper.study import (
-    Claim,
-    Finding,
-    Record,
-    RecordsByKind,
-    Study,
-    StudyPlan,
-    StudyReport,
-    Unit,
-    distinct,
-    means_over,
-)
+from equipoise.paper.records import Record, RecordsByKind, distinct, means_over
+from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
 
 # Degree-1 polynomials make use of a smoothness of two: the rate of the L1 distance is
 # n^(-beta / (2 beta + d)) with beta = 2 and d = 1.

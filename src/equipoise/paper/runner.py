@@ -9,18 +9,10 @@ from pathlib import Path
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
 from equipoise.paper.pages import summary_page, write_report, write_text
+from equipoise.paper.records import Record
 from equipoise.paper.registry import NAMES, PARTS, STUDIES, load_study
 from equipoise.paper.splits import Sources
-from equipoise.paper.study import (
-    Claim,
-    Finding,
-    Record,
-    Reproduction,
-    Study,
-    StudyOutcome,
-    StudyPlan,
-    Unit,
-)
+from equipoise.paper.study import Claim, Finding, Reproduction, Study, StudyOutcome, StudyPlan, Unit
 from equipoise.validation import check_count
 
 # What is in the folder is made again by running the studies.

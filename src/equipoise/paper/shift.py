@@ -23,18 +23,9 @@ from equipoise.paper.methods import (
     lcvar,
     prior_box,
 )
+from equipoise.paper.records import Record, RecordsByKind, mean_of
 from equipoise.paper.splits import Sources, synthetic_split
-from equipoise.paper.study import (
-    Claim,
-    Finding,
-    Record,
-    RecordsByKind,
-    Study,
-    StudyPlan,
-    StudyReport,
-    Unit,
-    mean_of,
-)
+from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
 from equipoise.risks import class_risks
 
 P = 0.9

@@ -7,20 +7,16 @@ from equipoise.paper import pages
 from equipoise.paper.figure_4 import CAPTION, CLASSES, class_risks_of, figure_4, on_random_rows
 from equipoise.paper.fits import COVERTYPE_C, CovertypeSize, paper_units, random_units
 from equipoise.paper.methods import BALANCED, STANDARD, Method, lcvar, lhcvar
+from equipoise.paper.records import Record, RecordsByKind, counted, mean_of, select
 from equipoise.paper.study import (
     WAYS,
     Claim,
     Finding,
-    Record,
-    RecordsByKind,
     Study,
     StudyPlan,
     StudyReport,
     Unit,
     checked_claims,
-    counted,
-    mean_of,
-    select,
 )
 
 

@@ -6,20 +6,8 @@ from typing import Any
 from equipoise.paper import drawing, pages
 from equipoise.paper.fits import COVERTYPE_C, CovertypeSize, paper_units, random_units
 from equipoise.paper.methods import BALANCED, Method, lcvar, lhcvar
-from equipoise.paper.study import (
-    WAYS,
-    Claim,
-    Finding,
-    Record,
-    RecordsByKind,
-    Study,
-    StudyPlan,
-    StudyReport,
-    Unit,
-    counted,
-    mean_of,
-    select,
-)
+from equipoise.paper.records import Record, RecordsByKind, counted, mean_of, select
+from equipoise.paper.study import WAYS, Claim, Finding, Study, StudyPlan, StudyReport, Unit
 from equipoise.paper.table_1 import Printed
 
 # The table as the paper prints it.
