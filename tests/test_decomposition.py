@@ -91,10 +91,10 @@ def test_with_one_weighting_nothing_is_irreducible(seed):
 def test_the_bounds_can_be_attained():
     # All mass at one end of the gap between the thresholds 0.5 and 0.2, where the sum of the
     # weights is 2: Proposition 2 is an equality, 2 * 0.3.
-    found = excess_risk([0.5, 0.5], [0.5, 0.5], (1, 1), (1, 4), prior=(0.5, 0.5))
+    found = excess_risk([0.5, 0.5], [0.5, 0.5], (1, 1), (1, 4), class_prior=(0.5, 0.5))
     assert found.irreducible == pytest.approx(0.6) == found.irreducible_bound
     # All estimates at the threshold, on the wrong side of it: so is Proposition 1.
-    found = excess_risk([0.9, 0.9], [0.5, 0.5], (1, 1), (1, 1), prior=(0.5, 0.5))
+    found = excess_risk([0.9, 0.9], [0.5, 0.5], (1, 1), (1, 1), class_prior=(0.5, 0.5))
     assert found.estimation == pytest.approx(0.8) == found.estimation_bound
 
 
@@ -143,7 +143,7 @@ def replications(n, n_replications, *, degree=1, model=MODEL, n_points=2000):
         fit = LocalPolynomialClassifier(degree).fit(*model.sample(n, random_state=seed))
         found = fit.predict_proba(X)
         yield {
-            name: excess_risk(eta, found, *pair, prior=model.prior, sample_weight=w)
+            name: excess_risk(eta, found, *pair, class_prior=model.prior, sample_weight=w)
             for name, pair in PAIRS.items()
         }
 
@@ -298,7 +298,7 @@ def test_columns_by_name():
 
 def test_the_identity_inside_a_class():
     fitted, made, judged = [0.3, 0.2], [0.25, 0.15], [0.1, 0.35]
-    found = excess_risk_in_class(fitted, made, judged, (1, 2), prior=[0.75, 0.25])
+    found = excess_risk_in_class(fitted, made, judged, (1, 2), class_prior=[0.75, 0.25])
     mass = np.array([0.75, 0.5]) / 1.25
     assert found.estimation == pytest.approx(mass @ np.subtract(fitted, made))
     assert found.irreducible == pytest.approx(mass @ np.subtract(made, judged))
@@ -308,7 +308,7 @@ def test_the_identity_inside_a_class():
 def test_convergence_under_one_weighting_says_nothing_about_another():
     # Class risks (0, 1) and (1, 0) tie under equal masses, and differ by 0.8 under (0.9, 0.1):
     # a fit that is optimal under q need not come near the best q'-risk plus the irreducible part.
-    found = excess_risk_in_class([1, 0], [0, 1], [0, 1], (1.8, 0.2), prior=[0.5, 0.5])
+    found = excess_risk_in_class([1, 0], [0, 1], [0, 1], (1.8, 0.2), class_prior=[0.5, 0.5])
     assert found.estimation == pytest.approx(0.8) and found.irreducible == 0
 
 
@@ -332,7 +332,9 @@ def test_class_risks_are_matched_by_name():
     found = excess_risk_in_class(first, turned, turned, "standard")
     assert found.estimation == pytest.approx(0.6 * (0.1 - 0.3) + 0.4 * (0.4 - 0.2))
     assert found.irreducible == 0
-    other = excess_risk_in_class(first, turned, turned, "standard", prior={"a": 0.5, "b": 0.5})
+    other = excess_risk_in_class(
+        first, turned, turned, "standard", class_prior={"a": 0.5, "b": 0.5}
+    )
     assert other.estimation == pytest.approx(0.0)
 
 
@@ -362,14 +364,14 @@ BAD = {
     "confidence": (lambda: Bootstrap(confidence=2), "confidence must be"),
     "no prior": (lambda: excess_risk_in_class([0, 1], [0, 1], [0, 1], (1, 1)), "prior must be"),
     "risks": (
-        lambda: excess_risk_in_class([0, 1], [0, 1, 1], [0, 1], (1, 1), prior=[0.5, 0.5]),
-        "one for each of 2 classes",
+        lambda: excess_risk_in_class([0, 1], [0, 1, 1], [0, 1], (1, 1), class_prior=[0.5, 0.5]),
+        "one value for each of the 2 classes",
     ),
     "names": (
         lambda: excess_risk_in_class(
             ClassRisks([0.1, 0.2], [0.5, 0.5]), ClassRisks({"a": 1.0}, {"a": 1.0}), [0, 1], (1, 1)
         ),
-        "every class needs a risk",
+        "names 'a', not among the classes",
     ),
 }
 

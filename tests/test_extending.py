@@ -16,7 +16,7 @@ from equipoise import PlugInClassifier, RobustLogisticRegression, robust_scorer
 from equipoise.exceptions import InvalidParameterError
 from equipoise.risks import ClassRisks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
-from equipoise.theory import conditional_excess_bound, robust_bayes
+from equipoise.theory import conditional_bound, robust_bayes
 from equipoise.validation import check_number
 from logistic_cases import draw
 from set_examples import every_example, few_examples
@@ -98,7 +98,7 @@ def test_a_new_set_judges_predictions_and_bounds(new_set):
     risks = ClassRisks([0.2, 0.6], [0.9, 0.1])
     assert risks.robust(new_set(0.5)) == pytest.approx(0.25 * 0.2 + 0.75 * 0.6)
     assert robust_bayes([0.1, 0.2, 0.3, 0.6], new_set(0.5)).gap <= 1e-12
-    assert conditional_excess_bound([900, 100], 0.01, uncertainty=new_set(0.5)).value > 0
+    assert conditional_bound([900, 100], 0.01, uncertainty=new_set(0.5)).value > 0
 
 
 def test_a_new_set_refuses_like_the_others(new_set):

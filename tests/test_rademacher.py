@@ -142,7 +142,7 @@ def test_contraction_bounds_the_complexity_of_the_loss(loss):
     ("options", "message"),
     [
         ({"radius": -1}, "radius must be a number in"),
-        ({"norm": "l3"}, "norm must be 'l2', 'l1' or 'linf', got 'l3'"),
+        ({"norm": "l3"}, "norm must be one of 'l2', 'l1', 'linf', got 'l3'"),
         ({"n_draws": 1}, "n_draws must be an integer of at least 2"),
     ],
 )

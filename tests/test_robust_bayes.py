@@ -159,7 +159,7 @@ def test_quadrature_agrees_with_the_closed_form(recipe):
     model = PowerImbalance(0.8)
     X, w = model.quadrature(4000)
     exact = robust_bayes_known(model, recipe)
-    close = robust_bayes(model.predict_proba(X), recipe, prior=model.prior, sample_weight=w)
+    close = robust_bayes(model.predict_proba(X), recipe, class_prior=model.prior, sample_weight=w)
     assert close.risk == pytest.approx(exact.risk, abs=1e-4)
     assert close.threshold == pytest.approx(exact.threshold, abs=5e-3)
 
@@ -220,7 +220,7 @@ def test_another_prior_changes_the_set_and_not_the_class_risks():
     probabilities, _ = draw(300, 2, seed=4)
     prior = {"a": 0.2, "b": 0.8}
     recipe = LabelCVaR(0.7)
-    found = robust_bayes(probabilities, recipe, prior=prior, classes=["a", "b"])
+    found = robust_bayes(probabilities, recipe, class_prior=prior, classes=["a", "b"])
     mass = np.asarray(found.masses)
     assert np.all(mass <= np.array([0.2, 0.8]) / 0.7 + 1e-12)
     np.testing.assert_allclose(np.asarray(found.weights), mass / [0.2, 0.8])
@@ -242,7 +242,7 @@ def test_the_rule_decides_rows_by_name():
         "risk",
     ]
     assert [line.split(":")[0] for line in lines[2:]] == ["x", "y", "z"]
-    with pytest.raises(InvalidInputError, match="each of the 3 classes, got 2"):
+    with pytest.raises(InvalidInputError, match="each of the 3 classes, got shape"):
         found.decide([[0.5, 0.5]])
 
 
@@ -255,7 +255,7 @@ BAD = {
     "weights": ([0.5, 0.5], {"sample_weight": [1.0]}, "one value for each of the 2 rows"),
     "no weight": ([0.5, 0.5], {"sample_weight": [0.0, 0.0]}, "positive in at least one"),
     "a set": ([0.5, 0.5], {"uncertainty": 3}, "uncertainty must be"),
-    "a prior": ([0.5, 0.5], {"prior": [0.5, 0.6]}, "sum to 1"),
+    "a prior": ([0.5, 0.5], {"class_prior": [0.5, 0.6]}, "sum to 1"),
 }
 
 

@@ -12,8 +12,8 @@ from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
+from equipoise.sets.point import named_weightings
 from equipoise.theory import Bootstrap, estimated_excess_risk
-from equipoise.theory.weightings import named_weightings
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import weights_of
 

@@ -15,7 +15,7 @@ from equipoise.estimators.plug_in_tuning import Choice, FoldTuner, Shrinkage
 from equipoise.exceptions import UnattainableError
 from equipoise.risks import RiskIntervals, class_risk_intervals
 from equipoise.validation.predictions import as_probabilities
-from equipoise.weights.by_class import ByClass, aligned_lines
+from equipoise.weights.by_class import ByClass, class_lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +131,8 @@ class TunedWeights:
         intervals = self.class_risk_intervals
         columns = {"weight": self.weights, "risk": self.class_risks}
         columns |= {"lower": intervals.lower, "upper": intervals.upper}
-        shown = {name: np.asarray(values) for name, values in columns.items() if values is not None}
-        header = ("class", *shown)
-        return "\n".join(aligned_lines(self.class_risks.classes, *shown.values(), header=header))
+        shown = {name: values for name, values in columns.items() if values is not None}
+        return "\n".join(class_lines(**shown))
 
 
 def rule_of(weights: ByClass | None, costs: Matrix | None) -> Rule:

@@ -62,7 +62,7 @@ def excess_parts(*, p: float, n_rows: int, seeds: list[int]) -> list[Record]:
     """The parts of the excess risk, and their bounds, for each pair of weightings."""
     model = PowerImbalance(p)
     points, weights = model.quadrature(N_POINTS)
-    known: dict[str, Any] = {"prior": model.prior, "sample_weight": weights}
+    known: dict[str, Any] = {"class_prior": model.prior, "sample_weight": weights}
     records = []
     for seed in seeds:
         fit = LocalPolynomialClassifier(degree=1).fit(*model.sample(n_rows, seed))

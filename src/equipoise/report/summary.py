@@ -12,7 +12,7 @@ from equipoise.report.recommend import Recommendation, price, reasons
 from equipoise.report.results import Results
 from equipoise.report.words import called, listed, number, percent
 from equipoise.sets import LabelCVaR
-from equipoise.theory.bounds import conditional_generalization_bound
+from equipoise.theory.bounds import conditional_bound
 from equipoise.weights.by_class import ByClass
 
 # A width of a bound that is worth having.
@@ -284,11 +284,11 @@ def _bound(results: Results) -> str:
     court, verdict = results.court, results.verdicts[results.recommendation.place]
     counts = ByClass(court.tested[court.deciding], verdict.risks.classes)
     # One classifier, not all of a class of them: no complexity to pay for.
-    bound = conditional_generalization_bound(
-        verdict.risks,
+    bound = conditional_bound(
         counts,
         complexity=0.0,
         uncertainty="worst-class",
+        risks=verdict.risks,
         confidence=CONFIDENCE,
         observed=False,
     )

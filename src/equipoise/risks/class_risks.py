@@ -22,7 +22,7 @@ from equipoise.losses import Loss, as_loss
 from equipoise.risks.row_losses import row_losses
 from equipoise.sets import as_uncertainty
 from equipoise.validation.numbers import check_word, per_class
-from equipoise.weights.by_class import ByClass, aligned_lines
+from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior, masses_of, normalize_weights, weights_of
 
 Absent = Literal["raise", "drop"]
@@ -97,8 +97,7 @@ class ClassRisks(Mapping[Any, float]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        columns = np.asarray(self.risks), np.asarray(self.prior)
-        return "\n".join(aligned_lines(self.classes, *columns, header=("class", "risk", "prior")))
+        return "\n".join(class_lines(risk=self.risks, prior=self.prior))
 
     @property
     def classes(self) -> NDArray[Any]:

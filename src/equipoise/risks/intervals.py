@@ -16,7 +16,7 @@ from equipoise.losses import Loss, as_loss
 from equipoise.risks.one_sided import bound_method, class_moments
 from equipoise.risks.row_losses import row_losses
 from equipoise.validation.numbers import check_number
-from equipoise.weights.by_class import ByClass, aligned_lines
+from equipoise.weights.by_class import ByClass, class_lines
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,10 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         return len(self.risks)
 
     def __repr__(self) -> str:
-        columns = [np.asarray(values) for values in (self.risks, self.lower, self.upper)]
-        header = ("class", "risk", "lower", "upper")
         together = ", simultaneous" if self.simultaneous else ""
+        lines = class_lines(risk=self.risks, lower=self.lower, upper=self.upper)
         title = f"confidence {self.confidence:g}{together}, {self.method}"
-        return "\n".join([title, *aligned_lines(self.risks.classes, *columns, header=header)])
+        return "\n".join([title, *lines])
 
 
 def class_risk_intervals(

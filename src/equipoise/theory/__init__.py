@@ -1,12 +1,9 @@
 """What the paper proves, to compute with: bounds, decompositions, margins, robust Bayes."""
 
 from equipoise.theory.bounds import (
-    conditional_excess_bound,
-    conditional_generalization_bound,
-    iid_excess_bound,
-    iid_generalization_bound,
-    rate_excess_bound,
-    rate_generalization_bound,
+    conditional_bound,
+    iid_bound,
+    rate_bound,
 )
 from equipoise.theory.decomposition import (
     Bootstrap,
@@ -38,19 +35,16 @@ __all__ = [
     "RobustBayes",
     "RowsNeeded",
     "class_rademacher",
-    "conditional_excess_bound",
-    "conditional_generalization_bound",
+    "conditional_bound",
     "contracted",
     "estimated_excess_risk",
     "excess_risk",
     "excess_risk_in_class",
-    "iid_excess_bound",
-    "iid_generalization_bound",
+    "iid_bound",
     "linear_rademacher",
     "margin_condition",
     "model_excess_risk",
-    "rate_excess_bound",
-    "rate_generalization_bound",
+    "rate_bound",
     "robust_bayes",
     "robust_bayes_known",
 ]

@@ -1,5 +1,8 @@
 r"""Bounds of the robust risk of every classifier in a class, one function a theorem.
 
+Each bounds the robust risk where the class risks of a classifier are given, and the excess risk of
+the empirical minimiser where they are not.
+
 With :math:`m_i = q_i p_i` the mass of class ``i``, :math:`M` the set of masses, ``k`` classes and
 :math:`1 - \delta` the confidence, every bound is a maximum over :math:`M`:
 
@@ -39,7 +42,7 @@ Xu, Dan, Khim and Ravikumar (2020), Theorem 1, Corollary 2 and Appendix D.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +51,7 @@ from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import MassSet, as_uncertainty
 from equipoise.theory.rademacher import contracted
-from equipoise.theory.risk_bound import Kind, RiskBound
+from equipoise.theory.risk_bound import RiskBound
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
@@ -56,13 +59,13 @@ from equipoise.weights.priors import check_prior
 _THEOREM = {"iid": "Theorem 1", "rate": "Corollary 2", "conditional": "Appendix D"}
 
 
-def iid_generalization_bound(
-    risks: Any,
+def iid_bound(
     counts: Any,
     complexity: Any,
-    prior: Any,
+    class_prior: Any,
     uncertainty: Any = None,
     *,
+    risks: Any = None,
     confidence: float = 0.95,
     observed: bool = True,
 ) -> RiskBound:
@@ -74,23 +77,31 @@ def iid_generalization_bound(
         E\Bigl[ \frac{N_i}{p_i n} \hat{\mathfrak{R}}_{N_i}(\Pi_1(\mathcal{F})) \Bigr]
         + \sqrt{\frac{\log(k / \delta)}{2 p_i^2 n}} \Bigr) \Bigr\}
 
+    and, without risks, by how much the empirical minimiser can miss the lowest robust risk:
+
+    .. math::
+
+        R_Q(\hat{f}) - R_Q(f^*) \leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl( 8k \,
+        E\Bigl[ \frac{N_i}{p_i n} \hat{\mathfrak{R}}_{N_i}(\Pi_1(\mathcal{F})) \Bigr]
+        + \sqrt{\frac{\log(2k / \delta)}{2 p_i^2 n}} \Bigr)
+
     The theorem scales the weights by the *true* priors. Where these are estimated from the same
-    rows, use :func:`conditional_generalization_bound`.
+    rows, use :func:`conditional_bound`.
 
     Parameters
     ----------
-    risks : ClassRisks, dict by class or array-like of shape (n_classes,)
-        Class risks of the margin loss on the sample.
     counts : dict by class or array-like of shape (n_classes,)
         Rows of each class in the sample.
     complexity : dict by class, array-like of shape (n_classes,) or float
         The complexity of :math:`\Pi_1(\mathcal{F})` on the rows of each class, as
-        :func:`equipoise.risks.class_rademacher` gives it; with ``observed=False`` the expectation
+        :func:`equipoise.theory.class_rademacher` gives it; with ``observed=False`` the expectation
         in the formula.
-    prior : dict by class or array-like of shape (n_classes,)
+    class_prior : dict by class or array-like of shape (n_classes,)
         Known class priors.
     uncertainty : Uncertainty, str or None
         The set of weightings.
+    risks : ClassRisks, dict by class or array-like of shape (n_classes,), optional
+        Class risks of the margin loss on the sample.
     confidence : float in (0, 1), default=0.95
         The probability :math:`1 - \delta`.
     observed : bool, default=True
@@ -102,66 +113,39 @@ def iid_generalization_bound(
 
     Examples
     --------
-    >>> bound = iid_generalization_bound(
-    ...     [0.1, 0.3], [90_000, 10_000], [0.001, 0.002], prior=[0.9, 0.1], uncertainty="balanced"
-    ... )
+    >>> counts, complexity, prior = [90_000, 10_000], [0.001, 0.002], [0.9, 0.1]
+    >>> bound = iid_bound(counts, complexity, prior, "balanced", risks=[0.1, 0.3])
     >>> round(bound.value, 3), bound.dominant, bound.vacuous
     (0.29, 1, False)
+    >>> round(iid_bound(counts, complexity, prior, "balanced").value, 3)
+    0.216
     """
-    sample = _Sample.of("iid", counts, prior, uncertainty, risks, complexity)
-    return sample.generalization(risks, *sample.terms(complexity, confidence, 1, observed))
+    sample = _Sampling.of("iid", counts, class_prior, uncertainty, risks, complexity)
+    return sample.bound(risks, complexity, confidence, observed)
 
 
-def iid_excess_bound(
-    counts: Any,
-    complexity: Any,
-    prior: Any,
-    uncertainty: Any = None,
-    *,
-    confidence: float = 0.95,
-    observed: bool = True,
-) -> RiskBound:
-    r"""Theorem 1: by how much the empirical minimiser can miss the lowest robust risk.
-
-    .. math::
-
-        R_Q(\hat{f}) - R_Q(f^*) \leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl( 8k \,
-        E\Bigl[ \frac{N_i}{p_i n} \hat{\mathfrak{R}}_{N_i}(\Pi_1(\mathcal{F})) \Bigr]
-        + \sqrt{\frac{\log(2k / \delta)}{2 p_i^2 n}} \Bigr)
-
-    Parameters
-    ----------
-    counts, complexity, prior, uncertainty, confidence, observed
-        As in :func:`iid_generalization_bound`.
-
-    Returns
-    -------
-    RiskBound
-    """
-    sample = _Sample.of("iid", counts, prior, uncertainty, complexity)
-    return sample.excess(*sample.terms(complexity, confidence, 2, observed))
-
-
-def rate_generalization_bound(
-    risks: Any,
+def rate_bound(
     counts: Any,
     constant: float,
-    prior: Any,
+    class_prior: Any,
     uncertainty: Any = None,
     *,
+    risks: Any = None,
     confidence: float = 0.95,
 ) -> RiskBound:
     r"""Corollary 2: Theorem 1 for classes of complexity at most :math:`C / \sqrt{n}`.
 
     .. math::
 
-        R_Q(f) \leq \max_{q \in Q} \Bigl\{ \hat{R}_q(f) + \sum_i q_i p_i \Bigl(
-        \frac{4k C}{\sqrt{p_i n}} + \sqrt{\frac{\log(k / \delta)}{2 p_i^2 n}} \Bigr) \Bigr\}
+        R_Q(f) &\leq \max_{q \in Q} \Bigl\{ \hat{R}_q(f) + \sum_i q_i p_i \Bigl(
+        \frac{4k C}{\sqrt{p_i n}} + \sqrt{\frac{\log(k / \delta)}{2 p_i^2 n}} \Bigr) \Bigr\} \\
+        R_Q(\hat{f}) - R_Q(f^*) &\leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl(
+        \frac{8k C}{\sqrt{p_i n}} + \sqrt{\frac{\log(2k / \delta)}{2 p_i^2 n}} \Bigr)
 
     Parameters
     ----------
-    risks, counts, prior, uncertainty, confidence
-        As in :func:`iid_generalization_bound`.
+    counts, class_prior, uncertainty, risks, confidence
+        As in :func:`iid_bound`.
     constant : float
         The number :math:`C` with :math:`\hat{\mathfrak{R}}_n(\Pi_1(\mathcal{F})) \leq C / \sqrt{n}`
         for *any* sample: for linear functions :math:`\langle w, x \rangle` with
@@ -170,46 +154,24 @@ def rate_generalization_bound(
     Returns
     -------
     RiskBound
+
+    Examples
+    --------
+    >>> bound = rate_bound([90_000, 10_000], 0.5, [0.9, 0.1], "balanced", risks=[0.1, 0.3])
+    >>> round(bound.value, 3)
+    0.251
     """
-    sample = _Sample.of("rate", counts, prior, uncertainty, risks)
-    return sample.generalization(risks, *sample.terms(sample.rate(constant), confidence, 1, False))
+    sample = _Sampling.of("rate", counts, class_prior, uncertainty, risks)
+    return sample.bound(risks, sample.rate(constant), confidence, observed=False)
 
 
-def rate_excess_bound(
-    counts: Any,
-    constant: float,
-    prior: Any,
-    uncertainty: Any = None,
-    *,
-    confidence: float = 0.95,
-) -> RiskBound:
-    r"""Corollary 2: the excess risk for classes of complexity at most :math:`C / \sqrt{n}`.
-
-    .. math::
-
-        R_Q(\hat{f}) - R_Q(f^*) \leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl(
-        \frac{8k C}{\sqrt{p_i n}} + \sqrt{\frac{\log(2k / \delta)}{2 p_i^2 n}} \Bigr)
-
-    Parameters
-    ----------
-    counts, constant, prior, uncertainty, confidence
-        As in :func:`rate_generalization_bound`.
-
-    Returns
-    -------
-    RiskBound
-    """
-    sample = _Sample.of("rate", counts, prior, uncertainty)
-    return sample.excess(*sample.terms(sample.rate(constant), confidence, 2, False))
-
-
-def conditional_generalization_bound(
-    risks: Any,
+def conditional_bound(
     counts: Any,
     complexity: Any,
-    prior: Any = None,
+    class_prior: Any = None,
     uncertainty: Any = None,
     *,
+    risks: Any = None,
     confidence: float = 0.95,
     observed: bool = True,
 ) -> RiskBound:
@@ -217,24 +179,25 @@ def conditional_generalization_bound(
 
     .. math::
 
-        R_Q(f) \leq \max_{q \in Q} \sum_i q_i p_i \Bigl( \hat{R}_i(f)
+        R_Q(f) &\leq \max_{q \in Q} \sum_i q_i p_i \Bigl( \hat{R}_i(f)
         + 4k \, \mathfrak{R}_{n_i}(\Pi_1(\mathcal{F})) + \sqrt{\frac{\log(k / \delta)}{2 n_i}}
-        \Bigr)
+        \Bigr) \\
+        R_Q(\hat{f}) - R_Q(f^*) &\leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl(
+        8k \, \mathfrak{R}_{n_i}(\Pi_1(\mathcal{F})) + \sqrt{\frac{\log(2k / \delta)}{2 n_i}} \Bigr)
 
     It bounds all class risks at once, given the labels, and so holds for every prior: that of the
-    sample, a known one, or one that was estimated elsewhere.
+    sample, a known one, or one that was estimated elsewhere. The paper does not state the second
+    line; it follows from its lemmas as Theorem 1 does.
 
     Parameters
     ----------
-    risks, counts, uncertainty, confidence
-        As in :func:`iid_generalization_bound`.
+    counts, uncertainty, risks, confidence, observed
+        As in :func:`iid_bound`.
     complexity : dict by class, array-like of shape (n_classes,) or float
         The complexity of :math:`\Pi_1(\mathcal{F})` on the rows of each class, expected with
         ``observed=False``.
-    prior : dict by class or array-like of shape (n_classes,), optional
+    class_prior : dict by class or array-like of shape (n_classes,), optional
         Class priors, the shares in the sample if not given.
-    observed : bool, default=True
-        Whether the complexity is that of the sample, which costs a wider deviation.
 
     Returns
     -------
@@ -242,11 +205,11 @@ def conditional_generalization_bound(
 
     Examples
     --------
-    >>> bound = conditional_generalization_bound(
-    ...     {"common": 0.1, "rare": 0.3},
+    >>> bound = conditional_bound(
     ...     {"common": 90_000, "rare": 1_000},
     ...     {"common": 0.001, "rare": 0.01},
     ...     uncertainty="worst-class",
+    ...     risks={"common": 0.1, "rare": 0.3},
     ... )
     >>> bound
     Appendix D, conditional sampling: 0.5204, width 0.2204
@@ -257,43 +220,12 @@ def conditional_generalization_bound(
     >>> bound.more_rows(0.1).sentence
     "3859 more rows of class 'rare' would make the bound 0.1 wide."
     """
-    sample = _Sample.of("conditional", counts, prior, uncertainty, risks, complexity)
-    return sample.generalization(risks, *sample.terms(complexity, confidence, 1, observed))
-
-
-def conditional_excess_bound(
-    counts: Any,
-    complexity: Any,
-    prior: Any = None,
-    uncertainty: Any = None,
-    *,
-    confidence: float = 0.95,
-    observed: bool = True,
-) -> RiskBound:
-    r"""Appendix D: the excess risk, given the number of rows of each class.
-
-    .. math::
-
-        R_Q(\hat{f}) - R_Q(f^*) \leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl(
-        8k \, \mathfrak{R}_{n_i}(\Pi_1(\mathcal{F})) + \sqrt{\frac{\log(2k / \delta)}{2 n_i}} \Bigr)
-
-    The paper does not state it; it follows from its lemmas as Theorem 1 does.
-
-    Parameters
-    ----------
-    counts, complexity, prior, uncertainty, confidence, observed
-        As in :func:`conditional_generalization_bound`.
-
-    Returns
-    -------
-    RiskBound
-    """
-    sample = _Sample.of("conditional", counts, prior, uncertainty, complexity)
-    return sample.excess(*sample.terms(complexity, confidence, 2, observed))
+    sample = _Sampling.of("conditional", counts, class_prior, uncertainty, risks, complexity)
+    return sample.bound(risks, complexity, confidence, observed)
 
 
 @dataclass(frozen=True, eq=False)
-class _Sample:
+class _Sampling:
     """How many rows there are of each class, what its prior is, and which masses may be."""
 
     theorem: str
@@ -303,17 +235,18 @@ class _Sample:
     mass_set: MassSet
 
     @classmethod
-    def of(cls, theorem: str, counts: Any, prior: Any, uncertainty: Any, *others: Any) -> "_Sample":
+    def of(cls, theorem: str, counts: Any, prior: Any, uncertainty: Any, *others: Any) -> Self:
         classes = _names(counts, prior, *others)
-        rows = check_numbers(counts, classes, name="counts")
         # Theorem 1 divides by the priors, the conditional theorem by the rows.
         least = "[1, inf)" if theorem == "conditional" else "[0, inf)"
-        check_interval(rows, classes, "counts", least)
+        rows = check_interval(
+            check_numbers(counts, classes, name="counts"), classes, "counts", least
+        )
         if not rows.sum() >= 1:
             raise InvalidInputError(f"counts must hold at least one row, got {rows.tolist()}.")
-        p = rows / rows.sum() if prior is None else check_prior(prior, classes, name="prior")
+        p = rows / rows.sum() if prior is None else check_prior(prior, classes)
         if theorem != "conditional":
-            check_interval(p, classes, "prior", "(0, 1]")
+            check_interval(p, classes, "class_prior", "(0, 1]")
         return cls(theorem, classes, rows, p, as_uncertainty(uncertainty).resolve(p, classes))
 
     @property
@@ -331,59 +264,46 @@ class _Sample:
         number = check_number(constant, "constant", "[0, inf)")
         return np.asarray(number / np.sqrt(self.prior * self.counts.sum()))
 
-    def terms(
-        self, complexity: Any, confidence: Any, sides: int, observed: bool
-    ) -> tuple[Vector, Vector, float]:
-        """Complexity and deviation terms, for deviations on one side or on both."""
-        k = len(self.classes)
-        level = check_number(confidence, "confidence", "(0, 1)")
-        values = check_numbers(complexity, self.classes, name="complexity")
-        check_interval(values, self.classes, "complexity", "[0, inf)")
+    def bound(self, risks: Any, complexity: Any, confidence: Any, observed: bool) -> RiskBound:
+        """The bound of the robust risk, or without risks of the excess risk."""
+        k, level = len(self.classes), check_number(confidence, "confidence", "(0, 1)")
+        # Excess risks need deviations on both sides.
+        sides = 2 if risks is None else 1
         # Twice the complexity of the loss, and twice that again where deviations have two sides.
         factor = 2 * sides * contracted(1.0, k)
-        scaled = values * self.share_ratios if observed else values
+        terms = factor * self._values(complexity, "complexity", "[0, inf)")
+        if observed:
+            terms = terms * self.share_ratios
         deviation = self._deviation(sides * k / (1 - level), observed)
-        return factor * scaled, deviation, level
+        masses = np.asarray(self.mass_set.maximize(terms + deviation))
+        width = sides * float(self.mass_set.support(terms + deviation))
+        value = width
+        if risks is not None:
+            observed_risks = self.share_ratios * self._values(risks, "risks", "[0, 1]")
+            value = float(self.mass_set.support(observed_risks + terms + deviation))
+        return RiskBound(
+            value=value,
+            width=width,
+            complexity=ByClass(terms, self.classes),
+            deviation=ByClass(deviation, self.classes),
+            masses=ByClass(masses, self.classes),
+            counts=ByClass(self.counts, self.classes),
+            prior=ByClass(self.prior, self.classes),
+            kind="excess" if risks is None else "generalization",
+            sampling="iid" if self.is_iid else "conditional",
+            theorem=_THEOREM[self.theorem],
+            confidence=level,
+            mass_set=self.mass_set,
+        )
+
+    def _values(self, values: Any, name: str, interval: str) -> Vector:
+        vector = check_numbers(values, self.classes, name=name)
+        return check_interval(vector, self.classes, name, interval)
 
     def _deviation(self, odds: float, observed: bool) -> Vector:
         root = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
         units = self.prior * np.sqrt(self.counts.sum()) if self.is_iid else np.sqrt(self.counts)
         return np.asarray(root / units)
-
-    def generalization(
-        self, risks: Any, complexity: Vector, deviation: Vector, confidence: float
-    ) -> RiskBound:
-        values = check_numbers(risks, self.classes, name="risks")
-        check_interval(values, self.classes, "risks", "[0, 1]")
-        sums = self.share_ratios * values + complexity + deviation
-        value = float(self.mass_set.support(sums))
-        return self._bound("generalization", value, complexity, deviation, confidence)
-
-    def excess(self, complexity: Vector, deviation: Vector, confidence: float) -> RiskBound:
-        value = 2 * float(self.mass_set.support(complexity + deviation))
-        return self._bound("excess", value, complexity, deviation, confidence)
-
-    def _bound(
-        self, kind: Kind, value: float, complexity: Vector, deviation: Vector, confidence: float
-    ) -> RiskBound:
-        masses = np.asarray(self.mass_set.maximize(complexity + deviation))
-        width = float(self.mass_set.support(complexity + deviation))
-        per_class = complexity, deviation, masses, self.counts, self.prior
-        terms, spread, mass, counts, prior = (ByClass(v, self.classes) for v in per_class)
-        return RiskBound(
-            value=value,
-            width=2 * width if kind == "excess" else width,
-            complexity=terms,
-            deviation=spread,
-            masses=mass,
-            kind=kind,
-            sampling="iid" if self.is_iid else "conditional",
-            theorem=_THEOREM[self.theorem],
-            confidence=confidence,
-            counts=counts,
-            prior=prior,
-            mass_set=self.mass_set,
-        )
 
 
 def _names(counts: Any, *others: Any) -> NDArray[Any]:

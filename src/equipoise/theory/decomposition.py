@@ -33,18 +33,17 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
-from equipoise.theory.weightings import (
-    checked_probabilities,
-    rows_with_weights,
-    scaled_weights,
-)
+from equipoise.sets.point import scaled_weights
+from equipoise.validation.numbers import check_count, check_number, check_numbers
+from equipoise.validation.predictions import as_probabilities, check_true
+from equipoise.validation.row_weights import row_shares
 from equipoise.weights.priors import check_prior
 
 # Percentiles of finitely many resamples are a little too close: 0.93 to 0.94 of 95% intervals held
@@ -77,12 +76,8 @@ class Bootstrap:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        if self.n_resamples < 1:
-            raise InvalidParameterError(
-                f"n_resamples must be at least 1, got {self.n_resamples!r}."
-            )
-        if not 0 < self.confidence < 1:
-            raise InvalidParameterError(f"confidence must be in (0, 1), got {self.confidence!r}.")
+        check_count(self.n_resamples, "n_resamples")
+        check_number(self.confidence, "confidence", "(0, 1)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,7 +146,7 @@ def excess_risk(
     made_for: Any,
     judged_under: Any,
     *,
-    prior: Any = None,
+    class_prior: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> ExcessRisk:
     r"""Excess risk of the plug-in rule where the true probabilities are known at points.
@@ -165,7 +160,7 @@ def excess_risk(
         True class probabilities at the points, and those that the rule goes by.
     made_for, judged_under : "standard", "balanced", dict by class, or array
         The weightings :math:`q` and :math:`q'`.
-    prior : array, optional
+    class_prior : array, optional
         Class priors; the mean of the true probabilities if not given.
     sample_weight : array-like of shape (n,), optional
         Weights of the points, such as those of a quadrature.
@@ -181,8 +176,9 @@ def excess_risk(
     >>> round(found.estimation, 4), round(found.irreducible, 4)
     (-0.1333, 0.1333)
     """
-    eta, weights = rows_with_weights(truth, sample_weight)
-    p = weights @ eta if prior is None else check_prior(prior, np.arange(eta.shape[1]))
+    eta = as_probabilities(truth)
+    weights = row_shares(sample_weight, len(eta))
+    p = weights @ eta if class_prior is None else check_prior(class_prior, np.arange(eta.shape[1]))
     q, judged = _pair(made_for, judged_under, p)
     rules = _rules(eta, _matching(estimate, eta), q, judged)
     return _exact(eta, rules, weights, q, judged)
@@ -240,7 +236,7 @@ def model_excess_risk(
         found,
         made_for,
         judged_under,
-        prior=model.prior,
+        class_prior=model.prior,
         sample_weight=weights,
     )
 
@@ -287,8 +283,9 @@ def estimated_excess_risk(
         raise InvalidParameterError(
             f"bootstrap must be a Bootstrap, such as Bootstrap(n_resamples=500), got {how!r}."
         )
-    eta, weights = rows_with_weights(reference, sample_weight)
-    outcome = eta if y is None else _indicators(y, eta)
+    eta = as_probabilities(reference)
+    weights = row_shares(sample_weight, len(eta))
+    outcome = eta if y is None else np.eye(eta.shape[1])[check_true(y, eta, name="y")]
     p = weights @ outcome
     if np.any(p <= 0):
         raise InvalidInputError(
@@ -325,7 +322,7 @@ def excess_risk_in_class(
     best_judged_under: ClassRisks | ArrayLike,
     judged_under: Any,
     *,
-    prior: Any = None,
+    class_prior: Any = None,
 ) -> ClassExcess:
     r"""The same identity where rules come from a class of functions :math:`F`.
 
@@ -343,7 +340,7 @@ def excess_risk_in_class(
         Class risks of :math:`\hat f_q`, :math:`f_q` and :math:`f_{q'}`.
     judged_under : "standard", "balanced", dict by class, or array
         The weighting :math:`q'`.
-    prior : dict by class or array, optional
+    class_prior : dict by class or array, optional
         Class priors; those of ``fitted`` if it is a ClassRisks.
 
     Returns
@@ -353,40 +350,30 @@ def excess_risk_in_class(
     Examples
     --------
     >>> from equipoise.theory import excess_risk_in_class
-    >>> found = excess_risk_in_class([1, 0], [0, 1], [0, 1], (1.8, 0.2), prior=[0.5, 0.5])
+    >>> found = excess_risk_in_class([1, 0], [0, 1], [0, 1], (1.8, 0.2), class_prior=[0.5, 0.5])
     >>> round(found.estimation, 3), round(found.irreducible, 3)
     (0.8, 0.0)
     """
-    if prior is None and not isinstance(fitted, ClassRisks):
-        raise InvalidParameterError("prior must be given where class risks are plain arrays.")
     if isinstance(fitted, ClassRisks):
-        first = fitted if prior is None else fitted.with_prior(prior)
+        first = fitted if class_prior is None else fitted.with_prior(class_prior)
+    elif class_prior is None:
+        raise InvalidParameterError("class_prior must be given where class risks are plain arrays.")
     else:
-        first = ClassRisks(fitted, prior)
+        first = ClassRisks(fitted, class_prior)
     p = np.asarray(first.prior, dtype=np.float64)
     mass = p * scaled_weights(judged_under, p, first.classes, name="judged_under")
-    mine, made, judged = (
-        float(mass @ _by_class(each, first)) for each in (first, best_made_for, best_judged_under)
+    made, judged = (
+        float(mass @ check_numbers(risks, first.classes, name=name))
+        for risks, name in (
+            (best_made_for, "best_made_for"),
+            (best_judged_under, "best_judged_under"),
+        )
     )
+    mine = float(mass @ np.asarray(first))
     return ClassExcess(mine - judged, mine - made, made - judged)
 
 
-def _by_class(risks: Any, like: ClassRisks) -> Vector:
-    """Class risks in the order of another's classes."""
-    if isinstance(risks, Mapping):
-        missing = [name for name in like if name not in risks]
-        if missing:
-            raise InvalidInputError(f"every class needs a risk, {missing} has none.")
-        return np.array([risks[name] for name in like], dtype=np.float64)
-    vector = np.asarray(risks, dtype=np.float64)
-    if vector.shape != (len(like),):
-        raise InvalidInputError(
-            f"class risks must be one for each of {len(like)} classes, got shape {vector.shape}."
-        )
-    return vector
-
-
-class _Rules(NamedTuple):
+class _ThreeRules(NamedTuple):
     """Decisions of the fitted rule, of the best one for q, and of the best one for q'."""
 
     fitted: Any
@@ -403,7 +390,7 @@ def _pair(made_for: Any, judged_under: Any, prior: Vector) -> tuple[Vector, Vect
 
 
 def _matching(estimate: ArrayLike, eta: Matrix) -> Matrix:
-    found = checked_probabilities(estimate)
+    found = as_probabilities(estimate, name="estimate")
     if found.shape != eta.shape:
         raise InvalidInputError(
             f"estimate must have the shape of the true probabilities, {eta.shape}, got "
@@ -412,24 +399,11 @@ def _matching(estimate: ArrayLike, eta: Matrix) -> Matrix:
     return found
 
 
-def _indicators(y: ArrayLike, eta: Matrix) -> Matrix:
-    labels: NDArray[Any] = np.asarray(y)
-    n, k = eta.shape
-    if labels.shape != (n,) or labels.dtype.kind not in "iub":
-        raise InvalidInputError(
-            f"y must hold a class position for each of {n} rows, got shape {labels.shape} and "
-            f"dtype {labels.dtype}."
-        )
-    if np.any((labels < 0) | (labels >= k)):
-        raise InvalidInputError(f"y must hold positions from 0 to {k - 1}.")
-    return np.asarray(labels[:, None] == np.arange(k), dtype=np.float64)
+def _rules(eta: Matrix, estimate: Matrix, q: Vector, judged: Vector) -> _ThreeRules:
+    return _ThreeRules(decide(estimate, q), decide(eta, q), decide(eta, judged), estimate)
 
 
-def _rules(eta: Matrix, estimate: Matrix, q: Vector, judged: Vector) -> _Rules:
-    return _Rules(decide(estimate, q), decide(eta, q), decide(eta, judged), estimate)
-
-
-def _costs(outcome: Matrix, rules: _Rules, judged: Vector) -> Matrix:
+def _costs(outcome: Matrix, rules: _ThreeRules, judged: Vector) -> Matrix:
     """Excess, estimation and irreducible error of each row."""
     # A decision saves the weight of its own class; what it does not save is its risk.
     saved = outcome * judged
@@ -454,7 +428,9 @@ def _resampled(
     return [(float(lower), float(upper)) for lower, upper in ends.T]
 
 
-def _exact(eta: Matrix, rules: _Rules, weights: Vector, q: Vector, judged: Vector) -> ExcessRisk:
+def _exact(
+    eta: Matrix, rules: _ThreeRules, weights: Vector, q: Vector, judged: Vector
+) -> ExcessRisk:
     excess, estimation, irreducible = weights @ _costs(eta, rules, judged)
     l1 = float(weights @ np.abs(eta - rules.estimate).sum(axis=1)) / 2
     disagreement = float(weights @ (rules.fitted != rules.best))

@@ -15,7 +15,6 @@ Hill (1975), "A simple general approach to inference about the tail of a distrib
 
 from dataclasses import dataclass
 from math import ceil
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +22,11 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaincinv
 
 from equipoise.arrays import Vector
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.theory.weightings import rows_with_weights, scaled_weights
-from equipoise.validation.predictions import probability_eps
+from equipoise.exceptions import InvalidInputError
+from equipoise.sets.point import scaled_weights
+from equipoise.validation.numbers import check_count, check_number
+from equipoise.validation.predictions import as_probabilities, probability_eps
+from equipoise.validation.row_weights import row_shares
 from equipoise.weights.priors import check_prior
 
 # Fewer rows near the threshold than this say nothing about a power.
@@ -110,12 +111,8 @@ class MarginCondition:
         -------
         MarginRate
         """
-        if not smoothness > 0 or not n_features >= 1:
-            raise InvalidParameterError(
-                "smoothness must be positive and n_features at least 1, got "
-                f"{smoothness!r} and {n_features!r}."
-            )
-        base = smoothness / (2 * smoothness + n_features)
+        beta = check_number(smoothness, "smoothness", "(0, inf)")
+        base = beta / (2 * beta + check_count(n_features, "n_features"))
         alpha = self.exponent
         return MarginRate((1 + alpha) * base, alpha * base, min(1.0, alpha) * base)
 
@@ -124,7 +121,7 @@ def margin_condition(
     probabilities: ArrayLike,
     weights: Any = "standard",
     *,
-    prior: Any = None,
+    class_prior: Any = None,
     sample_weight: ArrayLike | None = None,
     n_tail: int | None = None,
     confidence: float = 0.95,
@@ -144,7 +141,7 @@ def margin_condition(
         their own.
     weights : "standard", "balanced", dict by class, or pair, default="standard"
         The weighting :math:`q`.
-    prior : pair, optional
+    class_prior : pair, optional
         Class priors; the mean of the probabilities if not given.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
@@ -169,14 +166,14 @@ def margin_condition(
     >>> bool(found.exponent_interval[0] < 1 < found.exponent_interval[1])
     True
     """
-    matrix, row_weights = rows_with_weights(probabilities, sample_weight)
+    matrix = as_probabilities(probabilities)
+    row_weights = row_shares(sample_weight, len(matrix))
     if matrix.shape[1] != 2:
         raise InvalidInputError(
             f"the margin condition is about two classes, got {matrix.shape[1]} columns."
         )
-    if not 0 < confidence < 1:
-        raise InvalidParameterError(f"confidence must be in (0, 1), got {confidence!r}.")
-    p = row_weights @ matrix if prior is None else check_prior(prior, np.arange(2))
+    level = check_number(confidence, "confidence", "(0, 1)")
+    p = row_weights @ matrix if class_prior is None else check_prior(class_prior, np.arange(2))
     q = scaled_weights(weights, p)
     threshold = float(q[0] / q.sum())
     used = row_weights > 0
@@ -186,7 +183,7 @@ def margin_condition(
     # The smallest normal float stands for none at all.
     rounding = max(_LAST_DIGITS * probability_eps(probabilities) * threshold, _TINY)
     found = _Distances(distances[order], row_weights[order], rounding)
-    return _estimate(found, tail, threshold, float(confidence))
+    return _estimate(found, tail, threshold, level)
 
 
 class _Distances(NamedTuple):
@@ -205,11 +202,7 @@ class _Distances(NamedTuple):
 def _tail_size(n_tail: Any, n_rows: int) -> int:
     if n_tail is None:
         n_tail = max(_LEAST_TAIL, ceil(n_rows ** (2 / 5)))
-    elif not isinstance(n_tail, Integral) or n_tail < _LEAST_TAIL:
-        raise InvalidParameterError(
-            f"n_tail must be an integer of at least {_LEAST_TAIL}, got {n_tail!r}."
-        )
-    if n_tail >= n_rows:
+    if check_count(n_tail, "n_tail", _LEAST_TAIL) >= n_rows:
         raise InvalidInputError(
             f"the margin condition needs more rows than n_tail = {n_tail}, got {n_rows}."
         )

@@ -38,13 +38,19 @@ from sklearn.utils.validation import check_array
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.validation.labels import as_labels, classes_of, true_positions
-from equipoise.validation.numbers import check_number
+from equipoise.validation.numbers import check_count, check_number, check_word
 
 Norm = Literal["l2", "l1", "linf"]
 
 # All signs of more rows take too long; of so few rows by itself too much memory.
 _ENUMERATED = 15
 _GRAM_ROWS = 1000
+# The dual of each norm of coefficients, of every row of a matrix.
+_DUALS: dict[str, Callable[[Matrix], Vector]] = {
+    "l2": lambda sums: np.sqrt((sums**2).sum(axis=1)),
+    "l1": lambda sums: np.abs(sums).max(axis=1),
+    "linf": lambda sums: np.abs(sums).sum(axis=1),
+}
 # Drawn signs held in memory at a time.
 _BLOCK = 1 << 22
 # The mean of a norm is at least the root of its mean square over this (Kahane and Khintchine).
@@ -132,7 +138,7 @@ def linear_rademacher(
     (2.5, 'exact (orthogonal rows)')
     """
     scale = check_number(radius, "radius", "[0, inf)")
-    dual = _dual_norm(norm)
+    dual = _DUALS[check_word(norm, "norm", tuple(_DUALS))]
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     n = int(rows.shape[0])
     lower, upper = _bounds(rows, norm)
@@ -142,7 +148,7 @@ def linear_rademacher(
         norms = dual(_all_signs(n) @ rows)
         value, error, method = float(norms.mean()), 0.0, "exact (all signs)"
     else:
-        norms = dual(_random_sums(rows, _check_draws(n_draws), random_state))
+        norms = dual(_random_sums(rows, check_count(n_draws, "n_draws", 2), random_state))
         value, error = float(norms.mean()), float(norms.std(ddof=1) / np.sqrt(n_draws))
         method = f"Monte Carlo ({n_draws} draws)"
     if method.startswith("exact"):
@@ -209,17 +215,6 @@ def contracted(complexity: float, n_classes: int) -> float:
     return 2 * n_classes * float(complexity)
 
 
-def _dual_norm(norm: Any) -> Callable[[Matrix], Vector]:
-    duals: dict[str, Callable[[Matrix], Vector]] = {
-        "l2": lambda sums: np.sqrt((sums**2).sum(axis=1)),
-        "l1": lambda sums: np.abs(sums).max(axis=1),
-        "linf": lambda sums: np.abs(sums).sum(axis=1),
-    }
-    if not isinstance(norm, str) or norm not in duals:
-        raise InvalidParameterError(f"norm must be 'l2', 'l1' or 'linf', got {norm!r}.")
-    return duals[norm]
-
-
 def _bounds(rows: Any, norm: Norm) -> tuple[float, float]:
     """Bounds of the mean dual norm of the sum of the rows with random signs."""
     squares = rows.multiply(rows) if issparse(rows) else rows * rows
@@ -261,9 +256,3 @@ def _random_sums(rows: Any, n_draws: int, random_state: Any) -> Matrix:
         signs = rng.integers(0, 2, size=(block.shape[0], n_draws), dtype=np.int8)
         sums += (block.T @ (2.0 * signs - 1.0)).T
     return sums
-
-
-def _check_draws(n_draws: Any) -> int:
-    if not isinstance(n_draws, int | np.integer) or n_draws < 2:
-        raise InvalidParameterError(f"n_draws must be an integer of at least 2, got {n_draws!r}.")
-    return int(n_draws)

@@ -7,7 +7,7 @@ term and a deviation term. Complexities are taken to shrink like :math:`1/\sqrt{
 added, as those of norm-bounded linear functions do.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
@@ -17,10 +17,7 @@ from equipoise.arrays import Vector
 from equipoise.exceptions import ClassMismatchError
 from equipoise.sets import MassSet
 from equipoise.validation.numbers import check_number
-from equipoise.weights.by_class import ByClass, aligned_lines
-
-Kind = Literal["generalization", "excess"]
-Sampling = Literal["iid", "conditional"]
+from equipoise.weights.by_class import ByClass, class_lines
 
 # Rows beyond which a number of rows is no plan.
 _MANY_ROWS = 1e15
@@ -65,13 +62,13 @@ class RiskBound:
         The two terms of :math:`w_i`.
     masses : ByClass
         Masses that attain the width.
+    counts, prior : ByClass
+        Rows and prior of each class.
     kind : {"generalization", "excess"}
     sampling : {"iid", "conditional"}
     theorem : str
         Where the bound stands in the paper.
     confidence : float
-    counts, prior : ByClass
-        Rows and prior of each class.
     mass_set : MassSet
     """
 
@@ -80,13 +77,13 @@ class RiskBound:
     complexity: ByClass
     deviation: ByClass
     masses: ByClass
-    kind: Kind
-    sampling: Sampling
-    theorem: str
-    confidence: float
     counts: ByClass
     prior: ByClass
-    mass_set: MassSet = field(repr=False)
+    kind: Literal["generalization", "excess"]
+    sampling: Literal["iid", "conditional"]
+    theorem: str
+    confidence: float
+    mass_set: MassSet
 
     @property
     def terms(self) -> ByClass:
@@ -200,10 +197,12 @@ class RiskBound:
         return ByClass(values, self.counts.classes)
 
     def __repr__(self) -> str:
-        columns = (self.counts, self.masses, self.complexity, self.deviation, self.contributions)
-        header = ("class", "rows", "mass", "complexity", "deviation", "adds")
-        lines = aligned_lines(
-            self.counts.classes, *(np.asarray(column) for column in columns), header=header
+        lines = class_lines(
+            rows=self.counts,
+            mass=self.masses,
+            complexity=self.complexity,
+            deviation=self.deviation,
+            adds=self.contributions,
         )
         title = (
             f"{self.theorem}, {self.sampling} sampling: {self.value:.4g}, width {self.width:.4g}"

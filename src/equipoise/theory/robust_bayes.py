@@ -18,7 +18,6 @@ References
 Xu, Dan, Khim and Ravikumar (2020), Section 6, asks for this rule.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -29,10 +28,11 @@ from scipy.optimize import linprog
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
-from equipoise.exceptions import InvalidInputError, NotConvergedWarning
+from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty
-from equipoise.theory.weightings import checked_probabilities, rows_with_weights
-from equipoise.weights.by_class import ByClass, aligned_lines
+from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.row_weights import row_shares
+from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior, weights_of
 
 # Masses to the class risks of the rule that is Bayes for them.
@@ -92,13 +92,8 @@ class RobustBayes:
 
     def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
         """Classes chosen by the decision weights, the first one in a tie."""
-        matrix = checked_probabilities(probabilities)
         weights = np.asarray(self.decision_weights, dtype=np.float64)
-        if matrix.shape[1] != len(weights):
-            raise InvalidInputError(
-                f"probabilities must have a column for each of the {len(weights)} classes, got "
-                f"{matrix.shape[1]}."
-            )
+        matrix = as_probabilities(probabilities, len(weights))
         chosen: NDArray[Any] = self.masses.classes[decide(matrix, weights)]
         return chosen
 
@@ -106,16 +101,15 @@ class RobustBayes:
         title = f"robust Bayes risk {self.risk:.6g} (certified to {self.gap:.1e})"
         if self.threshold is not None:
             title += f", threshold {self.threshold:.6g}"
-        columns = [np.asarray(each) for each in (self.masses, self.weights, self.class_risks)]
-        header = ("class", "mass", "weight", "risk")
-        return "\n".join([title, *aligned_lines(self.masses.classes, *columns, header=header)])
+        lines = class_lines(mass=self.masses, weight=self.weights, risk=self.class_risks)
+        return "\n".join([title, *lines])
 
 
 def robust_bayes(
     probabilities: ArrayLike,
     uncertainty: Any = None,
     *,
-    prior: Any = None,
+    class_prior: Any = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
 ) -> RobustBayes:
@@ -133,7 +127,7 @@ def robust_bayes(
         Class probabilities :math:`\eta_i(x_j)`.
     uncertainty : uncertainty set, or one of the names that estimators take
         The set of weightings; ``LabelCVaR(0.1)`` if not given.
-    prior : dict by class or array, optional
+    class_prior : dict by class or array, optional
         The class prior that weights in the set count relative to; the mean of the probabilities
         if not given.
     sample_weight : array-like of shape (n,), optional
@@ -155,7 +149,8 @@ def robust_bayes(
     well: 0.5  0.714286 0.321429
     ill:  0.5  1.66667  0.321429
     """
-    matrix, weights = rows_with_weights(probabilities, sample_weight)
+    matrix = as_probabilities(probabilities)
+    weights = row_shares(sample_weight, len(matrix))
     names = np.arange(matrix.shape[1]) if classes is None else np.asarray(classes)
     if len(names) != matrix.shape[1]:
         raise InvalidInputError(
@@ -168,7 +163,7 @@ def robust_bayes(
             f"every class needs a positive probability in some row, {absent} has none: leave out "
             "such columns."
         )
-    p = shares / shares.sum() if prior is None else check_prior(prior, names, name="prior")
+    p = shares / shares.sum() if class_prior is None else check_prior(class_prior, names)
     masses = as_uncertainty(uncertainty).resolve(p, names)
     solve = _walk if len(names) == 2 else _play_rows
     saddle = solve(matrix, weights, shares, masses)
@@ -381,11 +376,10 @@ def _play(oracle: Oracle, masses: MassSet) -> _Saddle:
         worlds.append(answer)
         rules.append(found)
     else:
-        warnings.warn(
+        warn(
             f"the robust Bayes rule is certified to {upper - lower:.1e} only, after {_ROUNDS} "
             "rounds; its gap says so.",
             NotConvergedWarning,
-            stacklevel=5,
         )
     return _Saddle(best, mixed, lower)
 

@@ -20,7 +20,7 @@ from equipoise.validation.numbers import (
     per_class,
 )
 from equipoise.validation.predictions import as_probabilities, as_scores, check_true
-from equipoise.validation.row_weights import check_sample_weight, class_totals
+from equipoise.validation.row_weights import check_sample_weight, class_totals, row_shares
 
 __all__ = [
     "as_labels",
@@ -43,4 +43,5 @@ __all__ = [
     "known_labels",
     "per_class",
     "positions",
+    "row_shares",
 ]

@@ -43,6 +43,10 @@ def as_probabilities(
     name : str
         What begins the sentence of every error.
     """
+    if hasattr(probabilities, "predict_proba"):
+        raise InvalidInputError(
+            f"{name} must be an array, such as classifier.predict_proba(X), got {probabilities!r}."
+        )
     matrix = _as_matrix(probabilities, name)
     if matrix.shape[1] == 1:
         matrix = np.hstack([1 - matrix, matrix])
@@ -109,18 +113,18 @@ def _check_distribution(matrix: Matrix, name: str) -> None:
         )
 
 
-def check_true(true: ArrayLike, matrix: Matrix) -> Indices:
+def check_true(true: ArrayLike, matrix: Matrix, *, name: str = "true") -> Indices:
     """Positions of the true classes, one for each row of the matrix and within its columns."""
     positions = np.asarray(true)
     n, k = matrix.shape
-    if positions.shape != (n,) or positions.dtype.kind not in "iu":
+    if positions.shape != (n,) or positions.dtype.kind not in "iub":
         raise InvalidInputError(
-            f"true must be {n} integer positions, one for each row of predictions, got an array "
+            f"{name} must be {n} integer positions, one for each row of predictions, got an array "
             f"of shape {positions.shape} and dtype {positions.dtype}."
         )
     if n and not 0 <= int(positions.min()) <= int(positions.max()) < k:
         raise InvalidInputError(
-            f"true must hold positions of the {k} columns, 0 to {k - 1}, got values from "
+            f"{name} must hold positions of the {k} columns, 0 to {k - 1}, got values from "
             f"{positions.min()} to {positions.max()}."
         )
     return positions.astype(np.intp, copy=False)

@@ -26,6 +26,12 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
     return weights
 
 
+def row_shares(sample_weight: Any, n_rows: int) -> Vector:
+    """Weights of the rows, scaled to sum to one."""
+    weights = check_sample_weight(sample_weight, n_rows)
+    return np.asarray(weights / weights.sum())
+
+
 def _refuse_bad(weights: Vector) -> None:
     if not len(weights):
         return

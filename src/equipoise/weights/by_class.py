@@ -82,7 +82,8 @@ class ByClass(Mapping[Any, Any]):
         return ByClass, (self._values, self.classes)
 
     def __repr__(self) -> str:
-        return "\n".join(aligned_lines(self.classes, self._values))
+        rows = zip((f"{name}:" for name in self), self._values.tolist(), strict=True)
+        return "\n".join(text_table((), rows, shorten=True))
 
     def to_numpy(self) -> NDArray[Any]:
         """The values in class order, as a new array."""
@@ -118,10 +119,9 @@ def _aligned(values: Any, classes: ArrayLike | None) -> tuple[NDArray[Any], NDAr
     return array, names
 
 
-def aligned_lines(
-    classes: NDArray[Any], *columns: NDArray[Any], header: tuple[str, ...] = ()
-) -> list[str]:
-    """A line for each class, names and columns aligned; the middle of a long listing left out."""
-    names = [f"{name}:" for name in classes.tolist()]
-    values = [column.tolist() for column in columns]
-    return text_table(header, zip(names, *values, strict=True), shorten=True)
+def class_lines(**columns: ByClass) -> list[str]:
+    """A titled column for each of some values by class; the middle of a long listing left out."""
+    first = next(iter(columns.values()))
+    values = (each.to_numpy().tolist() for each in columns.values())
+    rows = zip((f"{name}:" for name in first), *values, strict=True)
+    return text_table(("class", *columns), rows, shorten=True)
