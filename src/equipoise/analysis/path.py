@@ -119,7 +119,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     True
     """
     recipe = as_uncertainty(uncertainty)
-    knob = _knob(recipe, parameter)
+    knob = moved_parameter(recipe, parameter)
     grid = _grid(knob, values)
     base = clone(estimator) if estimator is not None else RobustLogisticRegression()
     fits = tuple(_fits(base, recipe, knob, grid, (X, y, sample_weight)))
@@ -131,7 +131,8 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     return _collect(knob, grid, fits, risks)
 
 
-def _knob(recipe: Uncertainty, parameter: str | None) -> str:
+def moved_parameter(recipe: Uncertainty, parameter: str | None = None) -> str:
+    """The hyper-parameter that a path moves: the one named, or the recipe's own knob."""
     known = recipe.get_params(deep=False)
     if parameter is not None:
         if parameter not in known:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.analysis import RobustPath, robust_path
+from equipoise.analysis.path import moved_parameter
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.sets import DEFAULT_ALPHA, alpha_grid
+from equipoise.sets import alpha_grid, as_uncertainty
 from equipoise.validation import check_word
 
 # Points whose value of the hyper-parameter is written beside them.
@@ -275,11 +276,9 @@ class ConvergenceDisplay(Display):
 
 def _own_value(uncertainty: Any) -> float | None:
     """The value of the hyper-parameter that a path would move by itself."""
-    for knob in ("alpha", "c", "radius"):
-        value = getattr(uncertainty, knob, None)
-        if value is not None:
-            return float(value)
-    return DEFAULT_ALPHA if uncertainty is None else None
+    recipe = as_uncertainty(uncertainty)
+    value = getattr(recipe, moved_parameter(recipe))
+    return None if value is None else float(value)
 
 
 def _with(values: Sequence[float] | None, own: float | None) -> Sequence[float] | None:
