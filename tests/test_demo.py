@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("pandas")
 
-from equipoise import demo
 from equipoise.datasets import load_thyroid
 from equipoise.report import compare
+from equipoise.text import without_isolates
 
 
 @pytest.fixture(scope="module")
@@ -43,4 +43,4 @@ def test_class_risks_of_every_choice_stand_side_by_side(run):
 
 
 def test_sentences_lose_the_marks_around_names():
-    assert demo.plain("\u2068balanced\u2069 it is") == "balanced it is"
+    assert without_isolates("\u2068balanced\u2069 it is") == "balanced it is"

@@ -16,7 +16,7 @@ pytest.importorskip("jinja2")
 from sklearn.model_selection import StratifiedKFold  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 
-import equipoise.report.folds as folds_module  # noqa: E402
+import equipoise.report.design as design_module  # noqa: E402
 from equipoise import (  # noqa: E402
     FixedWeights,
     LabelCVaR,
@@ -31,18 +31,27 @@ from equipoise.exceptions import (  # noqa: E402
     MissingExtraError,
 )
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
-from equipoise.report.boosting import Predicted, _decided  # noqa: E402
-from equipoise.report.choices import Choice, make_worlds  # noqa: E402
-from equipoise.report.folds import make_design, stratified_sample  # noqa: E402
-from equipoise.report.judge import Court, cost_matrix, regrets_of, resampled_costs  # noqa: E402
-from equipoise.report.recommend import SAME, recommend  # noqa: E402
-from equipoise.report.render import safe_json  # noqa: E402
-from equipoise.report.snippet import Source, refit_lines  # noqa: E402
-from equipoise.report.words import called  # noqa: E402
+from equipoise.report.candidates import (  # noqa: E402
+    Candidate,
+    make_weightings,
+    python_lines,
+    refit_code,
+)
+from equipoise.report.design import make_design, stratified_sample  # noqa: E402
+from equipoise.report.findings import (  # noqa: E402
+    SAME,
+    cost_matrix,
+    held_out_risks,
+    recommend,
+    regrets_of,
+    resampled_costs,
+)
+from equipoise.report.held_out import decisions  # noqa: E402
+from equipoise.report.page import safe_json  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
-from equipoise.tables import labelled_table as as_table  # noqa: E402
-from equipoise.tables import preprocessor  # noqa: E402
+from equipoise.tables import labelled_table, preprocessor  # noqa: E402
 from equipoise.tables.columns import without_columns  # noqa: E402
+from equipoise.text import quoted  # noqa: E402
 from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
 
 X, Y = mixed_table()
@@ -64,7 +73,7 @@ def hostile():
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("cv", [2, 5])
 def test_every_row_is_judged_once_by_fits_that_saw_neither_it_nor_its_twins(cv, seed):
-    table = as_table(*mixed_table(seed=seed))
+    table = labelled_table(*mixed_table(seed=seed))
     design = make_design(table, cv, seed)
     assert design.n_repeated == table.X.duplicated().sum() > 0
     seen = np.zeros(len(table.y), dtype=int)
@@ -78,7 +87,7 @@ def test_every_row_is_judged_once_by_fits_that_saw_neither_it_nor_its_twins(cv, 
 
 def test_classes_are_spread_evenly_over_the_folds():
     y = np.repeat([0, 1, 2], [61, 27, 12])
-    table = as_table(np.arange(100.0)[:, None], y)
+    table = labelled_table(np.arange(100.0)[:, None], y)
     design = make_design(table, 5, 0)
     counts = np.array([np.bincount(y[test], minlength=3) for _, _, test in design.parts()])
     assert np.all(np.ptp(counts, axis=0) <= 1)
@@ -90,21 +99,21 @@ def test_classes_are_spread_evenly_over_the_folds():
 def test_a_class_of_fewer_distinct_rows_than_folds_only_trains():
     frame = pd.DataFrame({"x": [*range(20), *range(100, 110), 7.5, 7.5, 7.5, 7.5, 7.5, 8.5]})
     y = ["a"] * 20 + ["b"] * 10 + ["alike"] * 5 + ["single"]
-    design = make_design(as_table(frame, y), 3, 0)
+    design = make_design(labelled_table(frame, y), 3, 0)
     assert design.estimable.tolist() == [True, False, True, False]
     assert np.all(design.fold[30:] == -1) and np.all(design.fold[:30] >= 0)
 
 
 def test_equal_rows_of_different_classes_stay_together():
     frame = pd.DataFrame({"x": [*range(12), *range(12)]})
-    table = as_table(frame, ["a"] * 12 + ["b"] * 12)
+    table = labelled_table(frame, ["a"] * 12 + ["b"] * 12)
     design = make_design(table, 3, 0)
     np.testing.assert_array_equal(design.fold[:12], design.fold[12:])
 
 
 def test_large_tables_have_one_part_held_out(monkeypatch):
-    monkeypatch.setattr(folds_module, "MANY_ROWS", 200)
-    table = as_table(X, Y)
+    monkeypatch.setattr(design_module, "MANY_ROWS", 200)
+    table = labelled_table(X, Y)
     design = make_design(table, 5, 0)
     assert design.n_folds == 1
     ((_, train, test),) = design.parts()
@@ -128,7 +137,7 @@ def test_a_sample_takes_the_same_share_of_every_class():
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 def test_risks_are_those_of_fits_made_by_hand(found):
-    table = as_table(X, Y)
+    table = labelled_table(X, Y)
     design = make_design(table, 3, 0)
     for weighting, uncertainty in (("balanced", "balanced"), ("worst class", WorstClass())):
         predicted = np.empty(len(Y), dtype=object)
@@ -201,14 +210,14 @@ def test_the_plainest_of_equally_good_choices_is_taken():
 
 
 def test_resampled_costs_are_spread_around_the_costs():
-    table = as_table(X, Y)
-    court = Court(table, make_design(table, 3, 0))
+    table = labelled_table(X, Y)
+    design = make_design(table, 3, 0)
     rng = np.random.default_rng(0)
     wrong = [rng.random(len(Y)) < rate for rate in (0.1, 0.4)]
     predicted = [np.where(bad, (table.labels + 1) % 3, table.labels) for bad in wrong]
-    worlds = make_worlds(None, table.prior)
-    costs = cost_matrix([court.verdict(each) for each in predicted], worlds)
-    draws = resampled_costs(court, predicted, worlds, times=400)
+    weightings = make_weightings(None, table.prior)
+    costs = cost_matrix([held_out_risks(design, each) for each in predicted], weightings)
+    draws = resampled_costs(design, predicted, weightings, times=400)
     assert draws.shape == (400, 2, 4)
     # Standard and balanced risks are linear in the class risks: the mean is exact.
     error = draws[:, :, :2].std(axis=0) / np.sqrt(400)
@@ -230,14 +239,14 @@ def test_equal_weights_are_no_weights(found):
 
 def test_weights_weigh_the_rows_that_are_judged():
     weights = np.where(np.arange(len(Y)) % 2, 1.0, 3.0)
-    table = as_table(X, Y, weights)
-    court = Court(table, make_design(table, 3, 0))
+    table = labelled_table(X, Y, weights)
+    design = make_design(table, 3, 0)
     predicted = np.where(np.arange(len(Y)) % 4 == 0, (table.labels + 1) % 3, table.labels)
-    verdict = court.verdict(predicted)
+    found = held_out_risks(design, predicted)
     expected = np.average(predicted != table.labels, weights=weights)
-    assert verdict.risks.standard() == pytest.approx(expected)
-    assert verdict.intervals.approximate
-    draws = resampled_costs(court, [predicted], make_worlds(None, table.prior), times=400)
+    assert found.risks.standard() == pytest.approx(expected)
+    assert found.intervals.approximate
+    draws = resampled_costs(design, [predicted], make_weightings(None, table.prior), times=400)
     error = draws[:, 0, 0].std() / 20
     assert abs(draws[:, 0, 0].mean() - expected) < 5 * error
 
@@ -253,12 +262,12 @@ def test_the_same_seed_gives_the_same_numbers(found):
 
 
 def test_what_is_taken_for_what_is_the_largest_confusion():
-    table = as_table(X, Y)
-    court = Court(table, make_design(table, 3, 0))
+    table = labelled_table(X, Y)
+    design = make_design(table, 3, 0)
     predicted = np.where(np.arange(len(Y)) % 3 == 0, 2, table.labels)
-    verdict = court.verdict(predicted)
+    found = held_out_risks(design, predicted)
     share = np.mean((np.arange(len(Y)) % 3 == 0)[table.labels == 0])
-    assert verdict.taken_for[0] == (2, pytest.approx(share)) and verdict.taken_for[2] is None
+    assert found.taken_for[0] == (2, pytest.approx(share)) and 2 not in found.taken_for
 
 
 def test_small_classes_are_shown_but_do_not_decide():
@@ -339,11 +348,11 @@ def test_decisions_of_a_fold_know_nothing_of_its_labels(uncertainty):
     own = np.flatnonzero(folds == 0)
     other[own] = other[rng.permutation(own)]
     eta = rng.dirichlet(np.ones(3), len(y)) + 0.3 * (y[:, None] == np.array(["a", "b", "c"]))
-    predicted = Predicted(rows, folds, eta / eta.sum(axis=1, keepdims=True))
-    choice = Choice("boosting", "any", uncertainty)
+    eta /= eta.sum(axis=1, keepdims=True)
+    candidate = Candidate("boosting", "any", uncertainty)
     before, after = (
-        _decided(as_table(rows[:, None].astype(float), labels), predicted, None, choice)
-        for labels in (y, other)
+        decisions(table, candidate, eta, rows, folds, rows)
+        for table in (labelled_table(eta, labels) for labels in (y, other))
     )
     np.testing.assert_array_equal(before[own], after[own])
     if isinstance(uncertainty, WorstClass):
@@ -451,7 +460,7 @@ def test_json_stays_inside_its_element_and_comes_back_whole(text):
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_in_sentences_are_short_and_on_one_line(name):
-    text = called(name)
+    text = quoted(name)
     assert len(text) <= 64 and "\n" not in text
     assert text.count("\u2068") == text.count("\u2069") == 1
 
@@ -557,7 +566,9 @@ def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
 def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weighting):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
     y = np.append(Y, "single")
-    code = refit_lines(Choice("boosting", weighting, uncertainty), Source(), 1, 7)
+    code = refit_code(
+        Candidate("boosting", weighting, uncertainty), python_lines(is_frame=True), 1, 7
+    )
     fitted = run_code(code, X=frame, y=y)["model"][-1]
     assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
     assert repr(fitted.goal) == repr(uncertainty) and fitted.estimator_.early_stopping is False

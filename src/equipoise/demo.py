@@ -5,11 +5,11 @@ choice costs, and writes the page that ``equipoise report`` would.
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from equipoise.datasets import load_thyroid
-from equipoise.report import Comparison, compare
+from equipoise.report import compare
+from equipoise.text import text_table, without_isolates
 
 PAGE = "equipoise-demo.html"
 
@@ -36,51 +36,37 @@ numbers, the price of each choice under the other weightings, and a slider over 
 """
 
 
-def table(summary: dict[str, Any]) -> list[str]:
+def risk_table(summary: dict[str, Any]) -> list[str]:
     """Class risks of all choices side by side, as lines of text."""
     names = [each["name"] for each in summary["data"]["classes"]]
-    header = ["made for", *names, "all", "worst class", "regret"]
     rows = [
         [
-            one["label"],
-            *(f"{100 * each['risk']:.1f}%" for each in one["classes"]),
-            f"{100 * one['standard']:.1f}%",
-            f"{100 * one['worst']:.1f}%",
-            f"{100 * one['largest_regret']:.1f}",
+            f"  {choice['label']}",
+            *(f"{each['risk']:.1%}" for each in choice["classes"]),
+            f"{choice['standard']:.1%}",
+            f"{choice['worst']:.1%}",
+            f"{100 * choice['largest_regret']:.1f}",
         ]
-        for one in summary["choices"]
+        for choice in summary["choices"]
     ]
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    return [
-        "  " + "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-        for row in [header, *rows]
-    ]
-
-
-def plain(text: str) -> str:
-    """A sentence without the marks that set names apart on a page."""
-    return text.replace("\u2068", "").replace("\u2069", "")
-
-
-def tell(found: Comparison, page: Path) -> None:
-    """Print what was found, and where the page is."""
-    summary = found.to_dict()
-    classes, advice = summary["data"]["classes"], summary["recommendation"]
-    print(INTRODUCTION.format(rows=summary["data"]["rows"], classes=len(classes)))
-    print(RISKS)
-    print("\n".join(table(summary)))
-    print(f"\nRecommended: {found.recommended}.")
-    print("\n".join(plain(text) for text in [*advice["reasons"], *advice["price"]]))
-    print()
-    print(CLOSING.format(smallest=min(each["rows"] for each in classes)))
-    print(f"The page: {page}")
+    header = ["  made for", *names, "all", "worst class", "regret"]
+    return text_table(header, rows, right=True, gap="  ")
 
 
 def main(page: str = PAGE) -> None:
-    """Compare on the bundled data, print the table, write the page."""
+    """Compare on the bundled data, print what was found, write the page."""
     thyroid = load_thyroid(as_frame=True)
     found = compare(thyroid.data, thyroid.target)
-    tell(found, found.save(page))
+    written, summary = found.save(page), found.to_dict()
+    classes, advice = summary["data"]["classes"], summary["recommendation"]
+    print(INTRODUCTION.format(rows=summary["data"]["rows"], classes=len(classes)))
+    print(RISKS)
+    print(*risk_table(summary), sep="\n")
+    print(f"\nRecommended: {found.recommended}.")
+    print(*map(without_isolates, [*advice["reasons"], *advice["price"]]), sep="\n")
+    print()
+    print(CLOSING.format(smallest=min(each["rows"] for each in classes)))
+    print(f"The page: {written}")
 
 
 if __name__ == "__main__":

@@ -125,3 +125,41 @@ def short_name(name: Any) -> str:
     """A class name in one line of a table."""
     text = printable(str(name))
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
+
+
+def quoted(name: Any) -> str:
+    """A name inside a sentence of a page: on one line, not too long, in quotation marks.
+
+    The isolates keep a name that is written from right to left from turning the sentence around;
+    :func:`without_isolates` takes them out for a terminal.
+    """
+    text = " ".join(str(name).split()) or "(no name)"
+    if len(text) > LONGEST_NAME:
+        text = f"{text[: LONGEST_NAME - 21]}…{text[-20:]}"
+    return f"“\u2068{text}\u2069”"
+
+
+def without_isolates(text: str) -> str:
+    """A sentence without the marks that set names apart on a page.
+
+    Examples
+    --------
+    >>> without_isolates(quoted("balanced"))
+    '“balanced”'
+    """
+    return text.replace("\u2068", "").replace("\u2069", "")
+
+
+def in_words(words: Iterable[str], limit: int = 5) -> str:
+    """Words with commas and an 'and' between them, the rest as a number.
+
+    Examples
+    --------
+    >>> in_words(["cat", "dog", "owl"]), in_words(["cat", "dog", "owl"], limit=2)
+    ('cat, dog and owl', 'cat, dog and 1 more')
+    """
+    every = list(words)
+    shown, more = every[:limit], len(every) - limit
+    if more > 0:
+        return f"{', '.join(shown)} and {more} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -9,12 +9,14 @@ from typing import Any
 
 from equipoise.extras import require
 from equipoise.files import atomic_write
-from equipoise.report.run import Wishes, run
-from equipoise.report.snippet import Source
-from equipoise.report.steps import Told
-from equipoise.report.summary import summarize
-from equipoise.tables import MODEL_KINDS, read_labelled
-from equipoise.tables import labelled_table as as_table
+from equipoise.report.candidates import file_lines, python_lines
+from equipoise.report.findings import find
+from equipoise.report.held_out import Progress
+from equipoise.report.page import page
+from equipoise.report.summarize import summarize
+from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled
+from equipoise.text import text_table
+from equipoise.validation import check_seed, check_word
 
 
 class Comparison:
@@ -32,19 +34,14 @@ class Comparison:
         self._summary = summary
 
     def __repr__(self) -> str:
-        return "\n".join([f"Comparison, recommended: {self.recommended}", *self._lines()])
-
-    def _lines(self) -> list[str]:
         header = ["choice", "standard", "balanced", "worst class", "largest regret"]
+        numbers = ("standard", "balanced", "worst", "largest_regret")
         rows = [
-            [one["label"], *(f"{one[name]:.3f}" for name in _NUMBERS)]
-            for one in self._summary["choices"]
+            [choice["label"], *(f"{choice[name]:.3f}" for name in numbers)]
+            for choice in self._summary["choices"]
         ]
-        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-        return [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [header, *rows]
-        ]
+        lines = text_table(header, rows, gap="  ")
+        return "\n".join([f"Comparison, recommended: {self.recommended}", *lines])
 
     @property
     def recommended(self) -> str:
@@ -74,15 +71,12 @@ class Comparison:
         -------
         frame : pandas.DataFrame
         """
-        from equipoise.report.frames import choice_columns, class_columns
-
-        columns = choice_columns(self._summary) if by == "choice" else class_columns(self._summary)
-        return require("pandas", extra="report").DataFrame(columns)
+        check_word(by, "by", ("class", "choice"))
+        rows = _choice_rows(self._summary) if by == "choice" else _class_rows(self._summary)
+        return require("pandas", extra="report").DataFrame(rows)
 
     def to_html(self) -> str:
         """The page: one self-contained HTML document that needs no network."""
-        from equipoise.report.render import page
-
         return page(self._summary)
 
     def save(self, path: str | Path) -> Path:
@@ -96,9 +90,9 @@ class Comparison:
         -------
         path : Path
         """
-        page = self.to_html().encode("utf-8")
+        written = self.to_html().encode("utf-8")
         with atomic_write(path) as stream:
-            stream.write(page)
+            stream.write(written)
         return Path(path)
 
     def _repr_html_(self) -> str:
@@ -109,7 +103,41 @@ class Comparison:
         )
 
 
-_NUMBERS = ("standard", "balanced", "worst", "largest_regret")
+def _class_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row for each choice and class: risk, interval, and what it is taken for."""
+    classes = summary["data"]["classes"]
+    return [
+        {
+            "model": choice["model"],
+            "weighting": choice["weighting"],
+            "class": classes[each["class"]]["name"],
+            "rows": classes[each["class"]]["tested"],
+            "decides": classes[each["class"]]["deciding"],
+            "risk": each["risk"],
+            "lower": each["lower"],
+            "upper": each["upper"],
+            "taken_for": None if each["taken_for"] is None else classes[each["taken_for"]]["name"],
+        }
+        for choice in summary["choices"]
+        for each in choice["classes"]
+    ]
+
+
+def _choice_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row for each choice: summaries, and the risk under every weighting."""
+    classes, costs = summary["data"]["classes"], summary["costs"]
+    names = [f"risk[{world['name']}]" for world in costs["worlds"]]
+    columns = ("model", "weighting", "standard", "balanced", "worst")
+    return [
+        {
+            **{name: choice[name] for name in columns},
+            "worst_class": classes[choice["worst_class"]]["name"],
+            **dict(zip(names, costs["risk"][place], strict=True)),
+            "largest_regret": choice["largest_regret"],
+            "recommended": place == summary["recommendation"]["choice"],
+        }
+        for place, choice in enumerate(summary["choices"])
+    ]
 
 
 def compare(  # noqa: PLR0913  the table, what to compare, and how
@@ -121,7 +149,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     cv: int = 5,
     random_state: int = 0,
     sample_weight: Any = None,
-    progress: Told | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     r"""Which class weights? Compare classifiers made for several answers, on unseen rows.
 
@@ -166,11 +194,11 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     ['compensated', 'hypothyroid', 'normal']
     """
     began = perf_counter()
-    table = as_table(X, y, sample_weight)
-    source = Source(is_frame=hasattr(X, "columns"))
-    wishes = Wishes(models, uncertainties, cv, random_state)
-    results = run(table, wishes, source, progress, began)
-    return Comparison(summarize(results))
+    table = labelled_table(X, y, sample_weight)
+    seed = check_seed(random_state)
+    found = find(table, models, uncertainties, cv=cv, seed=seed, progress=progress)
+    loading = python_lines(is_frame=hasattr(X, "columns"))
+    return Comparison(summarize(found, "Which class weights?", loading, perf_counter() - began))
 
 
 def compare_file(
@@ -181,7 +209,7 @@ def compare_file(
     drop: Sequence[str] = (),
     text_labels: bool = False,
     random_state: int = 0,
-    progress: Told | None = None,
+    progress: Progress | None = None,
 ) -> Comparison:
     """Compare on a CSV, gzipped CSV or Parquet file with the label in a column ``target``.
 
@@ -206,6 +234,7 @@ def compare_file(
     if progress is not None:
         progress(0.0, "reading")
     table = read_labelled(path, target, drop=drop, text_labels=text_labels)
-    source = Source(str(path), target, tuple(drop), text_labels)
-    wishes = Wishes(models, None, 5, random_state)
-    return Comparison(summarize(run(table, wishes, source, progress, began)))
+    found = find(table, models, seed=check_seed(random_state), progress=progress)
+    title = f"Which class weights for {Path(path).name}?"
+    loading = file_lines(str(path), target, drop, text_labels=text_labels)
+    return Comparison(summarize(found, title, loading, perf_counter() - began))

@@ -17,7 +17,8 @@ from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.tables.target import features_of, labels_of
 from equipoise.text import listing
-from equipoise.validation import check_number, check_sample_weight, class_totals, encode_labels
+from equipoise.validation import check_number, encode_labels
+from equipoise.validation.row_weights import weights_and_totals
 
 # In fewer rows than this, distinct values say nothing.
 _ENOUGH_ROWS = 20
@@ -130,8 +131,7 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     classes, labels = encode_labels(names)
     weights = None
     if sample_weight is not None:
-        weights = check_sample_weight(sample_weight, len(labels))
-        class_totals(weights, labels, classes)
+        weights = weights_and_totals(sample_weight, labels, classes)[0]
     warnings = (*_column_warnings(frame, columns), *_class_warnings(classes, np.bincount(labels)))
     return LabelledTable(conform(frame, columns), classes, labels, columns, warnings, weights)
 

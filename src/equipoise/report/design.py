@@ -1,4 +1,4 @@
-r"""Who is judged by whom: folds in which every row is judged by fits that have not seen it.
+"""Which rows are judged by which fits: folds in which no row is judged by a fit that has seen it.
 
 Rows with equal features stay together, or a fit would be judged by what it has seen. Every class
 is spread evenly over the folds. A class of fewer distinct rows than folds only trains: it would
@@ -7,102 +7,116 @@ be missing from some of the fits, and its risk cannot be estimated.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.arrays import Indices as Rows
+from equipoise.arrays import Indices, Mask, Vector
+from equipoise.estimators.base import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.tables import LabelledTable as Table
-from equipoise.tables import hold_out
+from equipoise.tables import LabelledTable, hold_out
+from equipoise.tables.labelled import group_labels
+from equipoise.text import listing
 from equipoise.validation.numbers import check_count
 
 # Above so many rows one part is held out instead of folds, and costly fits take a sample.
 MANY_ROWS = 100_000
 # Share of the rows of a large table that is held out.
 HELD_OUT = 0.2
+# Classes of fewer rows are shown but do not decide which candidate is best: one error more or less
+# in a handful of rows would.
+DECIDING_ROWS = FEW_ROWS
 
 TRAINS_ONLY = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The folds.
+    """Which rows are judged by which fits.
 
     Attributes
     ----------
+    table : LabelledTable
     fold : ndarray of shape (n_rows,)
         The fold in which a row is judged; -1 for a row that only trains.
     n_folds : int
         1 where a part of the rows is held out.
-    estimable : ndarray of bool of shape (n_classes,)
-        Which classes are judged.
-    n_repeated : int
-        Rows that repeat the features of an earlier one.
     """
 
-    fold: Rows
+    table: LabelledTable
+    fold: Indices
     n_folds: int
-    estimable: NDArray[np.bool_]
-    n_repeated: int
 
-    @property
-    def judged(self) -> Rows:
+    @cached_property
+    def judged(self) -> Indices:
         """The rows that are judged."""
         return np.flatnonzero(self.fold != TRAINS_ONLY)
 
-    def parts(self) -> Iterator[tuple[int, Rows, Rows]]:
-        """Number, training rows and judged rows of every fold."""
+    @cached_property
+    def tested(self) -> Indices:
+        """Rows judged of each class."""
+        return np.bincount(self.table.labels[self.judged], minlength=len(self.table.classes))
+
+    @cached_property
+    def estimable(self) -> Mask:
+        """Classes that are judged."""
+        return self.tested > 0
+
+    @cached_property
+    def deciding(self) -> Mask:
+        """Classes with rows enough to decide; all that are judged where fewer than two have."""
+        enough = self.tested >= DECIDING_ROWS
+        return enough if np.count_nonzero(enough) >= 2 else self.estimable
+
+    @cached_property
+    def prior(self) -> Vector:
+        """Shares of the classes that decide, among themselves."""
+        prior = self.table.prior[self.deciding]
+        return np.asarray(prior / prior.sum())
+
+    @property
+    def n_repeated(self) -> int:
+        """Rows that repeat the features of an earlier one."""
+        return len(self.fold) - int(self.table.groups.max()) - 1
+
+    def parts(self) -> Iterator[tuple[str, Indices, Indices]]:
+        """Name, training rows and judged rows of every fold."""
         for fold in range(self.n_folds):
-            yield fold, np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold)
+            name = "hold-out" if self.n_folds == 1 else f"fold {fold + 1} of {self.n_folds}"
+            yield name, np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold)
 
 
-def make_design(table: Table, cv: int, seed: int) -> Design:
+def make_design(table: LabelledTable, cv: int, seed: int) -> Design:
     """Folds for a table, or one part held out where it is large."""
     if check_count(cv, "cv") < 2:
         raise InvalidParameterError(f"cv must be at least 2 folds, got {cv!r}.")
-    many = len(table.y) > MANY_ROWS
-    fold = _held_out(table, seed) if many else _folds(table, cv, seed)
-    n_folds = 1 if many else cv
-    counts = np.bincount(table.labels[fold != TRAINS_ONLY], minlength=len(table.classes))
-    estimable = counts > 0
-    if np.count_nonzero(estimable) < 2:
+    if len(table.labels) > MANY_ROWS:
+        fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
+        fold[hold_out(table.X, table.labels, HELD_OUT, seed)[1]] = 0
+        design = Design(table, fold, 1)
+    else:
+        design = Design(table, spread_over_folds(table, cv, seed), cv)
+    if np.count_nonzero(design.estimable) < 2:
         raise InvalidInputError(
             f"At least two classes need {cv} different rows or more, to be judged on rows that a "
-            f"fit has not seen; the classes have {_listing(table)} rows."
+            f"fit has not seen; the classes have {listing(table.counts.tolist())} rows."
         )
-    repeated = len(table.y) - int(table.groups.max()) - 1
-    return Design(fold, n_folds, estimable, repeated)
+    return design
 
 
-def _listing(table: Table) -> str:
-    shown = ", ".join(str(count) for count in table.counts[:10])
-    return shown if len(table.counts) <= 10 else f"{shown}, ..."
-
-
-def _held_out(table: Table, seed: int) -> Rows:
-    fold = np.full(len(table.y), TRAINS_ONLY, dtype=np.intp)
-    _, aside = hold_out(table.X, table.labels, HELD_OUT, seed)
-    fold[aside] = 0
-    return fold
-
-
-def _folds(table: Table, n_folds: int, seed: int) -> Rows:
-    """Groups of equal rows dealt out class by class in random order."""
-    groups, size = table.groups, np.bincount(table.groups)
-    # A group belongs to the class of its first row, also where labels of equal rows differ.
-    owner = np.zeros(len(size), dtype=np.intp)
-    owner[groups[::-1]] = table.labels[::-1]
-    of_group = np.full(len(size), TRAINS_ONLY, dtype=np.intp)
+def spread_over_folds(table: LabelledTable, n_folds: int, seed: int) -> Indices:
+    """The fold of every row: groups of equal rows dealt out class by class in random order."""
+    of_group, size = group_labels(table.groups, table.labels), np.bincount(table.groups)
+    fold = np.full(len(size), TRAINS_ONLY, dtype=np.intp)
     rng = np.random.default_rng(seed)
     for label in range(len(table.classes)):
-        own = rng.permutation(np.flatnonzero(owner == label))
+        own = rng.permutation(np.flatnonzero(of_group == label))
         if len(own) >= n_folds:
-            of_group[own] = _dealt(size[own], n_folds, rng)
-    return _without_gaps(of_group[groups], table, n_folds)
+            fold[own] = _dealt(size[own], n_folds, rng)
+    return _without_gaps(fold[table.groups], table, n_folds)
 
 
-def _dealt(sizes: Rows, n_folds: int, rng: np.random.Generator) -> Rows:
+def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
     """Folds of groups of these sizes: consecutive pieces of about equally many rows."""
     order = np.argsort(-sizes, kind="stable")
     fold, load = np.empty(len(sizes), dtype=np.intp), np.zeros(n_folds)
@@ -122,10 +136,9 @@ def _dealt(sizes: Rows, n_folds: int, rng: np.random.Generator) -> Rows:
     return fold
 
 
-def _without_gaps(fold: Rows, table: Table, n_folds: int) -> Rows:
+def _without_gaps(fold: Indices, table: LabelledTable, n_folds: int) -> Indices:
     """Every class in every training part: one that would be missing only trains."""
-    k = len(table.classes)
-    judged = fold != TRAINS_ONLY
+    k, judged = len(table.classes), fold != TRAINS_ONLY
     cells = fold[judged] * k + table.labels[judged]
     counts = np.bincount(cells, minlength=n_folds * k).reshape(n_folds, k)
     missing = (counts == table.counts).any(axis=0)
@@ -134,7 +147,7 @@ def _without_gaps(fold: Rows, table: Table, n_folds: int) -> Rows:
     return np.where(affected, TRAINS_ONLY, fold)
 
 
-def stratified_sample(labels: Rows, rows: Rows, size: int, seed: int) -> Rows:
+def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:
     """At most about so many of the rows, the same share of every class, at least one of each."""
     if len(rows) <= size:
         return rows

@@ -1,0 +1,304 @@
+"""What every candidate predicts for rows that its fits have not seen.
+
+The linear model is fitted for every set of weightings, and along alpha. The booster is fitted once
+for each fold; its probabilities for the rows it has not seen serve all sets. A single weighting is
+known, and decides by the paper's rule; for the other sets, the decision weights that a fold is
+judged by are tuned on the other folds.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from equipoise.analysis import RobustPath, robust_path
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.decisions import Evidence, decide
+from equipoise.estimators import RobustLogisticRegression
+from equipoise.estimators.plug_in_folds import FOLDS_OF_A_CLASS, deal
+from equipoise.estimators.plug_in_purpose import Purpose
+from equipoise.estimators.plug_in_trial import Trial, TunedWeights, tune_trial
+from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
+from equipoise.report.candidates import Candidate
+from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Design, stratified_sample
+from equipoise.sets import LabelCVaR, WorstClass, alpha_grid, as_uncertainty
+from equipoise.tables import LabelledTable, booster_for, preprocessor
+from equipoise.validation import positions
+from equipoise.weights.priors import weights_of
+
+# Called with the share of the work that is done, from 0 to 1, and what comes next.
+Progress = Callable[[float, str], None]
+
+# Levels of alpha along the path.
+LEVELS = 12
+# Work of a path of fits, each started from the last, of a booster's fit, and of the tuning for one
+# set of weightings or for a single weighting, in linear fits.
+PATH_UNITS, BOOST_UNITS, TUNE_UNITS, KNOWN_UNITS = 8.0, 6.0, 2.0, 0.1
+# Certified relative gap of the fits: shares of errors know nothing finer.
+TOLERANCE = 1e-4
+# No class is called impossible: weights that turn a decision against it would have no bound.
+_LEAST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaPath:
+    """Held-out predictions along a grid of alpha.
+
+    Attributes
+    ----------
+    alphas : ndarray of shape (n_values,)
+    predicted : ndarray of shape (n_values, n_rows)
+        Class index predicted for every row, -1 for rows that only train.
+    weights : ndarray of shape (n_values, n_classes)
+        Worst-case weights, mean over the folds.
+    caps_bind : ndarray of bool of shape (n_values,)
+    n_rows : int
+        Training rows of each path at most.
+    """
+
+    alphas: Vector
+    predicted: Indices
+    weights: Matrix
+    caps_bind: Mask
+    n_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """What was predicted for rows that the fits had not seen.
+
+    Attributes
+    ----------
+    by_label : dict of arrays by label of the candidate
+        Class index predicted for every row, -1 for rows that only train.
+    path : AlphaPath or None
+        The linear model along alpha.
+    gaps : tuple of float
+        Certified relative gaps of the linear fits.
+    sampled : dict of int
+        What was fitted to a sample, and its size.
+    notes : tuple of str
+        Warnings of the fits.
+    """
+
+    by_label: dict[str, Indices]
+    path: AlphaPath | None
+    gaps: tuple[float, ...]
+    sampled: dict[str, int]
+    notes: tuple[str, ...]
+
+
+class FitRecord:
+    """How far the fits have come, and what they warned of.
+
+    Parameters
+    ----------
+    total : float
+        All work, in units.
+    progress : callable, optional
+        Called whenever something begins.
+    """
+
+    def __init__(self, total: float, progress: Progress | None = None) -> None:
+        self._total, self._done, self._progress = max(total, 1.0), 0.0, progress
+        self._notes: dict[tuple[str, str], str] = {}
+
+    @contextmanager
+    def step(self, what: str, units: float, label: str) -> Iterator[None]:
+        """A piece of work; the library's warnings are kept, one of each kind for each label."""
+        if self._progress is not None:
+            self._progress(min(self._done / self._total, 1.0), what)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        self._done += units
+        for warning in caught:
+            kind = warning.category
+            if issubclass(kind, EquipoiseWarning) and not issubclass(kind, InactiveCapsWarning):
+                self._notes.setdefault((label, kind.__name__), str(warning.message))
+
+    def end(self) -> tuple[str, ...]:
+        """Say that all is done; of each kind of warning one is enough to be warned."""
+        if self._progress is not None:
+            self._progress(1.0, "done")
+        notes = {kind: f"{label}: {text}" for (label, kind), text in self._notes.items()}
+        return tuple(notes.values())
+
+
+def held_out_predictions(
+    design: Design, candidates: Sequence[Candidate], seed: int, progress: Progress | None = None
+) -> HeldOutPredictions:
+    """Fit every candidate to the training parts, and predict the rows that are judged."""
+    n_rows = len(design.fold)
+    linear = [each for each in candidates if each.model == "linear"]
+    boosting = [each for each in candidates if each.model == "boosting"]
+    units = sum(map(_tune_units, boosting)) + BOOST_UNITS if boosting else 0.0
+    units += len(linear) + PATH_UNITS if linear else 0.0
+    record = FitRecord(design.n_folds * units, progress)
+    by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
+    path: AlphaPath | None = None
+    gaps: list[float] = []
+    sampled: dict[str, int] = {}
+    if linear:
+        path, gaps = _linear(design, linear, by_label, record, seed)
+        if n_rows - len(design.judged) > MANY_ROWS:
+            sampled["the slider"] = path.n_rows
+    if boosting:
+        size = _boosting(design, boosting, by_label, record, seed)
+        if n_rows > MANY_ROWS:
+            sampled["gradient boosting"] = size
+    return HeldOutPredictions(by_label, path, tuple(gaps), sampled, record.end())
+
+
+def _tune_units(candidate: Candidate) -> float:
+    return KNOWN_UNITS if candidate.is_known else TUNE_UNITS
+
+
+def _linear(
+    design: Design,
+    candidates: Sequence[Candidate],
+    by_label: dict[str, Indices],
+    record: FitRecord,
+    seed: int,
+) -> tuple[AlphaPath, list[float]]:
+    """Predictions of the linear model, along alpha and of every candidate."""
+    table, features = design.table, preprocessor(design.table.X, "linear")
+    alphas = alpha_grid(table.prior[design.deciding], LEVELS)
+    along = np.full((LEVELS, len(design.fold)), TRAINS_ONLY, dtype=np.intp)
+    weights, bind, largest, gaps = [], [], 0, []
+    for part, train, test in design.parts():
+        with record.step(f"linear, along alpha ({part})", PATH_UNITS, "along alpha"):
+            made = clone(features).fit(table.X.iloc[train])
+            rows, new = made.transform(table.X.iloc[train]), made.transform(table.X.iloc[test])
+            kept = stratified_sample(table.labels, train, MANY_ROWS, seed)
+            path = robust_path(
+                rows[np.searchsorted(train, kept)],
+                table.y[kept],
+                LabelCVaR(alpha=1.0),
+                values=alphas.tolist(),
+                estimator=RobustLogisticRegression(tol=TOLERANCE),
+                sample_weight=table.weights_at(kept),
+            )
+            along[:, test] = [positions(fit.predict(new), table.classes) for fit in path.estimators]
+        weights.append([np.asarray(fit.worst_case_weights_) for fit in path.estimators])
+        bind.append(path.caps_bind)
+        largest = max(largest, len(kept))
+        solved = _solved(path) if len(kept) == len(train) else {}
+        for candidate in candidates:
+            with record.step(f"{candidate.label} ({part})", 1.0, candidate.label):
+                model = solved.get(repr(candidate.uncertainty))
+                if model is None:
+                    model = RobustLogisticRegression(candidate.uncertainty, tol=TOLERANCE)
+                    model.fit(rows, table.y[train], sample_weight=table.weights_at(train))
+                gaps.append(model.duality_gap_ / max(model.objective_, 1e-3))
+                by_label[candidate.label][test] = positions(model.predict(new), table.classes)
+    mean = np.mean(weights, axis=0)
+    return AlphaPath(alphas, along, mean, np.any(bind, axis=0), largest), gaps
+
+
+def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:
+    """The fits of a path by the sets whose problems they solve."""
+    solved = {repr(fit.uncertainty): fit for fit in path.estimators}
+    free = np.flatnonzero(~path.caps_bind)
+    if len(free):
+        solved[repr(WorstClass())] = path.estimators[free[0]]
+    return solved | {repr(as_uncertainty("standard")): path.estimators[0]}
+
+
+def _boosting(
+    design: Design,
+    candidates: Sequence[Candidate],
+    by_label: dict[str, Indices],
+    record: FitRecord,
+    seed: int,
+) -> int:
+    """Predictions of the booster for every candidate; how many rows it was fitted to at most."""
+    table, judged = design.table, design.judged
+    parts, tuned_on, folds = list(design.parts()), judged, design.fold[judged]
+    if design.n_folds == 1:
+        # The weights are tuned on other rows than those judged.
+        fitted, tuned_on = _fit_and_tuning_rows(design, seed)
+        parts = [(parts[0][0], fitted, np.concatenate([tuned_on, judged]))]
+    if design.n_folds < FOLDS_OF_A_CLASS:
+        folds = deal(table.labels[tuned_on], seed)
+    probabilities = np.zeros((len(table.labels), len(table.classes)))
+    for part, train, test in parts:
+        with record.step(f"boosting ({part})", BOOST_UNITS, "boosting"):
+            probabilities[test] = _probabilities(table, train, test, seed)
+    for candidate in candidates:
+        units = _tune_units(candidate) * design.n_folds
+        with record.step(f"{candidate.label}: decisions", units, candidate.label):
+            by_label[candidate.label][judged] = decisions(
+                table, candidate, probabilities, tuned_on, folds, judged
+            )
+    return max(len(train) for _, train, _ in parts)
+
+
+def _fit_and_tuning_rows(design: Design, seed: int) -> tuple[Indices, Indices]:
+    """Samples of the training rows of a large table: to fit the booster to, and to tune on."""
+    train, labels = np.flatnonzero(design.fold == TRAINS_ONLY), design.table.labels
+    # A class whose rows all stand in the sample could not be tuned: leave some of every class.
+    fitted = stratified_sample(labels, train, min(MANY_ROWS, len(train) * 3 // 4), seed)
+    return fitted, stratified_sample(labels, np.setdiff1d(train, fitted), MANY_ROWS, seed)
+
+
+def _probabilities(table: LabelledTable, train: Indices, rows: Indices, seed: int) -> Matrix:
+    booster = booster_for(table.X, random_state=seed, rarest=int(table.counts.min()))
+    model = make_pipeline(preprocessor(table.X, "boosting"), booster)
+    weights = table.weights_at(train)
+    options = {} if weights is None else {f"{model.steps[-1][0]}__sample_weight": weights}
+    model.fit(table.X.iloc[train], table.labels[train], **options)
+    # Every class is in every training part: the columns are those of the classes.
+    found = np.maximum(model.predict_proba(table.X.iloc[rows]), _LEAST)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def decisions(
+    table: LabelledTable,
+    candidate: Candidate,
+    probabilities: Matrix,
+    tuned_on: Indices,
+    folds: Indices,
+    judged: Indices,
+) -> Indices:
+    """Decisions for the rows judged, by weights that their labels had no part in.
+
+    Parameters
+    ----------
+    table, candidate : what is decided, and for which set of weightings.
+    probabilities : of all rows, by models that have not seen them.
+    tuned_on : rows to tune weights on.
+    folds : fold of each; where these rows are judged themselves, by weights of the other folds.
+    judged : rows to decide.
+    """
+    if candidate.is_known:
+        known = candidate.uncertainty.resolve(table.prior, table.classes)
+        mass = known.maximize(np.zeros(len(table.classes)))
+        return decide(probabilities[judged], weights_of(mass, table.prior))
+    tuned = _tuned(table, candidate, probabilities[tuned_on], tuned_on, folds)
+    if judged is not tuned_on:
+        return decide(probabilities[judged], np.asarray(tuned.weights, dtype=np.float64))
+    decided = np.empty(len(judged), dtype=np.intp)
+    for fold, weights in enumerate(np.asarray(tuned.fold_weights)):
+        own = np.flatnonzero(folds == fold)
+        decided[own] = decide(probabilities[judged[own]], weights)
+    return decided
+
+
+def _tuned(
+    table: LabelledTable, candidate: Candidate, probabilities: Matrix, rows: Indices, folds: Indices
+) -> TunedWeights:
+    """The weights of the plug-in; a class of too few rows counts as it is."""
+    labels, k = table.labels[rows], len(table.classes)
+    n_folds = int(folds.max()) + 1
+    cells = np.bincount(folds * k + labels, minlength=n_folds * k).reshape(n_folds, k)
+    few = np.count_nonzero(cells, axis=0) < FOLDS_OF_A_CLASS
+    weights = table.weights_at(rows)
+    counted = np.ones(len(labels)) if weights is None else weights
+    evidence = Evidence(probabilities, labels, counted)
+    trial = Trial(evidence, folds, few, table.classes, table.prior, table.prior)
+    return tune_trial(trial, Purpose("uncertainty", candidate.uncertainty), "auto")

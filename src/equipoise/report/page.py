@@ -1,0 +1,218 @@
+"""From a summary to one self-contained page: style, script and data are all inside it.
+
+Nothing is computed here that the summary does not hold; it is put where it is drawn, with positions
+in percent of an axis.
+"""
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from equipoise.extras import require
+
+# A page shows so many classes at most: those that the recommended choice fails most.
+SHOWN_CLASSES = 60
+
+# Shades of a cell, from none to full.
+_SHADES = 8
+# Ends of an axis of shares.
+_TOPS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+# What could end a script element, begin a comment in it, or end a line of JavaScript.
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def page(summary: dict[str, Any]) -> str:
+    """The page about a comparison."""
+    jinja2 = require("jinja2", extra="report")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja2.FunctionLoader(_source),
+    )
+    environment.filters |= {
+        "percent": "{:.1%}".format,
+        "count": "{:,}".format,
+        "points": _points,
+        "position": _position,
+        "shade": _shade,
+    }
+    view, markup = _view(summary), jinja2.utils.markupsafe.Markup
+    style, script = _source("style.css"), _source("page.js")
+    return str(
+        environment.get_template("template.html").render(
+            **{**summary, **view},
+            style=markup(style),
+            script=markup(script),
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+            embedded=markup(safe_json({"path": view["path"]})),
+        )
+    )
+
+
+def _source(name: str) -> str:
+    return files("equipoise.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a content security policy knows an element by: nothing else runs on the page."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def safe_json(value: Any) -> str:
+    r"""JSON that stays inside a script element, whatever texts it holds.
+
+    Examples
+    --------
+    >>> safe_json(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for mark, escaped in _UNSAFE.items():
+        text = text.replace(mark, escaped)
+    # A lone surrogate, which a damaged file may hold, has no bytes in UTF-8.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _view(summary: dict[str, Any]) -> dict[str, Any]:
+    """What the template draws beside the summary."""
+    classes, choices, costs = summary["data"]["classes"], summary["choices"], summary["costs"]
+    recommended = summary["recommendation"]["choice"]
+    by_class = [{each["class"]: each for each in choice["classes"]} for choice in choices]
+    shown = _shown_classes(len(classes), by_class[recommended])
+    judged = [place for place in shown if classes[place]["estimable"]]
+    return {
+        "headline": _headline(choices[recommended]),
+        "chosen": choices[recommended],
+        "plain": choices[summary["recommendation"]["plain"]],
+        "shown": shown,
+        "judged": judged,
+        "by_class": by_class,
+        "marks": _marks(summary),
+        "top": _top(max(each[place]["upper"] for each in by_class for place in judged)),
+        "top_risk": max(map(max, costs["risk"])) or 1.0,
+        "top_regret": max(map(max, costs["regret"])) or 1.0,
+        "path": None if summary["path"] is None else _path(summary, shown),
+        "ticks_up_to": _ticks,
+    }
+
+
+def _shown_classes(n_classes: int, risks: dict[int, dict[str, Any]]) -> list[int]:
+    """Places of the classes to show, in class order."""
+    if n_classes <= SHOWN_CLASSES:
+        return list(range(n_classes))
+    return sorted(sorted(risks, key=lambda place: -risks[place]["risk"])[:SHOWN_CLASSES])
+
+
+def _headline(choice: dict[str, Any]) -> str:
+    """The recommended choice as an instruction."""
+    model = {"linear": "a linear model", "boosting": "gradient boosting"}[choice["model"]]
+    if choice["weighting"] in ("standard", "balanced"):
+        return f"Use {model} with {choice['weighting']} weights"
+    if choice["weighting"] == "worst class":
+        return f"Use {model}, made robust for the worst class"
+    return f"Use {model}, made robust with {choice['uncertainty']}"
+
+
+def _marks(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Marks of the choices; drawn at first are the recommended, the plainest, the balanced ones."""
+    found, choices = summary["recommendation"], summary["choices"]
+    weightings = [world["name"] for world in summary["costs"]["worlds"]]
+    model = choices[found["choice"]]["model"]
+    return [
+        {
+            "shape": weightings.index(choice["weighting"]) % 6,
+            "filled": choice["model"] == "boosting",
+            "drawn": place in (found["choice"], found["plain"])
+            or (choice["model"] == model and choice["weighting"] in ("standard", "balanced")),
+        }
+        for place, choice in enumerate(choices)
+    ]
+
+
+def _path(summary: dict[str, Any], shown: list[int]) -> dict[str, Any]:
+    """The slider: every position, and the picture at the first one shown."""
+    path, classes = summary["path"], summary["data"]["classes"]
+    columns = [at for at, place in enumerate(path["classes"]) if place in set(shown)]
+    top = _top(max(max(row[at] for at in columns) for row in path["upper"]))
+    x, y = _scale(path["standard"]), _scale(path["worst"])
+    steps = [_step(path, classes, place) for place in range(len(path["alpha"]))]
+    bars = [
+        {
+            "name": classes[path["classes"][at]]["name"],
+            "risk": [_position(row[at], top) for row in path["risk"]],
+            "from": [_position(row[at], top) for row in path["lower"]],
+            "to": [_position(row[at], top) for row in path["upper"]],
+            "text": [f"{row[at]:.1%}" for row in path["risk"]],
+            "weight": [_times(row[at]) for row in path["weight"]],
+        }
+        for at in columns
+    ]
+    dots = [
+        (_position(a - x["low"], x["width"]), round(100 - _position(b - y["low"], y["width"]), 3))
+        for a, b in zip(path["standard"], path["worst"], strict=True)
+    ]
+    return {
+        "start": len(steps) // 2,
+        "last": len(steps) - 1,
+        "steps": steps,
+        "bars": bars,
+        "dots": dots,
+        "x_ticks": x["ticks"],
+        "y_ticks": y["ticks"],
+        "bar_ticks": _ticks(top),
+    }
+
+
+def _step(path: dict[str, Any], classes: list[dict[str, Any]], place: int) -> dict[str, Any]:
+    alpha = path["alpha"][place]
+    return {
+        "alpha": f"{alpha:.2g}",
+        "cap": f"{1 / alpha:.3g}",
+        "free": not path["caps_bind"][place],
+        **{name: f"{path[name][place]:.1%}" for name in ("standard", "balanced", "worst")},
+        "worst_class": classes[path["worst_class"][place]]["name"],
+    }
+
+
+def _times(weight: float) -> str:
+    return f"{weight:.2g}" if weight < 10 else f"{weight:.0f}"
+
+
+def _points(difference: float) -> str:
+    return f"{100 * difference:.1f}"
+
+
+def _position(value: float, top: float) -> float:
+    """A share of an axis in percent."""
+    return round(100 * min(max(value / top, 0.0), 1.0), 3) if top > 0 else 0.0
+
+
+def _top(value: float) -> float:
+    """The end of an axis of shares."""
+    return next((top for top in _TOPS if value <= top), 1.0)
+
+
+def _ticks(top: float) -> list[dict[str, Any]]:
+    return [{"at": round(25.0 * step, 3), "text": f"{25 * top * step:.3g}%"} for step in range(5)]
+
+
+def _scale(values: list[float]) -> dict[str, Any]:
+    """An axis around some shares, with a little room at both ends."""
+    low, high = min(values), max(values)
+    room = max(0.12 * (high - low), 0.004)
+    low, high = max(low - room, 0.0), min(high + room, 1.0)
+    ticks = [
+        {"at": round(100 * step / 3, 3), "text": f"{low + (high - low) * step / 3:.1%}"}
+        for step in range(4)
+    ]
+    return {"low": low, "width": high - low, "ticks": ticks}
+
+
+def _shade(value: float, top: float) -> int:
+    return min(int(_SHADES * value / top + 0.5), _SHADES)

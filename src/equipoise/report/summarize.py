@@ -1,0 +1,394 @@
+"""All that a page says, as plain numbers and sentences: what ``Comparison.to_dict`` gives."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from equipoise.report.candidates import refit_code
+from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Design
+from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks, regrets_of
+from equipoise.text import in_words, quoted
+from equipoise.theory.bounds import conditional_generalization_bound
+from equipoise.weights.by_class import ByClass
+
+# A width of a bound that is worth having.
+_NARROW = 0.05
+
+
+def summarize(
+    found: Findings, title: str, loading: Sequence[str], seconds: float
+) -> dict[str, Any]:
+    """Everything worth showing, with nothing but dicts, lists, texts, numbers and None.
+
+    Parameters
+    ----------
+    found : Findings
+        All numbers.
+    title : str
+        Heading of the page.
+    loading : sequence of str
+        Lines of Python that load the table.
+    seconds : float
+        How long it all took.
+    """
+    rarest, chosen = int(found.design.table.counts.min()), found.recommendation.place
+    return {
+        "title": title,
+        "data": _data(found.design),
+        "design": _design(found) | {"seconds": round(seconds, 1)},
+        "choices": [_choice(found, place) for place in range(len(found.candidates))],
+        "costs": _costs(found),
+        "path": None if found.predictions.path is None else _path(found),
+        "recommendation": _recommendation(found),
+        "trust": [{"heading": heading, "text": text} for heading, text in _trust(found)],
+        "code": refit_code(found.candidates[chosen], loading, rarest, found.seed),
+    }
+
+
+def _data(design: Design) -> dict[str, Any]:
+    """The table and its classes."""
+    table = design.table
+    return {
+        "rows": len(table.labels),
+        "columns": len(table.columns),
+        "numeric": sum(column.is_numeric for column in table.columns),
+        "categorical": sum(column.is_categorical for column in table.columns),
+        "missing": int(sum(column.n_missing for column in table.columns)),
+        "repeated": design.n_repeated,
+        "weighted": table.weights is not None,
+        "classes": [
+            {
+                "name": str(name),
+                "rows": int(table.counts[label]),
+                "share": float(table.prior[label]),
+                "tested": int(design.tested[label]),
+                "estimable": bool(design.estimable[label]),
+                "deciding": bool(design.deciding[label]),
+                "note": _class_note(design, label),
+            }
+            for label, name in enumerate(table.classes.tolist())
+        ],
+        "warnings": list(table.warnings),
+    }
+
+
+def _class_note(design: Design, label: int) -> str:
+    if not design.estimable[label]:
+        return "not estimable: too few different rows, used for training only"
+    if not design.deciding[label]:
+        return f"fewer than {DECIDING_ROWS} rows: shown, but does not decide"
+    return ""
+
+
+def _design(found: Findings) -> dict[str, Any]:
+    """How the candidates were judged."""
+    design, intervals = found.design, found.risks[0].intervals
+    return {
+        "kind": "folds" if design.n_folds > 1 else "hold-out",
+        "folds": design.n_folds,
+        "judged": len(design.judged),
+        "confidence": CONFIDENCE,
+        "method": intervals.method,
+        "approximate": intervals.approximate,
+        "seed": found.seed,
+        "sampled": dict(found.predictions.sampled),
+    }
+
+
+def _choice(found: Findings, place: int) -> dict[str, Any]:
+    """One candidate: its class risks and its summaries."""
+    candidate, risks = found.candidates[place], found.risks[place]
+    classes = []
+    for label, interval in risks.intervals.items():
+        other, share = risks.taken_for.get(label, (None, None))
+        classes.append(
+            {
+                "class": label,
+                "risk": interval.estimate,
+                "lower": interval.lower,
+                "upper": interval.upper,
+                "taken_for": other,
+                "taken_share": share,
+            }
+        )
+    return {
+        "label": candidate.label,
+        "model": candidate.model,
+        "weighting": candidate.weighting,
+        "uncertainty": repr(candidate.uncertainty),
+        "about": candidate.about,
+        "classes": classes,
+        "standard": risks.risks.standard(),
+        "balanced": risks.risks.balanced(),
+        "worst": risks.risks.worst(),
+        "worst_lower": risks.worst.lower,
+        "worst_upper": risks.worst.upper,
+        "worst_class": _worst_label(found.design, risks),
+        "largest_regret": float(found.recommendation.largest_regrets[place]),
+    }
+
+
+def _worst_label(design: Design, risks: HeldOutRisks) -> int:
+    return int(design.table.classes.tolist().index(risks.risks.worst_class()))
+
+
+def _costs(found: Findings) -> dict[str, Any]:
+    """Every candidate under every set of weightings."""
+    about = {candidate.weighting: candidate.about for candidate in found.candidates}
+    return {
+        "worlds": [{"name": name, "about": about[name]} for name in found.weightings],
+        "risk": found.costs.tolist(),
+        "regret": regrets_of(found.costs).tolist(),
+        "largest_regret": found.recommendation.largest_regrets.tolist(),
+    }
+
+
+def _path(found: Findings) -> dict[str, Any]:
+    """Risks along alpha."""
+    path, every = found.predictions.path, found.path_risks
+    assert path is not None
+    judged = np.flatnonzero(found.design.estimable)
+    return {
+        "alpha": path.alphas.tolist(),
+        "classes": judged.tolist(),
+        "risk": [np.asarray(each.intervals.risks).tolist() for each in every],
+        "lower": [np.asarray(each.intervals.lower).tolist() for each in every],
+        "upper": [np.asarray(each.intervals.upper).tolist() for each in every],
+        "weight": path.weights[:, judged].tolist(),
+        "standard": [each.risks.standard() for each in every],
+        "balanced": [each.risks.balanced() for each in every],
+        "worst": [each.risks.worst() for each in every],
+        "worst_class": [_worst_label(found.design, each) for each in every],
+        "caps_bind": path.caps_bind.tolist(),
+        "rows": path.n_rows,
+    }
+
+
+# The recommendation, in sentences.
+
+
+def _recommendation(found: Findings) -> dict[str, Any]:
+    """The candidate, its reasons and its price."""
+    chosen = found.recommendation
+    return {
+        "choice": chosen.place,
+        "plain": chosen.plain,
+        "reasons": _reasons(found),
+        "price": _price(found),
+        "stability": chosen.stability,
+        "confidence": _stability(found),
+    }
+
+
+def _points(difference: float) -> str:
+    """A difference of shares in percentage points."""
+    size = abs(100 * difference)
+    return f"{size:.1f} percentage points" if size >= 0.05 else "less than 0.1 percentage points"
+
+
+def _label(found: Findings, place: int) -> str:
+    return quoted(found.candidates[place].label)
+
+
+def _reasons(found: Findings) -> list[str]:
+    chosen, n = found.recommendation, len(found.weightings)
+    largest, name = chosen.largest_regrets, _label(found, chosen.place)
+    said = [
+        f"Nobody can tell which weights are right. Under every one of the {n} weightings "
+        f"compared, {name} costs at most {_points(largest[chosen.place])} more than the best "
+        "choice there."
+        if largest[chosen.place] > 0
+        else f"{name} is the best choice under every one of the {n} weightings compared."
+    ]
+    if chosen.place != chosen.plain:
+        worst = list(found.weightings)[int(regrets_of(found.costs)[chosen.plain].argmax())]
+        said.append(
+            f"{_label(found, chosen.plain)} makes the fewest errors overall, but costs up to "
+            f"{_points(largest[chosen.plain])} more than the best choice (under {quoted(worst)})."
+        )
+        said.append(_worst_class(found))
+    return said
+
+
+def _worst_class(found: Findings) -> str:
+    before = found.risks[found.recommendation.plain].risks
+    after = found.risks[found.recommendation.place].risks
+    name, other = before.worst_class(), after.worst_class()
+    said = (
+        f"Of the class it fails most, {quoted(name)}, it gets {before[name]:.1%} wrong; "
+        f"the recommended choice {after[name]:.1%}"
+    )
+    if other == name:
+        return f"{said}."
+    return f"{said}, and {after.worst():.1%} of its own worst class, {quoted(other)}."
+
+
+def _price(found: Findings) -> list[str]:
+    chosen = found.recommendation
+    if chosen.place == chosen.plain:
+        return ["No other choice makes fewer errors overall: there is nothing to pay."]
+    before, after = found.risks[chosen.plain].risks, found.risks[chosen.place].risks
+    said = [
+        f"Over all rows it errs on {after.standard():.1%} instead of {before.standard():.1%}: "
+        f"{_points(after.standard() - before.standard())} more than {_label(found, chosen.plain)}."
+    ]
+    rises = {name: after[name] - before[name] for name in after}
+    loser = max(rises, key=rises.__getitem__)
+    if rises[loser] > 0:
+        said.append(
+            f"The class that pays most is {quoted(loser)}: {after[loser]:.1%} wrong instead of "
+            f"{before[loser]:.1%}."
+        )
+    return said
+
+
+def _stability(found: Findings) -> str:
+    chosen = found.recommendation
+    said = (
+        f"Had other rows of the same kind been judged, {chosen.stability:.0%} of the time the "
+        "answer would be the same"
+    )
+    if not chosen.rivals:
+        return f"{said}."
+    others = in_words([_label(found, rival) for rival in chosen.rivals], 2)
+    if chosen.stability >= 0.9:
+        strength = "This is a firm answer."
+    elif chosen.stability >= 0.6:
+        strength = "This is a likely answer, not a firm one."
+    else:
+        strength = "It is a close call."
+    return f"{said}, else {others}. {strength}"
+
+
+# How far the numbers can be trusted: short texts with a heading each.
+
+
+def _trust(found: Findings) -> list[tuple[str, str]]:
+    design, predictions = found.design, found.predictions
+    parts = [("How the rows were judged", _how(found))]
+    if any(candidate.model == "boosting" for candidate in found.candidates):
+        parts.append(("The decisions of gradient boosting", _decisions(found)))
+    parts.append(("The intervals", _intervals(found)))
+    lost = design.table.classes[~design.estimable].tolist()
+    if lost:
+        parts.append(
+            (
+                "Classes that cannot be judged",
+                f"{in_words(map(quoted, lost))}: too few different rows to be in every training "
+                "part and to be judged. They were used for training, and nothing is known about "
+                "their risk.",
+            )
+        )
+    faint = design.table.classes[design.estimable & ~design.deciding].tolist()
+    if faint:
+        parts.append(
+            (
+                "Classes that do not decide",
+                f"{in_words(map(quoted, faint))}: fewer than {DECIDING_ROWS} rows. Their risks "
+                "are shown with their wide intervals, but they are left out of the weighted risks "
+                "and of the recommendation: one row more or less would decide.",
+            )
+        )
+    if design.table.weights is None:
+        parts.append(("A bound for every weighting", _bound(found)))
+    parts.append(("The recommendation", _stability(found)))
+    if predictions.gaps:
+        gap = max(predictions.gaps)
+        text = (
+            f"The linear fits are within {gap:.0e} of their optimum, relative to the objective, "
+            "by a proven bound."
+            if np.isfinite(gap)
+            else "Some linear fits have no proven bound."
+        )
+        parts.append(("The optimisation", text))
+    parts += [("A warning of the fits", note) for note in predictions.notes]
+    return [*parts, *(("About the table", text) for text in design.table.warnings)]
+
+
+def _how(found: Findings) -> str:
+    design = found.design
+    rows = f"{len(design.judged):,} rows"
+    if design.n_folds > 1:
+        said = (
+            f"Each of {rows} was judged by fits on the other {design.n_folds - 1} of "
+            f"{design.n_folds} parts of the table, that had not seen it."
+        )
+    else:
+        said = (
+            f"The table has more than {MANY_ROWS:,} rows, so one part of {rows} was held out and "
+            "judged by fits on the others."
+        )
+    for what, size in found.predictions.sampled.items():
+        said += f" For {what} at most {size:,} training rows were used, a stratified sample."
+    if design.n_repeated:
+        said += (
+            f" {design.n_repeated:,} rows repeat the features of an earlier one; they were "
+            "kept on the same side of every split."
+        )
+    return said
+
+
+def _decisions(found: Findings) -> str:
+    known = [c.weighting for c in found.candidates if c.model == "boosting" and c.is_known]
+    tuned = [c.weighting for c in found.candidates if c.model == "boosting" and not c.is_known]
+    said = (
+        "It is trained once, and its probabilities serve every weighting: each class's is "
+        "multiplied by a weight, and the largest product decides. "
+        f"For {in_words(map(quoted, known))} the weights are known, so nothing is tuned."
+    )
+    if tuned:
+        where = "the other parts" if found.design.n_folds > 1 else "training rows"
+        said += (
+            f" For {in_words(map(quoted, tuned))} they are tuned on {where}, for the smallest "
+            "worst case."
+        )
+    return said
+
+
+def _intervals(found: Findings) -> str:
+    design, intervals = found.design, found.risks[found.recommendation.place].intervals
+    widest = max(intervals, key=lambda label: intervals.upper[label] - intervals.lower[label])
+    ends, rows = intervals[widest], int(design.tested[widest])
+    name = quoted(design.table.classes.tolist()[widest])
+    said = (
+        f"Each covers the true risk of its class with {CONFIDENCE:.0%} confidence by itself; "
+        f"{intervals.method}, for fits of this size on rows like these. The widest of the "
+        f"recommended choice is that of {name}: {ends.lower:.1%} to {ends.upper:.1%}, from "
+        f"{rows:,} rows."
+    )
+    risk = min(max(ends.estimate, 0.05), 0.95)
+    needed = 1.96**2 * risk * (1 - risk) / 0.05**2
+    if needed > rows:
+        said += f" To know it to within 5 points, about {round(needed):,} rows would be needed."
+    return said
+
+
+def _bound(found: Findings) -> str:
+    """What holds for the recommended candidate whatever the weights are (Appendix D)."""
+    risks = found.risks[found.recommendation.place].risks
+    counts = ByClass(found.design.tested[found.design.deciding], risks.classes)
+    # One classifier, not all of a class of them: no complexity to pay for.
+    bound = conditional_generalization_bound(
+        risks,
+        counts,
+        complexity=0.0,
+        uncertainty="worst-class",
+        confidence=CONFIDENCE,
+        observed=False,
+    )
+    said = (
+        f"With {CONFIDENCE:.0%} confidence no weighting of the classes at all gives the "
+        f"recommended choice a risk above {min(bound.value, 1.0):.1%}, taking the fits of "
+        "all folds as one."
+    )
+    if bound.vacuous:
+        said += " That says nothing: no risk exceeds 100%."
+    needed = bound.more_rows(_NARROW)
+    if needed.rows > 0 and np.isfinite(needed.rows):
+        said += (
+            f" What makes it wide is the class {quoted(needed.name)}: with "
+            f"{round(needed.rows):,} more rows of it the bound would be {_NARROW:.1%} above the "
+            "risks observed."
+        )
+    return said
