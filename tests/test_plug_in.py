@@ -480,3 +480,41 @@ def test_columns_can_be_named():
     assert tuned.decide(table[:, order])[0] in NAMES
     sorted_ = tune_weights(y, table, goal="macro_f1", shrinkage=0)
     assert tuned.metric_value == pytest.approx(sorted_.metric_value, abs=0.02)
+
+
+def test_folds_can_be_given():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [120, 60, 30])
+    eta = rng.dirichlet(np.ones(3), len(y)) + 0.3 * np.eye(3)[y]
+    eta /= eta.sum(axis=1, keepdims=True)
+    dealt = tune_weights(y, eta, "worst-class", random_state=3)
+    given = tune_weights(y, eta, "worst-class", folds=dealt.folds)
+    assert given.weights == dealt.weights
+    np.testing.assert_array_equal(given.fold_weights, dealt.fold_weights)
+    # What decides a fold knows nothing of its labels.
+    other = np.where(dealt.folds == 0, rng.permutation(y), y)
+    changed = tune_weights(
+        other, eta, "worst-class", folds=dealt.folds, class_prior=[0.5, 0.3, 0.2]
+    )
+    again = tune_weights(y, eta, "worst-class", folds=dealt.folds, class_prior=[0.5, 0.3, 0.2])
+    scale = changed.fold_weights[0] / again.fold_weights[0]
+    np.testing.assert_allclose(scale, scale[0])
+    assert not np.allclose(changed.fold_weights[1], scale[0] * again.fold_weights[1])
+
+
+def test_a_class_in_fewer_than_three_folds_is_too_rare():
+    y, eta = np.repeat([0, 1, 2], [30, 30, 6]), np.full((66, 3), 1 / 3)
+    folds = np.arange(66) % 3
+    folds[60:] = [0, 1, 0, 1, 0, 1]
+    with pytest.raises(ValueError, match="Too few rows of class 2"):
+        tune_weights(y, eta, "worst-class", folds=folds)
+    kept = tune_weights(y, eta, "worst-class", folds=folds, rare="keep")
+    assert np.isnan(kept.class_risks[2])
+
+
+@pytest.mark.parametrize(
+    "folds", [[0, 1, 2], np.zeros(60), np.arange(60) % 2, np.arange(60) % 4 + 1]
+)
+def test_folds_that_are_no_folds_are_refused(folds):
+    with pytest.raises(ValueError, match="folds must"):
+        tune_weights(np.arange(60) % 2, np.full(60, 0.5), "worst-class", folds=folds)

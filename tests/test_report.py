@@ -30,6 +30,7 @@ from equipoise.exceptions import (  # noqa: E402
     InvalidParameterError,
     MissingExtraError,
 )
+from equipoise.goals import as_goal  # noqa: E402
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
 from equipoise.report.candidates import (  # noqa: E402
     Candidate,
@@ -351,7 +352,7 @@ def test_decisions_of_a_fold_know_nothing_of_its_labels(uncertainty):
     eta /= eta.sum(axis=1, keepdims=True)
     candidate = Candidate("boosting", "any", uncertainty)
     before, after = (
-        decisions(table, candidate, eta, rows, folds, rows)
+        decisions(table, candidate, eta, rows, rows, folds=folds)
         for table in (labelled_table(eta, labels) for labels in (y, other))
     )
     np.testing.assert_array_equal(before[own], after[own])
@@ -571,7 +572,8 @@ def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weig
     )
     fitted = run_code(code, X=frame, y=y)["model"][-1]
     assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
-    assert repr(fitted.goal) == repr(uncertainty) and fitted.estimator_.early_stopping is False
+    assert repr(as_goal(fitted.goal)) == repr(as_goal(uncertainty))
+    assert fitted.estimator_.early_stopping is False
 
 
 BAD = {

@@ -20,6 +20,7 @@ from equipoise.estimators.base import unchanged_on_failure
 from equipoise.estimators.plug_in_folds import (
     Splits,
     as_seed,
+    deal,
     in_folds,
     predict_parts,
     refuse_few,
@@ -345,10 +346,10 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.estimator_ = self.estimator
         probabilities = class_probabilities(self.estimator_, rows.X, rows.classes)
         evidence = Evidence(probabilities, rows.labels, rows.weights)
+        folds = deal(rows.labels, as_seed(self.random_state))
         return trial_of_one_model(
-            evidence, rows.classes, prior,
-            known=purpose.is_known, rare=self.rare, seed=as_seed(self.random_state),
-        )  # fmt: skip
+            evidence, rows.classes, prior, folds, known=purpose.is_known, rare=self.rare
+        )
 
     def _take_known(self, purpose: Purpose, rows: Rows, prior: Vector) -> None:
         rule = purpose.rule(prior, rows.shares, rows.classes)

@@ -190,12 +190,31 @@ def check_rare(rare: Any) -> Rare:
     raise InvalidParameterError(f"rare must be 'error' or 'keep', got {rare!r}.")
 
 
-def without_training(counts: Indices, *, known: bool) -> Splits:
-    """For rows that one model predicts only their number in each class matters."""
+def without_training(labels: Indices, folds: Indices, k: int, *, known: bool) -> Splits:
+    """For rows that are predicted already only the folds of each class matter."""
+    cells = np.bincount(labels * (folds.max() + 1) + folds, minlength=k * (folds.max() + 1))
+    found = np.count_nonzero(cells.reshape(k, -1), axis=1)
     if known:
-        return Splits([], counts < 1, "a row of every class to be judged by")
-    few = counts < FOLDS_OF_A_CLASS
-    return Splits([], few, f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part")
+        return Splits([], found < 1, "a row of every class to be judged by")
+    rule = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
+    return Splits([], found < FOLDS_OF_A_CLASS, rule)
+
+
+def check_folds(folds: Any, used: Mask) -> Indices:
+    """The folds of the rows that have weight, as the user numbered them."""
+    given = np.asarray(folds)
+    if given.shape != used.shape or given.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"folds must hold a whole number for each of the {len(used)} rows, got an array of "
+            f"shape {given.shape} and type {given.dtype}."
+        )
+    found = np.unique(given[used])
+    if len(found) < FOLDS_OF_A_CLASS or not np.array_equal(found, np.arange(len(found))):
+        raise InvalidInputError(
+            f"folds must number at least {FOLDS_OF_A_CLASS} folds from 0 on, each with rows that "
+            f"have weight, got {found[:10].tolist()}."
+        )
+    return np.asarray(given[used], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions import Evidence, Goal, Outcomes, decide
-from equipoise.estimators.plug_in_folds import deal, refuse_few, without_training
+from equipoise.estimators.plug_in_folds import refuse_few, without_training
 from equipoise.estimators.plug_in_purpose import Purpose
 from equipoise.estimators.plug_in_rules import CostRule, Rule, WeightRule
 from equipoise.estimators.plug_in_tuning import Choice, FoldTuner, Shrinkage
@@ -62,13 +62,18 @@ class Trial:
 
 
 def trial_of_one_model(
-    evidence: Evidence, classes: NDArray[Any], prior: Vector, *, known: bool, rare: Any, seed: int
+    evidence: Evidence,
+    classes: NDArray[Any],
+    prior: Vector,
+    folds: Indices,
+    *,
+    known: bool,
+    rare: Any,
 ) -> Trial:
-    """Rows that one model predicts, dealt out to folds; ``known`` weights need not be tuned."""
+    """Rows whose models are no business of ours, in folds; ``known`` weights are not tuned."""
     counts = np.bincount(evidence.labels, minlength=len(classes))
-    splits = without_training(counts, known=known)
+    splits = without_training(evidence.labels, folds, len(classes), known=known)
     refuse_few(splits, counts, classes, rare)
-    folds = deal(evidence.labels, seed)
     return Trial(evidence, folds, splits.few, classes, evidence.prior, prior)
 
 
@@ -94,6 +99,8 @@ class TunedWeights:
     fold_weights : ndarray of shape (n_folds, n_classes) or None
         The weights that each fold was judged by: how far they differ says how uncertain the
         choice is.
+    folds : ndarray of shape (n_rows,) or None
+        Fold of every row: the line of ``fold_weights`` that its label had no part in.
     shrinkage : float or None
         How far the weights were drawn towards balanced ones.
     costs : ndarray of shape (n_classes, n_classes) or None
@@ -107,6 +114,7 @@ class TunedWeights:
     robust_risk: float | None = None
     metric_value: float | None = None
     fold_weights: Matrix | None = None
+    folds: Indices | None = None
     shrinkage: float | None = None
     costs: Matrix | None = None
 

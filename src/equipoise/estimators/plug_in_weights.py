@@ -1,5 +1,6 @@
 """Decision weights for given probabilities, without any estimator."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices
 from equipoise.decisions import Evidence
+from equipoise.estimators.plug_in_folds import check_folds, deal
 from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage
 from equipoise.estimators.plug_in_rows import row_weights
 from equipoise.estimators.plug_in_trial import (
@@ -30,6 +32,7 @@ def tune_weights(
     *,
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    folds: ArrayLike | None = None,
     class_prior: Any = None,
     shrinkage: float | str = "auto",
     rare: str = "error",
@@ -56,6 +59,9 @@ def tune_weights(
         Names of the columns, where they are not the sorted labels.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows.
+    folds : array-like of int of shape (n_rows,), default=None
+        Fold of every row, ``0..n_folds-1``, at least three. Without it the rows are dealt out to
+        five folds at random. Give it where rows belong together.
     class_prior, shrinkage, rare, random_state
         As in ``PlugInClassifier``.
 
@@ -90,12 +96,14 @@ def tune_weights(
     prior = evidence.prior
     if class_prior is not None:
         prior = check_prior(class_prior, names, name="class_prior")
-    trial = trial_of_one_model(
-        evidence, names, prior, known=purpose.is_known, rare=rare, seed=check_seed(random_state)
-    )
+    seed = check_seed(random_state)
+    dealt = deal(evidence.labels, seed) if folds is None else check_folds(folds, used)
+    trial = trial_of_one_model(evidence, names, prior, dealt, known=purpose.is_known, rare=rare)
     if purpose.is_known:
         return judge_known(trial, purpose.rule(trial.prior, trial.shares, trial.classes))
-    return tune_trial(trial, purpose, amount)
+    every = np.zeros(len(labels), dtype=np.intp)
+    every[used] = dealt
+    return replace(tune_trial(trial, purpose, amount), folds=every)
 
 
 def _labels(y: Any, classes: Any) -> tuple[NDArray[Any], Indices]:

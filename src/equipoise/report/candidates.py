@@ -6,6 +6,7 @@ from typing import Any
 
 from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidParameterError
+from equipoise.goals import as_goal
 from equipoise.sets import (
     FixedWeights,
     LabelCVaR,
@@ -35,7 +36,7 @@ class Candidate:
     @property
     def is_known(self) -> bool:
         """Whether it is made for a single weighting, which leaves nothing to tune."""
-        return isinstance(self.uncertainty, FixedWeights)
+        return as_goal(self.uncertainty).is_known
 
     @property
     def about(self) -> str:

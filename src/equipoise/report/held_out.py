@@ -17,18 +17,15 @@ from sklearn.pipeline import make_pipeline
 
 from equipoise.analysis import RobustPath, robust_path
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions import Evidence, decide
-from equipoise.estimators import RobustLogisticRegression
-from equipoise.estimators.plug_in_folds import FOLDS_OF_A_CLASS, deal
-from equipoise.estimators.plug_in_purpose import Purpose
-from equipoise.estimators.plug_in_trial import Trial, TunedWeights, tune_trial
+from equipoise.decisions import decide
+from equipoise.estimators import RobustLogisticRegression, tune_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
+from equipoise.goals import as_goal
 from equipoise.report.candidates import Candidate
 from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Design, stratified_sample
 from equipoise.sets import LabelCVaR, WorstClass, alpha_grid, as_uncertainty
 from equipoise.tables import LabelledTable, booster_for, preprocessor
 from equipoise.validation import positions
-from equipoise.weights.priors import weights_of
 
 # Called with the share of the work that is done, from 0 to 1, and what comes next.
 Progress = Callable[[float, str], None]
@@ -40,6 +37,9 @@ LEVELS = 12
 PATH_UNITS, BOOST_UNITS, TUNE_UNITS, KNOWN_UNITS = 8.0, 6.0, 2.0, 0.1
 # Certified relative gap of the fits: shares of errors know nothing finer.
 TOLERANCE = 1e-4
+# What decides a fold is tuned on others, by what it does to others again: with fewer folds, the
+# tuning makes its own.
+FEWEST_FOLDS = 3
 # No class is called impossible: weights that turn a decision against it would have no bound.
 _LEAST = 1e-9
 
@@ -218,13 +218,12 @@ def _boosting(
 ) -> int:
     """Predictions of the booster for every candidate; how many rows it was fitted to at most."""
     table, judged = design.table, design.judged
-    parts, tuned_on, folds = list(design.parts()), judged, design.fold[judged]
+    parts, tuned_on = list(design.parts()), judged
+    folds = design.fold[judged] if design.n_folds >= FEWEST_FOLDS else None
     if design.n_folds == 1:
         # The weights are tuned on other rows than those judged.
         fitted, tuned_on = _fit_and_tuning_rows(design, seed)
         parts = [(parts[0][0], fitted, np.concatenate([tuned_on, judged]))]
-    if design.n_folds < FOLDS_OF_A_CLASS:
-        folds = deal(table.labels[tuned_on], seed)
     probabilities = np.zeros((len(table.labels), len(table.classes)))
     for part, train, test in parts:
         with record.step(f"boosting ({part})", BOOST_UNITS, "boosting"):
@@ -233,7 +232,7 @@ def _boosting(
         units = _tune_units(candidate) * design.n_folds
         with record.step(f"{candidate.label}: decisions", units, candidate.label):
             by_label[candidate.label][judged] = decisions(
-                table, candidate, probabilities, tuned_on, folds, judged
+                table, candidate, probabilities, tuned_on, judged, folds=folds, seed=seed
             )
     return max(len(train) for _, train, _ in parts)
 
@@ -262,8 +261,10 @@ def decisions(
     candidate: Candidate,
     probabilities: Matrix,
     tuned_on: Indices,
-    folds: Indices,
     judged: Indices,
+    *,
+    folds: Indices | None = None,
+    seed: int = 0,
 ) -> Indices:
     """Decisions for the rows judged, by weights that their labels had no part in.
 
@@ -272,33 +273,28 @@ def decisions(
     table, candidate : what is decided, and for which set of weightings.
     probabilities : of all rows, by models that have not seen them.
     tuned_on : rows to tune weights on.
-    folds : fold of each; where these rows are judged themselves, by weights of the other folds.
-    judged : rows to decide.
+    judged : rows to decide; if these are the rows tuned on, each by weights of the other folds.
+    folds, seed : folds of the rows tuned on, or the seed of their own.
     """
-    if candidate.is_known:
-        known = candidate.uncertainty.resolve(table.prior, table.classes)
-        mass = known.maximize(np.zeros(len(table.classes)))
-        return decide(probabilities[judged], weights_of(mass, table.prior))
-    tuned = _tuned(table, candidate, probabilities[tuned_on], tuned_on, folds)
+    goal, prior = as_goal(candidate.uncertainty), table.prior
+    if goal.is_known:
+        weights = goal.resolve(prior, table.classes).known(prior)[0]
+        return decide(probabilities[judged], np.asarray(weights))
+    tuned = tune_weights(
+        table.y[tuned_on],
+        probabilities[tuned_on],
+        goal,
+        classes=table.classes,
+        sample_weight=table.weights_at(tuned_on),
+        folds=folds,
+        class_prior=prior,
+        rare="keep",
+        random_state=seed,
+    )
     if judged is not tuned_on:
         return decide(probabilities[judged], np.asarray(tuned.weights, dtype=np.float64))
     decided = np.empty(len(judged), dtype=np.intp)
     for fold, weights in enumerate(np.asarray(tuned.fold_weights)):
-        own = np.flatnonzero(folds == fold)
+        own = np.flatnonzero(tuned.folds == fold)
         decided[own] = decide(probabilities[judged[own]], weights)
     return decided
-
-
-def _tuned(
-    table: LabelledTable, candidate: Candidate, probabilities: Matrix, rows: Indices, folds: Indices
-) -> TunedWeights:
-    """The weights of the plug-in; a class of too few rows counts as it is."""
-    labels, k = table.labels[rows], len(table.classes)
-    n_folds = int(folds.max()) + 1
-    cells = np.bincount(folds * k + labels, minlength=n_folds * k).reshape(n_folds, k)
-    few = np.count_nonzero(cells, axis=0) < FOLDS_OF_A_CLASS
-    weights = table.weights_at(rows)
-    counted = np.ones(len(labels)) if weights is None else weights
-    evidence = Evidence(probabilities, labels, counted)
-    trial = Trial(evidence, folds, few, table.classes, table.prior, table.prior)
-    return tune_trial(trial, Purpose("uncertainty", candidate.uncertainty), "auto")

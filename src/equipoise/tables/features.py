@@ -22,7 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import Goal, SetGoal, as_goal
+from equipoise.goals import SetGoal, as_goal
 from equipoise.tables.columns import columns_of
 from equipoise.validation import check_word
 
@@ -160,21 +160,12 @@ def model_for(
     """
     features = preprocessor(X, kind)
     recipe = as_goal(goal)
-    if kind == "linear" and isinstance(recipe, SetGoal):
-        model: Any = RobustLogisticRegression(recipe.uncertainty, C=C)
-    elif kind == "linear":
-        plain = RobustLogisticRegression("standard", C=C)
-        model = _decided(plain, recipe, X, random_state)
-    else:
-        booster = booster_for(X, random_state=random_state, rarest=rarest)
-        model = _decided(booster, recipe, X, random_state)
-    return Pipeline([("features", features), ("model", model)])
-
-
-def _decided(model: Any, goal: Goal, X: Any, seed: int) -> PlugInClassifier:
-    """A model decided for a goal; known weights need no tuning."""
-    given = goal.uncertainty if isinstance(goal, SetGoal) else goal
-    if goal.is_known:
-        return PlugInClassifier(model, given)
+    given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
+    if kind == "linear" and given is not recipe:
+        return Pipeline([("features", features), ("model", RobustLogisticRegression(given, C=C))])
+    model: Any = RobustLogisticRegression("standard", C=C)
+    if kind == "boosting":
+        model = booster_for(X, random_state=random_state, rarest=rarest)
     cv = 5 if len(X) <= _MANY_ROWS else 0.2
-    return PlugInClassifier(model, given, cv=cv, rare="keep", random_state=seed)
+    decided = PlugInClassifier(model, given, cv=cv, rare="keep", random_state=random_state)
+    return Pipeline([("features", features), ("model", decided)])
