@@ -9,7 +9,7 @@ from equipoise.report.candidates import refit_code
 from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Design
 from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks, regrets_of
 from equipoise.text import in_words, quoted
-from equipoise.theory.bounds import conditional_generalization_bound
+from equipoise.theory import conditional_bound
 from equipoise.weights.by_class import ByClass
 
 # A width of a bound that is worth having.
@@ -369,11 +369,11 @@ def _bound(found: Findings) -> str:
     risks = found.risks[found.recommendation.place].risks
     counts = ByClass(found.design.tested[found.design.deciding], risks.classes)
     # One classifier, not all of a class of them: no complexity to pay for.
-    bound = conditional_generalization_bound(
-        risks,
+    bound = conditional_bound(
         counts,
         complexity=0.0,
         uncertainty="worst-class",
+        risks=risks,
         confidence=CONFIDENCE,
         observed=False,
     )
