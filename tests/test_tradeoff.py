@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
+from equipoise import tune_weights
 from equipoise.analysis import WeightTradeoff, weight_tradeoff
 from equipoise.datasets import PowerImbalance, make_power_imbalance
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
@@ -216,3 +217,14 @@ def test_unknown_names_are_refused():
         found.regret_interval("standard", "robust")
     with pytest.raises(InvalidParameterError, match="confidence must be a number in"):
         found.risk_interval("standard", "standard", confidence=1.5)
+
+
+@pytest.mark.parametrize(("off", "accepted"), [(9e-5, True), (2e-4, False)])
+def test_probabilities_are_read_as_tune_weights_reads_them(off, accepted):
+    probabilities = P * (1 + off)
+    for call in (lambda p: weight_tradeoff(Y, p), lambda p: tune_weights(Y, p, shrinkage=0)):
+        if accepted:
+            call(probabilities)
+        else:
+            with pytest.raises(InvalidInputError, match="probabilities must sum to 1 in every row"):
+                call(probabilities)

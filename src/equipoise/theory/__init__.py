@@ -14,7 +14,6 @@ from equipoise.theory.decomposition import (
     excess_risk_in_class,
     model_excess_risk,
 )
-from equipoise.theory.margin import MarginCondition, MarginRate, margin_condition
 from equipoise.theory.rademacher import (
     RademacherComplexity,
     class_rademacher,
@@ -23,6 +22,7 @@ from equipoise.theory.rademacher import (
 )
 from equipoise.theory.risk_bound import RiskBound, RowsNeeded
 from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
+from equipoise.theory.shifted_margin import MarginCondition, MarginRate, margin_condition
 
 __all__ = [
     "Bootstrap",
