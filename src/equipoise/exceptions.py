@@ -83,6 +83,14 @@ def warn(message: str, category: type[EquipoiseWarning]) -> None:
     """Warn at the line of the user's that led here, however deep the call and whoever passed it on.
 
     Where all frames are ours, as on the command line, the outermost one stands for the user's.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("only 3 rows", FewRowsWarning)
+    >>> caught[0].category.__name__
+    'FewRowsWarning'
     """
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and _package(frame.f_globals) in _NOT_THE_USER:

@@ -7,7 +7,13 @@ from equipoise.exceptions import MissingExtraError
 
 
 def require(module: str, *, extra: str) -> Any:
-    """A module of an optional dependency; ``extra`` is the part of equipoise that it comes with."""
+    """A module of an optional dependency; ``extra`` is the part of equipoise that it comes with.
+
+    Examples
+    --------
+    >>> require("json", extra="cli").dumps([1])
+    '[1]'
+    """
     try:
         return import_module(module)
     except ImportError as error:

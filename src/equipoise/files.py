@@ -27,6 +27,15 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     ----------
     path : str or Path
         The file to write. A link is followed; a device or a pipe is written to directly.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with atomic_write(Path(folder, "page.html")) as stream:
+    ...         size = stream.write(b"whole")
+    ...     Path(folder, "page.html").read_bytes()
+    b'whole'
     """
     place = Path(os.path.realpath(path))
     if place.is_dir():

@@ -117,12 +117,24 @@ def percent(share: float | None) -> str:
 
 
 def printable(text: str) -> str:
-    """A text that cannot move the cursor or colour the terminal."""
+    r"""A text that cannot move the cursor or colour the terminal.
+
+    Examples
+    --------
+    >>> printable("red\x1b[0m")
+    'red\\x1b[0m'
+    """
     return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
 
 
 def short_name(name: Any) -> str:
-    """A class name in one line of a table."""
+    """A class name in one line of a table.
+
+    Examples
+    --------
+    >>> len(short_name("x" * 1000))
+    60
+    """
     text = printable(str(name))
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 3]}..."
 

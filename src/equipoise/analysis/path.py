@@ -43,6 +43,13 @@ class RobustPath:
         False where the set is the whole simplex: there the path is flat.
     estimators : tuple of RobustLogisticRegression
         The fits themselves.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> path = robust_path(*load_iris(return_X_y=True), values=[1.0, 0.5])
+    >>> path.parameter, list(path.to_dict())[:3]
+    ('alpha', ['alpha', 'standard_risk', 'balanced_risk'])
     """
 
     parameter: str

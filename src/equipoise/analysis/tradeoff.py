@@ -62,6 +62,14 @@ class WeightTradeoff:
         The errors of each classifier, row by row: what the intervals are made from.
     masses : ndarray of shape (n_judged_under, n_classes)
         Each class's share of the weighted risk.
+
+    Examples
+    --------
+    >>> weight_tradeoff([0, 0, 1, 1], [0.1, 0.3, 0.4, 0.9], {"even": "standard", "rare": (1, 2)})
+    risk (regret)
+    made for  under even  under rare
+    even      0.25 (+0)   0.3333 (+0.33)
+    rare      0 (-0.25)   0 (+0)
     """
 
     made_for: tuple[str, ...]

@@ -119,6 +119,13 @@ def fetch_covtype(
         If a file is truncated or altered; the message names its checksum or its counts.
     FileNotFoundError
         If there is no local copy and none can be downloaded.
+
+    Examples
+    --------
+    >>> from equipoise.datasets import fetch_covtype
+    >>> X, y = fetch_covtype(return_X_y=True)  # doctest: +SKIP
+    >>> X.shape  # doctest: +SKIP
+    (581012, 54)
     """
     if subset not in _SUBSETS:
         raise InvalidParameterError(

@@ -35,7 +35,13 @@ _ROUNDING = 1e-13
 
 
 class Coefficients(NamedTuple):
-    """A constant, and what a row adds by its true class and its decision."""
+    """A constant, and what a row adds by its true class and its decision.
+
+    Examples
+    --------
+    >>> Coefficients(tp=2).at(positives=0.25, negatives=0.75)
+    (0.0, 2.0, 0.0)
+    """
 
     constant: float = 0.0
     tp: float = 0.0

@@ -23,7 +23,13 @@ Metric = str | LinearFractional | Callable[[float], LinearFractional]
 
 
 def accuracy() -> LinearFractional:
-    r"""The share :math:`TP + TN` of right decisions."""
+    r"""The share :math:`TP + TN` of right decisions.
+
+    Examples
+    --------
+    >>> accuracy().value([[90, 5], [2, 3]])
+    0.93
+    """
     return LinearFractional(Coefficients(tp=1, tn=1), Coefficients(constant=1), "accuracy")
 
 
@@ -38,6 +44,11 @@ def weighted_accuracy(negative: float, positive: float) -> LinearFractional:
     ----------
     negative, positive : float
         The weights :math:`q_0` and :math:`q_1`, of at least 0.
+
+    Examples
+    --------
+    >>> round(weighted_accuracy(1, 19).value([[90, 5], [2, 3]]), 6)
+    0.773684
     """
     q0 = check_number(negative, "negative", "[0, inf)")
     q1 = check_number(positive, "positive", "[0, inf)")
@@ -50,6 +61,11 @@ def arithmetic_mean(positive_share: float) -> LinearFractional:
     r"""The mean of the two recalls, balanced accuracy: :math:`TP / (2\pi) + TN / (2 (1 - \pi))`.
 
     Its coefficients depend on the share of positives, so that it is made for one population.
+
+    Examples
+    --------
+    >>> round(arithmetic_mean(0.05).value([[90, 5], [2, 3]]), 6)
+    0.773684
     """
     share = check_number(positive_share, "positive_share", "[0, 1]")
     if share in (0, 1):
@@ -79,7 +95,13 @@ def fbeta(beta: float = 1.0) -> LinearFractional:
 
 
 def jaccard() -> LinearFractional:
-    r"""The Jaccard index :math:`TP / (TP + FP + FN)`."""
+    r"""The Jaccard index :math:`TP / (TP + FP + FN)`.
+
+    Examples
+    --------
+    >>> jaccard().value([[90, 5], [2, 3]])
+    0.3
+    """
     return LinearFractional(Coefficients(tp=1), Coefficients(tp=1, fp=1, fn=1), "Jaccard")
 
 
@@ -97,6 +119,11 @@ def precision_recall_mix(precision: float) -> LinearFractional:
     ----------
     precision : float in [0, 1]
         The weight :math:`\lambda` of precision.
+
+    Examples
+    --------
+    >>> precision_recall_mix(1.0).value([[90, 5], [2, 3]])
+    0.375
     """
     weight = check_number(precision, "precision", "[0, 1]")
     name = {0.0: "recall", 1.0: "precision"}.get(weight, f"precision-recall mix ({weight:g})")

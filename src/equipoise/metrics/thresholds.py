@@ -46,6 +46,12 @@ class BestThreshold:
     table : ndarray of shape (2, 2)
         Weight of the rows by true class (first) and decision (second).
     metric : LinearFractional
+
+    Examples
+    --------
+    >>> best = best_threshold([0.1, 0.2, 0.6, 0.9], [False, True, False, True], domain=(0, 1))
+    >>> best.lower, best.upper, best.table.tolist()
+    (0.1, 0.2, [[1.0, 1.0], [0.0, 2.0]])
     """
 
     threshold: float

@@ -31,6 +31,12 @@ class RiskInterval:
     method : str
         How it was found; it begins with ``approximate`` where coverage is not guaranteed.
     approximate : bool
+
+    Examples
+    --------
+    >>> interval = class_risk_intervals([0] * 9 + [1], [0] * 10)[0]
+    >>> 0.3 in interval, round(interval.upper, 4), interval.method
+    (True, 0.3363, 'exact (Clopper-Pearson)')
     """
 
     estimate: float
@@ -57,6 +63,12 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
     method : str
         How they were found; it begins with ``approximate`` where coverage is not guaranteed.
     approximate : bool
+
+    Examples
+    --------
+    >>> intervals = class_risk_intervals([0] * 9 + [1], [0] * 10, simultaneous=True)
+    >>> intervals.simultaneous, round(intervals.upper[0], 4)
+    (True, 0.3846)
     """
 
     risks: ByClass

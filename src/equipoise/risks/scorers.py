@@ -100,7 +100,15 @@ def classifier_risks(
     loss: str | Loss = "zero_one",
     sample_weight: ArrayLike | None = None,
 ) -> ClassRisks:
-    """Class risks of a fitted classifier on these rows; classes without a row are left out."""
+    """Class risks of a fitted classifier on these rows; classes without a row are left out.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = [[0], [0], [0]], ["a", "a", "b"]
+    >>> dict(classifier_risks(DummyClassifier().fit(X, y), X, y))
+    {'a': 0.0, 'b': 1.0}
+    """
     chosen = as_loss(loss)
     if chosen.reads == "labels":
         predicted = estimator.predict(X)

@@ -44,6 +44,12 @@ class Ball(MassSet):
         Largest divergence from the centre.
     divergence : Divergence
         How far masses lie from the centre.
+
+    Examples
+    --------
+    >>> ball = Ball([0.9, 0.1], 0.2, DIVERGENCES["tv"])
+    >>> ball.maximize([0.2, 0.6]).round(12).tolist()
+    [0.7, 0.3]
     """
 
     center: Vector

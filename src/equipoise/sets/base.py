@@ -25,7 +25,15 @@ from equipoise.weights.priors import check_prior
 
 
 class MassSet(ABC):
-    """A compact convex set of masses inside the probability simplex."""
+    """A compact convex set of masses inside the probability simplex.
+
+    Examples
+    --------
+    >>> from equipoise.sets import WorstClass
+    >>> mass_set = WorstClass().resolve([0.9, 0.1])
+    >>> mass_set.n_classes, mass_set.is_simplex, mass_set.project([0.5, 0.9]).round(12).tolist()
+    (2, True, [0.3, 0.7])
+    """
 
     @property
     @abstractmethod
@@ -73,6 +81,12 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
 
     A new one is a final class with ``resolve`` and, unless it has no parameters, ``examples``;
     ``SETS.register`` makes it known to the command line, to saved models and to the tests.
+
+    Examples
+    --------
+    >>> from equipoise.sets import SETS
+    >>> SETS["LabelCVaR"].examples()
+    [LabelCVaR(alpha=1.0), LabelCVaR(alpha=0.5), LabelCVaR(alpha=0.01)]
     """
 
     @abstractmethod

@@ -23,7 +23,13 @@ SUM_SLACK = 1e-9
 
 
 class DualSolution(NamedTuple):
-    """Minimiser and value of the dual of the robust risk in one scalar."""
+    """Minimiser and value of the dual of the robust risk in one scalar.
+
+    Examples
+    --------
+    >>> CappedSimplex([0.0, 0.0], [1.0, 0.5]).dual([0.25, 0.5])
+    DualSolution(level=0.25, value=0.375)
+    """
 
     level: float
     value: float
@@ -37,6 +43,11 @@ class CappedSimplex(MassSet):
     ----------
     lower, upper : array-like of shape (n_classes,)
         Floors and caps of the masses; an infinite cap is no cap.
+
+    Examples
+    --------
+    >>> CappedSimplex([0.0, 0.0, 0.0], [1.0, 0.5, 0.2]).maximize([0.1, 0.2, 0.3]).round(12).tolist()
+    [0.3, 0.5, 0.2]
     """
 
     lower: Vector

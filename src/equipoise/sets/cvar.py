@@ -91,6 +91,13 @@ class LabelHCVaR(Uncertainty):
     alphas : float, dict by class or array, optional
         The levels themselves, each above 0, one for every class. The set is empty unless
         :math:`\sum_i p_i / \alpha_i \ge 1`.
+
+    Examples
+    --------
+    >>> from equipoise.sets import LabelHCVaR
+    >>> recipe = LabelHCVaR(alphas={"common": 0.9, "rare": 0.4})
+    >>> recipe.resolve([0.9, 0.1], ["common", "rare"]).upper
+    array([1.  , 0.25])
     """
 
     def __init__(

@@ -34,6 +34,11 @@ class Hull(MassSet):
     ----------
     vertices : array-like of shape (n_vertices, n_classes)
         Probability vectors, one a row.
+
+    Examples
+    --------
+    >>> Hull([[0.9, 0.1], [0.5, 0.5]]).maximize([0.2, 0.6]).tolist()
+    [0.5, 0.5]
     """
 
     vertices: NDArray[np.float64]

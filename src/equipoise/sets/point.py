@@ -28,6 +28,11 @@ class Point(MassSet):
     ----------
     mass : array-like of shape (n_classes,)
         A probability vector.
+
+    Examples
+    --------
+    >>> Point([0.9, 0.1]).maximize([0.2, 0.6]).tolist()
+    [0.9, 0.1]
     """
 
     mass: Vector

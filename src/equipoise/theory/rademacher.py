@@ -74,6 +74,12 @@ class RademacherComplexity:
     method : str
         Begins with ``exact`` or ``Monte Carlo``.
     n_rows : int
+
+    Examples
+    --------
+    >>> complexity = linear_rademacher([[3.0, 0.0], [0.0, 4.0]], radius=2.0)
+    >>> float(complexity), complexity.exact
+    (5.0, True)
     """
 
     value: float

@@ -38,6 +38,12 @@ class RowsNeeded:
     width : float
         The width asked for.
     sentence : str
+
+    Examples
+    --------
+    >>> from equipoise.theory import conditional_bound
+    >>> conditional_bound([900, 100], 0.001, uncertainty="worst-class").more_rows(0.5).rows
+    291.0
     """
 
     name: Any
@@ -70,6 +76,13 @@ class RiskBound:
         Where the bound stands in the paper.
     confidence : float
     mass_set : MassSet
+
+    Examples
+    --------
+    >>> from equipoise.theory import conditional_bound
+    >>> bound = conditional_bound({"a": 9000, "b": 100}, 0.0, observed=False)
+    >>> bound.kind, bound.dominant, bound.vacuous
+    ('excess', 'b', False)
     """
 
     value: float

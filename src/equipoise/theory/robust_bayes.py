@@ -79,6 +79,12 @@ class RobustBayes:
         differ in rows where the best two classes (nearly) tie.
     gap : float
         No rule has a robust risk below ``risk - gap``.
+
+    Examples
+    --------
+    >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
+    >>> found.decide([0.25, 0.5]).tolist(), found.gap
+    (['well', 'ill'], 0.0)
     """
 
     masses: ByClass

@@ -48,6 +48,12 @@ class MarginRate(NamedTuple):
         error, which does not decay.
     printed : float
         What the paper states for both together, :math:`\min(1, \alpha) \beta / (2 \beta + d)`.
+
+    Examples
+    --------
+    >>> rate = margin_condition(np.linspace(0, 1, 1001)).rate(smoothness=1, n_features=2)
+    >>> rate.mismatched < rate.matched
+    True
     """
 
     matched: float
@@ -84,6 +90,12 @@ class MarginCondition:
         How many they were.
     confidence : float
         Probability that an interval covers.
+
+    Examples
+    --------
+    >>> found = margin_condition((np.arange(1000) + 0.5) / 1000)
+    >>> found.threshold, found.n_tail, round(found.exponent, 2)
+    (0.5, 16, 0.98)
     """
 
     threshold: float

@@ -26,7 +26,13 @@ _SMALL_TABLE = 2**16
 
 
 def as_labels(values: Any, *, name: str) -> Labels:
-    """Labels as a one-dimensional array with at least one row and nothing missing."""
+    """Labels as a one-dimensional array with at least one row and nothing missing.
+
+    Examples
+    --------
+    >>> as_labels([["cat"], ["dog"]], name="y").tolist()
+    ['cat', 'dog']
+    """
     labels = np.asarray(values)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -41,7 +47,13 @@ def as_labels(values: Any, *, name: str) -> Labels:
 
 
 def classes_of(labels: Labels) -> Labels:
-    """The distinct labels, sorted."""
+    """The distinct labels, sorted.
+
+    Examples
+    --------
+    >>> classes_of(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
     if _is_integer(labels) and _fits(labels, labels):
         low = labels.min()
         present = np.bincount(labels.astype(np.int64) - int(low))
@@ -83,7 +95,13 @@ def _is_missing(label: Any) -> bool:
 
 
 def positions(labels: Labels, classes: Labels) -> Indices:
-    """Where each label stands in ``classes``; -1 for a label that is not there."""
+    """Where each label stands in ``classes``; -1 for a label that is not there.
+
+    Examples
+    --------
+    >>> positions(np.array(["b", "x"]), np.array(["a", "b"])).tolist()
+    [1, -1]
+    """
     if _is_integer(labels) and _is_integer(classes) and _fits(classes, labels):
         return _looked_up(labels, classes)
     places = {name: place for place, name in enumerate(classes.tolist())}
@@ -103,7 +121,13 @@ def _looked_up(labels: Labels, classes: Labels) -> Indices:
 
 
 def check_classes(classes: Any) -> Labels:
-    """Class names given by the user: distinct, in the order of the columns of scores."""
+    """Class names given by the user: distinct, in the order of the columns of scores.
+
+    Examples
+    --------
+    >>> check_classes(["cat", "dog"]).tolist()
+    ['cat', 'dog']
+    """
     names = as_labels(classes, name="classes")
     if len(set(names.tolist())) != len(names):
         raise ClassMismatchError(f"classes must be distinct, got {names.tolist()}.")
@@ -141,7 +165,14 @@ def _is_text(labels: Labels) -> bool:
 
 
 def encode_labels(y: Any) -> tuple[NDArray[Any], Indices]:
-    """Class names and the class index of every row."""
+    """Class names and the class index of every row.
+
+    Examples
+    --------
+    >>> classes, labels = encode_labels(np.array(["b", "a", "b"]))
+    >>> classes.tolist(), labels.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
     if type_of_target(y, input_name="y") == "unknown":
         y = _numbers_among_objects(y)
     check_classification_targets(y)
@@ -172,7 +203,13 @@ def _numbers_among_objects(y: NDArray[Any]) -> NDArray[Any]:
 
 
 def known_labels(y: NDArray[Any], classes: NDArray[Any], *, owner: str) -> Indices:
-    """Class index of every label, all of which must be known."""
+    """Class index of every label, all of which must be known.
+
+    Examples
+    --------
+    >>> known_labels(np.array(["b"]), np.array(["a", "b"]), owner="the model").tolist()
+    [1]
+    """
     labels = positions(y, classes)
     if np.any(labels < 0):
         stray = y[labels < 0].tolist()[0]

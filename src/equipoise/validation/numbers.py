@@ -13,7 +13,16 @@ from equipoise.text import listing
 
 
 def check_number(value: Any, name: str, interval: str) -> float:
-    """A number inside an interval written as mathematicians do, such as ``"(0, 1]"``."""
+    """A number inside an interval written as mathematicians do, such as ``"(0, 1]"``.
+
+    Examples
+    --------
+    >>> check_number(0.5, "alpha", "(0, 1]")
+    0.5
+    >>> check_number(1.5, "alpha", "(0, 1]")
+    Traceback (most recent call last):
+    equipoise.exceptions.InvalidParameterError: alpha must be a number in (0, 1], got 1.5.
+    """
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
     if real and _inside(float(value), interval):
         return float(value)
@@ -21,7 +30,13 @@ def check_number(value: Any, name: str, interval: str) -> float:
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least ``least``."""
+    """A whole number of at least ``least``.
+
+    Examples
+    --------
+    >>> check_count(3, "cv", least=2)
+    3
+    """
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < least:
         raise InvalidParameterError(
             f"{name} must be an integer of at least {least}, got {value!r}."
@@ -30,21 +45,39 @@ def check_count(value: Any, name: str, least: int = 1) -> int:
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """True or False."""
+    """True or False.
+
+    Examples
+    --------
+    >>> check_flag(True, "refit")
+    True
+    """
     if not isinstance(value, bool | np.bool_):
         raise InvalidParameterError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
 
 
 def check_verbosity(value: Any) -> int:
-    """A whole number of at least zero, or True or False."""
+    """A whole number of at least zero, or True or False.
+
+    Examples
+    --------
+    >>> check_verbosity(True)
+    1
+    """
     if not isinstance(value, Integral | np.bool_) or value < 0:
         raise InvalidParameterError(f"verbose must be an integer of at least 0, got {value!r}.")
     return int(value)
 
 
 def check_word(value: Any, name: str, words: tuple[str, ...]) -> str:
-    """One of the given words."""
+    """One of the given words.
+
+    Examples
+    --------
+    >>> check_word("drop", "rare", ("error", "keep", "drop"))
+    'drop'
+    """
     if isinstance(value, str) and value in words:
         return value
     raise InvalidParameterError(
@@ -53,7 +86,13 @@ def check_word(value: Any, name: str, words: tuple[str, ...]) -> str:
 
 
 def check_seed(random_state: Any) -> int:
-    """A seed; the same one every time where none is given, so that fits can be repeated."""
+    """A seed; the same one every time where none is given, so that fits can be repeated.
+
+    Examples
+    --------
+    >>> check_seed(None), check_seed(7)
+    (0, 7)
+    """
     if random_state is None:
         return 0
     if isinstance(random_state, Integral) and not isinstance(random_state, bool):
@@ -71,6 +110,11 @@ def per_class(
     """One float per class from a scalar, a mapping by class, or an array in class order.
 
     A class that a mapping leaves out takes ``default``; without a default it is an error.
+
+    Examples
+    --------
+    >>> per_class({"b": 2}, ["a", "b"], name="weights", default=1).tolist()
+    [1.0, 2.0]
     """
     names = np.asarray(classes)
     if isinstance(values, Mapping):
@@ -107,7 +151,13 @@ def _from_mapping(
 def check_numbers(
     values: Any, classes: NDArray[Any], *, name: str, default: float | None = None
 ) -> Vector:
-    """One number per class from a scalar, a dict by class or an array."""
+    """One number per class from a scalar, a dict by class or an array.
+
+    Examples
+    --------
+    >>> check_numbers([1, 2], np.array(["a", "b"]), name="weights").tolist()
+    [1.0, 2.0]
+    """
     try:
         return per_class(values, classes, name=name, default=default)
     except InvalidInputError:
@@ -119,7 +169,13 @@ def check_numbers(
 
 
 def check_interval(vector: Vector, classes: NDArray[Any], name: str, interval: str) -> Vector:
-    """Every entry inside the interval; the error names the first class that is not."""
+    """Every entry inside the interval; the error names the first class that is not.
+
+    Examples
+    --------
+    >>> check_interval(np.array([0.5, 0.25]), np.array(["a", "b"]), "recall", "[0, 1]").tolist()
+    [0.5, 0.25]
+    """
     inside = _inside(vector, interval)
     if not np.all(inside):
         bad = int(np.argmin(inside))

@@ -21,7 +21,13 @@ SUM_SLACK = 1e-4
 
 
 def as_scores(scores: ArrayLike) -> Matrix:
-    """Scores as a finite matrix with a column for each class."""
+    """Scores as a finite matrix with a column for each class.
+
+    Examples
+    --------
+    >>> as_scores([2.0]).tolist()
+    [[-1.0, 1.0]]
+    """
     matrix = _as_matrix(scores, "scores")
     if matrix.shape[1] == 1:
         matrix = np.hstack([-matrix / 2, matrix / 2])
@@ -42,6 +48,11 @@ def as_probabilities(
         How many columns there must be.
     name : str
         What begins the sentence of every error.
+
+    Examples
+    --------
+    >>> as_probabilities([0.25]).tolist()
+    [[0.75, 0.25]]
     """
     if hasattr(probabilities, "predict_proba"):
         raise InvalidInputError(
@@ -114,7 +125,13 @@ def _check_distribution(matrix: Matrix, name: str) -> None:
 
 
 def check_true(true: ArrayLike, matrix: Matrix, *, name: str = "true") -> Indices:
-    """Positions of the true classes, one for each row of the matrix and within its columns."""
+    """Positions of the true classes, one for each row of the matrix and within its columns.
+
+    Examples
+    --------
+    >>> check_true([1], np.array([[0.75, 0.25]])).tolist()
+    [1]
+    """
     positions = np.asarray(true)
     n, k = matrix.shape
     if positions.shape != (n,) or positions.dtype.kind not in "iub":

@@ -10,7 +10,13 @@ from equipoise.exceptions import InvalidInputError
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
-    """Weights of the rows; all one where none are given."""
+    """Weights of the rows; all one where none are given.
+
+    Examples
+    --------
+    >>> check_sample_weight(None, 2).tolist()
+    [1.0, 1.0]
+    """
     if sample_weight is None:
         return np.ones(n_rows)
     try:
@@ -27,7 +33,13 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
 
 
 def row_shares(sample_weight: Any, n_rows: int) -> Vector:
-    """Weights of the rows, scaled to sum to one."""
+    """Weights of the rows, scaled to sum to one.
+
+    Examples
+    --------
+    >>> row_shares([1, 3], 2).tolist()
+    [0.25, 0.75]
+    """
     weights = check_sample_weight(sample_weight, n_rows)
     return np.asarray(weights / weights.sum())
 
@@ -62,7 +74,13 @@ def weights_and_totals(
 
 
 def class_totals(weights: Vector, labels: Indices, classes: NDArray[Any]) -> Vector:
-    """Sums of the weights over the classes, none of which may be without weight."""
+    """Sums of the weights over the classes, none of which may be without weight.
+
+    Examples
+    --------
+    >>> class_totals(np.array([1.0, 3.0, 2.0]), np.array([0, 1, 1]), np.array(["a", "b"])).tolist()
+    [1.0, 5.0]
+    """
     sums = np.bincount(labels, weights=weights, minlength=len(classes))
     totals = sums.astype(np.float64, copy=False)
     if np.any(totals <= 0):
