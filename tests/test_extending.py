@@ -5,6 +5,7 @@ out again.
 """
 
 import inspect
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,8 +13,15 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import test_sets_laws
-from equipoise import PlugInClassifier, RobustLogisticRegression, robust_scorer
-from equipoise.exceptions import InvalidParameterError
+from equipoise import (
+    PlugInClassifier,
+    RobustLogisticRegression,
+    load_model,
+    robust_scorer,
+    save_model,
+)
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.goals import GOALS, Criterion, Goal, format_goal, parse_goal
 from equipoise.risks import ClassRisks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
 from equipoise.theory import conditional_bound, robust_bayes
@@ -104,3 +112,105 @@ def test_a_new_set_judges_predictions_and_bounds(new_set):
 def test_a_new_set_refuses_like_the_others(new_set):
     with pytest.raises(InvalidParameterError, match=r"share must be a number in \[0, 1\], got 2"):
         new_set(2).resolve([0.5, 0.5])
+
+
+def test_a_new_set_is_read_and_written_as_text(new_set):
+    goal = parse_goal("AtLeastUniform(share=0.6)")
+    assert isinstance(goal, new_set) and format_goal(goal) == "AtLeastUniform(share=0.6)"
+    with pytest.raises(InvalidParameterError, match="share must be a number"):
+        parse_goal("AtLeastUniform(2)")
+    with pytest.raises(InvalidInputError, match=r"did you mean AtLeastUniform\?"):
+        parse_goal("AtLeastUnifrom(0.6)")
+
+
+def fitted_on_the_command_line(goal, folder):
+    """What 'equipoise fit' and 'equipoise evaluate' print for a goal, and the model file."""
+    pandas = pytest.importorskip("pandas")
+    click = pytest.importorskip("click.testing")
+    pytest.importorskip("skops")
+    from equipoise.cli.main import main
+
+    X, y = draw(n=300)
+    frame = pandas.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=y)
+    table, out = str(folder / "t.csv"), str(folder / "m.skops")
+    frame.to_csv(table, index=False)
+    fit = click.CliRunner().invoke(main, ["fit", table, "-t", "y", "-o", out, "--goal", goal])
+    assert fit.exit_code == 0, fit.output
+    evaluated = click.CliRunner().invoke(main, ["evaluate", out, table])
+    assert evaluated.exit_code == 0, evaluated.output
+    return fit.stdout, evaluated.stdout, out
+
+
+def completed(start):
+    pytest.importorskip("click")
+    from equipoise.cli.output import complete_goal
+
+    return complete_goal(None, None, start)
+
+
+def test_a_new_set_works_on_the_command_line(new_set, tmp_path):
+    fit, evaluated, _ = fitted_on_the_command_line("AtLeastUniform(0.6)", tmp_path)
+    assert "AtLeastUniform(share=0.6)" in fit
+    assert "Robust risk over AtLeastUniform(share=0.6)" in evaluated
+    assert completed("AtLeast") == ["AtLeastUniform("]
+
+
+def test_a_new_set_is_saved_and_loaded_where_it_is_registered(new_set, tmp_path):
+    pytest.importorskip("skops")
+    X, y = draw()
+    clf = RobustLogisticRegression(new_set(0.6)).fit(X, y)
+    save_model(clf, tmp_path / "m.skops")
+    loaded = load_model(tmp_path / "m.skops")
+    assert repr(loaded.model.uncertainty) == "AtLeastUniform(share=0.6)"
+    assert loaded.predict(X).tolist() == clf.predict(X).tolist()
+    SETS.remove("AtLeastUniform")
+    try:
+        unknown = r"class 'AtLeastUniform', which is not known here; .* register it first"
+        with pytest.raises(InvalidInputError, match=unknown):
+            load_model(tmp_path / "m.skops")
+        with pytest.raises(InvalidInputError, match=r"cannot be saved: .*AtLeastUniform"):
+            save_model(clf, tmp_path / "again.skops")
+    finally:
+        SETS.register(new_set)
+
+
+# --- a goal: one file and one line --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PowerMean(Criterion):
+    """The mean of a power of the class risks."""
+
+    power: float
+    measures = "risk"
+
+    def values(self, hits, decided, totals):
+        return ((1 - hits / totals) ** self.power).mean(axis=1)
+
+
+class EvenRisks(Goal):
+    """Class risks that are small and alike."""
+
+    def __init__(self, power=2.0):
+        self.power = power
+
+    def resolve(self, prior, classes=None):
+        return PowerMean(check_number(self.power, "power", "[1, inf)"))
+
+    @classmethod
+    def examples(cls):
+        return [cls(), cls(3.0)]
+
+
+@pytest.fixture
+def new_goal():
+    GOALS.register(EvenRisks)
+    yield EvenRisks
+    GOALS.remove("EvenRisks")
+
+
+def test_a_new_goal_is_read_and_written_as_text(new_goal):
+    for goal in new_goal.examples():
+        assert format_goal(parse_goal(format_goal(goal))) == format_goal(goal) == repr(goal)
+    with pytest.raises(InvalidParameterError, match="power must be a number"):
+        parse_goal("EvenRisks(power=0.5)")

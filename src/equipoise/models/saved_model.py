@@ -132,7 +132,10 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
         checked(data)
     except InvalidInputError as error:
         reason = str(error).partition(";")[0]
-        raise InvalidInputError(f"The model cannot be saved: {reason}.") from error
+        raise InvalidInputError(
+            f"The model cannot be saved: {reason}; a set or a goal of your own is registered "
+            "first, as in SETS.register(MySet)."
+        ) from error
     with atomic_write(path) as stream:
         stream.write(data)
 
