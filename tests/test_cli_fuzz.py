@@ -365,6 +365,10 @@ GOALS = [
     "PriorBox(lower={'spam': 0.001}, upper={'spam': 0.05})",
     "PriorBall(radius=0.1, divergence='kl')",
     "WeightHull(['standard', {'ham': 1, 'spam': 2}])",
+    "macro_f1",
+    "RecallFloors(floors={'spam': 0.5}, confidence=0.9)",
+    "CostMatrix(costs=[[0, 1], [5.0, 0]])",
+    "MetricGoal(metric='f1')",
 ]
 
 

@@ -143,9 +143,9 @@ def fitted_on_the_command_line(goal, folder):
 
 def completed(start):
     pytest.importorskip("click")
-    from equipoise.cli.output import complete_goal
+    from equipoise.cli.output import GoalText
 
-    return complete_goal(None, None, start)
+    return [item.value for item in GoalText().shell_complete(None, None, start)]
 
 
 def test_a_new_set_works_on_the_command_line(new_set, tmp_path):

@@ -11,13 +11,15 @@ import click
 from equipoise.cli.evaluate import class_errors, error_lines
 from equipoise.cli.output import (
     EXIT_CODES,
+    GoalText,
     Output,
     check_output,
-    complete_goal,
+    drop_option,
     json_option,
-    parsed_goal,
+    labels_option,
     quiet_option,
-    table_options,
+    seed_option,
+    target_option,
 )
 from equipoise.text import percent
 
@@ -52,7 +54,7 @@ Shell completion (bash_source, zsh_source or fish_source):
 
 @click.command(epilog=EPILOG, short_help="Fit a model to a table and save it.")
 @click.argument("table", type=click.Path())
-@click.option("-t", "--target", required=True, help="Column that holds the class of each row.")
+@target_option
 @click.option("-o", "--out", required=True, type=click.Path(), help="Model file to write (.skops).")
 @click.option(
     "--model",
@@ -70,8 +72,7 @@ Shell completion (bash_source, zsh_source or fish_source):
     "goal",
     default="lcvar:0.1",
     show_default=True,
-    callback=parsed_goal,
-    shell_complete=complete_goal,
+    type=GoalText(),
     help="What the model shall be good at: a set of class weightings, for one; see below.",
 )
 @click.option(
@@ -90,7 +91,9 @@ Shell completion (bash_source, zsh_source or fish_source):
     show_default=True,
     help="Share of the rows set aside to measure class risks before the final fit; 0 for none.",
 )
-@table_options
+@drop_option
+@labels_option
+@seed_option
 @quiet_option
 @json_option
 def fit(  # noqa: PLR0913  one argument for each option
@@ -202,21 +205,8 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
         warnings.simplefilter("always")
         model.fit(X, y)
     wanted = (EquipoiseWarning, ConvergenceWarning)
-    notes = [_note(each, goal) for each in caught if issubclass(each.category, wanted)]
+    notes = [str(each.message) for each in caught if issubclass(each.category, wanted)]
     return model, list(dict.fromkeys(notes))
-
-
-def _note(warning: warnings.WarningMessage, goal: Any) -> str:
-    from equipoise.exceptions import InactiveCapsWarning
-    from equipoise.goals import format_goal
-
-    if not issubclass(warning.category, InactiveCapsWarning):
-        return str(warning.message)
-    # The library's sentence speaks of Python's names.
-    return (
-        f"The bounds of {format_goal(goal)} bind nowhere for these class shares: the fit is that "
-        "of worst-class. Name that set to say so, or tighten the bounds."
-    )
 
 
 @contextmanager
@@ -227,9 +217,7 @@ def _in_sentences() -> Iterator[None]:
         yield
     except EquipoiseError:
         raise
-    except MemoryError as error:
-        raise InvalidInputError("The model does not fit into memory: use fewer rows.") from error
-    except (ValueError, TypeError, ArithmeticError) as error:
+    except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
         detail = " ".join(str(error).split())[:300].rstrip(".")
         raise InvalidInputError(f"The model cannot be fitted to this table: {detail}.") from error
 

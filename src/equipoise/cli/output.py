@@ -3,12 +3,13 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from equipoise.text import printable
 
@@ -88,57 +89,46 @@ def check_output(out: str, *inputs: str) -> None:
             raise InvalidInputError(f"{out} is an input: writing would destroy it.")
 
 
-# Options that several commands share
+class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]  generic since 8.5
+    """A goal as a text; what is none is wrong usage."""
+
+    name = "goal"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from equipoise.exceptions import InvalidInputError
+        from equipoise.goals import parse_goal
+
+        try:
+            return parse_goal(value)
+        except InvalidInputError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        from equipoise.goals import goal_names, goal_words
+
+        forms = [*goal_words(), "lcvar:", *(f"{name}(" for name in goal_names())]
+        return [CompletionItem(form) for form in forms if form.startswith(incomplete)]
 
 
-def quiet_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--quiet``."""
-    return click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")(command)
+# Options that several commands have
 
-
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--json``."""
-    option = click.option(
-        "--json", "as_json", is_flag=True, help="Print the result as one JSON object."
-    )
-    return option(command)
-
-
-def table_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """What says how a training table is read, and the seed."""
-    seed = click.option(
-        "--seed",
-        type=click.IntRange(0, 2**32 - 1),
-        default=0,
-        show_default=True,
-        help="Seed of everything random.",
-    )
-    labels = click.option(
-        "--text-labels", is_flag=True, help="Every distinct number in the target is a class."
-    )
-    drop = click.option(
-        "--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable."
-    )
-    return drop(labels(seed(command)))
-
-
-# Goals
-
-
-def complete_goal(_context: Any, _parameter: Any, incomplete: str) -> list[str]:
-    """The words and names that a goal can begin with, from the registries."""
-    from equipoise.goals import goal_names, goal_words
-
-    forms = [*goal_words(), "lcvar:", *(f"{name}(" for name in goal_names())]
-    return [form for form in forms if form.startswith(incomplete)]
-
-
-def parsed_goal(_context: Any, parameter: Any, value: str) -> Any:
-    """The goal that an option says; what is none is wrong usage."""
-    from equipoise.exceptions import InvalidInputError
-    from equipoise.goals import parse_goal
-
-    try:
-        return parse_goal(value)
-    except InvalidInputError as error:
-        raise click.BadParameter(str(error), param=parameter) from error
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object."
+)
+target_option = click.option(
+    "-t", "--target", required=True, help="Column that holds the class of each row."
+)
+drop_option = click.option(
+    "--drop", multiple=True, metavar="COLUMN", help="Column to leave out; repeatable."
+)
+labels_option = click.option(
+    "--text-labels", is_flag=True, help="Every distinct number in the target is a class."
+)
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of everything random.",
+)

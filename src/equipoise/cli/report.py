@@ -8,9 +8,12 @@ from equipoise.cli.output import (
     EXIT_CODES,
     Output,
     check_output,
+    drop_option,
     json_option,
+    labels_option,
     quiet_option,
-    table_options,
+    seed_option,
+    target_option,
 )
 from equipoise.text import percent, printable, short_name, text_table
 
@@ -30,7 +33,7 @@ _STEPS = 1000
 
 @click.command(epilog=EPILOG, short_help="Tell the whole story of a table as a page.")
 @click.argument("path", metavar="TABLE", type=click.Path())
-@click.option("-t", "--target", required=True, help="Column that holds the class of each row.")
+@target_option
 @click.option("-o", "--out", required=True, type=click.Path(), help="Page to write (.html).")
 @click.option(
     "--model",
@@ -39,7 +42,9 @@ _STEPS = 1000
     multiple=True,
     help="Compare this kind of model only; both by default.",
 )
-@table_options
+@drop_option
+@labels_option
+@seed_option
 @quiet_option
 @json_option
 def report(  # noqa: PLR0913  one argument for each option
