@@ -89,7 +89,7 @@ def check_output(out: str, *inputs: str) -> None:
             raise InvalidInputError(f"{out} is an input: writing would destroy it.")
 
 
-class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]  generic since 8.5
+class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A goal as a text; what is none is wrong usage."""
 
     name = "goal"
