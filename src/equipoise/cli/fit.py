@@ -164,16 +164,16 @@ def fit(  # noqa: PLR0913  one argument for each option
 
 def _usable(goal: Any, rows: "LabelledTable") -> Any:
     """The goal bound to the classes, after making sure that it can be used with them."""
-    from equipoise.exceptions import InvalidInputError, InvalidParameterError
+    from equipoise.exceptions import EquipoiseError, InvalidInputError
     from equipoise.goals import as_goal, bind_classes
 
     bound = bind_classes(goal, rows.classes)
     try:
         as_goal(bound).resolve(rows.prior, rows.classes)
-    except InvalidInputError:
+    except EquipoiseError:
         raise
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"The goal cannot be used: {error}.") from error
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError(f"The goal cannot be used: {error}.") from error
     return bound
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.exceptions import ClassMismatchError, EquipoiseError, InvalidInputError
 from equipoise.goals.metric_goal import METRIC_NAMES, is_metric
 from equipoise.goals.registry import GOALS, WORDS, as_goal
 from equipoise.metrics.fractional import LinearFractional
@@ -65,22 +65,28 @@ def parse_goal(text: str) -> Any:
     LabelCVaR(alpha=0.1)
     """
     stripped = text.strip()
-    short, _, rest = stripped.partition(":")
     if stripped in WORDS:
         return clone(WORDS[stripped])
-    if is_metric(stripped):
-        goal: Any = stripped
-    else:
-        goal = LabelCVaR(_number(rest, text)) if short == "lcvar" and rest else _parsed(stripped)
-    if not _names_classes(goal):
-        # What can be checked before the classes are known.
-        as_goal(goal).resolve([0.5, 0.5])
+    try:
+        goal = _read(stripped)
+        if not _names_classes(goal):
+            # What can be checked before the classes are known.
+            as_goal(goal).resolve([0.5, 0.5])
+    except EquipoiseError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise _wrong(text, f"it cannot be used ({error})") from error
     return goal
 
 
-def _number(value: str, text: str) -> float:
+def _read(text: str) -> Any:
+    if is_metric(text):
+        return text
+    short, _, value = text.partition(":")
+    if short != "lcvar" or not value:
+        return _parsed(text)
     try:
-        return float(value)
+        return LabelCVaR(float(value))
     except ValueError:
         raise _wrong(text, f"{value!r} should be a number, as in lcvar:0.1") from None
 
