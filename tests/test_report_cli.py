@@ -70,6 +70,17 @@ def test_hostile_names_reach_neither_terminal_nor_page_as_anything_but_text(tmp_
     assert "\x1b" not in done.output and "<script>alert(1)" not in out.read_text(encoding="utf-8")
 
 
+def test_the_sets_to_compare_can_be_named(table, tmp_path):
+    kinds = sorted(set(mixed_table()[1]))
+    box = f"PriorBox(upper={{{str(kinds[0])!r}: 0.9}})"
+    goals = ("-g", "balanced", "--goal", "LabelCVaR(alpha=0.4)", "-u", box)
+    done = linear(table, tmp_path / "page.html", "--json", "--drop", "row", *goals)
+    assert done.exit_code == 0, done.output
+    made_for = {one["uncertainty"] for one in json.loads(done.stdout)["choices"]}
+    words = ("standard", "balanced")
+    assert made_for == {*(f"FixedWeights(weights={word!r})" for word in words), goals[3], box}
+
+
 def test_both_models_are_compared_by_default(table, tmp_path):
     done = run(table, "-t", "kind", "-o", tmp_path / "page.html", "--json", "--drop", "row")
     assert {one["model"] for one in json.loads(done.stdout)["choices"]} == {"linear", "boosting"}
@@ -93,6 +104,13 @@ BAD = {
     "input as output": (["{table}", "-t", "kind", "-o", "{table}"], 1, "is an input"),
     "no target": (["{table}", "-o", "page.html"], 2, "--target"),
     "unknown model": (["{table}", "-t", "kind", "-o", "p.html", "--model", "forest"], 2, "forest"),
+    "no set": (["{table}", "-t", "kind", "-o", "p.html", "-g", "macro_f1"], 2, "macro_f1 is none"),
+    "no goal": (["{table}", "-t", "kind", "-o", "p.html", "-g", "robust"], 2, "is no goal"),
+    "no class": (
+        ["{table}", "-t", "kind", "-o", "page.html", "-g", "PriorBox({{'eggs': 0.1}})"],
+        1,
+        "names class 'eggs'",
+    ),
     "bad seed": (["{table}", "-t", "kind", "-o", "p.html", "--seed", "-1"], 2, "seed"),
 }
 

@@ -6,6 +6,7 @@ import click
 
 from equipoise.cli.output import (
     EXIT_CODES,
+    GoalText,
     Output,
     check_output,
     drop_option,
@@ -24,6 +25,7 @@ EPILOG = f"""\b
 Examples:
   equipoise report mail.csv --target spam --out mail.html
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
+  equipoise report mail.csv -t spam -o mail.html -g balanced -g "LabelCVaR(alpha=0.2)"
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
 
 {EXIT_CODES}"""
@@ -42,6 +44,17 @@ _STEPS = 1000
     multiple=True,
     help="Compare this kind of model only; both by default.",
 )
+@click.option(
+    "-g",
+    "--goal",
+    "-u",
+    "--uncertainty",
+    "goals",
+    type=GoalText(),
+    multiple=True,
+    help="Set of class weightings to compare beside standard, as in 'equipoise fit'; repeatable. "
+    "Balanced weights, lcvar:0.1 and the worst class by default.",
+)
 @drop_option
 @labels_option
 @seed_option
@@ -53,6 +66,7 @@ def report(  # noqa: PLR0913  one argument for each option
     target: str,
     out: str,
     models: tuple[str, ...],
+    goals: tuple[Any, ...],
     drop: tuple[str, ...],
     text_labels: bool,
     seed: int,
@@ -77,6 +91,7 @@ def report(  # noqa: PLR0913  one argument for each option
             path,
             target,
             models=models or ("linear", "boosting"),
+            uncertainties=_sets(goals) if goals else None,
             drop=drop,
             text_labels=text_labels,
             random_state=seed,
@@ -88,6 +103,22 @@ def report(  # noqa: PLR0913  one argument for each option
     output.show(
         _lines(found, result, out), {"page": out, "recommended": found.recommended, **result}
     )
+
+
+def _sets(goals: tuple[Any, ...]) -> dict[str, Any]:
+    """Uncertainty sets by the words or texts that stand for them."""
+    from equipoise.goals import WORDS, format_goal
+    from equipoise.sets import Uncertainty
+
+    words = {format_goal(recipe): word for word, recipe in WORDS.items()}
+    for goal in goals:
+        if not isinstance(goal, Uncertainty):
+            raise click.BadParameter(
+                f"the report compares sets of class weightings, and {format_goal(goal)} is none; "
+                "'equipoise fit' takes it.",
+                param_hint="--goal",
+            )
+    return {words.get(format_goal(goal), format_goal(goal)): goal for goal in goals}
 
 
 def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:

@@ -8,11 +8,12 @@ from equipoise.goals.costs import CostMatrix
 from equipoise.goals.floors import FlooredRisk, RecallFloors
 from equipoise.goals.grammar import bind_classes, format_goal, goal_names, goal_words, parse_goal
 from equipoise.goals.metric_goal import GeometricMean, MacroFBeta, MeanRecall, MetricGoal, Ratio
-from equipoise.goals.registry import GOALS, as_goal
+from equipoise.goals.registry import GOALS, WORDS, as_goal
 from equipoise.goals.set_goal import RobustRisk, SetGoal
 
 __all__ = [
     "GOALS",
+    "WORDS",
     "CostMatrix",
     "Criterion",
     "FlooredRisk",

@@ -9,6 +9,7 @@ from typing import Any
 
 from equipoise.extras import require
 from equipoise.files import atomic_write
+from equipoise.goals import bind_classes
 from equipoise.report.candidates import file_lines, python_lines
 from equipoise.report.findings import find
 from equipoise.report.held_out import Progress
@@ -201,11 +202,12 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     return Comparison(summarize(found, "Which class weights?", loading, perf_counter() - began))
 
 
-def compare_file(
+def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     path: str | Path,
     target: str,
     *,
     models: Sequence[str] = MODEL_KINDS,
+    uncertainties: Mapping[str, Any] | None = None,
     drop: Sequence[str] = (),
     text_labels: bool = False,
     random_state: int = 0,
@@ -217,8 +219,8 @@ def compare_file(
     ----------
     path : str or Path
     target : str
-    models
-        As in :func:`compare`.
+    models, uncertainties
+        As in :func:`compare`; classes may be named by their texts.
     drop : sequence of str
         Columns to leave out.
     text_labels : bool, default=False
@@ -234,7 +236,9 @@ def compare_file(
     if progress is not None:
         progress(0.0, "reading")
     table = read_labelled(path, target, drop=drop, text_labels=text_labels)
-    found = find(table, models, seed=check_seed(random_state), progress=progress)
+    if uncertainties is not None:
+        uncertainties = {k: bind_classes(one, table.classes) for k, one in uncertainties.items()}
+    found = find(table, models, uncertainties, seed=check_seed(random_state), progress=progress)
     title = f"Which class weights for {Path(path).name}?"
     loading = file_lines(str(path), target, drop, text_labels=text_labels)
     return Comparison(summarize(found, title, loading, perf_counter() - began))
