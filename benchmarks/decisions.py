@@ -11,7 +11,8 @@ import numpy as np
 from sklearn.metrics import f1_score, precision_recall_curve
 
 from equipoise import LabelCVaR, WorstClass
-from equipoise.decisions import Evidence, MacroFBeta, RobustGoal, decide
+from equipoise.decisions import Predictions, decide, tune
+from equipoise.goals import Criterion, MacroFBeta, RobustRisk
 from equipoise.metrics import best_threshold
 
 N_ROWS, N_CLASSES = 1_000_000, 10
@@ -48,9 +49,15 @@ def cutoffs(y: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.asarray(getattr(found, "thresholds", found), dtype=float)
 
 
+def value(criterion: Criterion, table: np.ndarray) -> float:
+    """The value of a table of weights by true class (first) and decision (second)."""
+    hits, decided = np.diag(table)[None], table.sum(axis=0)[None]
+    return float(criterion.values(hits, decided, table.sum(axis=1))[0])
+
+
 def many_classes() -> dict[str, Any]:
     p, y = probabilities(N_ROWS, N_CLASSES)
-    evidence = Evidence(p, y, np.ones(len(y)))
+    predictions = Predictions(p, y, np.ones(len(y)))
     _, argmax = best_time(lambda: p.argmax(axis=1), 5)
     thresholds, theirs = best_time(lambda: cutoffs(y, p), 1)
     their_decisions = np.argmax(p - thresholds, axis=1)
@@ -58,21 +65,21 @@ def many_classes() -> dict[str, Any]:
     their_table = their_table.reshape(N_CLASSES, N_CLASSES).astype(float)
     goals = {
         "macro F1": MacroFBeta(),
-        "worst class": RobustGoal(WorstClass().resolve(evidence.prior)),
-        "LabelCVaR(0.2)": RobustGoal(LabelCVaR(0.2).resolve(evidence.prior)),
+        "worst class": RobustRisk(WorstClass().resolve(predictions.prior)),
+        "LabelCVaR(0.2)": RobustRisk(LabelCVaR(0.2).resolve(predictions.prior)),
     }
     rows: dict[str, Any] = {"argmax_seconds": argmax, "theirs_seconds": theirs, "goals": {}}
     for name, goal in goals.items():
-        tuned, seconds = best_time(lambda goal=goal: goal.tune(evidence))
+        weights, seconds = best_time(lambda goal=goal: tune(predictions, goal))
         rows["goals"][name] = {
             "seconds": seconds,
-            "value": 1 - tuned.value,
-            "theirs": 1 - goal.value(their_table),
-            "balanced": 1 - goal.value(evidence.confusion(1 / evidence.prior)),
+            "value": 1 - value(goal, predictions.confusion(weights)),
+            "theirs": 1 - value(goal, their_table),
+            "balanced": 1 - value(goal, predictions.confusion(1 / predictions.prior)),
             "times_argmax": seconds / argmax,
             "speedup": theirs / seconds,
         }
-    decided = decide(p, goals["macro F1"].tune(evidence).weights)
+    decided = decide(p, tune(predictions, goals["macro F1"]))
     rows["macro_f1_by_scikit_learn"] = float(f1_score(y, decided, average="macro"))
     return rows
 

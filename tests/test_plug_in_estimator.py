@@ -339,6 +339,45 @@ def test_a_class_of_few_rows_can_be_kept(case, cv):
     np.testing.assert_array_equal(clf.predict(X), NAMES[weighted.argmax(axis=1)])
 
 
+@pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
+@pytest.mark.parametrize("goal", [None, "macro_f1", RecallFloors({"middle": 0.6})], ids=str)
+def test_a_class_of_few_rows_can_be_dropped(goal, cv):
+    X, y = with_a_handful()
+    clf = PlugInClassifier(GaussianNB(), goal, cv=cv, rare="drop").fit(X, y)
+    kept = y != "rare"
+    # The model never saw the class; its name stays, its weight is nothing.
+    direct = GaussianNB().fit(X[kept], y[kept])
+    np.testing.assert_array_equal(clf.estimator_.theta_, direct.theta_)
+    assert clf.classes_.tolist() == NAMES.tolist() and clf.weights_["rare"] == 0
+    assert np.isnan(clf.class_risks_["rare"]) and clf.class_prior_["rare"] == 0
+    assert sum(clf.class_prior_.values()) == pytest.approx(1)
+    assert np.all(clf.fold_weights_[:, 2] == 0)
+    assert np.mean([clf.weights_[label] for label in y[kept]]) == pytest.approx(1, rel=1e-12)
+    table = clf.predict_proba(X)
+    np.testing.assert_array_equal(table[:, :2], direct.predict_proba(X))
+    assert np.all(table[:, 2] == 0) and "rare" not in clf.predict(X)
+    assert clf.decision_function(X).shape == (len(y), 3)
+
+
+def test_dropping_without_rare_classes_changes_nothing():
+    X, y = draw()
+    settings = {"goal": "macro_f1", "shrinkage": 0}
+    dropped = PlugInClassifier(BASE, rare="drop", **settings).fit(X, y)
+    assert_same(dropped, PlugInClassifier(BASE, **settings).fit(X, y))
+
+
+def test_a_class_that_the_tuning_rows_lack_can_be_dropped():
+    X, y = draw()
+    fitted = FrozenEstimator(clone(BASE).fit(X, y))
+    some = y != "rare"
+    clf = PlugInClassifier(fitted, rare="drop").fit(X[some], y[some])
+    tuned = tune_weights(
+        y[some], fitted.predict_proba(X[some]), classes=NAMES, rare="drop", goal=LabelCVaR(0.1)
+    )
+    assert clf.weights_ == tuned.weights and clf.weights_["rare"] == 0
+    assert "rare" not in clf.predict(X) and "rare" not in tuned.decide(fitted.predict_proba(X))
+
+
 def test_a_class_that_the_tuning_rows_lack_can_be_kept():
     X, y = draw()
     fitted = FrozenEstimator(clone(BASE).fit(X, y))

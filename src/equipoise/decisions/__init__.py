@@ -1,30 +1,31 @@
-"""Decision weights for classifiers with probabilities: how to choose among classes.
+"""Decision weights for classifiers with probabilities: the search for them, and what they do.
 
-A :class:`Goal` says what the weights are for; ``goal.tune(evidence)`` finds them.
+:func:`~equipoise.decisions.search.tune` finds the weights that a criterion asks for; weights tuned
+on folds are judged on rows left out.
 """
 
-from equipoise.decisions.averages import GeometricMean, MacroFBeta, WeightedRecall
-from equipoise.decisions.bagging import Bagged, bagged
-from equipoise.decisions.evidence import Evidence, decide
-from equipoise.decisions.floors import FloorGoal
-from equipoise.decisions.goal import Goal, Outcomes, Tuned
-from equipoise.decisions.metrics import MetricGoal
-from equipoise.decisions.robust import RobustGoal
-from equipoise.decisions.shrink import shrunk
+from equipoise.decisions.left_out import (
+    FOLDS_OF_A_CLASS,
+    Predictions,
+    class_probabilities,
+    deal,
+    decide,
+)
+from equipoise.decisions.probabilities import tune_weights
+from equipoise.decisions.search import tune, tune_resampled
+from equipoise.decisions.tuning import TunedWeights, shrunk, tune_on_folds, tune_one_model
 
 __all__ = [
-    "Bagged",
-    "Evidence",
-    "FloorGoal",
-    "GeometricMean",
-    "Goal",
-    "MacroFBeta",
-    "MetricGoal",
-    "Outcomes",
-    "RobustGoal",
-    "Tuned",
-    "WeightedRecall",
-    "bagged",
+    "FOLDS_OF_A_CLASS",
+    "Predictions",
+    "TunedWeights",
+    "class_probabilities",
+    "deal",
     "decide",
     "shrunk",
+    "tune",
+    "tune_on_folds",
+    "tune_one_model",
+    "tune_resampled",
+    "tune_weights",
 ]

@@ -1,21 +1,22 @@
 r"""The search for decision weights: exact along lines, from several starts, then on all rows.
 
 The value is piecewise constant in the log-weights. Along a line that raises one class, or a group
-of the worst classes together, all outcomes are known after one sort; descent over such lines ends
+of the worst classes together, all values are known after one sort; descent over such lines ends
 where none of them helps. Of very many rows only those matter in the end whose decision small
 changes can still turn: the search runs on a sample first, and then exactly on these.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions.board import Board
-from equipoise.decisions.evidence import Evidence, decide, from_logs
-from equipoise.decisions.goal import Goal, Tuned
+from equipoise.decisions.left_out import Predictions, decide
+from equipoise.decisions.lines import OpenDecisions
+from equipoise.goals import Criterion
+from equipoise.sets import MassSet
+from equipoise.sets.mass_program import mass_program
 
 # A descent takes so many rounds at most, and ends with one that gains less than ENOUGH; gains below
 # PROGRESS are rounding.
@@ -26,9 +27,9 @@ PROGRESS = 1e-12
 SIZES = (2_000, 12_000)
 # Rows on which log-weights are brought nearer without searching lines.
 LARGE = 30_000
-# Random starts beside those with a meaning, how far they stray, and kicks out of a local optimum.
+# Random starts beside those with a meaning, how far they stray, and restarts around an optimum.
 RANDOM_STARTS, STRAY = 6, 1.0
-KICKS, KICK = 10, 0.3
+RESTARTS, NEARBY = 10, 0.3
 # How far log-weights may move when only the rows that this can turn are looked at.
 REACH = 0.05
 LAST_ROUNDS = 2
@@ -36,65 +37,107 @@ LAST_ROUNDS = 2
 JITTER = 1e-9
 # Rows of one block when all rows are looked at.
 BLOCK = 1 << 14
+# How far apart log-weights may be.
+FURTHEST = 600.0
+# Steps of all log-weights at once, and how far one may go in any of them: at first, and at least.
+STEPS = 80
+FIRST, SHORTEST = 0.5, 0.002
+LENGTHS = (1.0, 0.5)
+
+# For each class, how far its rows' other classes are behind, and the rows' shares of its weight.
+Leads = list[tuple[Matrix, Vector]]
 
 
-Improve = Callable[[Evidence, Vector], Vector]
+def tune(predictions: Predictions, criterion: Criterion) -> Vector:
+    """Decision weights with the lowest value that the search finds; they sum to one."""
+    counts = np.bincount(predictions.labels, minlength=predictions.n_classes)
+    wanted: Criterion | None = criterion.for_rows(counts)
+    while wanted is not None:
+        weights = from_logs(_search(predictions, wanted))
+        risks = 1 - np.diag(predictions.confusion(weights)) / predictions.totals
+        wanted = wanted.instead(risks)
+    return weights
 
 
-def tune(evidence: Evidence, goal: Goal, improve: Improve | None = None) -> Tuned:
-    """Decision weights with the lowest value that the search finds.
+def tune_resampled(predictions: Predictions, criterion: Criterion, n_resamples: int) -> Vector:
+    """The geometric mean of the weights of resamples: steadier than the optimum of a few rows.
 
-    ``improve`` may bring log-weights nearer to the optimum before lines are searched.
+    The optimum of a piecewise constant value fits the very rows it was tuned on; the mean keeps
+    what resamples, each class drawn from its own rows, agree on. Classes of few rows do not lend
+    themselves to it: their resamples hold too few different rows to show where risks rise and fall.
     """
-    if evidence.n_classes == 2:
-        return _finish(evidence, goal, _two_classes(evidence, goal))
-    rng, n_rows = np.random.default_rng(0), len(evidence.labels)
-    few = Search(_sample(evidence, SIZES[0], rng), goal)
+    rng = np.random.default_rng(0)
+    # Not from the optimum: resamples would all stay at what it learnt by heart.
+    start = np.asarray(-np.log(predictions.prior))
+    found = []
+    for _ in range(n_resamples):
+        rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
+        theta = _nearby(predictions.take(rows), criterion, start)
+        found.append(theta - theta.mean())
+    return from_logs(np.mean(found, axis=0))
+
+
+def _nearby(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:
+    """Log-weights from a point nearby: quick."""
+    if predictions.n_classes == 2:
+        return _two_classes(predictions, criterion)
+    if criterion.masses is not None:
+        return equalized(predictions, criterion.masses, theta)
+    return _descended(predictions, criterion, theta)[1]
+
+
+def from_logs(theta: Vector) -> Vector:
+    """Decision weights that sum to one, from their logarithms."""
+    # Further apart, the smallest weight would be no positive number any more.
+    weights = np.exp(np.maximum(theta - theta.max(), -FURTHEST))
+    return np.asarray(weights / weights.sum())
+
+
+def _search(predictions: Predictions, criterion: Criterion) -> Vector:
+    """Log-weights with the lowest value that the search finds."""
+    if predictions.n_classes == 2:
+        return _two_classes(predictions, criterion)
+    rng, n_rows, masses = np.random.default_rng(0), len(predictions.labels), criterion.masses
+    few = _sample(predictions, SIZES[0], rng)
     # The more rows, the fewer local optima.
     many = n_rows > SIZES[-1]
-    starts = list(_starts(evidence, 0 if many else RANDOM_STARTS, rng))
-    if improve is not None:
-        better = [improve(few.evidence, theta) for theta in starts[:2]]
+    starts = list(_starts(predictions, 0 if many else RANDOM_STARTS, rng))
+    if masses is not None:
+        better = [equalized(few, masses, theta) for theta in starts[:2]]
         starts = better if many else starts + better
-    found = [few.descended(theta) for theta in starts]
-    _, theta = few.kicked(*min(found, key=lambda pair: pair[0]), 0 if many else KICKS, rng)
+    value, theta = min((_descended(few, criterion, start) for start in starts), key=_value)
+    for _ in range(0 if many else RESTARTS):
+        nearby = theta + NEARBY * rng.standard_normal(len(theta))
+        other, point = _descended(few, criterion, nearby)
+        if other < value - PROGRESS:
+            value, theta = other, point
     for smaller, size in pairwise(SIZES):
         if n_rows > smaller:
-            larger = Search(_sample(evidence, size, rng), goal)
-            if improve is not None:
-                theta = improve(larger.evidence, theta)
-            _, theta = larger.descended(theta)
+            larger = _sample(predictions, size, rng)
+            if masses is not None:
+                theta = equalized(larger, masses, theta)
+            _, theta = _descended(larger, criterion, theta)
     if many:
-        if improve is not None:
-            theta = improve(_sample(evidence, LARGE, rng), theta)
-        theta = _refined(evidence, goal, theta)
-    return _finish(evidence, goal, theta)
+        if masses is not None:
+            theta = equalized(_sample(predictions, LARGE, rng), masses, theta)
+        theta = _refined(predictions, criterion, theta)
+    return theta
 
 
-def retune(evidence: Evidence, goal: Goal, theta: Vector) -> Vector:
-    """Log-weights by descent from a point nearby."""
-    if evidence.n_classes == 2:
-        return _two_classes(evidence, goal)
-    return Search(evidence, goal).descended(theta)[1]
+def _value(found: tuple[float, Vector]) -> float:
+    return found[0]
 
 
-def _finish(evidence: Evidence, goal: Goal, theta: Vector) -> Tuned:
-    weights = from_logs(theta)
-    confusion = evidence.confusion(weights)
-    risks = 1 - np.diag(confusion) / evidence.totals
-    return Tuned(weights, goal.value(confusion), risks)
-
-
-def _two_classes(evidence: Evidence, goal: Goal) -> Vector:
+def _two_classes(predictions: Predictions, criterion: Criterion) -> Vector:
     """The best of all thresholds."""
-    board, second = Board(evidence, np.zeros(2)), np.array([False, True])
-    line = board.line(second, with_decided=goal.needs_decided, exact=True)
-    best, _ = goal.lowest(line.outcomes)
-    return np.array([0.0, line.shifts[best]])
+    state, second = OpenDecisions(predictions, np.zeros(2)), np.array([False, True])
+    shifts, hits, decided = state.line(second, with_decided=criterion.needs_decided, exact=True)
+    best, _ = criterion.lowest(hits, decided, state.totals)
+    return np.array([0.0, shifts[best]])
 
 
-def _starts(evidence: Evidence, n_random: int, rng: np.random.Generator) -> Iterator[Vector]:
-    balanced = -np.log(evidence.prior)
+def _starts(predictions: Predictions, n_random: int, rng: np.random.Generator) -> Iterator[Vector]:
+    balanced = -np.log(predictions.prior)
     yield balanced
     yield 0.5 * balanced
     yield np.zeros_like(balanced)
@@ -102,64 +145,55 @@ def _starts(evidence: Evidence, n_random: int, rng: np.random.Generator) -> Iter
         yield balanced + STRAY * rng.standard_normal(len(balanced))
 
 
-def _sample(evidence: Evidence, n_rows: int, rng: np.random.Generator) -> Evidence:
+def _sample(predictions: Predictions, n_rows: int, rng: np.random.Generator) -> Predictions:
     """At most about so many rows, of every class its share but no fewer than all can have."""
-    if len(evidence.labels) <= n_rows:
-        return evidence
+    if len(predictions.labels) <= n_rows:
+        return predictions
     parts = []
-    for own in evidence.by_class:
-        fair = n_rows * len(own) // len(evidence.labels)
-        wanted = max(n_rows // (2 * evidence.n_classes), fair)
+    for own in predictions.by_class:
+        fair = n_rows * len(own) // len(predictions.labels)
+        wanted = max(n_rows // (2 * predictions.n_classes), fair)
         # A row drawn twice does no harm, and drawing without replacement takes a pass.
         parts.append(own if len(own) <= wanted else own[rng.integers(0, len(own), wanted)])
-    part = evidence.take(np.concatenate(parts))
+    part = predictions.take(np.concatenate(parts))
     # Classes keep their weight, whatever share of their rows was taken.
-    scale = evidence.totals / part.totals
-    return Evidence(part.probabilities, part.labels, part.sample_weight * scale[part.labels])
+    scale = predictions.totals / part.totals
+    return Predictions(part.probabilities, part.labels, part.sample_weight * scale[part.labels])
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Descents on the same rows from several points."""
-
-    evidence: Evidence
-    goal: Goal
-
-    def descended(self, theta: Vector) -> tuple[float, Vector]:
-        """Where lines lead from log-weights, and the value there."""
-        board = Board(self.evidence, theta + JITTER * np.sqrt(np.arange(2.0, 2 + len(theta))))
-        return _descend(board, self.goal), board.theta
-
-    def kicked(
-        self, value: float, theta: Vector, kicks: int, rng: np.random.Generator
-    ) -> tuple[float, Vector]:
-        """The best of descents from around a point."""
-        for _ in range(kicks):
-            other, point = self.descended(theta + KICK * rng.standard_normal(len(theta)))
-            if other < value - PROGRESS:
-                value, theta = other, point
-        return value, theta
+# Along lines, one class or group of classes after the other
 
 
-def _descend(board: Board, goal: Goal, rounds: int = ROUNDS) -> float:
+def _descended(
+    predictions: Predictions, criterion: Criterion, theta: Vector
+) -> tuple[float, Vector]:
+    """Where lines lead from log-weights, and the value there."""
+    apart = theta + JITTER * np.sqrt(np.arange(2.0, 2 + len(theta)))
+    state = OpenDecisions(predictions, apart)
+    return _descend(state, criterion), state.theta
+
+
+def _descend(state: OpenDecisions, criterion: Criterion, rounds: int = ROUNDS) -> float:
     """Improve along lines until none of them helps, or for so many rounds."""
     value = np.inf
     for left in reversed(range(rounds)):
         before = value
-        value = _round(board, goal, value, _singles(len(board.theta)))
+        value = _round(state, criterion, value, _singles(len(state.theta)))
         if value > before - ENOUGH and left:
-            value = _round(board, goal, value, _worst_groups(board.risks()))
+            value = _round(state, criterion, value, _worst_groups(state.risks()))
             if value > before - ENOUGH:
                 break
     return value
 
 
-def _round(board: Board, goal: Goal, value: float, groups: Iterator[Mask]) -> float:
+def _round(
+    state: OpenDecisions, criterion: Criterion, value: float, groups: Iterator[Mask]
+) -> float:
     for group in groups:
-        line = board.line(group, with_decided=goal.needs_decided)
-        best, lowest = goal.lowest(line.outcomes)
+        shifts, hits, decided = state.line(group, with_decided=criterion.needs_decided)
+        best, lowest = criterion.lowest(hits, decided, state.totals)
         if lowest < value - PROGRESS:
-            board.move(group, float(line.shifts[best]))
+            state.move(group, float(shifts[best]))
             value = lowest
     return value
 
@@ -177,27 +211,29 @@ def _worst_groups(risks: Vector) -> Iterator[Mask]:
         yield group
 
 
-def _refined(evidence: Evidence, goal: Goal, theta: Vector) -> Vector:
+def _refined(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:
     """Descent on all rows, of which only those that can turn are looked at again."""
-    rows, settled = _open_rows(evidence, theta)
-    board = Board(evidence.take(rows), theta, settled, REACH)
-    _descend(board, goal, LAST_ROUNDS)
-    return board.theta
+    rows, settled = _open_rows(predictions, theta)
+    state = OpenDecisions(predictions.take(rows), theta, settled, REACH)
+    _descend(state, criterion, LAST_ROUNDS)
+    return state.theta
 
 
-def _open_rows(evidence: Evidence, theta: Vector) -> tuple[Indices, tuple[Vector, Vector, Vector]]:
-    """Rows whose decision log-weights within reach can turn, and the outcome of the others."""
-    k, weights, open_parts = evidence.n_classes, np.exp(theta - theta.max()), []
+def _open_rows(
+    predictions: Predictions, theta: Vector
+) -> tuple[Indices, tuple[Vector, Vector, Vector]]:
+    """Rows whose decision log-weights within reach can turn, and what becomes of the others."""
+    k, weights, open_parts = predictions.n_classes, np.exp(theta - theta.max()), []
     table = np.zeros(k * k)
-    for start in range(0, len(evidence.labels), BLOCK):
+    for start in range(0, len(predictions.labels), BLOCK):
         block = slice(start, start + BLOCK)
-        first, second = _top_two(evidence.probabilities[block], weights)
+        first, second = _top_two(predictions.probabilities[block], weights)
         is_open = second > np.exp(-2.01 * REACH) * first
         open_parts.append(start + np.flatnonzero(is_open))
         shut = np.flatnonzero(~is_open)
-        decisions = decide(evidence.probabilities[block][shut], weights)
-        cells = evidence.labels[block][shut] * k + decisions
-        table += np.bincount(cells, weights=evidence.sample_weight[block][shut], minlength=k * k)
+        decisions = decide(predictions.probabilities[block][shut], weights)
+        cells = predictions.labels[block][shut] * k + decisions
+        table += np.bincount(cells, weights=predictions.sample_weight[block][shut], minlength=k * k)
     square = table.reshape(k, k)
     settled = np.diag(square).copy(), square.sum(axis=0), square.sum(axis=1)
     return np.concatenate(open_parts), settled
@@ -211,3 +247,94 @@ def _top_two(probabilities: Matrix, weights: Vector) -> tuple[Vector, Vector]:
         np.maximum(second, np.minimum(first, column), out=second)
         np.maximum(first, column, out=first)
     return first, second
+
+
+# All classes at once
+
+
+def equalized(predictions: Predictions, masses: MassSet, theta: Vector) -> Vector:
+    r"""Log-weights with a lower robust risk than ``theta``, or ``theta`` itself.
+
+    Over many rows the zero-one risks are nearly smooth in the log-weights :math:`\theta`: the rows
+    within a width :math:`h` of a decision boundary give the slopes :math:`J_{ij} = \partial R_i /
+    \partial \theta_j`. Each step solves
+
+    .. math:: \min_\delta \; \max_{m \in M} \; \langle m, R + J \delta \rangle
+              + \tfrac{1}{2 \eta} \|\delta\|^2
+
+    through its dual in the masses. Lines alone would stall where several classes share the worst
+    case.
+    """
+    leads = _leads(predictions)
+    start = np.full(masses.n_classes, 1 / masses.n_classes)
+    program = mass_program(masses, np.asarray(masses.project(start)))
+    risks, radius, rate = _risks(leads, theta), FIRST, 1.0
+    value = float(masses.support(risks))
+    for _ in range(STEPS):
+        # Slopes at the scale of the step that they are for.
+        J = _slopes(leads, theta, radius)
+        mass = program.solve(rate * (J @ J.T), risks, 1e-9)
+        slope = mass @ J
+        steepest = max(1e-12, float(np.abs(slope).max()))
+        found = _best_step(leads, masses, theta, -min(rate, radius / steepest) * slope)
+        rate = radius / steepest
+        if found[0] < value:
+            value, theta, risks = found
+            radius *= 1.2
+        else:
+            radius /= 1.6
+            if radius < SHORTEST:
+                break
+    return theta
+
+
+def _best_step(
+    leads: Leads, masses: MassSet, theta: Vector, step: Vector
+) -> tuple[float, Vector, Vector]:
+    """The best of a few lengths of a step: its value, the point, and the risks there."""
+    found = []
+    for length in LENGTHS:
+        point = theta + length * step
+        risks = _risks(leads, point)
+        found.append((float(masses.support(risks)), point, risks))
+    return min(found, key=lambda one: one[0])
+
+
+def _leads(predictions: Predictions) -> Leads:
+    order = np.argsort(predictions.labels, kind="stable")
+    ends = np.cumsum(np.bincount(predictions.labels, minlength=predictions.n_classes))
+    with np.errstate(divide="ignore"):
+        logs = np.log(predictions.probabilities[order])
+    leads, begin = [], 0
+    for own, end in enumerate(ends):
+        rows = slice(begin, end)
+        # How far another class is behind the own one; -inf where only others are possible.
+        with np.errstate(invalid="ignore"):
+            lead = np.ascontiguousarray((logs[rows, own][:, None] - logs[rows]).T)
+        lead[np.isnan(lead)] = np.inf  # both impossible: never in the way
+        lead[own] = np.inf
+        weight = predictions.sample_weight[order[rows]]
+        leads.append((lead, weight / weight.sum()))
+        begin = end
+    return leads
+
+
+def _risks(leads: Leads, theta: Vector) -> Vector:
+    out = np.empty(len(theta))
+    for own, (lead, share) in enumerate(leads):
+        behind = (lead + (theta[own] - theta)[:, None]).min(axis=0) <= 0
+        out[own] = share @ behind
+    return out
+
+
+def _slopes(leads: Leads, theta: Vector, width: float) -> Matrix:
+    """Slopes of the class risks (rows) by the log-weights (columns)."""
+    J = np.zeros((len(theta), len(theta)))
+    for own, (lead, share) in enumerate(leads):
+        distance = lead + (theta[own] - theta)[:, None]
+        nearest = distance.min(axis=0)
+        close = np.abs(nearest) < width
+        rival = distance[:, close].argmin(axis=0)
+        J[own] = np.bincount(rival, weights=share[close], minlength=len(theta))
+        J[own, own] = -J[own].sum()
+    return J / (2 * width)

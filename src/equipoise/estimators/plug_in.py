@@ -1,7 +1,7 @@
 """Any classifier with probabilities, and decision weights that serve a purpose."""
 
 import inspect
-import warnings
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -9,38 +9,38 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
-from equipoise.arrays import Matrix, Vector
-from equipoise.decisions import Evidence
-from equipoise.estimators.base import unchanged_on_failure
-from equipoise.estimators.plug_in_folds import (
-    Splits,
-    as_seed,
+from equipoise.arrays import Indices, Vector
+from equipoise.decisions.left_out import (
+    Predictions,
+    class_probabilities,
     deal,
-    in_folds,
-    predict_parts,
+    decide,
+    folds_of,
+    predict_left_out,
     refuse_few,
-    split,
+    row_weights,
+    scores,
+    split_rows,
+    threshold_of,
+    train_on,
+    without_left_out,
 )
-from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage
-from equipoise.estimators.plug_in_rows import Rows, class_probabilities, row_weights
-from equipoise.estimators.plug_in_rules import Rule
-from equipoise.estimators.plug_in_trial import (
-    Trial,
+from equipoise.decisions.tuning import (
+    RARE,
     TunedWeights,
-    judge_known,
-    rule_of,
-    trial_of_one_model,
-    tune_trial,
+    check_shrinkage,
+    tune_on_folds,
+    tune_one_model,
 )
-from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
+from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
-from equipoise.validation.numbers import check_flag
+from equipoise.validation.numbers import check_flag, check_seed, check_word
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -89,9 +89,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     class_prior : dict or array-like of shape (n_classes,), default=None
         Class frequencies of the population, where those of the rows differ. Weights and sets count
         relative to these, and known weights are carried over to the scale of ``predict_proba``.
-    rare : {"error", "keep"}, default="error"
-        What to do with a class of too few rows to be tuned: refuse, or train on it, count its
-        probability as it is (weight 1), and report no risk.
+    rare : {"error", "keep", "drop"}, default="error"
+        What to do with a class of too few rows to be tuned: refuse; or train on it, count its
+        probability as it is (weight 1), and report no risk; or leave its rows out of training,
+        tuning and judging. A class that was dropped keeps its name in ``classes_`` and has weight
+        0, probability 0 and no risk: it is never decided.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
@@ -207,38 +209,66 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         -------
         self : PlugInClassifier
         """
-        with unchanged_on_failure(self):
-            for name in [name for name in vars(self) if name.endswith("_")]:
-                delattr(self, name)
-            self._fit(X, y, sample_weight, params)
+        found = self._fitted(X, y, sample_weight, params)
+        model = found["estimator_"]
+        for name in ("n_features_in_", "feature_names_in_"):
+            found[name] = getattr(model, name, None)
+        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        # In one step, so that nothing can be left half-done.
+        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> None:
-        purpose = Purpose(as_goal(self.goal))
-        shrinkage = check_shrinkage(self.shrinkage, purpose)
+    def _fitted(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """All attributes of the fit."""
+        goal = as_goal(self.goal)
+        shrinkage = check_shrinkage(self.shrinkage, goal)
         check_flag(self.refit, "refit")
+        rare, seed = check_word(self.rare, "rare", RARE), check_seed(self.random_state)
         self._check_estimator()
-        every, split_params = self._rows(X, y, sample_weight, params)
-        rows = every.with_weight()
-        self.classes_ = rows.classes
-        prior = rows.shares
+        X, y, classes, labels = self._labelled(X, y)
+        weights = row_weights(sample_weight, labels, classes)
+        to_fit, to_split = self._route(None if sample_weight is None else weights, params)
+        used = np.flatnonzero(weights > 0)
+        totals = np.bincount(labels, weights=weights, minlength=len(classes))
+        prior = shares = np.asarray(totals / totals.sum(), dtype=np.float64)
         if self.class_prior is not None:
-            prior = check_prior(self.class_prior, rows.classes, name="class_prior")
-        self.class_prior_ = ByClass(prior, rows.classes)
-        if purpose.is_known:
-            self._take_known(purpose, rows, prior)
-        elif self._is_fitted_before():
-            self._take(tune_trial(self._fitted_trial(purpose, rows, prior), purpose, shrinkage))
-        else:
-            splits = split(self.cv, every, split_params, as_seed(self.random_state))
-            refuse_few(splits, rows.counts, rows.classes, self.rare)
-            # What cannot be a goal is refused before any model is trained.
-            purpose.goal(prior, rows.classes, splits.few)
-            trial = self._cross_validated_trial(rows, splits, prior)
-            self._take(tune_trial(trial, purpose, shrinkage))
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+            prior = check_prior(self.class_prior, classes, name="class_prior")
+        frequencies = ByClass(prior, classes)
+        found: dict[str, Any] = {"classes_": classes, "class_prior_": frequencies}
+        if self._is_fitted_before():
+            some = X if len(used) == len(y) else _safe_indexing(X, used)
+            table = class_probabilities(self.estimator, some, classes)
+            predictions = Predictions(table, labels[used], weights[used])
+            tuned = tune_one_model(
+                predictions, deal(predictions.labels, seed), goal, frequencies,
+                shrinkage=shrinkage, rare=rare,
+            )  # fmt: skip
+            return found | {"estimator_": self.estimator} | _attributes(tuned)
+        train = partial(train_on, self.estimator, X, y, to_fit)
+        if goal.is_known:
+            known, costs = goal.resolve(prior, classes).known(shares)
+            named = None if known is None else ByClass(known, classes)
+            found |= {"weights_": named, "threshold_": threshold_of(known), "costs_": costs}
+            return found | {"estimator_": train(used)}
+        labels = np.where(weights > 0, labels, -1)
+        parts, few, rule = split_rows(self.cv, X, y, labels, to_split, seed)
+        refuse_few(few, rule, np.bincount(labels[used]), classes, rare)
+        self._check_refit(len(parts))
+        # What cannot be a goal is refused before any model is trained.
+        criterion = goal.resolve_some(prior, classes, few)
+        if rare == "drop" and np.any(few):
+            labels = np.where((labels >= 0) & few[labels], -1, labels)
+            parts, used = without_left_out(parts, labels), np.flatnonzero(labels >= 0)
+            found["class_prior_"] = ByClass(np.where(few, 0, prior) / prior[~few].sum(), classes)
+        predicted = predict_left_out(train, X, parts, classes, self.n_jobs)
+        tested = np.concatenate([test for _, test in parts])
+        table = np.concatenate([probabilities for _, probabilities in predicted])
+        tuned = tune_on_folds(
+            Predictions(table, labels[tested], weights[tested]), folds_of(parts, labels, seed),
+            criterion, ByClass(shares, classes), few=few, drop=rare == "drop", shrinkage=shrinkage,
+        )  # fmt: skip
+        model = train(used) if self.refit else predicted[0][0]
+        return found | {"estimator_": model} | _attributes(tuned)
 
     def _is_fitted_before(self) -> bool:
         prefit = isinstance(self.cv, str) and self.cv == "prefit"
@@ -265,10 +295,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
                 "folds as cv.",
             )
 
-    def _rows(
-        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[Rows, dict[str, Any]]:
-        """The rows, and what goes to the splitter."""
+    def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Indices]:
+        """The rows as scikit-learn takes them, class names, and the class index of every row."""
         if y is None:
             raise InvalidInputError(
                 "PlugInClassifier requires y to be passed, but the target y is None."
@@ -276,15 +304,18 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
-        if self._is_fitted_before():
-            check_classification_targets(y)
-            classes = np.asarray(self.estimator.classes_)
-            labels = known_labels(y, classes, owner="the fitted estimator")
-        else:
-            classes, labels = encode_labels(y)
-        weights = row_weights(sample_weight, labels, classes)
-        fit_params, split_params = self._route(None if sample_weight is None else weights, params)
-        return Rows(X, y, labels, classes, weights, fit_params), split_params
+        if not self._is_fitted_before():
+            return X, y, *encode_labels(y)
+        check_classification_targets(y)
+        classes = np.asarray(self.estimator.classes_)
+        return X, y, classes, known_labels(y, classes, owner="the fitted estimator")
+
+    def _check_refit(self, n_splits: int) -> None:
+        if not self.refit and n_splits > 1:
+            raise InvalidParameterError(
+                f"refit must be True where cv has several splits, got refit=False and {n_splits} "
+                "splits: hold out a share of the rows instead, as in cv=0.2."
+            )
 
     def _route(
         self, sample_weight: Any, params: dict[str, Any]
@@ -305,12 +336,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     def _warn_unweighted(self) -> None:
         if self._is_fitted_before():
             return
-        warnings.warn(
+        warn(
             f"{type(self.estimator).__name__} does not take sample_weight in fit: it is trained "
             "without, and the weights count in the tuning alone. For a step of a pipeline pass "
             "them as STEP__sample_weight too, or enable metadata routing.",
             EquipoiseWarning,
-            stacklevel=5,
         )
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -328,82 +358,40 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             )
         )
 
-    def _cross_validated_trial(self, rows: Rows, splits: Splits, prior: Vector) -> Trial:
-        """Predictions for rows left out, while the base estimator is trained."""
-        if not self.refit and len(splits.parts) > 1:
-            raise InvalidParameterError(
-                f"refit must be True where cv has several splits, got refit=False and "
-                f"{len(splits.parts)} splits: hold out a share of the rows instead, as in cv=0.2."
-            )
-        predicted = predict_parts(self.estimator, rows, splits, self.n_jobs)
-        self.estimator_ = rows.train(self.estimator) if self.refit else predicted[0].model
-        found = in_folds(splits, predicted, rows, as_seed(self.random_state))
-        evidence = Evidence(found.probabilities, rows.labels[found.rows], rows.weights[found.rows])
-        return Trial(evidence, found.folds, splits.few, rows.classes, rows.shares, prior)
-
-    def _fitted_trial(self, purpose: Purpose, rows: Rows, prior: Vector) -> Trial:
-        """Predictions of an estimator that has not seen the rows."""
-        self.estimator_ = self.estimator
-        probabilities = class_probabilities(self.estimator_, rows.X, rows.classes)
-        evidence = Evidence(probabilities, rows.labels, rows.weights)
-        folds = deal(rows.labels, as_seed(self.random_state))
-        return trial_of_one_model(
-            evidence, rows.classes, prior, folds, known=purpose.is_known, rare=self.rare
-        )
-
-    def _take_known(self, purpose: Purpose, rows: Rows, prior: Vector) -> None:
-        rule = purpose.rule(prior, rows.shares, rows.classes)
-        if self._is_fitted_before():
-            self._take(judge_known(self._fitted_trial(purpose, rows, prior), rule))
-            return
-        self.estimator_ = rows.train(self.estimator)
-        weights = None if rule.weights is None else ByClass(rule.weights, rows.classes)
-        self._set(weights_=weights, threshold_=rule.threshold, costs_=rule.costs)
-
-    def _take(self, tuned: TunedWeights) -> None:
-        self._set(
-            weights_=tuned.weights,
-            threshold_=tuned.threshold,
-            costs_=tuned.costs,
-            class_risks_=tuned.class_risks,
-            class_risk_intervals_=tuned.class_risk_intervals,
-            robust_risk_=tuned.robust_risk,
-            metric_value_=tuned.metric_value,
-            fold_weights_=tuned.fold_weights,
-            shrinkage_=tuned.shrinkage,
-        )
-
-    def _set(self, **attributes: Any) -> None:
-        """Keep what applies."""
-        for name, value in attributes.items():
-            if value is not None:
-                setattr(self, name, value)
-
-    def _probabilities(self, X: Any) -> Matrix:
-        check_is_fitted(self)
-        return class_probabilities(self.estimator_, X, self.classes_)
-
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the largest weighted probability, or of the least expected cost."""
-        probabilities = self._probabilities(X)
-        return np.asarray(self.classes_[self._rule().decide(probabilities)])
+        check_is_fitted(self)
+        table = class_probabilities(self.estimator_, X, self.classes_)
+        return np.asarray(self.classes_[decide(table, *self._rule())])
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         r"""What decides: :math:`w_i \eta_i(x)`, or minus the expected cost of each class.
 
         For two classes it is the difference, of shape (n_rows,), positive for the second class.
         """
-        probabilities = self._probabilities(X)
-        return self._rule().scores(probabilities)
+        check_is_fitted(self)
+        table = class_probabilities(self.estimator_, X, self.classes_)
+        return scores(table, *self._rule())
 
-    def _rule(self) -> Rule:
-        return rule_of(getattr(self, "weights_", None), getattr(self, "costs_", None))
+    def _rule(self) -> tuple[Vector | None, NDArray[np.float64] | None]:
+        """Weights, or costs where these decide."""
+        if hasattr(self, "costs_"):
+            return None, self.costs_
+        return np.asarray(self.weights_, dtype=np.float64), None
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The base estimator's probabilities as they are, *not* reweighted.
 
         ``predict`` is the class of the largest *weighted* probability, which need not be the
-        largest of these.
+        largest of these. A class that was dropped has a column of zeros.
         """
         check_is_fitted(self)
-        return np.asarray(self.estimator_.predict_proba(X))
+        table = np.asarray(self.estimator_.predict_proba(X))
+        if table.shape[1] == len(self.classes_):
+            return table
+        return class_probabilities(self.estimator_, X, self.classes_)
+
+
+def _attributes(tuned: TunedWeights) -> dict[str, Any]:
+    """What was tuned, as the attributes of a fit."""
+    return {f"{name}_": value for name, value in vars(tuned).items()}

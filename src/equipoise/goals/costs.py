@@ -26,7 +26,8 @@ class ExpectedCost(Criterion):
     def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
         """Decision weights where they say the same as the costs."""
         # What turns the probabilities into those of the population.
-        factors = np.divide(self.prior, shares, out=np.ones_like(shares), where=shares > 0)
+        p = shares / shares.sum()
+        factors = np.divide(self.prior, p, out=np.ones_like(p), where=p > 0)
         regrets, k = self.regrets * factors[:, None], len(shares)
         off_diagonal = regrets[~np.eye(k, dtype=bool)].reshape(k, -1)
         if np.all(off_diagonal == off_diagonal[:, :1]):

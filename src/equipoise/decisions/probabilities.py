@@ -4,28 +4,21 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from equipoise.arrays import Indices
-from equipoise.decisions import Evidence
-from equipoise.estimators.plug_in_folds import check_folds, deal
-from equipoise.estimators.plug_in_purpose import Purpose, check_shrinkage
-from equipoise.estimators.plug_in_rows import row_weights
-from equipoise.estimators.plug_in_trial import (
-    TunedWeights,
-    judge_known,
-    trial_of_one_model,
-    tune_trial,
-)
+from equipoise.arrays import Indices, Mask
+from equipoise.decisions.left_out import FOLDS_OF_A_CLASS, Predictions, deal, row_weights
+from equipoise.decisions.tuning import RARE, TunedWeights, check_shrinkage, tune_one_model
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
-from equipoise.validation.numbers import check_seed
+from equipoise.validation.numbers import check_seed, check_word
 from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
 
-def tune_weights(
+def tune_weights(  # noqa: PLR0913  rows, what for, and how
     y: ArrayLike,
     probabilities: ArrayLike,
     goal: Any = None,
@@ -63,7 +56,7 @@ def tune_weights(
         Fold of every row, ``0..n_folds-1``, at least three. Without it the rows are dealt out to
         five folds at random. Give it where rows belong together.
     class_prior, shrinkage, rare, random_state
-        As in ``PlugInClassifier``.
+        As in ``PlugInClassifier``; with ``rare="drop"`` a class of too few rows has weight 0.
 
     Returns
     -------
@@ -72,6 +65,7 @@ def tune_weights(
     Examples
     --------
     >>> import numpy as np
+    >>> from equipoise import tune_weights
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["common", "rare"], [900, 100])
     >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
@@ -81,9 +75,13 @@ def tune_weights(
     >>> tuned.decide([0.1, 0.6]).tolist()
     ['common', 'rare']
     """
-    purpose = Purpose(as_goal(goal))
-    amount = check_shrinkage(shrinkage, purpose)
-    names, labels = _labels(y, classes)
+    aim = as_goal(goal)
+    amount = check_shrinkage(shrinkage, aim)
+    if classes is None:
+        names, labels = encode_labels(y)
+    else:
+        names = check_classes(classes)
+        labels = known_labels(as_labels(y, name="y"), names, owner="classes")
     table = as_probabilities(probabilities, len(names))
     if len(table) != len(labels):
         raise InvalidInputError(
@@ -92,22 +90,33 @@ def tune_weights(
         )
     weights = row_weights(sample_weight, labels, names)
     used = weights > 0
-    evidence = Evidence(table[used], labels[used], weights[used])
-    prior = evidence.prior
+    predictions = Predictions(table[used], labels[used], weights[used])
+    prior = predictions.prior
     if class_prior is not None:
         prior = check_prior(class_prior, names, name="class_prior")
     seed = check_seed(random_state)
-    dealt = deal(evidence.labels, seed) if folds is None else check_folds(folds, used)
-    trial = trial_of_one_model(evidence, names, prior, dealt, known=purpose.is_known, rare=rare)
-    if purpose.is_known:
-        return judge_known(trial, purpose.rule(trial.prior, trial.shares, trial.classes))
+    dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
+    tuned = tune_one_model(
+        predictions, dealt, aim, ByClass(prior, names),
+        shrinkage=amount, rare=check_word(rare, "rare", RARE),
+    )  # fmt: skip
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
-    return replace(tune_trial(trial, purpose, amount), folds=every)
+    return replace(tuned, folds=None if aim.is_known else every)
 
 
-def _labels(y: Any, classes: Any) -> tuple[NDArray[Any], Indices]:
-    if classes is None:
-        return encode_labels(y)
-    names = check_classes(classes)
-    return names, known_labels(as_labels(y, name="y"), names, owner="classes")
+def _check_folds(folds: Any, used: Mask) -> Indices:
+    """The folds of the rows that have weight, as the user numbered them."""
+    given = np.asarray(folds)
+    if given.shape != used.shape or given.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"folds must hold a whole number for each of the {len(used)} rows, got an array of "
+            f"shape {given.shape} and type {given.dtype}."
+        )
+    found = np.unique(given[used])
+    if len(found) < FOLDS_OF_A_CLASS or not np.array_equal(found, np.arange(len(found))):
+        raise InvalidInputError(
+            f"folds must number at least {FOLDS_OF_A_CLASS} folds from 0 on, each with rows that "
+            f"have weight, got {found[:10].tolist()}."
+        )
+    return np.asarray(given[used], dtype=np.intp)

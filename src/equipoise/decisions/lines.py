@@ -2,32 +2,27 @@ r"""Rows and decision weights in logarithms, and everything that one change of w
 
 Raising the log-weights of a group of classes by :math:`t` gives a row to the group's best class
 once :math:`t` exceeds :math:`\tau = \max_{j \notin T} s_j - \max_{i \in T} s_i`, with scores
-:math:`s = \log \eta + \log w`. Sorted by :math:`\tau`, the rows show every outcome along the line.
+:math:`s = \log \eta + \log w`. Sorted by :math:`\tau`, the rows show every decision along the line.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions.evidence import Evidence
-from equipoise.decisions.goal import Outcomes
+from equipoise.decisions.left_out import Predictions
 
-# With more rows, outcomes are looked at on a grid of shifts, no wider than this to either side.
+# With more rows, shifts are looked at on a grid, no wider than this to either side.
 MANY_ROWS = 5_000
 CELLS, WIDE = 512, 2.0
 
-
-@dataclass(frozen=True, eq=False)
-class Line:
-    """Shifts of a group's log-weights, and the outcome of each."""
-
-    shifts: Vector
-    outcomes: Outcomes
+# Sums by class at each shift, from those before all shifts and what each row adds once it turns.
+Running = Callable[[Vector, list[tuple[Indices, Vector]]], Matrix]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ScoredRows:
     """Some rows, their log-probabilities ``(n_classes, rows)``, and that of their own class."""
 
     index: Indices | slice
@@ -36,10 +31,10 @@ class Rows:
     labels: Indices
     weight: Vector
 
-    def take(self, index: Indices) -> "Rows":
+    def take(self, index: Indices) -> "ScoredRows":
         """Some of these rows, which must be all rows."""
         logs, own = self.logs[:, index], self.own[index]
-        return Rows(index, logs, own, self.labels[index], self.weight[index])
+        return ScoredRows(index, logs, own, self.labels[index], self.weight[index])
 
     def best(self, theta: Vector, group: Mask, *, with_classes: bool) -> tuple[Vector, Indices]:
         """The best score of a group for each row, and the class that has it, if asked for."""
@@ -59,61 +54,63 @@ class Rows:
         return np.asarray(np.bincount(classes, weights=weight, minlength=n_classes))
 
 
-class Board:
+class OpenDecisions:
     """Rows whose decisions are open, on top of rows whose decisions are settled.
 
     Parameters
     ----------
-    evidence : Evidence
+    predictions : Predictions
         The open rows.
     theta : array of shape (n_classes,)
         Log-weights to start from.
     settled : tuple of arrays (hits, decided, totals), optional
-        Outcome of the other rows: it stays as it is while ``theta`` moves by less than ``reach``.
+        What becomes of the other rows, as long as ``theta`` moves by less than ``reach``.
     reach : float
         How far any log-weight may move from where it started.
     """
 
     def __init__(
         self,
-        evidence: Evidence,
+        predictions: Predictions,
         theta: Vector,
         settled: tuple[Vector, Vector, Vector] | None = None,
         reach: float = np.inf,
     ) -> None:
-        self._k = evidence.n_classes
+        self._k = predictions.n_classes
         with np.errstate(divide="ignore"):
-            logs = np.ascontiguousarray(np.log(evidence.probabilities).T)
-        labels = evidence.labels
+            logs = np.ascontiguousarray(np.log(predictions.probabilities).T)
+        labels = predictions.labels
         own = logs[labels, np.arange(len(labels))]
-        self._all = Rows(slice(None), logs, own, labels, evidence.sample_weight)
+        self._all = ScoredRows(slice(None), logs, own, labels, predictions.sample_weight)
         self.theta, self._origin, self._reach = theta.copy(), theta.copy(), reach
         nothing = np.zeros(self._k)
         hits, decided, totals = settled or (nothing, nothing, nothing)
-        self.totals = totals + evidence.totals
+        self.totals = totals + predictions.totals
         everything = np.ones(self._k, dtype=bool)
         top, self._now = self._all.best(theta, everything, with_classes=True)
         self._hits = hits + self._all.sums(self._now == labels, labels, self._k)
         self._decided = decided + self._all.sums(None, self._now, self._k)
         self._contested = self._contests(top) if np.isfinite(reach) else None
 
-    def _contests(self, top: Vector) -> list[Rows]:
+    def _contests(self, top: Vector) -> list[ScoredRows]:
         """For each class, the rows that it can win or lose within reach."""
         least = top - 2.01 * self._reach
         scores = self._all.logs + self.theta[:, None]
         return [self._all.take(np.flatnonzero(row >= least)) for row in scores]
 
-    def _rows(self, group: Mask) -> Rows:
+    def _rows(self, group: Mask) -> ScoredRows:
         """Rows that a shift of a group can turn."""
         if self._contested is None or np.count_nonzero(group) > 1:
             return self._all
         return self._contested[int(np.argmax(group))]
 
-    def line(self, group: Mask, *, with_decided: bool, exact: bool = False) -> Line:
-        """Outcomes of shifting the log-weights of a group.
+    def line(
+        self, group: Mask, *, with_decided: bool, exact: bool = False
+    ) -> tuple[Vector, Matrix, Matrix | None]:
+        """Shifts of the log-weights of a group, and the right and all decisions at each.
 
-        All of them, each between two thresholds; of very many rows, unless ``exact``, those on a
-        fine grid of shifts.
+        All that make a difference, each between two thresholds; of very many rows, unless
+        ``exact``, those on a fine grid.
         """
         rows, now = self._rows(group), self._now[self._rows(group).index]
         inside, there = rows.best(self.theta, group, with_classes=with_decided)
@@ -130,20 +127,20 @@ class Board:
         moving = (tau > low) & (tau < high)
         if not with_decided:
             moving &= right_inside | right_outside
-        # The outcome as it is, with these rows as they would be at the low end.
+        # Decisions as they are, with these rows as they would be at the low end.
         hits = self._hits - rows.sums(now == rows.labels, rows.labels, self._k)
         hits += rows.sums(np.where(below, right_inside, right_outside), rows.labels, self._k)
         turning = np.flatnonzero(moving)
-        flips = _Grid(tau[turning], low, high) if binned else _Sorted(tau[turning], low, high)
+        shifts, running = (_on_a_grid if binned else _between_rows)(tau[turning], low, high)
         weights = rows.weight[turning]
         change = weights * right_inside[turning] - weights * right_outside[turning]
-        hits = flips.running(hits, [(rows.labels[turning], change)])
+        hits = running(hits, [(rows.labels[turning], change)])
         decided = None
         if with_decided:
             start = self._decided - rows.sums(None, now, self._k)
             start += rows.sums(None, np.where(below, there, here), self._k)
-            decided = flips.running(start, [(there[turning], weights), (here[turning], -weights)])
-        return Line(flips.shifts, Outcomes(hits, decided, self.totals))
+            decided = running(start, [(there[turning], weights), (here[turning], -weights)])
+        return shifts, hits, decided
 
     def move(self, group: Mask, shift: float) -> None:
         """Shift the log-weights of a group."""
@@ -169,41 +166,38 @@ class Board:
         return float(-self._reach - moved.min()), float(self._reach - moved.max())
 
 
-class _Sorted:
-    """Flips in the order of their thresholds, seen between any two of them."""
+def _between_rows(tau: Vector, low: float, high: float) -> tuple[Vector, Running]:
+    """Shifts between any two thresholds, in their order."""
+    order = np.argsort(tau)
+    shifts, kept = _between(tau[order], low, high)
 
-    def __init__(self, tau: Vector, low: float, high: float) -> None:
-        self._order = np.argsort(tau)
-        self.shifts, self._kept = _between(tau[self._order], low, high)
-
-    def running(self, start: Vector, flips: list[tuple[Indices, Vector]]) -> Matrix:
-        """Sums by class at each shift."""
-        table = np.zeros((len(self._order) + 1, len(start)))
+    def running(start: Vector, turns: list[tuple[Indices, Vector]]) -> Matrix:
+        table = np.zeros((len(order) + 1, len(start)))
         table[0] = start
         place = np.arange(1, len(table))
-        for classes, weights in flips:
-            table[place, classes[self._order]] += weights[self._order]
+        for classes, weights in turns:
+            table[place, classes[order]] += weights[order]
         np.cumsum(table, axis=0, out=table)
-        return table[self._kept]
+        return table[kept]
+
+    return shifts, running
 
 
-class _Grid:
-    """Flips in the cells of a grid, seen at the edges between cells: no sort, no table of rows."""
+def _on_a_grid(tau: Vector, low: float, high: float) -> tuple[Vector, Running]:
+    """Shifts at the edges between the cells of a grid: no sort, no table of rows."""
+    cells = ((tau - low) * (CELLS / (high - low))).astype(np.intp)
+    np.minimum(cells, CELLS - 1, out=cells)
 
-    def __init__(self, tau: Vector, low: float, high: float) -> None:
-        self.shifts = np.linspace(low, high, CELLS + 1)
-        self._cells = ((tau - low) * (CELLS / (high - low))).astype(np.intp)
-        np.minimum(self._cells, CELLS - 1, out=self._cells)
-
-    def running(self, start: Vector, flips: list[tuple[Indices, Vector]]) -> Matrix:
-        """Sums by class at each shift."""
+    def running(start: Vector, turns: list[tuple[Indices, Vector]]) -> Matrix:
         k = len(start)
         table = np.zeros((CELLS + 1, k))
-        for classes, weights in flips:
-            sums = np.bincount(self._cells * k + classes, weights, minlength=CELLS * k)
+        for classes, weights in turns:
+            sums = np.bincount(cells * k + classes, weights, minlength=CELLS * k)
             table[1:] += sums.reshape(CELLS, k)
         table[0] += start
         return np.asarray(np.cumsum(table, axis=0))
+
+    return np.linspace(low, high, CELLS + 1), running
 
 
 def _between(tau: Vector, low: float, high: float) -> tuple[Vector, Indices]:

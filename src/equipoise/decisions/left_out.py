@@ -1,0 +1,339 @@
+r"""Predictions for rows that their model has not seen: what decision weights are judged by.
+
+Conventions
+-----------
+``probabilities`` : float64, shape ``(n_rows, n_classes)``, columns in class order.
+``labels`` : class index of every row; -1 for a row that is left out altogether.
+``parts`` : indices of training rows and of test rows, a pair for every split.
+``weights`` : decision weights :math:`w \geq 0`, one per class; only their ratios matter. A row gets
+    the class :math:`\arg\max_i w_i \eta_i(x)`, the first one in a tie. For two classes this is
+    :math:`\eta_1 > w_0 / (w_0 + w_1)`.
+``costs`` : by true class (first) and decision (second); a row gets the class
+    :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`, the first one in a tie.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.parallel import Parallel, delayed
+
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.validation.labels import known_labels
+from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.row_weights import weights_and_totals
+
+# Weights are judged without one fold, and shrunk by what they do without another: a class must
+# have rows beside these two.
+FOLDS_OF_A_CLASS = 3
+# Folds of rows that were predicted by one model.
+FOLDS = 5
+# Rows whose products stay in the cache.
+_BLOCK = 1 << 12
+
+Parts = list[tuple[Indices, Indices]]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Rows that decision weights can be tuned or judged on.
+
+    Attributes
+    ----------
+    probabilities : array of shape (n_rows, n_classes)
+    labels : class index of every row.
+    sample_weight : array of shape (n_rows,)
+    """
+
+    probabilities: Matrix
+    labels: Indices
+    sample_weight: Vector
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.probabilities.shape[1])
+
+    @cached_property
+    def totals(self) -> Vector:
+        """Weight of each class."""
+        totals = np.bincount(self.labels, weights=self.sample_weight, minlength=self.n_classes)
+        return np.asarray(totals, dtype=np.float64)
+
+    @cached_property
+    def prior(self) -> Vector:
+        """Share of each class in the rows."""
+        return np.asarray(self.totals / self.totals.sum())
+
+    @cached_property
+    def by_class(self) -> list[Indices]:
+        """Rows of each class that have weight."""
+        # Of 16 bits, a stable sort takes one pass for each eight.
+        short = self.labels.astype(np.uint16) if self.n_classes < 1 << 16 else self.labels
+        order = np.argsort(short, kind="stable")
+        order = order[self.sample_weight[order] > 0]
+        counts = np.bincount(self.labels[order], minlength=self.n_classes)
+        return np.split(order, np.cumsum(counts)[:-1])
+
+    def confusion(self, weights: Vector) -> Matrix:
+        """Weight of rows by true class (first) and decision (second)."""
+        return self.table(decide(self.probabilities, weights))
+
+    def table(self, decided: Indices) -> Matrix:
+        """Weight of rows by true class (first) and given decision (second)."""
+        k = self.n_classes
+        counts = np.bincount(self.labels * k + decided, weights=self.sample_weight, minlength=k * k)
+        return np.asarray(counts, dtype=np.float64).reshape(k, k)
+
+    def take(self, rows: Indices) -> "Predictions":
+        """Some of the rows."""
+        return Predictions(self.probabilities[rows], self.labels[rows], self.sample_weight[rows])
+
+    def among(self, some: Mask) -> "Predictions":
+        """The rows of some classes, as if there were no others."""
+        rows, classes = np.flatnonzero(some[self.labels]), np.flatnonzero(some)
+        probabilities = self.probabilities[np.ix_(rows, classes)]
+        # A row that only other classes are possible for has no preference among these.
+        probabilities[~probabilities.any(axis=1)] = 1 / len(classes)
+        labels = np.searchsorted(classes, self.labels[rows])
+        return Predictions(probabilities, labels, self.sample_weight[rows])
+
+
+def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> Vector:
+    """Weights of the rows; no class that has rows may be without weight."""
+    present, among_present = np.unique(labels, return_inverse=True)
+    return weights_and_totals(sample_weight, among_present, classes[present])[0]
+
+
+# Decisions
+
+
+def decide(probabilities: Matrix, weights: Vector | None, costs: Matrix | None = None) -> Indices:
+    """Class indices chosen by the decision weights, or by costs where these are given."""
+    if costs is not None or weights is None:
+        return np.asarray(np.argmax(scores(probabilities, None, costs), axis=1), dtype=np.intp)
+    if probabilities.shape[1] == 2:
+        second = probabilities[:, 1] * weights[1] > probabilities[:, 0] * weights[0]
+        return np.asarray(second, dtype=np.intp)
+    out = np.empty(len(probabilities), dtype=np.intp)
+    for start in range(0, len(out), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.argmax(probabilities[block] * weights, axis=1, out=out[block])
+    return out
+
+
+def scores(
+    probabilities: Matrix, weights: Vector | None, costs: Matrix | None = None
+) -> NDArray[np.float64]:
+    """What the decision goes by: the largest of a row decides.
+
+    For two classes and weights it is one number a row, positive for the second class.
+    """
+    if weights is not None:
+        weighted = probabilities * weights
+        return weighted if len(weights) > 2 else np.asarray(weighted[:, 1] - weighted[:, 0])
+    found = np.zeros_like(probabilities)
+    # Class by class and not as one product, whose rounding depends on the number of rows.
+    for column, prices in zip(probabilities.T, np.asarray(costs), strict=True):
+        found -= column[:, None] * prices
+    return found
+
+
+def threshold_of(weights: Vector | None) -> float | None:
+    r"""For two classes, the ``t`` of :math:`\eta_1 > t`."""
+    if weights is None or len(weights) != 2:
+        return None
+    return float(weights[0] / weights.sum())
+
+
+# Which rows are predicted by which model
+
+
+def split_rows(
+    cv: Any, X: Any, y: NDArray[Any], labels: Indices, params: Mapping[str, Any], seed: int
+) -> tuple[Parts, Mask, str]:
+    """The splits of ``cv`` as scikit-learn understands it, or one that holds out a share.
+
+    Parameters
+    ----------
+    cv : what the user asked for.
+    X, y : all rows, also those left out, which a splitter or its groups may count.
+    labels : class index of every row, -1 for those left out; every class has rows.
+    params : arguments of the splitter.
+    seed : seed of a share to hold out, and of folds given by their number.
+
+    Returns
+    -------
+    parts : splits that test no row twice, without the rows left out.
+    few : which classes have too few rows for it.
+    rule : what they would have to have, in words.
+    """
+    used = np.flatnonzero(labels >= 0)
+    if isinstance(cv, Real) and not isinstance(cv, Integral):
+        parts, few, rule = _hold_out(float(cv), labels[used], seed)
+        return [(used[train], used[test]) for train, test in parts], few, rule
+    if isinstance(cv, str):
+        raise InvalidParameterError(
+            "cv must be a number of folds, a share of rows to hold out, a splitter, an iterable "
+            f'of splits or "prefit", got {cv!r}.'
+        )
+    splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
+    if splitter is not cv and isinstance(splitter, StratifiedKFold):
+        # Rows may come in an order; folds of neighbours would be predicted as no new row is.
+        splitter = StratifiedKFold(splitter.n_splits, shuffle=True, random_state=seed)
+    if isinstance(splitter, StratifiedKFold):
+        parts, few, rule = _stratified(splitter, labels[used])
+        return [(used[train], used[test]) for train, test in parts], few, rule
+    return _given(splitter.split(X, y, **params), labels)
+
+
+def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
+    """Splits of a splitter, which may test some rows never, but none twice."""
+    parts = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    times = np.bincount(np.concatenate([test for _, test in parts]), minlength=len(labels))
+    if np.any(times > 1):
+        raise InvalidInputError(
+            f"cv must test no row twice, got row {int(np.argmax(times > 1))} in "
+            f"{int(times.max())} test parts: repeated rows would count as new ones. Use a splitter "
+            "without repeats, such as StratifiedKFold."
+        )
+    parts = without_left_out(parts, labels)
+    every = np.arange(labels.max() + 1)
+    trained = np.all([np.isin(every, labels[train]) for train, _ in parts], axis=0)
+    if len(parts) < FOLDS_OF_A_CLASS:
+        tested = np.concatenate([labels[test] for _, test in parts])
+        times = np.bincount(tested, minlength=len(every))
+    else:
+        times = np.count_nonzero([np.isin(every, labels[test]) for _, test in parts], axis=0)
+    return (
+        parts,
+        np.asarray(~trained | (times < FOLDS_OF_A_CLASS)),
+        f"rows of every class in all training parts of cv and in {FOLDS_OF_A_CLASS} of its test "
+        f"parts (or {FOLDS_OF_A_CLASS} rows in fewer parts)",
+    )
+
+
+def without_left_out(parts: Parts, labels: Indices) -> Parts:
+    """The same splits without the rows whose label is -1."""
+    return [(train[labels[train] >= 0], test[labels[test] >= 0]) for train, test in parts]
+
+
+def _stratified(splitter: StratifiedKFold, labels: Indices) -> tuple[Parts, Mask, str]:
+    needed = max(FOLDS_OF_A_CLASS, splitter.get_n_splits())
+    few, rule = np.bincount(labels) < needed, f"at least {needed} rows of every class"
+    if np.count_nonzero(~few) < 2:
+        return [], few, rule
+    with warnings.catch_warnings():
+        # It would warn of small classes, about which we say more.
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        return list(splitter.split(labels, labels)), few, rule
+
+
+def _hold_out(share: float, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
+    """One split, stratified; classes of few rows are for training alone."""
+    if not 0 < share < 1:
+        raise InvalidParameterError(
+            f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "
+            "an integer."
+        )
+    counts = np.bincount(labels)
+    few = (np.floor(share * counts) < FOLDS_OF_A_CLASS) | (np.ceil(share * counts) >= counts)
+    rule = f"at least {int(np.ceil(FOLDS_OF_A_CLASS / share))} rows of every class"
+    if np.count_nonzero(~few) < 2:
+        return [], few, rule
+    many = np.flatnonzero(~few[labels])
+    splitter = StratifiedShuffleSplit(n_splits=1, test_size=share, random_state=seed)
+    _, test = next(splitter.split(many, labels[many]))
+    train = np.setdiff1d(np.arange(len(labels)), many[test])
+    return [(train, np.sort(many[test]))], few, rule
+
+
+def refuse_few(few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str) -> None:
+    """Refuse classes that are too rare to be tuned, unless they shall be kept or dropped."""
+    enough = np.count_nonzero(~few) >= 2
+    if not np.any(few) or (rare != "error" and enough):
+        return
+    named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
+    problem = f"Too few rows of class {named}: decision weights need {rule}."
+    if not enough:
+        raise InvalidInputError(
+            f"{problem} Fewer than two classes are left; collect more rows, use fewer folds (cv), "
+            "or give known weights."
+        )
+    raise InvalidInputError(
+        f"{problem} Collect more rows, merge it with another class, use fewer folds (cv), or let "
+        "rare='keep' train on it and leave its weight and its risk open, or rare='drop' leave its "
+        "rows out."
+    )
+
+
+def folds_of(parts: Parts, labels: Indices, seed: int) -> Indices:
+    """Fold of every tested row; rows of fewer than three splits are dealt out to folds."""
+    if len(parts) < FOLDS_OF_A_CLASS:
+        return deal(labels[np.concatenate([test for _, test in parts])], seed)
+    return np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])
+
+
+def deal(labels: Indices, seed: int) -> Indices:
+    """Rows dealt out to folds at random, class after class, so that each fold has its share."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    folds = np.empty(len(labels), dtype=np.intp)
+    folds[order] = np.arange(len(labels)) % FOLDS
+    return folds
+
+
+# Training, and the probabilities that come out
+
+
+def train_on(
+    estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], rows: Indices
+) -> Any:
+    """A copy of the estimator, fitted to some rows; arguments with an entry a row follow them."""
+    if len(rows) == len(y):
+        return clone(estimator).fit(X, y, **params)
+    own = {name: _row_part(value, rows, len(y)) for name, value in params.items()}
+    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **own)
+
+
+def _row_part(value: Any, rows: Indices, n_rows: int) -> Any:
+    shape = getattr(value, "shape", None)
+    length = shape[0] if shape else len(value) if isinstance(value, list | tuple) else None
+    return _safe_indexing(value, rows) if length == n_rows else value
+
+
+def predict_left_out(
+    train: Callable[[Indices], Any], X: Any, parts: Parts, classes: NDArray[Any], n_jobs: Any
+) -> list[tuple[Any, Matrix]]:
+    """The model of every split, and its probabilities of the test rows."""
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_predict_part)(train, X, part, classes) for part in parts
+    )
+    return list(found)
+
+
+def _predict_part(
+    train: Callable[[Indices], Any], X: Any, part: tuple[Indices, Indices], classes: NDArray[Any]
+) -> tuple[Any, Matrix]:
+    model = train(part[0])
+    return model, class_probabilities(model, _safe_indexing(X, part[1]), classes)
+
+
+def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:
+    """Probabilities of a fitted model, with a column of zeros for a class it has never seen."""
+    source = f"predict_proba of {type(model).__name__}"
+    known = np.asarray(getattr(model, "classes_", classes))
+    given = as_probabilities(model.predict_proba(X), len(known), name=source)
+    if np.array_equal(known, classes):
+        return given
+    aligned = np.zeros((len(given), len(classes)))
+    aligned[:, known_labels(known, classes, owner="the classifier")] = given
+    return aligned
