@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from equipoise.exceptions import ClassMismatchError
-from equipoise.validation.numbers import per_class
+from equipoise.validation.numbers import check_numbers
 from equipoise.weights.by_class import ByClass
 
 
@@ -101,7 +101,7 @@ def test_a_long_listing_is_cut_in_the_middle():
 
 
 def test_it_is_matched_by_name_where_values_per_class_are_taken(pets):
-    assert per_class(pets, ["fish", "cat", "dog"], name="q").tolist() == [0.125, 0.25, 0.5]
+    assert check_numbers(pets, ["fish", "cat", "dog"], name="q").tolist() == [0.125, 0.25, 0.5]
 
 
 def test_mappings_bring_their_names_and_arrays_count():

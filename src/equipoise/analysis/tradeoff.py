@@ -30,13 +30,12 @@ from equipoise.risks.class_risks import present_classes
 from equipoise.risks.intervals import tail_of
 from equipoise.risks.one_sided import ClassMoments, binomial_lower, binomial_upper, class_moments
 from equipoise.risks.row_losses import RowLosses, row_losses
-from equipoise.sets.point import named_weightings, scaled_weights
 from equipoise.text import text_table
 from equipoise.validation.labels import Labels, as_labels, check_classes, classes_of, true_positions
 from equipoise.validation.numbers import check_word
 from equipoise.validation.predictions import as_probabilities
 from equipoise.validation.row_weights import check_sample_weight
-from equipoise.weights.priors import check_prior, masses_of
+from equipoise.weights.priors import check_prior, masses_of, named_weightings, scaled_weights
 
 _METHOD = "approximate (Clopper-Pearson by class, combined by recovered variances)"
 

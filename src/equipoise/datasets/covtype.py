@@ -7,6 +7,7 @@ import os
 import warnings
 import zipfile
 import zlib
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.validation.numbers import check_word
 
 Subset = Literal["all", "train", "validation", "test"]
 Table = NDArray[np.int16]
@@ -31,6 +33,9 @@ _TEXT_SHA256 = "0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945
 _TABLE_SHA256 = "374d5311b45f82216fef53d5f74bda06336ef91e24f09b2a62ff374ddf9fb206"
 _ROWS = 581_012
 _COUNTS = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
+
+# What reading a damaged archive may raise.
+_DAMAGED = (ValueError, LookupError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
 
 _SUBSETS = {
     "all": slice(None),
@@ -62,28 +67,6 @@ _FEATURES = [
     *(f"Wilderness_Area_{number}" for number in range(1, 5)),
     *(f"Soil_Type_{number}" for number in range(1, 41)),
 ]
-
-_DESCRIPTION = """\
-Forest cover of 581,012 places of 30 x 30 metres (UCI Covertype)
-----------------------------------------------------------------
-
-Which trees grow there? 54 features: ten quantities of terrain, and 44 yes/no facts (0 and 1),
-four for the wilderness area and 40 for the type of soil. Rows are in UCI's order, in which the
-first ones are balanced:
-
-    class  name                training  validation     test       all
-    1      spruce/fir             1,620         540  209,680   211,840
-    2      lodgepole pine         1,620         540  281,141   283,301
-    3      ponderosa pine         1,620         540   33,594    35,754
-    4      cottonwood/willow      1,620         540      587     2,747
-    5      aspen                  1,620         540    7,333     9,493
-    6      douglas-fir            1,620         540   15,207    17,367
-    7      krummholz              1,620         540   18,350    20,510
-
-Source: Blackard, J. (1998). Covertype [Dataset]. UCI Machine Learning Repository.
-https://doi.org/10.24432/C50K5N. Copyright Jock A. Blackard and Colorado State University; reuse
-is unlimited with retention of this notice.
-"""
 
 
 def fetch_covtype(
@@ -127,11 +110,8 @@ def fetch_covtype(
     >>> X.shape  # doctest: +SKIP
     (581012, 54)
     """
-    if subset not in _SUBSETS:
-        raise InvalidParameterError(
-            f"subset must be 'all', 'train', 'validation' or 'test', got {subset!r}."
-        )
-    rows = _table(path)[_SUBSETS[subset]]
+    chosen = _SUBSETS[check_word(subset, "subset", tuple(_SUBSETS))]
+    rows = _table(path)[chosen]
     data, target = rows[:, :-1].astype(np.float64), rows[:, -1].astype(np.int64)
     if return_X_y:
         return data, target
@@ -140,7 +120,7 @@ def fetch_covtype(
         target=target,
         feature_names=list(_FEATURES),
         target_names=list(_CLASSES),
-        DESCR=_DESCRIPTION,
+        DESCR=(files("equipoise.datasets") / "data" / "covtype.rst").read_text("utf-8"),
     )
 
 
@@ -199,17 +179,11 @@ def _from_npz(file: Path) -> Table:
             facts = np.unpackbits(stored["X_bin_packed"], axis=1, count=44)
             parts = [stored["X_quant"], facts, stored["y"][:, None]]
             return np.hstack(parts).astype(np.int16)
-    except (ValueError, KeyError, EOFError, TypeError, IndexError) as error:
-        raise InvalidInputError(_damaged(file, error)) from error
-    except (zipfile.BadZipFile, zlib.error) as error:
-        raise InvalidInputError(_damaged(file, error)) from error
-
-
-def _damaged(file: Path, error: Exception) -> str:
-    return (
-        f"'{file}' is truncated or not an archive of X_quant, X_bin_packed and y ({error}): "
-        f"{_remedy()}"
-    )
+    except _DAMAGED as error:
+        raise InvalidInputError(
+            f"'{file}' is truncated or not an archive of X_quant, X_bin_packed and y ({error}): "
+            f"{_remedy()}"
+        ) from error
 
 
 def _from_sklearn() -> Table:

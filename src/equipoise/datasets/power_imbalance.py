@@ -19,19 +19,16 @@ Xu, Dan, Khim and Ravikumar (2020), Section 5, with the risk of class 0 correcte
 """
 
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from equipoise.arrays import Vector
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.validation.numbers import per_class
-from equipoise.weights.priors import balanced_weights, masses_of, normalize_weights
-
-Floats = NDArray[np.float64]
+from equipoise.arrays import Matrix, Vector
+from equipoise.exceptions import InvalidInputError
+from equipoise.validation.numbers import check_count, check_number
+from equipoise.weights.priors import masses_of, scaled_weights
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,7 @@ class PowerImbalance:
     p: float
 
     def __post_init__(self) -> None:
-        real = isinstance(self.p, Real) and not isinstance(self.p, bool | np.bool_)
-        if not real or not 0 < self.p < 1:
-            raise InvalidParameterError(f"p must be a number in (0, 1), got {self.p!r}.")
-        object.__setattr__(self, "p", float(self.p))
+        object.__setattr__(self, "p", check_number(self.p, "p", "(0, 1)"))
 
     @property
     def exponent(self) -> float:
@@ -77,11 +71,11 @@ class PowerImbalance:
         """The classes 0 and 1."""
         return np.array([0, 1], dtype=np.int64)
 
-    def eta(self, x: ArrayLike) -> Floats:
+    def eta(self, x: ArrayLike) -> Matrix:
         r"""The regression function :math:`\eta(x) = x^a`."""
         return np.asarray(_unit(x, "x") ** self.exponent)
 
-    def predict_proba(self, X: ArrayLike) -> Floats:
+    def predict_proba(self, X: ArrayLike) -> Matrix:
         """True class probabilities of rows as :func:`make_power_imbalance` draws them."""
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] < 1:
@@ -93,32 +87,24 @@ class PowerImbalance:
 
     def sample(
         self, n_samples: int = 1000, random_state: Any = None
-    ) -> tuple[Floats, NDArray[np.int64]]:
+    ) -> tuple[Matrix, NDArray[np.int64]]:
         """Independent draws: ``X`` of shape (n_samples, 1) and ``y`` in {0, 1}."""
         rng = check_random_state(random_state)
-        x = rng.uniform(size=_count(n_samples, "n_samples", 1))
+        x = rng.uniform(size=check_count(n_samples, "n_samples"))
         y = (rng.uniform(size=len(x)) < self.eta(x)).astype(np.int64)
         return x[:, None], y
 
-    def quadrature(self, n_points: int = 20_000) -> tuple[Floats, Vector]:
+    def quadrature(self, n_points: int = 20_000) -> tuple[Matrix, Vector]:
         """Points of shape (n_points, 1) and weights that stand for the distribution of ``X``.
 
         The midpoint rule. A risk is off by at most a point's weight for each jump of its rule.
         """
-        n = _count(n_points, "n_points", 1)
+        n = check_count(n_points, "n_points")
         return ((np.arange(n) + 0.5) / n)[:, None], np.full(n, 1 / n)
 
     def weights(self, weights: Any) -> Vector:
         r"""The weights :math:`(q_0, q_1)`, scaled so that :math:`p q_0 + (1 - p) q_1 = 1`."""
-        if not isinstance(weights, str):
-            return normalize_weights(per_class(weights, self.classes, name="weights"), self.prior)
-        if weights == "standard":
-            return np.ones(2)
-        if weights == "balanced":
-            return balanced_weights(self.prior)
-        raise InvalidParameterError(
-            f'weights must be "standard", "balanced", a dict by class or a pair, got {weights!r}.'
-        )
+        return scaled_weights(weights, self.prior, self.classes)
 
     def threshold(self, weights: Any = "standard") -> float:
         r"""The threshold :math:`t_q = q_0 / (q_0 + q_1)` on :math:`\eta` (Lemma 1)."""
@@ -129,7 +115,7 @@ class PowerImbalance:
         r"""Where :math:`\eta` crosses it: :math:`x_q = t_q^{(1-p)/p}`."""
         return float(self.threshold(weights) ** (1 / self.exponent))
 
-    def class_risks_at(self, x_threshold: ArrayLike) -> Floats:
+    def class_risks_at(self, x_threshold: ArrayLike) -> Matrix:
         r"""Class risks of the rule that predicts 1 above :math:`s`, of shape ``(..., 2)``.
 
         .. math:: R_0(s) = \frac{(1 - s) - (1 - p) (1 - s^{1/(1-p)})}{p}, \qquad
@@ -198,7 +184,7 @@ def make_power_imbalance(
     ((500, 1), 0.1129)
     """
     model = PowerImbalance(p)
-    noise = _count(n_noise_features, "n_noise_features", 0)
+    noise = check_count(n_noise_features, "n_noise_features", 0)
     rng = check_random_state(random_state)
     X, y = model.sample(n_samples, rng)
     if noise:
@@ -206,7 +192,7 @@ def make_power_imbalance(
     return (X, y, model) if return_model else (X, y)
 
 
-def _unit(values: ArrayLike, name: str) -> Floats:
+def _unit(values: ArrayLike, name: str) -> Matrix:
     """Numbers in the unit interval."""
     array = np.asarray(values, dtype=np.float64)
     # Comparisons with NaN are false, so NaN is refused as well.
@@ -214,12 +200,3 @@ def _unit(values: ArrayLike, name: str) -> Floats:
     if not np.all(inside):
         raise InvalidInputError(f"{name} must lie in [0, 1], got {array[~inside].ravel()[0]:.6g}.")
     return array
-
-
-def _count(value: Any, name: str, least: int) -> int:
-    whole = isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
-    if not whole or value < least:
-        raise InvalidParameterError(
-            f"{name} must be an integer of at least {least}, got {value!r}."
-        )
-    return int(value)

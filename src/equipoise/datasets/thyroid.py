@@ -5,10 +5,11 @@ from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from equipoise.exceptions import InvalidParameterError
+from equipoise.arrays import Matrix
+from equipoise.extras import require
+from equipoise.validation.numbers import check_word
 
 Subset = Literal["all", "train", "test"]
 
@@ -17,35 +18,6 @@ _CLASSES = ("hypothyroid", "compensated", "normal")
 
 _N_TRAIN = 3772
 _ROWS = {"all": slice(None), "train": slice(_N_TRAIN), "test": slice(_N_TRAIN, None)}
-
-_DESCRIPTION = """\
-Thyroid function of 7,200 patients (UCI Thyroid Disease, ann-thyroid)
----------------------------------------------------------------------
-
-Is a patient who was referred to the clinic hypothyroid? 21 features, none missing: age, 15 yes/no
-facts (0 and 1), and five laboratory values. Age and the laboratory values are scaled by constants
-that UCI does not give; next to its other thyroid files, TSH and T4 look divided by 1,000.
-
-    class        UCI's number   training rows   test rows    all
-    hypothyroid             1              93          73    166
-    compensated             2             191         177    368
-    normal                  3           3,488       3,178  6,666
-
-The first 3,772 rows are UCI's training rows, the other 3,428 its test rows. 71 rows repeat an
-earlier one; none of the test rows repeats a training row.
-
-The names of the classes are ours. UCI numbers them, and its notes speak of 'normal (not
-hypothyroid), hyperfunction and subnormal functioning' without saying which is which. The
-laboratory values speak against 'hyperfunction': the median TSH of class 1 is 35 times that of
-class 3 and its median TT4 less than a third, the signs of primary hypothyroidism; class 2 has six
-times the TSH at four fifths of the TT4, which UCI's other thyroid files call compensated
-hypothyroidism. This is a reading of the numbers: do not draw medical conclusions from the names.
-
-Source: Quinlan, R. (1986). Thyroid Disease [Dataset]. UCI Machine Learning Repository.
-https://doi.org/10.24432/C5D010. Records of the Garvan Institute, Sydney; this version was
-given to UCI by Randolf Werner, who had it from Daimler-Benz. Licence: CC BY 4.0,
-https://creativecommons.org/licenses/by/4.0/. Changes: both files joined, with column names.
-"""
 
 
 def load_thyroid(
@@ -80,15 +52,13 @@ def load_thyroid(
     >>> {name: int((y == name).sum()) for name in thyroid.target_names}
     {'hypothyroid': 73, 'compensated': 177, 'normal': 3178}
     """
-    if subset not in _ROWS:
-        raise InvalidParameterError(f"subset must be 'all', 'train' or 'test', got {subset!r}.")
     names, table = _read()
-    rows = table[_ROWS[subset]]
+    rows = table[_ROWS[check_word(subset, "subset", tuple(_ROWS))]]
     # A copy, so that the data do not keep the whole table alive.
     data, target = rows[:, :-1].copy(), np.array(_CLASSES)[rows[:, -1].astype(int) - 1]
     frame = None
     if as_frame:
-        frame = _frame(data, target, names)
+        frame = require("pandas", extra="cli").DataFrame(data, columns=names).assign(target=target)
         data, target = frame[names], frame["target"]
     if return_X_y:
         return data, target
@@ -98,25 +68,12 @@ def load_thyroid(
         frame=frame,
         feature_names=names,
         target_names=list(_CLASSES),
-        DESCR=_DESCRIPTION,
+        DESCR=(files("equipoise.datasets") / "data" / "thyroid.rst").read_text("utf-8"),
     )
 
 
-def _read() -> tuple[list[str], NDArray[np.float64]]:
+def _read() -> tuple[list[str], Matrix]:
     """The names of the features, and the table with UCI's class numbers in the last column."""
     packed = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
     header, *lines = gzip.decompress(packed.read_bytes()).decode("ascii").splitlines()
     return header.split(",")[:-1], np.loadtxt(lines, delimiter=",")
-
-
-def _frame(data: NDArray[np.float64], target: NDArray[np.str_], names: list[str]) -> Any:
-    frame = _pandas().DataFrame(data, columns=names)
-    return frame.assign(target=target)
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("as_frame=True needs pandas: pip install pandas") from error
-    return pd

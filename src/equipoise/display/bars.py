@@ -12,10 +12,9 @@ from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
-from equipoise.sets.point import named_weightings
 from equipoise.theory import Bootstrap, estimated_excess_risk
 from equipoise.weights.by_class import ByClass
-from equipoise.weights.priors import weights_of
+from equipoise.weights.priors import named_weightings, weights_of
 
 _PARTS = ("irreducible", "estimation", "excess")
 

@@ -18,11 +18,11 @@ the mean with ``absent="drop"``. Decisions for it stay what they are for the oth
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
-from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.validation.numbers import check_number
+from equipoise.arrays import Mask, Matrix, Vector
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.validation.numbers import check_number, check_word
 
 Absent = Literal["raise", "drop"]
 
@@ -86,7 +86,7 @@ def geometric_mean(
 
 def _check_table(
     table: ArrayLike, classes: ArrayLike | None, absent: Absent
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[Matrix, Mask]:
     """The table, and which classes have rows."""
     cells = np.asarray(table, dtype=np.float64)
     if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or cells.size == 0:
@@ -96,15 +96,14 @@ def _check_table(
         )
     if not np.isfinite(cells).all() or cells.min() < 0:
         raise InvalidInputError("table must hold finite values of at least 0, got others.")
-    if absent not in ("raise", "drop"):
-        raise InvalidParameterError(f"absent must be 'raise' or 'drop', got {absent!r}.")
+    check_word(absent, "absent", ("raise", "drop"))
     present = cells.sum(axis=1) > 0
     if not present.any() or (absent == "raise" and not present.all()):
         _refuse_absent(present, classes)
     return cells, present
 
 
-def _refuse_absent(present: NDArray[np.bool_], classes: Any) -> None:
+def _refuse_absent(present: Mask, classes: Any) -> None:
     names = np.arange(len(present)) if classes is None else np.asarray(classes)
     if names.shape != present.shape:
         raise ClassMismatchError(

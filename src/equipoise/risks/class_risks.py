@@ -21,7 +21,7 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.row_losses import row_losses
 from equipoise.sets import as_uncertainty
-from equipoise.validation.numbers import check_word, per_class
+from equipoise.validation.numbers import check_numbers, check_word
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior, masses_of, normalize_weights, weights_of
 
@@ -119,7 +119,7 @@ class ClassRisks(Mapping[Any, float]):
     def weighted(self, weights: Any) -> float:
         r"""The weighted risk :math:`\sum_i q_i p_i R_i`, with ``weights`` scaled to mean one."""
         prior = np.asarray(self.prior)
-        q = normalize_weights(per_class(weights, self.classes, name="weights"), prior)
+        q = normalize_weights(check_numbers(weights, self.classes, name="weights"), prior)
         return self._at(masses_of(q, prior))
 
     def worst(self) -> float:

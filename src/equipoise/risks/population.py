@@ -17,9 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, UnidentifiableError
-from equipoise.sets.point import mass_of_weighting
 from equipoise.validation.predictions import as_probabilities
-from equipoise.weights.priors import check_prior
+from equipoise.weights.priors import check_prior, mass_of_weighting
 
 # Division by less would overflow.
 _NO_MASS = float(np.finfo(np.float64).tiny)

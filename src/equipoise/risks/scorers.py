@@ -15,7 +15,7 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.class_risks import ClassRisks, class_risks
 from equipoise.sets import FixedWeights, WorstClass
-from equipoise.validation.numbers import per_class
+from equipoise.validation.numbers import check_numbers
 from equipoise.weights.by_class import ByClass
 
 
@@ -81,10 +81,11 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
     def _present_prior(self, estimator: Any, risks: ClassRisks) -> ByClass:
         """The given prior, conditional on the classes present."""
         known = ByClass(
-            per_class(self.class_prior, estimator.classes_, name="class_prior"), estimator.classes_
+            check_numbers(self.class_prior, estimator.classes_, name="class_prior"),
+            estimator.classes_,
         )
         here = {name: known[name] for name in risks if name in known}
-        present = per_class(here, risks.classes, name="class_prior")
+        present = check_numbers(here, risks.classes, name="class_prior")
         return ByClass(present / present.sum(), risks.classes)
 
     def _accept_sample_weight(self) -> bool:

@@ -20,7 +20,7 @@ from equipoise.sets.base import (
     check_masses,
     frozen,
 )
-from equipoise.sets.point import mass_of_weighting
+from equipoise.weights.priors import mass_of_weighting
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
 _FAR = 1e12

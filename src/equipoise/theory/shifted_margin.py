@@ -23,11 +23,10 @@ from scipy.special import betaincinv, gammaincinv
 
 from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError
-from equipoise.sets.point import scaled_weights
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.validation.predictions import as_probabilities, probability_eps
 from equipoise.validation.row_weights import row_shares
-from equipoise.weights.priors import check_prior
+from equipoise.weights.priors import check_prior, scaled_weights
 
 # Fewer rows near the threshold than this say nothing about a power.
 _LEAST_TAIL = 10

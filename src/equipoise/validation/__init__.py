@@ -17,7 +17,6 @@ from equipoise.validation.numbers import (
     check_seed,
     check_verbosity,
     check_word,
-    per_class,
 )
 from equipoise.validation.predictions import as_probabilities, as_scores, check_true
 from equipoise.validation.row_weights import check_sample_weight, class_totals, row_shares
@@ -41,7 +40,6 @@ __all__ = [
     "classes_of",
     "encode_labels",
     "known_labels",
-    "per_class",
     "positions",
     "row_shares",
 ]

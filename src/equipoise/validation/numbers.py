@@ -104,22 +104,29 @@ def check_seed(random_state: Any) -> int:
     )
 
 
-def per_class(
+def check_numbers(
     values: Any, classes: ArrayLike, *, name: str, default: float | None = None
 ) -> Vector:
-    """One float per class from a scalar, a mapping by class, or an array in class order.
+    """One number per class from a number for all, a dict by class, or an array in class order.
 
-    A class that a mapping leaves out takes ``default``; without a default it is an error.
+    A class that a dict leaves out takes ``default``; without a default it is an error.
 
     Examples
     --------
-    >>> per_class({"b": 2}, ["a", "b"], name="weights", default=1).tolist()
+    >>> check_numbers({"b": 2}, ["a", "b"], name="weights", default=1).tolist()
     [1.0, 2.0]
     """
     names = np.asarray(classes)
-    if isinstance(values, Mapping):
-        return _from_mapping(values, names, name, default)
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        if isinstance(values, Mapping):
+            return _from_mapping(values, names, name, default)
+        array = np.array(values, dtype=np.float64)
+    except InvalidInputError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"{name} must be a number, a dict by class or an array of numbers, got {values!r}."
+        ) from error
     if array.ndim == 0:
         return np.full(len(names), float(array))
     if array.shape != (len(names),):
@@ -127,7 +134,7 @@ def per_class(
             f"{name} must be a scalar, a dict by class or an array with one value for each of the "
             f"{len(names)} classes, got an array of shape {array.shape}."
         )
-    return array.copy()
+    return array
 
 
 def _from_mapping(
@@ -146,26 +153,6 @@ def _from_mapping(
             f"(the classes are {listing(known)})."
         )
     return np.array([values.get(key, default) for key in known], dtype=np.float64)
-
-
-def check_numbers(
-    values: Any, classes: NDArray[Any], *, name: str, default: float | None = None
-) -> Vector:
-    """One number per class from a scalar, a dict by class or an array.
-
-    Examples
-    --------
-    >>> check_numbers([1, 2], np.array(["a", "b"]), name="weights").tolist()
-    [1.0, 2.0]
-    """
-    try:
-        return per_class(values, classes, name=name, default=default)
-    except InvalidInputError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(
-            f"{name} must be a number, a dict by class or an array of numbers, got {values!r}."
-        ) from error
 
 
 def check_interval(vector: Vector, classes: NDArray[Any], name: str, interval: str) -> Vector:

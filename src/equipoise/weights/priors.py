@@ -7,13 +7,15 @@ carries, so that :math:`\sum_i m_i = 1`. This module is the only place that conv
 Conventions
 -----------
 ``prior``, ``weights`` and ``masses`` are float64 arrays of shape ``(n_classes,)`` in the order
-of ``classes``.
+of ``classes``. A *weighting* is what users write: ``"standard"``, ``"balanced"``, a dict by class
+or an array in class order.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
@@ -94,3 +96,52 @@ def balanced_weights(prior: ArrayLike) -> Vector:
     """
     p = np.asarray(prior, dtype=np.float64)
     return weights_of(np.full(len(p), 1 / len(p)), p)
+
+
+def mass_of_weighting(weights: Any, prior: Vector, classes: NDArray[Any], *, name: str) -> Vector:
+    """The mass of one weighting, given by name, by class or in class order."""
+    if isinstance(weights, str):
+        return _named_mass(weights, prior, name)
+    q = check_numbers(weights, classes, name=name)
+    return masses_of(normalize_weights(q, prior, name=name), prior)
+
+
+def scaled_weights(
+    weights: Any, prior: Vector, classes: ArrayLike | None = None, *, name: str = "weights"
+) -> Vector:
+    r"""One weighting as weights :math:`q` with :math:`\sum_i p_i q_i = 1`."""
+    names = np.arange(len(prior)) if classes is None else np.asarray(classes)
+    return weights_of(mass_of_weighting(weights, prior, names, name=name), prior)
+
+
+def named_weightings(weightings: Any) -> dict[str, Any]:
+    """Weightings by name; those of a list are called what they are, or ``q1``, ``q2``, ..."""
+    if isinstance(weightings, str):
+        weightings = [weightings]
+    if isinstance(weightings, Mapping):
+        found = {str(name): value for name, value in weightings.items()}
+    elif isinstance(weightings, Iterable):
+        listed = list(weightings)
+        names = [w if isinstance(w, str) else f"q{place}" for place, w in enumerate(listed, 1)]
+        found = dict(zip(names, listed, strict=True))
+        if len(found) < len(listed):
+            raise InvalidParameterError(f"weightings must be distinct, got {names}.")
+    else:
+        found = {}
+    if not found:
+        raise InvalidParameterError(
+            "weightings must be a dict by name or a list with at least one weighting, such as "
+            f'["standard", "balanced"], got {weightings!r}.'
+        )
+    return found
+
+
+def _named_mass(weights: str, prior: Vector, name: str) -> Vector:
+    if weights == "standard":
+        return prior
+    if weights == "balanced":
+        # A class of prior zero has no rows, and no weight could give it mass.
+        return (prior > 0) / np.count_nonzero(prior)
+    raise InvalidParameterError(
+        f'{name} must be "standard", "balanced", a dict by class or an array, got {weights!r}.'
+    )
