@@ -97,7 +97,7 @@ def test_as_frame(thyroid):
 
 def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pandas is needed .* pip install"):
+    with pytest.raises(ImportError, match=r"pandas is needed .* pip install"):
         load_thyroid(as_frame=True)
 
 
