@@ -35,6 +35,7 @@ sio = pytest.importorskip("skops.io")
 
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
@@ -260,6 +261,7 @@ ESTIMATORS = {
     "floors": lambda: PlugInClassifier(
         RobustLogisticRegression("standard"), RecallFloors(0.05), cv=3
     ),
+    "logistic": lambda: PlugInClassifier(LogisticRegression(), "balanced_accuracy", cv=3),
     "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
     "one step": lambda: make_pipeline(RobustLogisticRegression("balanced")),

@@ -42,6 +42,7 @@ _SKLEARN = {
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.impute._base.MissingIndicator",
     "sklearn.impute._base.SimpleImputer",
+    "sklearn.linear_model._logistic.LogisticRegression",
     "sklearn.pipeline.Pipeline",
     "sklearn.preprocessing._data.StandardScaler",
     "sklearn.preprocessing._encoders.OneHotEncoder",
