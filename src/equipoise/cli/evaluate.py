@@ -4,14 +4,12 @@ r"""``equipoise evaluate``: what a saved model is worth on a table with labels.
           \max_i R_i, \qquad \max_{q \in Q} \sum_i q_i p_i R_i
 """
 
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import EXIT_CODES, Bar, Output, json_option, quiet_option
-from equipoise.cli.predict import table_columns
+from equipoise.cli.output import EXIT_CODES, Output, json_option, quiet_option
+from equipoise.cli.predict import table_chunks
 from equipoise.text import listing, percent, short_name, text_table
 
 if TYPE_CHECKING:
@@ -54,9 +52,7 @@ def evaluate(
 
     output = Output(quiet=quiet, as_json=as_json)
     saved = load_model(model)
-    size = Path(table).stat().st_size if Path(table).is_file() else 0
-    with output.progress(size, "Evaluating") as bar:
-        y_true, y_pred = _predicted(saved, table, target, bar)
+    y_true, y_pred = _predicted(saved, table, target, output)
     classes = saved.facts.class_names()
     text = saved.facts.goal
     goal = None if text is None else bind_classes(parse_goal(text), classes)
@@ -68,12 +64,12 @@ def evaluate(
 
 
 def _predicted(
-    saved: "SavedModel", table: str, target: str | None, bar: Bar
+    saved: "SavedModel", table: str, target: str | None, output: Output
 ) -> "tuple[NDArray[Any], NDArray[Any]]":
     """Labels and predictions, a chunk of rows at a time."""
     import numpy as np
 
-    from equipoise.tables import labels_like, read_chunks
+    from equipoise.tables import labels_like
 
     target = saved.facts.target if target is None else target
     if target is None:
@@ -81,9 +77,7 @@ def _predicted(
     classes = saved.facts.class_names()
     texts = (target,) if classes.dtype == object else ()
     truth, guess = [], []
-    with closing(
-        read_chunks(table, table_columns(saved), texts=texts, progress=bar.reach)
-    ) as chunks:
+    with table_chunks(saved, table, output, "Evaluating", texts) as chunks:
         for chunk in chunks:
             truth.append(labels_like(chunk, target, classes))
             guess.append(saved.predict(chunk))
@@ -103,38 +97,34 @@ def class_errors(
     The robust risk or the metric takes the class shares of these rows, and is None where a class
     has no row: no weighting of an unknown risk is known.
     """
-    import numpy as np
+    from sklearn.metrics import confusion_matrix
 
     from equipoise.risks import class_risk_intervals, class_risks, worst_class_interval
 
+    table = confusion_matrix(y_true, y_pred, labels=classes)
     risks = class_risks(y_true, y_pred)
     intervals = class_risk_intervals(y_true, y_pred, confidence=confidence)
     worst = worst_class_interval(y_true, y_pred, confidence=confidence)
-    names, counts = np.unique(y_true, return_counts=True)
-    rows = dict(zip(names.tolist(), counts.tolist(), strict=True))
+    rows = zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True)
     return {
         "classes": [
-            {"class": name, "rows": rows.get(name, 0), **_interval(intervals.get(name))}
-            for name in classes.tolist()
+            {"class": name, "rows": count, **_interval(intervals.get(name))} for name, count in rows
         ],
         "confidence": confidence,
         "standard_risk": risks.standard(),
         "balanced_risk": risks.balanced(),
         "worst_class": {"class": risks.worst_class(), **_interval(worst)},
-        **_goal_value(y_true, y_pred, classes, goal),
+        **_goal_value(table, classes, goal),
     }
 
 
 def _goal_value(
-    y_true: "NDArray[Any]", y_pred: "NDArray[Any]", classes: "NDArray[Any]", goal: Any
+    table: "NDArray[Any]", classes: "NDArray[Any]", goal: Any
 ) -> dict[str, float | None]:
     """The robust risk over a set, or the value of a metric."""
-    from sklearn.metrics import confusion_matrix
-
     from equipoise.goals import as_goal
 
     found: dict[str, float | None] = {"robust_risk": None, "metric_value": None}
-    table = confusion_matrix(y_true, y_pred, labels=classes)
     totals = table.sum(axis=1)
     if goal is None or not totals.all():
         return found

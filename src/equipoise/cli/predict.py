@@ -15,7 +15,6 @@ from equipoise.text import listing
 
 if TYPE_CHECKING:
     from equipoise.models import SavedModel
-    from equipoise.tables import Column
 
 EPILOG = f"""\b
 Examples:
@@ -68,22 +67,18 @@ def predict(  # noqa: PLR0913  one argument for each option
     if out == "-" and as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
     from equipoise.models import load_model
-    from equipoise.tables import read_chunks
 
     output = Output(quiet=quiet, as_json=as_json)
     if out != "-":
         check_output(out, table, model)
     saved = load_model(model)
     counts: Counter[Any] = Counter()
-    size = Path(table).stat().st_size if Path(table).is_file() else 0
-    with _stream(out) as stream, output.progress(size, "Predicting") as bar:
-        parts = read_chunks(table, table_columns(saved), texts=keep, progress=bar.reach)
-        with closing(parts) as chunks:
-            for chunk in chunks:
-                frame = _predictions(chunk, saved, keep, scale if proba else None)
-                text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
-                stream.write(text.encode("utf-8"))
-                counts.update(frame["prediction"].tolist())
+    with _stream(out) as stream, table_chunks(saved, table, output, "Predicting", keep) as chunks:
+        for chunk in chunks:
+            frame = _predictions(chunk, saved, keep, scale if proba else None)
+            text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
+            stream.write(text.encode("utf-8"))
+            counts.update(frame["prediction"].tolist())
     output.warn(saved.notes)
     result = {
         "rows": counts.total(),
@@ -95,16 +90,24 @@ def predict(  # noqa: PLR0913  one argument for each option
     output.show([f"Wrote {counts.total():,} predictions to {place}."], result, err=out == "-")
 
 
-def table_columns(saved: "SavedModel") -> "tuple[Column, ...]":
-    """The columns of the training table, of a model that was fitted to one."""
+@contextmanager
+def table_chunks(
+    saved: "SavedModel", path: str, output: Output, label: str, texts: tuple[str, ...]
+) -> Iterator[Iterator[Any]]:
+    """Some rows at a time of a table like that of the training, with a progress bar."""
     from equipoise.exceptions import InvalidInputError
+    from equipoise.tables import read_chunks
 
     if saved.facts.columns is None:
         raise InvalidInputError(
             "The model was saved without the facts of a table, so that its columns are not known: "
             "use it in Python (equipoise.load_model), or save it with facts."
         )
-    return saved.facts.columns
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    with output.progress(size, label) as bar:
+        chunks = read_chunks(path, saved.facts.columns, texts=texts, progress=bar.reach)
+        with closing(chunks):
+            yield chunks
 
 
 @contextmanager
