@@ -22,7 +22,7 @@ from equipoise import (
 )
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import GOALS, Criterion, Goal, format_goal, parse_goal
-from equipoise.risks import ClassRisks
+from equipoise.risks import ClassRisks, class_risks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
 from equipoise.theory import conditional_bound, robust_bayes
 from equipoise.validation import check_number
@@ -209,8 +209,25 @@ def new_goal():
     GOALS.remove("EvenRisks")
 
 
+def test_a_new_goal_decides(new_goal):
+    X, y = draw()
+    base = RobustLogisticRegression("standard")
+    clf = PlugInClassifier(base, new_goal(), cv=3, random_state=0).fit(X, y)
+    plain = base.fit(X, y)
+    spread = [np.ptp(list(class_risks(y, one.predict(X)).values())) for one in (clf, plain)]
+    assert spread[0] < spread[1]
+    assert clone(clf).set_params(goal__power=3).goal.power == 3
+
+
 def test_a_new_goal_is_read_and_written_as_text(new_goal):
     for goal in new_goal.examples():
         assert format_goal(parse_goal(format_goal(goal))) == format_goal(goal) == repr(goal)
     with pytest.raises(InvalidParameterError, match="power must be a number"):
         parse_goal("EvenRisks(power=0.5)")
+
+
+def test_a_new_goal_works_on_the_command_line_and_in_a_saved_model(new_goal, tmp_path):
+    fit, evaluated, out = fitted_on_the_command_line("EvenRisks(power=3)", tmp_path)
+    assert "linear model, EvenRisks(power=3)" in fit and "EvenRisks(power=3)" in evaluated
+    assert repr(load_model(out).model[-1].goal) == "EvenRisks(power=3)"
+    assert completed("Even") == ["EvenRisks("]
