@@ -31,7 +31,7 @@ from equipoise.risks.intervals import tail_of
 from equipoise.risks.one_sided import ClassMoments, binomial_lower, binomial_upper, class_moments
 from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.text import text_table
-from equipoise.validation.labels import Labels, as_labels, check_classes, classes_of, true_positions
+from equipoise.validation.labels import Names, as_labels, check_classes, classes_of, true_positions
 from equipoise.validation.numbers import check_word
 from equipoise.validation.predictions import as_probabilities
 from equipoise.validation.row_weights import check_sample_weight
@@ -202,7 +202,7 @@ def weight_tradeoff(
 
 
 def _collect(
-    rows: dict[str, RowLosses], weights: dict[str, Vector], prior: Vector, classes: Labels
+    rows: dict[str, RowLosses], weights: dict[str, Vector], prior: Vector, classes: Names
 ) -> WeightTradeoff:
     risks = np.array([class_moments(each).risks for each in rows.values()])
     q = np.array(list(weights.values()))
@@ -222,7 +222,7 @@ def _collect(
     )
 
 
-def _shares(truth: Labels, classes: Labels, sample_weight: ArrayLike | None) -> Vector:
+def _shares(truth: Names, classes: Names, sample_weight: ArrayLike | None) -> Vector:
     """Share of the rows in each class, all of which must have some."""
     weights = check_sample_weight(sample_weight, len(truth))
     sums = np.bincount(true_positions(truth, classes), weights, minlength=len(classes))
@@ -232,7 +232,7 @@ def _shares(truth: Labels, classes: Labels, sample_weight: ArrayLike | None) -> 
 
 
 def _predictions(
-    made: Any, X: Any, weights: dict[str, Vector], classes: Labels, n_rows: int
+    made: Any, X: Any, weights: dict[str, Vector], classes: Names, n_rows: int
 ) -> dict[str, Any]:
     """Predicted labels of every classifier, those of the weightings among them."""
     if isinstance(made, Mapping):

@@ -28,7 +28,7 @@ from equipoise.arrays import Vector
 from equipoise.losses import Loss
 from equipoise.risks.class_risks import present_classes
 from equipoise.risks.row_losses import RowLosses
-from equipoise.validation.labels import Labels
+from equipoise.validation.labels import Names
 
 # Halvings after which a bracket inside the unit interval is narrower than its rounding error.
 _HALVINGS = 60
@@ -38,7 +38,7 @@ _HALVINGS = 60
 class ClassMoments:
     """Per class: risk, effective number of rows, standard error; arrays in class order."""
 
-    classes: Labels
+    classes: Names
     risks: Vector
     effective: Vector
     standard_errors: Vector

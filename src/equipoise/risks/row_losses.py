@@ -18,7 +18,7 @@ from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss
 from equipoise.validation.labels import (
-    Labels,
+    Names,
     as_labels,
     check_classes,
     classes_of,
@@ -32,7 +32,7 @@ from equipoise.validation.row_weights import check_sample_weight
 class RowLosses:
     """The loss of every row, with the position of its class and its weight."""
 
-    classes: Labels
+    classes: Names
     true: Indices
     losses: Vector
     weights: Vector | None
@@ -73,7 +73,7 @@ def row_losses(
     return RowLosses(names, true, loss(true, predictions), weights)
 
 
-def _predictions(y_pred: Any, classes: Labels, n_rows: int, loss: Loss) -> Any:
+def _predictions(y_pred: Any, classes: Names, n_rows: int, loss: Loss) -> Any:
     if loss.reads != "labels":
         return _check_columns(np.asarray(y_pred), len(classes), n_rows, loss)
     predicted = np.asarray(y_pred)

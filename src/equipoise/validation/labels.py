@@ -5,7 +5,8 @@ linear in the number of rows, where :func:`numpy.unique` sorts.
 
 Conventions
 -----------
-``labels`` is an array of shape ``(n,)``, one class name per row; ``classes`` holds each name once.
+``y`` is an array of shape ``(n,)``, one class name per row; ``classes`` holds each name once, and
+``labels`` are positions in it.
 """
 
 from itertools import repeat
@@ -19,34 +20,34 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from equipoise.arrays import Indices
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 
-Labels = NDArray[Any]
+Names = NDArray[Any]
 
 # A lookup table of this size is cheap whatever the number of rows.
 _SMALL_TABLE = 2**16
 
 
-def as_labels(values: Any, *, name: str) -> Labels:
-    """Labels as a one-dimensional array with at least one row and nothing missing.
+def as_labels(values: Any, *, name: str) -> Names:
+    """Class names of rows as a one-dimensional array with at least one row and nothing missing.
 
     Examples
     --------
     >>> as_labels([["cat"], ["dog"]], name="y").tolist()
     ['cat', 'dog']
     """
-    labels = np.asarray(values)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or len(labels) == 0:
+    y = np.asarray(values)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or len(y) == 0:
         raise InvalidInputError(
             f"{name} must be one class label for each of at least one row, got an array of shape "
-            f"{labels.shape}."
+            f"{y.shape}."
         )
-    if labels.dtype.kind == "f" and np.isnan(labels).any():
+    if y.dtype.kind == "f" and np.isnan(y).any():
         raise InvalidInputError(f"{name} must not have missing labels, got nan.")
-    return labels
+    return y
 
 
-def classes_of(labels: Labels) -> Labels:
+def classes_of(y: Names) -> Names:
     """The distinct labels, sorted.
 
     Examples
@@ -54,28 +55,28 @@ def classes_of(labels: Labels) -> Labels:
     >>> classes_of(np.array([3, 1, 3])).tolist()
     [1, 3]
     """
-    if _is_integer(labels) and _fits(labels, labels):
-        low = labels.min()
-        present = np.bincount(labels.astype(np.int64) - int(low))
-        return (np.flatnonzero(present) + int(low)).astype(labels.dtype)
-    return _sorted_distinct(labels)
+    if _is_integer(y) and _fits(y, y):
+        low = y.min()
+        present = np.bincount(y.astype(np.int64) - int(low))
+        return (np.flatnonzero(present) + int(low)).astype(y.dtype)
+    return _sorted_distinct(y)
 
 
-def _is_integer(labels: Labels) -> bool:
+def _is_integer(y: Names) -> bool:
     # The upper half of uint64 does not fit the offsets of the table.
-    return labels.dtype.kind in "iub" and labels.dtype != np.uint64
+    return y.dtype.kind in "iub" and y.dtype != np.uint64
 
 
-def _fits(keys: Labels, labels: Labels) -> bool:
-    return _span(keys) <= max(_SMALL_TABLE, len(labels))
+def _fits(keys: Names, y: Names) -> bool:
+    return _span(keys) <= max(_SMALL_TABLE, len(y))
 
 
-def _span(labels: Labels) -> int:
-    return int(labels.max()) - int(labels.min()) + 1
+def _span(y: Names) -> int:
+    return int(y.max()) - int(y.min()) + 1
 
 
-def _sorted_distinct(labels: Labels) -> Labels:
-    distinct = set(labels.tolist())
+def _sorted_distinct(y: Names) -> Names:
+    distinct = set(y.tolist())
     missing = [label for label in distinct if _is_missing(label)]
     if missing:
         raise InvalidInputError(f"labels must not be missing, got {missing[0]!r}.")
@@ -83,7 +84,7 @@ def _sorted_distinct(labels: Labels) -> Labels:
         ordered = sorted(distinct)
     except TypeError as error:
         raise InvalidInputError(f"labels must be of one type: {error}.") from error
-    return np.array(ordered, dtype=labels.dtype)
+    return np.array(ordered, dtype=y.dtype)
 
 
 def _is_missing(label: Any) -> bool:
@@ -94,7 +95,7 @@ def _is_missing(label: Any) -> bool:
         return True
 
 
-def positions(labels: Labels, classes: Labels) -> Indices:
+def positions(y: Names, classes: Names) -> Indices:
     """Where each label stands in ``classes``; -1 for a label that is not there.
 
     Examples
@@ -102,25 +103,25 @@ def positions(labels: Labels, classes: Labels) -> Indices:
     >>> positions(np.array(["b", "x"]), np.array(["a", "b"])).tolist()
     [1, -1]
     """
-    if _is_integer(labels) and _is_integer(classes) and _fits(classes, labels):
-        return _looked_up(labels, classes)
+    if _is_integer(y) and _is_integer(classes) and _fits(classes, y):
+        return _looked_up(y, classes)
     places = {name: place for place, name in enumerate(classes.tolist())}
-    found = map(places.get, labels.tolist(), repeat(-1))
-    return np.fromiter(found, dtype=np.intp, count=len(labels))
+    found = map(places.get, y.tolist(), repeat(-1))
+    return np.fromiter(found, dtype=np.intp, count=len(y))
 
 
-def _looked_up(labels: Labels, classes: Labels) -> Indices:
+def _looked_up(y: Names, classes: Names) -> Indices:
     low, span = int(classes.min()), _span(classes)
     table = np.full(span + 1, -1, dtype=np.intp)
     table[classes.astype(np.int64) - low] = np.arange(len(classes))
-    offset = labels.astype(np.int64) - low
+    offset = y.astype(np.int64) - low
     if int(offset.min()) < 0 or int(offset.max()) >= span:
         # The last entry of the table stands for everything outside of it.
         offset = np.where((offset < 0) | (offset >= span), span, offset)
     return table[offset]
 
 
-def check_classes(classes: Any) -> Labels:
+def check_classes(classes: Any) -> Names:
     """Class names given by the user: distinct, in the order of the columns of scores.
 
     Examples
@@ -134,34 +135,34 @@ def check_classes(classes: Any) -> Labels:
     return names
 
 
-def true_positions(labels: Labels, classes: Labels) -> Indices:
+def true_positions(y: Names, classes: Names) -> Indices:
     """Indices of the true labels, every one of which must be a class."""
-    places = positions(labels, classes)
+    places = positions(y, classes)
     if int(places.min()) < 0:
-        stray = labels[places < 0].tolist()[0]
+        stray = y[places < 0].tolist()[0]
         raise ClassMismatchError(
             f"y_true must hold the given classes only, {classes.tolist()}, got {stray!r}."
         )
     return places
 
 
-def predicted_positions(labels: Labels, classes: Labels) -> Indices:
+def predicted_positions(y: Names, classes: Names) -> Indices:
     """Indices of predicted labels; one that is no class of ``y_true`` is -1, and wrong."""
-    if _is_text(labels) != _is_text(classes):
+    if _is_text(y) != _is_text(classes):
         raise ClassMismatchError(
-            f"y_pred must hold labels of the same type as y_true, got {labels.tolist()[0]!r} "
+            f"y_pred must hold labels of the same type as y_true, got {y.tolist()[0]!r} "
             f"where the classes are {classes.tolist()}."
         )
-    if labels.dtype.kind == "f" and _is_integer(classes) and np.any(labels % 1):
+    if y.dtype.kind == "f" and _is_integer(classes) and np.any(y % 1):
         raise InvalidInputError(
-            f"y_pred must hold class labels, got {labels[labels % 1 != 0][0]}; for probabilities "
+            f"y_pred must hold class labels, got {y[y % 1 != 0][0]}; for probabilities "
             "or scores choose a loss that reads them, such as 'cross_entropy' or 'margin'."
         )
-    return positions(labels, classes)
+    return positions(y, classes)
 
 
-def _is_text(labels: Labels) -> bool:
-    return isinstance(labels[:1].tolist()[0], str)
+def _is_text(y: Names) -> bool:
+    return isinstance(y[:1].tolist()[0], str)
 
 
 def encode_labels(y: Any) -> tuple[NDArray[Any], Indices]:
@@ -191,14 +192,14 @@ def encode_labels(y: Any) -> tuple[NDArray[Any], Indices]:
 
 def _numbers_among_objects(y: NDArray[Any]) -> NDArray[Any]:
     """Numbers that came as objects, as a column of mixed origin does."""
-    labels = y.tolist()
-    types = {type(label) for label in labels}
-    if len(types) == 1 and isinstance(labels[0], Real):
-        return np.array(labels)
-    names = ", ".join(sorted(kind.__name__ for kind in types))
+    names = y.tolist()
+    types = {type(name) for name in names}
+    if len(types) == 1 and isinstance(names[0], Real):
+        return np.array(names)
+    kinds = ", ".join(sorted(kind.__name__ for kind in types))
     raise InvalidInputError(
         "Unknown label type: y must hold class labels of one type, numbers or text, and none "
-        f"missing, got objects of type {names}."
+        f"missing, got objects of type {kinds}."
     )
 
 
