@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import f1_score, precision_recall_curve
 
-from equipoise import LabelCVaR, WorstClass
+from equipoise import LabelCVaR
 from equipoise.decisions import Predictions, decide, tune
-from equipoise.goals import Criterion, MacroFBeta, RobustRisk
+from equipoise.goals import Criterion, as_goal
 from equipoise.metrics import best_threshold
 
 N_ROWS, N_CLASSES = 1_000_000, 10
@@ -64,9 +64,9 @@ def many_classes() -> dict[str, Any]:
     their_table = np.bincount(y * N_CLASSES + their_decisions, minlength=N_CLASSES**2)
     their_table = their_table.reshape(N_CLASSES, N_CLASSES).astype(float)
     goals = {
-        "macro F1": MacroFBeta(),
-        "worst class": RobustRisk(WorstClass().resolve(predictions.prior)),
-        "LabelCVaR(0.2)": RobustRisk(LabelCVaR(0.2).resolve(predictions.prior)),
+        "macro F1": as_goal("macro_f1").resolve(predictions.prior),
+        "worst class": as_goal("worst-class").resolve(predictions.prior),
+        "LabelCVaR(0.2)": as_goal(LabelCVaR(0.2)).resolve(predictions.prior),
     }
     rows: dict[str, Any] = {"argmax_seconds": argmax, "theirs_seconds": theirs, "goals": {}}
     for name, goal in goals.items():

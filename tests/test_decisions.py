@@ -15,17 +15,14 @@ from sklearn.metrics import (
 )
 
 from equipoise import WeightHull, WorstClass
-from equipoise.decisions import Predictions, decide, search, shrunk, tune, tune_resampled
+from equipoise.decisions import Predictions, decide, search, tune
+from equipoise.decisions.search import tune_resampled
+from equipoise.decisions.tuning import shrunk
 from equipoise.exceptions import InvalidParameterError, UnattainableError
-from equipoise.goals import (
-    FlooredRisk,
-    GeometricMean,
-    MacroFBeta,
-    MeanRecall,
-    MetricGoal,
-    RobustRisk,
-)
-from equipoise.goals.floors import _allowed_errors
+from equipoise.goals import MetricGoal
+from equipoise.goals.floors import FlooredRisk, _allowed_errors
+from equipoise.goals.metric_goal import GeometricMean, MacroFBeta, MeanRecall
+from equipoise.goals.set_goal import RobustRisk
 from equipoise.metrics.named import fbeta, jaccard
 from set_examples import few_examples
 

@@ -19,7 +19,8 @@ from equipoise import (
 )
 from equipoise.decisions import Predictions, tune
 from equipoise.exceptions import InvalidParameterError
-from equipoise.goals import GOALS, Criterion, Goal, MetricGoal, RobustRisk, SetGoal, as_goal
+from equipoise.goals import GOALS, Criterion, Goal, MetricGoal, SetGoal, as_goal
+from equipoise.goals.set_goal import RobustRisk
 from equipoise.metrics import arithmetic_mean, fbeta
 from equipoise.sets import Uncertainty
 

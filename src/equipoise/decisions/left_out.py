@@ -52,6 +52,13 @@ class Predictions:
     probabilities : array of shape (n_rows, n_classes)
     labels : class index of every row.
     sample_weight : array of shape (n_rows,)
+
+    Examples
+    --------
+    >>> rows = Predictions(np.array([[0.8, 0.2], [0.6, 0.4]]), np.array([0, 1]), np.ones(2))
+    >>> rows.confusion(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 1.]])
     """
 
     probabilities: Matrix
@@ -117,7 +124,14 @@ def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> V
 
 
 def decide(probabilities: Matrix, weights: Vector | None, costs: Matrix | None = None) -> Indices:
-    """Class indices chosen by the decision weights, or by costs where these are given."""
+    """Class indices chosen by the decision weights, or by costs where these are given.
+
+    Examples
+    --------
+    >>> table = np.array([[0.5, 0.3, 0.2]])
+    >>> decide(table, np.array([1.0, 1, 3])), decide(table, None, np.array([[0, 1, 9]] * 3))
+    (array([2]), array([0]))
+    """
     if costs is not None or weights is None:
         return np.asarray(np.argmax(scores(probabilities, None, costs), axis=1), dtype=np.intp)
     if probabilities.shape[1] == 2:

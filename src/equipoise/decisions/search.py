@@ -49,7 +49,17 @@ Leads = list[tuple[Matrix, Vector]]
 
 
 def tune(predictions: Predictions, criterion: Criterion) -> Vector:
-    """Decision weights with the lowest value that the search finds; they sum to one."""
+    """Decision weights with the lowest value that the search finds; they sum to one.
+
+    Examples
+    --------
+    >>> from equipoise.decisions import Predictions
+    >>> from equipoise.goals import as_goal
+    >>> table = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+    >>> rows = Predictions(table, np.array([0, 0, 1, 1]), np.ones(4))
+    >>> tune(rows, as_goal("worst-class").resolve([0.5, 0.5])).round(3)
+    array([0.247, 0.753])
+    """
     counts = np.bincount(predictions.labels, minlength=predictions.n_classes)
     wanted: Criterion | None = criterion.for_rows(counts)
     while wanted is not None:
@@ -105,7 +115,8 @@ def _search(predictions: Predictions, criterion: Criterion) -> Vector:
     if masses is not None:
         better = [equalized(few, masses, theta) for theta in starts[:2]]
         starts = better if many else starts + better
-    value, theta = min((_descended(few, criterion, start) for start in starts), key=_value)
+    found = [_descended(few, criterion, start) for start in starts]
+    value, theta = min(found, key=lambda pair: pair[0])
     for _ in range(0 if many else RESTARTS):
         nearby = theta + NEARBY * rng.standard_normal(len(theta))
         other, point = _descended(few, criterion, nearby)
@@ -122,10 +133,6 @@ def _search(predictions: Predictions, criterion: Criterion) -> Vector:
             theta = equalized(_sample(predictions, LARGE, rng), masses, theta)
         theta = _refined(predictions, criterion, theta)
     return theta
-
-
-def _value(found: tuple[float, Vector]) -> float:
-    return found[0]
 
 
 def _two_classes(predictions: Predictions, criterion: Criterion) -> Vector:
@@ -178,7 +185,7 @@ def _descend(state: OpenDecisions, criterion: Criterion, rounds: int = ROUNDS) -
     value = np.inf
     for left in reversed(range(rounds)):
         before = value
-        value = _round(state, criterion, value, _singles(len(state.theta)))
+        value = _round(state, criterion, value, iter(np.eye(len(state.theta), dtype=bool)))
         if value > before - ENOUGH and left:
             value = _round(state, criterion, value, _worst_groups(state.risks()))
             if value > before - ENOUGH:
@@ -196,10 +203,6 @@ def _round(
             state.move(group, float(shifts[best]))
             value = lowest
     return value
-
-
-def _singles(k: int) -> Iterator[Mask]:
-    yield from np.eye(k, dtype=bool)
 
 
 def _worst_groups(risks: Vector) -> Iterator[Mask]:

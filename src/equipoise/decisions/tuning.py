@@ -75,6 +75,14 @@ class TunedWeights:
         How far the weights were drawn towards balanced ones.
     costs : ndarray of shape (n_classes, n_classes) or None
         Costs beyond those of the right decision, where they decide.
+
+    Examples
+    --------
+    >>> from equipoise import tune_weights
+    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.4] * 6, "worst-class")
+    class weight   risk lower upper
+    0:    0.833333 0    0     0.336267
+    1:    1.25     0    0     0.459258
     """
 
     weights: ByClass | None

@@ -107,7 +107,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         The fitted base estimator.
     weights_ : ByClass
         Decision weights on the scale of ``predict_proba``, with :math:`\sum_i p_i w_i = 1` for
-        the class shares :math:`p` of the rows. Absent where a cost matrix says more.
+        the class shares :math:`p` of the rows trained on. Absent where a cost matrix says more.
     costs_ : ndarray of shape (n_classes, n_classes)
         Costs beyond those of right decisions, where they decide.
     threshold_ : float
@@ -127,7 +127,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     shrinkage_ : float
         How far the weights were drawn towards balanced ones.
     class_prior_ : ByClass
-        Class frequencies that were used.
+        Class frequencies of the population: those given, or those of the rows.
     n_features_in_, feature_names_in_
         Of the base estimator.
 
@@ -233,14 +233,14 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         prior = shares = np.asarray(totals / totals.sum(), dtype=np.float64)
         if self.class_prior is not None:
             prior = check_prior(self.class_prior, classes, name="class_prior")
-        frequencies = ByClass(prior, classes)
-        found: dict[str, Any] = {"classes_": classes, "class_prior_": frequencies}
+        by_class = ByClass(prior, classes)
+        found: dict[str, Any] = {"classes_": classes, "class_prior_": by_class}
         if self._is_fitted_before():
             some = X if len(used) == len(y) else _safe_indexing(X, used)
             table = class_probabilities(self.estimator, some, classes)
             predictions = Predictions(table, labels[used], weights[used])
             tuned = tune_one_model(
-                predictions, deal(predictions.labels, seed), goal, frequencies,
+                predictions, deal(predictions.labels, seed), goal, by_class,
                 shrinkage=shrinkage, rare=rare,
             )  # fmt: skip
             return found | {"estimator_": self.estimator} | _attributes(tuned)
@@ -259,7 +259,6 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if rare == "drop" and np.any(few):
             labels = np.where((labels >= 0) & few[labels], -1, labels)
             parts, used = without_left_out(parts, labels), np.flatnonzero(labels >= 0)
-            found["class_prior_"] = ByClass(np.where(few, 0, prior) / prior[~few].sum(), classes)
         predicted = predict_left_out(train, X, parts, classes, self.n_jobs)
         tested = np.concatenate([test for _, test in parts])
         table = np.concatenate([probabilities for _, probabilities in predicted])
@@ -329,19 +328,16 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if sample_weight is not None:
             if "sample_weight" in inspect.signature(self.estimator.fit).parameters:
                 to_fit["sample_weight"] = sample_weight
-            elif not any(name.endswith("__sample_weight") for name in to_fit):
-                self._warn_unweighted()
+            elif not self._is_fitted_before() and not any(
+                name.endswith("__sample_weight") for name in to_fit
+            ):
+                warn(
+                    f"{type(self.estimator).__name__} does not take sample_weight in fit: it is "
+                    "trained without, and the weights count in the tuning alone. For a step of a "
+                    "pipeline pass them as STEP__sample_weight too, or enable metadata routing.",
+                    EquipoiseWarning,
+                )
         return to_fit, to_split
-
-    def _warn_unweighted(self) -> None:
-        if self._is_fitted_before():
-            return
-        warn(
-            f"{type(self.estimator).__name__} does not take sample_weight in fit: it is trained "
-            "without, and the weights count in the tuning alone. For a step of a pipeline pass "
-            "them as STEP__sample_weight too, or enable metadata routing.",
-            EquipoiseWarning,
-        )
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What metadata ``fit`` takes, and where it goes."""

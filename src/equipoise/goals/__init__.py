@@ -5,26 +5,20 @@ A recipe that users write down *resolves*, like an uncertainty set, to what the 
 
 from equipoise.goals.base import Criterion, Goal
 from equipoise.goals.costs import CostMatrix
-from equipoise.goals.floors import FlooredRisk, RecallFloors
+from equipoise.goals.floors import RecallFloors
 from equipoise.goals.grammar import bind_classes, format_goal, goal_names, goal_words, parse_goal
-from equipoise.goals.metric_goal import GeometricMean, MacroFBeta, MeanRecall, MetricGoal, Ratio
+from equipoise.goals.metric_goal import MetricGoal
 from equipoise.goals.registry import GOALS, WORDS, as_goal
-from equipoise.goals.set_goal import RobustRisk, SetGoal
+from equipoise.goals.set_goal import SetGoal
 
 __all__ = [
     "GOALS",
     "WORDS",
     "CostMatrix",
     "Criterion",
-    "FlooredRisk",
-    "GeometricMean",
     "Goal",
-    "MacroFBeta",
-    "MeanRecall",
     "MetricGoal",
-    "Ratio",
     "RecallFloors",
-    "RobustRisk",
     "SetGoal",
     "as_goal",
     "bind_classes",

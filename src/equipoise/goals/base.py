@@ -37,6 +37,14 @@ class Criterion(ABC):
     masses : the set whose worst case the value is, if it is one: weights can then be improved all
         at once, and averaged over resamples.
     measures : what the value is reported as, ``"risk"``, or ``"metric"`` for one minus it.
+
+    Examples
+    --------
+    >>> from equipoise.goals import as_goal
+    >>> criterion = as_goal("balanced_accuracy").resolve([0.8, 0.2])
+    >>> hits, totals = np.array([[8.0, 1.0], [6.0, 2.0]]), np.array([8.0, 2.0])
+    >>> criterion.values(hits, None, totals), criterion.lowest(hits, None, totals)[0]
+    (array([0.25 , 0.125]), 1)
     """
 
     needs_decided: ClassVar[bool] = False
@@ -86,6 +94,23 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
 
     A goal of your own is a class with ``resolve`` and ``examples``, and a line
     ``GOALS.register(MyGoal)``.
+
+    Examples
+    --------
+    >>> class Median(Criterion):
+    ...     def values(self, hits, decided, totals):
+    ...         return np.median(1 - hits / totals, axis=1)
+    >>> class MedianRisk(Goal):
+    ...     def resolve(self, prior, classes=None):
+    ...         return Median()
+    ...
+    ...     @classmethod
+    ...     def examples(cls):
+    ...         return [cls()]
+    >>> from equipoise import tune_weights
+    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.4] * 6, MedianRisk()).class_risks
+    0: 0
+    1: 0
     """
 
     # Whether weights may be drawn towards balanced ones without missing the goal.

@@ -17,6 +17,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal
 from equipoise.metrics.fractional import LinearFractional
 from equipoise.metrics.named import METRICS, Metric, as_metric, fbeta
+from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
 
 _F_BETA = re.compile(r"(macro_)?f(\d+(?:\.\d+)?)")
@@ -127,7 +128,7 @@ class MetricGoal(Goal):
             )
         named = _F_BETA.fullmatch(self.metric) if isinstance(self.metric, str) else None
         if named and named[1]:
-            return MacroFBeta(_positive(float(named[2])))
+            return MacroFBeta(check_number(float(named[2]), "beta", "(0, inf)"))
         if isinstance(self.metric, str) and self.metric in AVERAGES:
             return AVERAGES[self.metric](vector)
         if len(vector) != 2:
@@ -143,9 +144,3 @@ class MetricGoal(Goal):
     def examples(cls) -> list[Self]:
         """The averages over any number of classes."""
         return [cls("macro_f1"), cls("geometric_mean"), cls("balanced_accuracy"), cls("accuracy")]
-
-
-def _positive(beta: float) -> float:
-    if not beta > 0:
-        raise InvalidParameterError(f"beta of a macro F-beta must be positive, got {beta:g}.")
-    return beta
