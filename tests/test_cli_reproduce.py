@@ -139,8 +139,13 @@ def test_options_reach_the_studies(run, studies):
     )
     assert done.exit_code == 0
     assert studies.calls == [
-        (("rates", "shift"), {"quick": True, "seed": 7, "out": "there", "data": "d"})
+        (
+            ("rates", "shift"),
+            {"quick": True, "seed": 7, "out": "there", "data": "d", "from_records": False},
+        )
     ]
+    assert run("reproduce", "--from-records").exit_code == 0
+    assert studies.calls.pop()[1]["from_records"] is True
     assert run("reproduce").exit_code == 0
     assert studies.calls[1][0] is None
 

@@ -96,9 +96,20 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
     show_default=True,
     help="First seed.",
 )
+@click.option(
+    "--from-records",
+    is_flag=True,
+    help="Compute nothing: make pages and figures again from the CSV files of an earlier run.",
+)
 @quiet_option
 def reproduce(
-    studies: tuple[str, ...], quick: bool, out: str, data: str | None, seed: int, quiet: bool
+    studies: tuple[str, ...],
+    quick: bool,
+    out: str,
+    data: str | None,
+    seed: int,
+    from_records: bool,
+    quiet: bool,
 ) -> None:
     """Run the studies of the paper, all or those named.
 
@@ -117,6 +128,7 @@ def reproduce(
             out=out,
             data=data,
             progress=_Bars(output, bars),
+            from_records=from_records,
         )
     output.warn([f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out])
     output.show(_lines(summary), {})

@@ -1,7 +1,5 @@
 """What studies become on disk: Markdown, CSV, SVG and PNG; and the page over all of them."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,16 @@ import numpy as np
 from equipoise.files import atomic_write
 from equipoise.paper import drawing
 from equipoise.paper.methods import Method
-from equipoise.paper.records import Record, RecordsByKind, distinct, mean_of, select, spread
+from equipoise.paper.records import (
+    Record,
+    RecordsByKind,
+    distinct,
+    from_csv,
+    mean_of,
+    select,
+    spread,
+    to_csv,
+)
 from equipoise.paper.study import WAYS, Claim, Finding, Study, StudyOutcome, StudyPlan, StudyReport
 from equipoise.text import markdown_table
 
@@ -23,6 +30,9 @@ with a certificate that it is the optimum; *trained as the text says*, by the gr
 the paper describes; and *trained as the scripts do*, by that of the authors' published scripts,
 where they differ. A claim that holds for the method holds for its optimum; one that holds for the
 training alone is about the training.
+
+Some claims leave room for what they mean. Then the table says how we read them, and what they come
+to when they are read otherwise; *by our reading* marks a finding that another reading changes.
 """
 _QUICK = (
     "**Quick version**: small samples, few seeds and short training. It shows directions, not "
@@ -107,33 +117,74 @@ def _excess(records: Sequence[Record], **wanted: object) -> Any:
 
 
 def claims_table(claims: Sequence[Claim]) -> str:
-    """Claims, one a row, with a finding for each way of fitting that any of them has."""
+    """Claims with a finding for each way of fitting that any of them has.
+
+    Other readings of a claim follow it, a row each.
+    """
     ways = [way for way in WAYS if any(way in claim.findings for claim in claims)]
-    rows = [
-        [claim.text, claim.where, *(_finding(claim.findings.get(way)) for way in ways)]
-        for claim in claims
-    ]
+    rows = [row for claim in claims for row in _claim_rows(claim, ways)]
     return table(["claim", "where", *(WAYS[way] for way in ways)], rows)
 
 
-def _finding(finding: Finding | None) -> str:
+def _claim_rows(claim: Claim, ways: Sequence[str]) -> list[list[str]]:
+    reading = f" *(Our reading: {claim.reading}.)*" if claim.reading else ""
+    first = [_finding(claim.findings.get(way), claim, way) for way in ways]
+    rows = [[f"{claim.text}{reading}", claim.where, *first]]
+    for words, findings in claim.others.items():
+        cells = [_finding(findings.get(way)) for way in ways]
+        rows.append([f"↳ *read otherwise: {words}*", claim.where, *cells])
+    return rows
+
+
+def _finding(finding: Finding | None, claim: Claim | None = None, way: str = "") -> str:
     if finding is None:
         return ""
-    return f"{'held' if finding.held else '**did not hold**'}: {finding.numbers}"
+    hangs = " (by our reading)" if claim is not None and claim.hangs_on_reading(way) else ""
+    return f"{'held' if finding.held else '**did not hold**'}{hangs}: {finding.numbers}"
 
 
 def write_report(
-    study: Study, plan: StudyPlan, report: StudyReport, folder: Path, note: str = ""
-) -> None:
+    study: Study, plan: StudyPlan, results: RecordsByKind, folder: Path, note: str = ""
+) -> StudyReport:
     """Write everything a study found; the page is written last."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, records in report.tables.items():
-        write_text(folder / f"{name}.csv", _csv(records))
+    report = study.report(plan, results)
+    tables = {name: _table_records(kinds, results) for name, kinds in study.tables.items()}
+    tables = {name: records for name, records in tables.items() if records}
+    for name, records in tables.items():
+        write_text(folder / f"{name}.csv", to_csv(records))
     for name, found in report.figures.items():
         for suffix, content in drawing.render(found).items():
             with atomic_write(folder / f"{name}.{suffix}") as stream:
                 stream.write(content)
-    write_text(folder / "README.md", _page(study, plan, report, note))
+    write_text(folder / "README.md", _page(study, plan, report, tables, note))
+    return report
+
+
+def _table_records(kinds: str, results: RecordsByKind) -> list[Record]:
+    """The records of one kind, or of one for each way of fitting."""
+    names = dict.fromkeys(kinds.format(way=way) for way in WAYS)
+    return [record for name in names for record in results.get(name, [])]
+
+
+def read_results(study: Study, plan: StudyPlan, folder: Path) -> RecordsByKind:
+    """The records that an earlier run of the same plan wrote into its folder."""
+    try:
+        page = (folder / "README.md").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        page = ""
+    if _run_line(plan) not in page:
+        version = "quick" if plan.quick else "full"
+        raise FileNotFoundError(
+            f"{folder} holds no records of the {version} version with first seed {plan.seed}: run "
+            f"the study {study.name} first."
+        )
+    results: dict[str, list[Record]] = {unit.kind: [] for unit in study.units(plan)}
+    for name, kinds in study.tables.items():
+        file = folder / f"{name}.csv"
+        for record in from_csv(file.read_text(encoding="utf-8")) if file.is_file() else []:
+            results[kinds.format(way=record.get("way"))].append(record)
+    return results
 
 
 def write_text(path: Path, text: str) -> None:
@@ -142,9 +193,11 @@ def write_text(path: Path, text: str) -> None:
         stream.write(text.encode("utf-8"))
 
 
-def _page(study: Study, plan: StudyPlan, report: StudyReport, note: str) -> str:
+def _page(
+    study: Study, plan: StudyPlan, report: StudyReport, tables: Iterable[str], note: str
+) -> str:
     command = f"`equipoise reproduce {study.name}{' --quick' if plan.quick else ''}`"
-    links = ", ".join(f"[{name}.csv]({name}.csv)" for name in report.tables)
+    links = ", ".join(f"[{name}.csv]({name}.csv)" for name in tables)
     parts = [
         f"# {study.title}",
         f"Made by {command}. {_run_line(plan)}",
@@ -160,21 +213,6 @@ def _page(study: Study, plan: StudyPlan, report: StudyReport, note: str) -> str:
 def _run_line(plan: StudyPlan) -> str:
     """One sentence on how the numbers of a page were made."""
     return f"{_QUICK if plan.quick else _FULL} First seed: {plan.seed}."
-
-
-def _csv(records: Sequence[Record]) -> str:
-    columns = list(dict.fromkeys(name for record in records for name in record))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for record in records:
-        writer.writerow({name: _number(value) for name, value in record.items()})
-    return text.getvalue()
-
-
-def _number(value: Any) -> Any:
-    # Eight digits are more than any seed leaves unchanged.
-    return f"{value:.8g}" if isinstance(value, float) else value
 
 
 def summary_page(plan: StudyPlan, outcomes: Sequence[StudyOutcome]) -> str:
@@ -210,4 +248,6 @@ def _counts(outcomes: Sequence[StudyOutcome]) -> str:
 
 def _count(claims: Sequence[Claim], way: str) -> str:
     held = [claim.findings[way].held for claim in claims if way in claim.findings]
-    return f"{sum(held)} of {len(held)}" if held else ""
+    hang = sum(claim.hangs_on_reading(way) for claim in claims if way in claim.findings)
+    by_reading = f" ({hang} of these findings by our reading)" if hang else ""
+    return f"{sum(held)} of {len(held)}{by_reading}" if held else ""

@@ -14,6 +14,8 @@ from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport,
 # Degree-1 polynomials make use of a smoothness of two: the rate of the L1 distance is
 # n^(-beta / (2 beta + d)) with beta = 2 and d = 1.
 _RATE = 2 / 5
+# So many of the largest n show what the exponents tend to.
+_LAST = 3
 _MATCHED = (("standard", "standard"), ("balanced", "balanced"))
 _MISMATCHED = (("standard", "balanced"), ("balanced", "standard"))
 _LOOKS = (
@@ -31,7 +33,10 @@ margin condition of Appendix A.2 with exponent 1), and the exponent of the exces
 large in theory, up to logarithms. At these n the windows are still wide for a curve as steep as
 x^9, and all exponents a little smaller than in the limit.
 
-Judged under other weights, the estimation error goes and the irreducible error stays.
+Judged under other weights, the estimation error goes and the irreducible error stays. By
+Proposition 3 and Appendix A.2 it, too, goes like n^(-0.4) up to logarithms: it is the L1 distance
+and the share of points that are decided otherwise than with η, times the distance of the
+thresholds. It may be negative, where the mistake helps under the other weights.
 """
 
 
@@ -51,11 +56,13 @@ def _units(plan: StudyPlan) -> list[Unit]:
 def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     records = results["rates"]
     lead = _LEAD.format(p=P, seeds=_numbers(plan)[1])
-    caption = "Left: judged under the weights it was made for. Right: under the other ones"
+    caption = (
+        "Left: judged under the weights it was made for. Middle and right: under the other ones, "
+        "the estimation error alone (its size) and the excess risk"
+    )
     return StudyReport(
         claims=_claims(records),
         page=pages.sections(lead, pages.figure("rates", caption), _table(records)),
-        tables={"rates": records},
         figures={"rates": _figure(records)},
     )
 
@@ -69,14 +76,20 @@ def _means(records: Sequence[Record], field: str, pair: tuple[str, str]) -> Vect
     return means_over("n_rows", records, field, made_for=pair[0], judged_under=pair[1])
 
 
-def _slope(records: Sequence[Record], field: str, pair: tuple[str, str]) -> float:
-    """Exponent of n in a least-squares fit on logarithmic scales."""
-    means = _means(records, field, pair)
-    return float(np.polyfit(np.log(_sizes(records)), np.log(means), 1)[0])
+def _slope(
+    records: Sequence[Record], field: str, pair: tuple[str, str], last: int | None = None
+) -> float:
+    """Exponent of n in a least-squares fit on logarithmic scales, of all or the last few n.
+
+    Of a field whose mean is negative: that of its size.
+    """
+    kept = slice(0 if last is None else -last, None)
+    means = np.abs(_means(records, field, pair))[kept]
+    return float(np.polyfit(np.log(_sizes(records)[kept]), np.log(means), 1)[0])
 
 
 def _figure(records: Sequence[Record]) -> Any:
-    picture, (left, right) = drawing.figure(10.5, 4.4, columns=2)
+    picture, (left, middle, right) = drawing.figure(14.5, 4.4, columns=3)
     sizes = np.array(_sizes(records), dtype=float)
     for pair, look in zip(_MATCHED, _LOOKS, strict=True):
         slope = _slope(records, "excess", pair)
@@ -97,6 +110,7 @@ def _figure(records: Sequence[Record]) -> Any:
         sizes, guide, color="0.55", linestyle=":", label="n^(-0.4), the rate of Proposition 1"
     )
     left.set(xscale="log", yscale="log", xlabel="rows n", ylabel="mean over seeds")
+    _draw_estimation(middle, records)
     for pair, look in zip(_MISMATCHED, _LOOKS, strict=True):
         name = f"{pair[0]} under {pair[1]}"
         right.plot(sizes, _means(records, "excess", pair), label=f"excess risk, {name}", **look)
@@ -109,9 +123,22 @@ def _figure(records: Sequence[Record]) -> Any:
             label=f"irreducible error, {name}",
         )
     right.set(xscale="log", xlabel="rows n", ylabel="excess risk", ylim=(0, None))
-    for ax in (left, right):
+    for ax in (left, middle, right):
         ax.legend(frameon=False, fontsize=8.5)
     return picture
+
+
+def _draw_estimation(ax: Any, records: Sequence[Record]) -> None:
+    """The size of the estimation error under other weights."""
+    sizes = np.array(_sizes(records), dtype=float)
+    for pair, look in zip(_MISMATCHED, _LOOKS, strict=True):
+        slope = _slope(records, "estimation", pair)
+        label = f"{pair[0]} under {pair[1]}: n^({slope:.2f})"
+        ax.plot(sizes, np.abs(_means(records, "estimation", pair)), label=label, **look)
+    first = np.abs(_means(records, "estimation", _MISMATCHED[1]))[0]
+    guide = first * 1.3 * (sizes / sizes[0]) ** -_RATE
+    ax.plot(sizes, guide, color="0.55", linestyle=":", label="n^(-0.4), in theory")
+    ax.set(xscale="log", yscale="log", xlabel="rows n", ylabel="size of the estimation error")
 
 
 def _table(records: Sequence[Record]) -> str:
@@ -124,7 +151,17 @@ def _table(records: Sequence[Record]) -> str:
         [f"{n}", *(f"{column[place]:.5f}" for column in columns)]
         for place, n in enumerate(_sizes(records))
     ]
-    return pages.sections("Mean excess risk:", pages.table(header, rows))
+    errors = [_means(records, "estimation", pair) for pair in _MISMATCHED]
+    parts = [
+        [f"{n}", *(f"{column[place]:.5f}" for column in errors)]
+        for place, n in enumerate(_sizes(records))
+    ]
+    return pages.sections(
+        "Mean excess risk:",
+        pages.table(header, rows),
+        "Mean estimation error under the other weights:",
+        pages.table(["rows", *(f"{a} under {b}" for a, b in _MISMATCHED)], parts),
+    )
 
 
 def _claims(records: Sequence[Record]) -> list[Claim]:
@@ -141,6 +178,13 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
             {"exact": _weights_enter(records)},
         ),
         Claim(
+            "Proposition 3, Corollary 1",
+            "judged under other weights, the estimation error falls at least as fast as n^(-0.4)",
+            {"exact": _estimation_falls(records, None)},
+            "the exponent over all n, of the size of the mean error",
+            {f"over the last {_LAST} n": {"exact": _estimation_falls(records, _LAST)}},
+        ),
+        Claim(
             "Section 3",
             "judged under other weights, the excess risk does not vanish: it tends to the "
             "irreducible error",
@@ -155,6 +199,15 @@ def _falls(records: Sequence[Record]) -> Finding:
     distance = _slope(records, "l1", _MATCHED[0])
     held = all(slope <= -_RATE for slope in slopes.values())
     return Finding(held, f"{words}; L1 distance n^({distance:.2f})")
+
+
+def _estimation_falls(records: Sequence[Record], last: int | None) -> Finding:
+    slopes = [_slope(records, "estimation", pair, last) for pair in _MISMATCHED]
+    words = [
+        f"{pair[0]} under {pair[1]} n^({slope:.2f})"
+        for pair, slope in zip(_MISMATCHED, slopes, strict=True)
+    ]
+    return Finding(max(slopes) <= -_RATE, ", ".join(words))
 
 
 def _weights_enter(records: Sequence[Record]) -> Finding:
@@ -176,4 +229,10 @@ def _stays(records: Sequence[Record]) -> Finding:
     return Finding(held, "; ".join(words))
 
 
-STUDY = Study("rates", "How fast the excess risk falls (Propositions 1 and 3)", _units, _report)
+STUDY = Study(
+    "rates",
+    "How fast the excess risk falls (Propositions 1 and 3)",
+    _units,
+    _report,
+    {"rates": "rates"},
+)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
-from equipoise.paper.pages import summary_page, write_report, write_text
-from equipoise.paper.records import Record
+from equipoise.paper.pages import read_results, summary_page, write_report, write_text
+from equipoise.paper.records import Record, RecordsByKind, rounded
 from equipoise.paper.registry import NAMES, PARTS, STUDIES, load_study
 from equipoise.paper.splits import Sources
 from equipoise.paper.study import Claim, Finding, Reproduction, Study, StudyOutcome, StudyPlan, Unit
+from equipoise.text import listing
 from equipoise.validation import check_count
 
 # What is in the folder is made again by running the studies.
@@ -40,6 +41,7 @@ def reproduce(
     out: str | os.PathLike[str] = "results",
     data: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
+    from_records: bool = False,
 ) -> Reproduction:
     """Run studies of the paper, and write their data, figures and pages.
 
@@ -63,6 +65,9 @@ def reproduce(
         nothing without it fails.
     progress : callable, optional
         Called with a :class:`StudyStep` at the start of every study and after every unit.
+    from_records : bool, default=False
+        Whether to compute nothing, and make pages and figures again from the CSV files that an
+        earlier run left under ``out``; by default of all the studies that have any.
 
     Returns
     -------
@@ -86,7 +91,10 @@ def reproduce(
     outcomes = []
     for name in chosen:
         runner = _Runner(plan, store, sources, progress or (lambda step: None))
-        outcomes.append(runner.run(load_study(name), folder, required=names is not None))
+        if not from_records:
+            outcomes.append(runner.run(load_study(name), folder, required=names is not None))
+        elif names is not None or (folder / name / "README.md").is_file():
+            outcomes.append(runner.again(load_study(name), folder))
         write_text(folder / "README.md", summary_page(plan, _all_outcomes(plan, store)))
     return Reproduction(tuple(outcomes), folder / "README.md")
 
@@ -153,8 +161,22 @@ class _Runner:
             self.progress(StudyStep(study.name, done, len(possible), unit.key))
         if not possible:
             return self._kept(StudyOutcome(study.name, study.title, (), reason))
-        report = study.report(self.plan, results)
-        write_report(study, self.plan, report, folder / study.name, reason)
+        return self._reported(study, results, folder, reason)
+
+    def again(self, study: Study, folder: Path) -> StudyOutcome:
+        """The pages of a study that was run before, from its records."""
+        results = read_results(study, self.plan, folder / study.name)
+        self.progress(StudyStep(study.name, 0, 1))
+        missing = [kind for kind, records in results.items() if not records]
+        reason = f"there are no records of {listing(missing)}." if missing else ""
+        outcome = self._reported(study, results, folder, reason)
+        self.progress(StudyStep(study.name, 1, 1, "pages"))
+        return outcome
+
+    def _reported(
+        self, study: Study, results: RecordsByKind, folder: Path, reason: str
+    ) -> StudyOutcome:
+        report = write_report(study, self.plan, results, folder / study.name, reason)
         return self._kept(StudyOutcome(study.name, study.title, tuple(report.claims), reason))
 
     def _missing_data(self, units: Sequence[Unit]) -> str:
@@ -173,7 +195,7 @@ class _Runner:
         if stored is None:
             stored = unit.run(self.sources)
             self.store.put(unit, stored)
-        return stored
+        return rounded(stored)
 
     def _kept(self, outcome: StudyOutcome) -> StudyOutcome:
         self.store.put(_outcome_unit(outcome.study, self.plan), [asdict(outcome)])
@@ -196,5 +218,9 @@ def _all_outcomes(plan: StudyPlan, store: UnitStore) -> list[StudyOutcome]:
 
 
 def _claim(record: Record) -> Claim:
-    findings = {way: Finding(**finding) for way, finding in record["findings"].items()}
-    return Claim(record["where"], record["text"], findings)
+    others = {words: _findings(found) for words, found in record.get("others", {}).items()}
+    return Claim(**{**record, "findings": _findings(record["findings"]), "others": others})
+
+
+def _findings(stored: Record) -> dict[str, Finding]:
+    return {way: Finding(**finding) for way, finding in stored.items()}

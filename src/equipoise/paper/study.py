@@ -7,10 +7,10 @@ and turns their records into a report: claims with findings, tables, figures and
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from equipoise.paper.records import Record, RecordsByKind
 from equipoise.paper.splits import Sources
@@ -101,26 +101,52 @@ class Claim:
         The claim, in our words.
     findings : mapping of str to Finding
         By way of fitting (see :data:`WAYS`).
+    reading : str
+        How we read it, where the words leave room.
+    others : mapping of str to findings by way
+        Other readings that are as reasonable, and what became of the claim under them.
     """
 
     where: str
     text: str
     findings: Mapping[str, Finding]
+    reading: str = ""
+    others: Mapping[str, Mapping[str, Finding]] = field(default_factory=dict)
 
     @property
     def is_the_papers(self) -> bool:
         """Whether the paper makes it."""
         return not self.where.startswith("beyond")
 
+    def hangs_on_reading(self, way: str) -> bool:
+        """Whether another reading changes the finding."""
+        return any(
+            way in findings and findings[way].held != self.findings[way].held
+            for findings in self.others.values()
+        )
 
-def checked_claims(
-    claims: Iterable[tuple[str, str, Callable[[Fitted], Finding]]], by_way: Mapping[str, Fitted]
-) -> list[Claim]:
-    """Claims (where, text, check) with a finding for each way of fitting."""
-    return [
-        Claim(where, text, {way: check(each) for way, each in by_way.items()})
-        for where, text, check in claims
-    ]
+
+@dataclass(frozen=True)
+class Statement(Generic[Fitted]):
+    """A claim before it is checked: ``check`` finds whether it holds for one way of fitting.
+
+    The others are as in :class:`Claim`, with checks in place of findings.
+    """
+
+    where: str
+    text: str
+    check: Callable[[Fitted], Finding]
+    reading: str = ""
+    others: Mapping[str, Callable[[Fitted], Finding]] = field(default_factory=dict)
+
+    def checked(self, by_way: Mapping[str, Fitted]) -> Claim:
+        """The claim with a finding for each way of fitting."""
+        others = {
+            words: {way: check(each) for way, each in by_way.items()}
+            for words, check in self.others.items()
+        }
+        findings = {way: self.check(each) for way, each in by_way.items()}
+        return Claim(self.where, self.text, findings, self.reading, others)
 
 
 @dataclass(frozen=True)
@@ -132,15 +158,12 @@ class StudyReport:
     claims : sequence of Claim
     page : str
         Markdown; figures and tables are named in it by their files.
-    tables : mapping of str to records
-        Written as CSV under these names.
     figures : mapping of str to matplotlib figures
         Written as SVG and PNG under these names.
     """
 
     claims: Sequence[Claim]
     page: str
-    tables: Mapping[str, Sequence[Record]] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -155,12 +178,16 @@ class Study:
         The units of a :class:`StudyPlan`, in the order in which they are computed.
     report : callable
         A :class:`StudyReport` from the plan and the records.
+    tables : mapping of str to str
+        The records as CSV files: the name of each and the kinds that it holds, one kind or, with
+        ``{way}`` in it, one for each way of fitting. Pages can be made from them alone.
     """
 
     name: str
     title: str
     units: Callable[[StudyPlan], Sequence[Unit]]
     report: Callable[[StudyPlan, RecordsByKind], StudyReport]
+    tables: Mapping[str, str]
 
 
 @dataclass(frozen=True)
