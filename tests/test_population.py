@@ -178,7 +178,7 @@ THIRDS = [1 / 3] * 3
 REFUSED = {
     "neither": ({}, InvalidInputError, "either weights or masses.* got neither"),
     "both": ({"weights": THIRDS, "masses": THIRDS}, InvalidInputError, "got both"),
-    "no prior": ({"masses": THIRDS}, InvalidInputError, "prior is needed with masses"),
+    "no prior": ({"masses": THIRDS}, InvalidInputError, "prior is needed, the class frequencies"),
     "no first prior": (
         {"weights": THIRDS, "target_prior": THIRDS},
         InvalidInputError,
@@ -201,7 +201,7 @@ REFUSED = {
     "length": ({"weights": [1, 2]}, ClassMismatchError, "each of the 3 classes"),
     "names": ({"weights": {"a": 1, "b": 2, "c": 3}}, ClassMismatchError, "classes= must name"),
     "missing": ({"weights": {0: 1, 1: 2}}, ClassMismatchError, "2 is missing"),
-    "columns": ({"weights": THIRDS, "classes": ["a"]}, ClassMismatchError, "3 columns"),
+    "columns": ({"weights": THIRDS, "classes": ["a"]}, ClassMismatchError, "each of the 3 classes"),
 }
 
 

@@ -251,7 +251,7 @@ BAD = {
     "sums": ([[0.5, 0.4]], {}, "sum"),
     "nan": ([0.5, np.nan], {}, "finite"),
     "absent": ([[0.5, 0.5, 0.0]], {}, r"\[2\] has none"),
-    "names": ([0.5, 0.5], {"classes": ["a", "b", "c"]}, "name the 2 columns"),
+    "names": ([0.5, 0.5], {"classes": ["a", "b", "c"]}, "name each of the 2 classes"),
     "weights": ([0.5, 0.5], {"sample_weight": [1.0]}, "one value for each of the 2 rows"),
     "no weight": ([0.5, 0.5], {"sample_weight": [0.0, 0.0]}, "positive in at least one"),
     "a set": ([0.5, 0.5], {"uncertainty": 3}, "uncertainty must be"),

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from equipoise.arrays import Vector
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.extras import require
 from equipoise.risks import ClassRisks, classifier_risks
 from equipoise.sets import Uncertainty, alpha_grid, as_uncertainty
+from equipoise.validation.numbers import check_numbers
 
 # The hyper-parameter that a path moves when none is named.
 _KNOBS = ("alpha", "c", "radius")
@@ -53,14 +55,14 @@ class RobustPath:
     """
 
     parameter: str
-    values: NDArray[np.float64]
+    values: Vector
     classes: NDArray[Any]
-    class_risks: NDArray[np.float64]
-    standard_risk: NDArray[np.float64]
-    balanced_risk: NDArray[np.float64]
-    worst_class_risk: NDArray[np.float64]
-    objective: NDArray[np.float64]
-    duality_gap: NDArray[np.float64]
+    class_risks: Vector
+    standard_risk: Vector
+    balanced_risk: Vector
+    worst_class_risk: Vector
+    objective: Vector
+    duality_gap: Vector
     caps_bind: NDArray[np.bool_]
     estimators: tuple[RobustLogisticRegression, ...]
 
@@ -158,27 +160,23 @@ def moved_parameter(recipe: Uncertainty, parameter: str | None = None) -> str:
     )
 
 
-def _grid(knob: str, values: Sequence[float] | None) -> NDArray[np.float64]:
+def _grid(knob: str, values: Sequence[float] | None) -> Vector:
     if values is None and knob in ("alpha", "c"):
         return alpha_grid()
     if values is None:
         raise InvalidParameterError(f"values must be given for {knob!r}.")
-    try:
-        grid = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(f"values must be numbers, got {values!r}.") from error
-    if grid.ndim != 1 or len(grid) == 0:
+    if isinstance(values, str) or np.ndim(values) != 1 or len(values) == 0:
         raise InvalidParameterError(
             f"values must be a sequence of at least one number, got {values!r}."
         )
-    return grid
+    return check_numbers(values, np.arange(len(values)), name="values")
 
 
 def _fits(
     base: RobustLogisticRegression,
     recipe: Uncertainty,
     knob: str,
-    grid: NDArray[np.float64],
+    grid: Vector,
     data: tuple[Any, Any, Any],
 ) -> Iterator[RobustLogisticRegression]:
     """One fit per value, each started from the last."""
@@ -201,7 +199,7 @@ def _with_prior(risks: ClassRisks, fit: RobustLogisticRegression) -> ClassRisks:
 
 def _collect(
     knob: str,
-    grid: NDArray[np.float64],
+    grid: Vector,
     fits: tuple[RobustLogisticRegression, ...],
     risks: list[ClassRisks],
 ) -> RobustPath:

@@ -22,11 +22,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.validation.labels import as_labels, classes_of, positions, predicted_positions
+from equipoise.validation.labels import (
+    as_labels,
+    check_length,
+    classes_of,
+    positions,
+    predicted_positions,
+)
 from equipoise.validation.numbers import check_number
 from equipoise.validation.row_weights import check_sample_weight
 
@@ -272,7 +278,7 @@ def _coefficients(values: Any, part: str) -> Coefficients:
     )
 
 
-def _check_table(table: ArrayLike) -> NDArray[np.float64]:
+def _check_table(table: ArrayLike) -> Matrix:
     cells = np.asarray(table, dtype=np.float64)
     if cells.shape != (2, 2) or not np.isfinite(cells).all() or cells.min() < 0:
         raise InvalidInputError(
@@ -284,16 +290,10 @@ def _check_table(table: ArrayLike) -> NDArray[np.float64]:
     return cells
 
 
-def _two_classes(
-    y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _two_classes(y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any) -> tuple[Indices, Indices]:
     """Whether each row is, and is decided to be, of the positive class."""
     truth, decided = as_labels(y_true, name="y_true"), as_labels(y_pred, name="y_pred")
-    if len(truth) != len(decided):
-        raise InvalidInputError(
-            f"y_pred must have one entry for each of the {len(truth)} rows of y_true, got "
-            f"{len(decided)}."
-        )
+    check_length(decided, len(truth), name="y_pred")
     classes = classes_of(truth)
     # Text beside numbers is a mistake, which joining the two would hide.
     predicted_positions(decided[:1], classes)

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Mask, Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.validation.labels import class_names
 from equipoise.validation.numbers import check_number, check_word
 
 Absent = Literal["raise", "drop"]
@@ -104,12 +105,7 @@ def _check_table(
 
 
 def _refuse_absent(present: Mask, classes: Any) -> None:
-    names = np.arange(len(present)) if classes is None else np.asarray(classes)
-    if names.shape != present.shape:
-        raise ClassMismatchError(
-            f"classes must name each of the {len(present)} classes of the table, got "
-            f"{names.tolist()}."
-        )
+    names = class_names(classes, len(present))
     if not present.any():
         raise InvalidInputError("table must hold at least one row, got only zeros.")
     raise ClassMismatchError(

@@ -280,8 +280,6 @@ def _check_rows(
     used = weights > 0
     if used.all():
         return values, flags, weights
-    if not used.any():
-        raise InvalidInputError("sample_weight must be positive in at least one row, got zeros.")
     return values[used], flags[used], weights[used]
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, UnidentifiableError
+from equipoise.validation.labels import class_names
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.priors import check_prior, mass_of_weighting
 
@@ -77,11 +78,21 @@ def population_proba(
             "give either weights or masses, what the classifier was trained with: got "
             f"{'neither' if weights is None else 'both'}."
         )
-    if weights is not None:
-        factors = _factors_of_weights(weights, class_prior, target_prior, names)
+    # With weights given as numbers any prior will do: it cancels, unless there is a target.
+    cancels = masses is None and target_prior is None and not isinstance(weights, str)
+    if class_prior is None and not cancels and (masses is None or target_prior is None):
+        raise InvalidInputError(
+            "class_prior is needed, the class frequencies of the population: they cancel only for "
+            "weights given as numbers and without a target_prior."
+        )
+    even = np.full(len(names), 1 / len(names))
+    p = even if class_prior is None else check_prior(class_prior, names)
+    target = p if target_prior is None else check_prior(target_prior, names, name="target_prior")
+    if masses is not None:
+        trained = check_prior(masses, names, name="masses")
     else:
-        factors = _factors_of_masses(masses, class_prior, target_prior, names)
-    return _reweighted(matrix, factors)
+        trained = mass_of_weighting(weights, p, names, name="weights")
+    return _reweighted(matrix, odds_factors(trained, target, names))
 
 
 def odds_factors(
@@ -108,48 +119,15 @@ def odds_factors(
     return factors
 
 
-def _names(n_classes: int, classes: Any, per_class: tuple[Any, ...]) -> NDArray[Any]:
-    if classes is not None:
-        names = np.asarray(classes)
-        if names.shape != (n_classes,):
-            raise ClassMismatchError(
-                f"classes must name each of the {n_classes} columns of probabilities, got "
-                f"{names.tolist()}."
-            )
-        return names
-    names = np.arange(n_classes)
-    keys = {key for values in per_class if isinstance(values, Mapping) for key in values}
-    if not keys <= set(names.tolist()):
+def _names(n_classes: int, classes: Any, given: tuple[Any, ...]) -> NDArray[Any]:
+    names = class_names(classes, n_classes)
+    keys = {key for values in given if isinstance(values, Mapping) for key in values}
+    if classes is None and not keys <= set(names.tolist()):
         raise ClassMismatchError(
             f"classes= must name the columns of probabilities where values are given by class, "
             f"here by {sorted(keys, key=str)}; for a classifier give its classes_."
         )
     return names
-
-
-def _factors_of_weights(weights: Any, prior: Any, target: Any, names: NDArray[Any]) -> Vector:
-    if prior is None:
-        if target is not None or isinstance(weights, str):
-            raise InvalidInputError(
-                "class_prior is needed, the class frequencies that the weights multiplied: they "
-                "cancel only for weights given as numbers and without a target_prior."
-            )
-        # Any prior will do where it cancels.
-        prior = np.full(len(names), 1 / len(names))
-    p = check_prior(prior, names)
-    m = mass_of_weighting(weights, p, names, name="weights")
-    target = p if target is None else check_prior(target, names, name="target_prior")
-    return odds_factors(m, target, names)
-
-
-def _factors_of_masses(masses: Any, prior: Any, target: Any, names: NDArray[Any]) -> Vector:
-    if prior is None and target is None:
-        raise InvalidInputError(
-            "class_prior is needed with masses: the class frequencies to put the probabilities on."
-        )
-    m = check_prior(masses, names, name="masses")
-    given, name = (prior, "class_prior") if target is None else (target, "target_prior")
-    return odds_factors(m, check_prior(given, names, name=name), names)
 
 
 def _reweighted(matrix: Matrix, factors: Vector) -> Matrix:

@@ -21,6 +21,7 @@ from equipoise.validation.labels import (
     Names,
     as_labels,
     check_classes,
+    check_length,
     classes_of,
     predicted_positions,
     true_positions,
@@ -83,7 +84,7 @@ def _predictions(y_pred: Any, classes: Names, n_rows: int, loss: Loss) -> Any:
             f"shape {predicted.shape}; for scores choose a loss that reads them."
         )
     predicted = as_labels(predicted, name="y_pred")
-    _check_length(len(predicted), n_rows, "y_pred")
+    check_length(predicted, n_rows, name="y_pred")
     return predicted_positions(predicted, classes)
 
 
@@ -92,7 +93,7 @@ def _check_columns(values: Any, n_classes: int, n_rows: int, loss: Loss) -> Any:
         raise InvalidInputError(
             f"y_pred must hold {loss.reads} for loss={loss.name!r}, got dtype {values.dtype}."
         )
-    _check_length(len(values), n_rows, "y_pred")
+    check_length(values, n_rows, name="y_pred")
     columns = 1 if values.ndim == 1 else values.shape[1]
     if (2 if columns == 1 else columns) != n_classes:
         raise InvalidInputError(
@@ -100,10 +101,3 @@ def _check_columns(values: Any, n_classes: int, n_rows: int, loss: Loss) -> Any:
             f"shape {values.shape}; classes= names the columns where y_true lacks a class."
         )
     return values
-
-
-def _check_length(length: int, n_rows: int, name: str) -> None:
-    if length != n_rows:
-        raise InvalidInputError(
-            f"{name} must have one entry for each of the {n_rows} rows of y_true, got {length}."
-        )

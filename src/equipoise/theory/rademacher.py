@@ -36,8 +36,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.exceptions import InvalidParameterError
-from equipoise.validation.labels import as_labels, classes_of, true_positions
+from equipoise.validation.labels import as_labels, check_length, classes_of, true_positions
 from equipoise.validation.numbers import check_count, check_number, check_word
 
 Norm = Literal["l2", "l1", "linf"]
@@ -190,16 +189,13 @@ def class_rademacher(
     (3.0, 2.5)
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
-    labels = as_labels(y, name="y")
-    if len(labels) != rows.shape[0]:
-        raise InvalidParameterError(
-            f"y must have one label for each of the {rows.shape[0]} rows of X, got {len(labels)}."
-        )
-    classes = classes_of(labels)
-    places, rng = true_positions(labels, classes), np.random.default_rng(random_state)
+    names = as_labels(y, name="y")
+    check_length(names, rows.shape[0], name="y", of="X")
+    classes = classes_of(names)
+    labels, rng = true_positions(names, classes), np.random.default_rng(random_state)
     return {
         name: linear_rademacher(
-            rows[places == place], radius, norm=norm, n_draws=n_draws, random_state=rng
+            rows[labels == place], radius, norm=norm, n_draws=n_draws, random_state=rng
         )
         for place, name in enumerate(classes.tolist())
     }

@@ -30,6 +30,7 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty
+from equipoise.validation.labels import class_names
 from equipoise.validation.predictions import as_probabilities
 from equipoise.validation.row_weights import row_shares
 from equipoise.weights.by_class import ByClass, class_lines
@@ -157,11 +158,7 @@ def robust_bayes(
     """
     matrix = as_probabilities(probabilities)
     weights = row_shares(sample_weight, len(matrix))
-    names = np.arange(matrix.shape[1]) if classes is None else np.asarray(classes)
-    if len(names) != matrix.shape[1]:
-        raise InvalidInputError(
-            f"classes must name the {matrix.shape[1]} columns of probabilities, got {len(names)}."
-        )
+    names = class_names(classes, matrix.shape[1])
     shares = weights @ matrix
     if np.any(shares <= 0):
         absent = names[shares <= 0].tolist()

@@ -135,6 +135,35 @@ def check_classes(classes: Any) -> Names:
     return names
 
 
+def class_names(classes: Any, n_classes: int) -> Names:
+    """Names for so many classes, ``0..k-1`` where none are given.
+
+    Examples
+    --------
+    >>> class_names(None, 3).tolist(), class_names(["a", "b"], 2).tolist()
+    ([0, 1, 2], ['a', 'b'])
+    """
+    names = np.arange(n_classes) if classes is None else np.asarray(classes)
+    if names.shape != (n_classes,):
+        raise ClassMismatchError(
+            f"classes must name each of the {n_classes} classes, got {names.tolist()}."
+        )
+    return names
+
+
+def check_length(values: Any, n_rows: int, *, name: str, of: str = "y_true") -> None:
+    """As many values as rows.
+
+    Examples
+    --------
+    >>> check_length([0.5, 0.25], 2, name="y_pred")
+    """
+    if len(values) != n_rows:
+        raise InvalidInputError(
+            f"{name} must have one entry for each of the {n_rows} rows of {of}, got {len(values)}."
+        )
+
+
 def true_positions(y: Names, classes: Names) -> Indices:
     """Indices of the true labels, every one of which must be a class."""
     places = positions(y, classes)
