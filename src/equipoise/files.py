@@ -37,11 +37,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     ...     Path(folder, "page.html").read_bytes()
     b'whole'
     """
-    place = Path(os.path.realpath(path))
-    if place.is_dir():
-        raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
-    if not place.parent.is_dir():
-        raise InvalidInputError(f"There is no folder {place.parent} to write {place.name} into.")
+    place = check_place(path)
     if place.exists() and not place.is_file():
         with place.open("wb") as stream:
             yield stream
@@ -61,6 +57,16 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         _name_file(error, other, path)
         raise
     _sync_folder(place.parent)
+
+
+def check_place(path: str | Path) -> Path:
+    """Where a file to write really is; a folder, and a place in none, are refused."""
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
+    if not place.parent.is_dir():
+        raise InvalidInputError(f"There is no folder {place.parent} to write {place.name} into.")
+    return place
 
 
 def _name_file(error: BaseException, other: Path, path: str | Path) -> None:

@@ -70,8 +70,7 @@ Shell completion (bash_source, zsh_source or fish_source):
     "-u",
     "--uncertainty",
     "goal",
-    default="lcvar:0.1",
-    show_default=True,
+    show_default="LabelCVaR(alpha=0.1)",
     type=GoalText(),
     help="What the model shall be good at: a set of class weightings, for one; see below.",
 )
@@ -166,8 +165,9 @@ def _usable(goal: Any, rows: "LabelledTable") -> Any:
     """The goal bound to the classes, after making sure that it can be used with them."""
     from equipoise.exceptions import EquipoiseError, InvalidInputError
     from equipoise.goals import as_goal, bind_classes
+    from equipoise.sets import default_uncertainty
 
-    bound = bind_classes(goal, rows.classes)
+    bound = bind_classes(default_uncertainty() if goal is None else goal, rows.classes)
     try:
         as_goal(bound).resolve(rows.prior, rows.classes)
     except EquipoiseError:

@@ -187,8 +187,8 @@ def _is_possible(facts: TrainingFacts) -> bool:
     """Whether training could have left these facts."""
     columns = facts.columns or ()
     names = [column.name for column in columns]
-    told = [text for text in (facts.target, facts.goal) if text is not None]
-    texts = (*told, facts.model, facts.created, *names, *facts.notes)
+    known = [text for text in (facts.target, facts.goal) if text is not None]
+    texts = (*known, facts.model, facts.created, *names, *facts.notes)
     return (
         all(type(text) is str for text in texts)
         and all(column.kind in _KINDS for column in columns)

@@ -23,7 +23,7 @@ from equipoise.metrics.fractional import Coefficients
 from equipoise.risks import RiskIntervals
 from equipoise.weights.by_class import ByClass
 
-# The module that our classes have in a file, and the one that skops finds them in.
+# The module that our classes have in a file; skops finds them in this one.
 PACKAGE = "equipoise"
 
 _WORDS = 8
@@ -52,20 +52,8 @@ _SKLEARN = {
 }
 # Under their own names, which depend on the version of scikit-learn.
 _LOSSES = (CyHalfBinomialLoss, CyHalfMultinomialLoss)
-_NUMPY_SCALARS = {
-    f"numpy.{name}"
-    for name in (
-        "bool",
-        "bool_",
-        "float32",
-        "float64",
-        "int32",
-        "int64",
-        "str_",
-        "uint32",
-        "uint64",
-    )
-}
+_SCALARS = "bool bool_ float32 float64 int32 int64 str_ uint32 uint64"
+_NUMPY_SCALARS = {f"numpy.{name}" for name in _SCALARS.split()}
 
 # Loaders of the skops format with the types of others that each may make. Loaders that are missing
 # (methods, operators, sparse matrices, ...) occur in no model of ours.
