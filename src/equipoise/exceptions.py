@@ -20,6 +20,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -96,6 +98,26 @@ def warn(message: str, category: type[EquipoiseWarning]) -> None:
     while frame.f_back is not None and _package(frame.f_globals) in _NOT_THE_USER:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def in_a_sentence(start: str, *kinds: type[Exception]) -> Iterator[None]:
+    """Errors of these kinds that are not ours, as one sentence of ours.
+
+    Examples
+    --------
+    >>> with in_a_sentence("The page cannot be read", OSError):
+    ...     raise OSError("no such file")
+    Traceback (most recent call last):
+    equipoise.exceptions.InvalidInputError: The page cannot be read (no such file).
+    """
+    try:
+        yield
+    except EquipoiseError:
+        raise
+    except kinds as error:
+        detail = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        raise InvalidInputError(f"{start} ({detail}).") from error
 
 
 def _package(names: dict[str, object]) -> str:

@@ -33,7 +33,6 @@ Examples:
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
-    show_default=True,
     help="Probability that an interval covers its risk.",
 )
 @quiet_option

@@ -1,8 +1,7 @@
 """``equipoise fit``: a model from a table, measured on rows set aside and fitted to all."""
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +43,9 @@ Goals (--goal, or --uncertainty), written as in Python or as a word:
   PriorBox(upper={{'fraud': 0.05}})          class frequencies between bounds
   PriorBall(0.1, 'kl')                     class frequencies near those of the table
   WeightHull(['standard', 'balanced'])     one of these weightings, or a mixture
+  macro_f1, geometric_mean, f1, ...        the largest value of a metric
+  RecallFloors({{'spam': 0.9}})              recalls no smaller than floors
+  CostMatrix([[0, 1], [5, 0]])             a table of costs, true classes first
 
 \b
 Shell completion (bash_source, zsh_source or fish_source):
@@ -61,7 +63,6 @@ Shell completion (bash_source, zsh_source or fish_source):
     "kind",
     type=click.Choice(["linear", "boosting"]),
     default="linear",
-    show_default=True,
     help="Logistic regression, or gradient boosting with robust decisions.",
 )
 @click.option(
@@ -79,7 +80,6 @@ Shell completion (bash_source, zsh_source or fish_source):
     "strength",
     type=click.FloatRange(0, min_open=True),
     default=1.0,
-    show_default=True,
     help="Inverse strength of the linear model's penalty.",
 )
 @click.option(
@@ -87,7 +87,6 @@ Shell completion (bash_source, zsh_source or fish_source):
     "share",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.2,
-    show_default=True,
     help="Share of the rows set aside to measure class risks before the final fit; 0 for none.",
 )
 @drop_option
@@ -163,17 +162,13 @@ def fit(  # noqa: PLR0913  one argument for each option
 
 def _usable(goal: Any, rows: "LabelledTable") -> Any:
     """The goal bound to the classes, after making sure that it can be used with them."""
-    from equipoise.exceptions import EquipoiseError, InvalidInputError
+    from equipoise.exceptions import in_a_sentence
     from equipoise.goals import as_goal, bind_classes
     from equipoise.sets import default_uncertainty
 
     bound = bind_classes(default_uncertainty() if goal is None else goal, rows.classes)
-    try:
+    with in_a_sentence("The goal cannot be used", TypeError, ValueError, AttributeError):
         as_goal(bound).resolve(rows.prior, rows.classes)
-    except EquipoiseError:
-        raise
-    except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInputError(f"The goal cannot be used: {error}.") from error
     return bound
 
 
@@ -196,30 +191,19 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
-    from equipoise.exceptions import EquipoiseWarning
+    from equipoise.exceptions import EquipoiseWarning, in_a_sentence
     from equipoise.tables import model_for
 
     rarest = int(np.unique(y, return_counts=True)[1].min())
     model = model_for(X, kind, goal, C=C, random_state=seed, rarest=rarest)
-    with _in_sentences(), warnings.catch_warnings(record=True) as caught:
+    problem = "The model cannot be fitted to this table"
+    kinds = (ValueError, TypeError, ArithmeticError, MemoryError)
+    with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
     wanted = (EquipoiseWarning, ConvergenceWarning)
     notes = [str(each.message) for each in caught if issubclass(each.category, wanted)]
     return model, list(dict.fromkeys(notes))
-
-
-@contextmanager
-def _in_sentences() -> Iterator[None]:
-    from equipoise.exceptions import EquipoiseError, InvalidInputError
-
-    try:
-        yield
-    except EquipoiseError:
-        raise
-    except (ValueError, TypeError, ArithmeticError, MemoryError) as error:
-        detail = " ".join(str(error).split())[:300].rstrip(".")
-        raise InvalidInputError(f"The model cannot be fitted to this table: {detail}.") from error
 
 
 def _held_out(found: dict[str, Any], share: float) -> "HeldOut":

@@ -111,7 +111,7 @@ def _debug_option() -> click.Option:
 @click.group(
     cls=Commands,
     params=[_debug_option()],
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="equipoise")
 def main() -> None:

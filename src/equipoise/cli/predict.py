@@ -40,7 +40,6 @@ Examples:
     "--scale",
     type=click.Choice(["model", "population"]),
     default="model",
-    show_default=True,
     help="Probabilities in the model's world, where the weights of the worst case hold and which "
     "agrees with the predictions, or on the scale of the training table.",
 )

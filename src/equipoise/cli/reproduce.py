@@ -79,7 +79,6 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
     "--out",
     type=click.Path(file_okay=False),
     default="results",
-    show_default=True,
     help="Folder for pages, figures and data.",
 )
 @click.option(
@@ -93,7 +92,6 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
     "--seed",
     type=click.IntRange(0, _LARGEST_SEED),
     default=0,
-    show_default=True,
     help="First seed.",
 )
 @click.option(

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from equipoise.exceptions import ClassMismatchError, EquipoiseError, InvalidInputError
+from equipoise.exceptions import ClassMismatchError, InvalidInputError, in_a_sentence
 from equipoise.goals.metric_goal import METRIC_NAMES, is_metric
 from equipoise.goals.registry import GOALS, WORDS, as_goal
 from equipoise.metrics.fractional import LinearFractional
@@ -67,16 +67,12 @@ def parse_goal(text: str) -> Any:
     stripped = text.strip()
     if stripped in WORDS:
         return clone(WORDS[stripped])
-    try:
+    with in_a_sentence(f"{_short(text)} cannot be used", TypeError, ValueError, AttributeError):
         goal = _read(stripped)
         if not _names_classes(goal):
             # What can be checked before the classes are known.
             as_goal(goal).resolve([0.5, 0.5])
-    except EquipoiseError:
-        raise
-    except (TypeError, ValueError, AttributeError) as error:
-        raise _wrong(text, f"it cannot be used ({error})") from error
-    return goal
+        return goal
 
 
 def _read(text: str) -> Any:

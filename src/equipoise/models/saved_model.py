@@ -1,8 +1,6 @@
 """Saving and loading fitted models."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
-from equipoise.exceptions import EquipoiseError, InvalidInputError
+from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.models.archive import MAX_BYTES, checked, read_facts, written
@@ -67,7 +65,7 @@ class SavedModel:
         if self.facts.columns is not None:
             rows = conform(X, self.facts.columns)
             start = "The model cannot predict: it does not fit its own training facts"
-        with _in_a_sentence(start):
+        with in_a_sentence(start, Exception):
             features = rows
             if isinstance(self.model, Pipeline) and len(self.model) > 1:
                 features = self.model[:-1].transform(rows)
@@ -86,18 +84,6 @@ def _check_shape(method: str, found: NDArray[Any], n_rows: int, facts: TrainingF
         raise ValueError(f"shape {found.shape} instead of {wanted}")
     if method == "predict" and not set(found.tolist()) <= set(facts.classes):
         raise ValueError("classes that it was not trained on")
-
-
-@contextmanager
-def _in_a_sentence(start: str) -> Iterator[None]:
-    """Whatever a damaged model makes other people's code raise, as one sentence."""
-    try:
-        yield
-    except EquipoiseError:
-        raise
-    except Exception as error:
-        detail = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
-        raise InvalidInputError(f"{start} ({detail}).") from error
 
 
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:
@@ -180,7 +166,10 @@ def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
             "archives."
         )
     try:
-        with _in_a_sentence("it is damaged"), warnings.catch_warnings(record=True) as caught:
+        with (
+            in_a_sentence("it is damaged", Exception),
+            warnings.catch_warnings(record=True) as caught,
+        ):
             warnings.simplefilter("always")
             facts = TrainingFacts.from_json(read_facts(data))
             model = require("skops.io", extra="cli").loads(checked(data), trusted=trusted_types())
