@@ -16,6 +16,7 @@ from equipoise import (
     LocalPolynomialClassifier,
     PlugInClassifier,
     RobustLogisticRegression,
+    estimators,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import CostMatrix, MetricGoal, RecallFloors, parse_goal
@@ -284,6 +285,16 @@ def test_every_estimator_is_saved_without_a_table(make, labels, tmp_path):
     assert loaded.facts.classes == tuple(sorted(labels))
     assert loaded.facts.class_names().tolist() == sorted(labels)
     assert loaded.facts.columns is loaded.facts.counts is loaded.facts.rows is None
+
+
+def test_no_estimator_is_left_out():
+    kept = {type(step).__name__ for make in ESTIMATORS.values() for step in _steps(make())}
+    ours = {name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")}
+    assert ours <= kept
+
+
+def _steps(model):
+    return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
 
 
 def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):
