@@ -1,6 +1,6 @@
 """Fits are optimal: against CVXPY for every kind of set, and against scikit-learn for one point.
 
-Each case states the support function of its set a second time, as a convex function of the class
+SUPPORTS states the support function of every set a second time, as a convex function of the class
 risks that CVXPY can minimise, by linear or conic duality.
 """
 
@@ -26,15 +26,10 @@ from equipoise import (
     WeightHull,
     WorstClass,
 )
+from set_examples import few_examples
 
 # The error that the reference may have itself.
 REFERENCE = 1e-7
-
-
-class SetCase(NamedTuple):
-    name: str
-    recipe: Uncertainty
-    support: Callable[[Any, np.ndarray], Any]
 
 
 def capped(risks, lower, upper):
@@ -70,64 +65,66 @@ def chi2_ball(risks, center, radius):
     return ball(risks, center, lambda v: np.sqrt(radius) * cp.norm2(cp.multiply(root, v)))
 
 
-def levels(p, c, kappa):
-    return c * p ** (1 / kappa) / (p ** (1 / kappa)).sum()
-
-
-def hull(risks, *vertices):
-    return cp.maximum(*(vertex @ risks for vertex in vertices))
+def levels(one, p):
+    if one.alphas is not None:
+        return one.alphas
+    power = p ** (1 / (one.kappa or 1))
+    return (one.c or 1) * power / power.sum()
 
 
 def even(p):
     return np.full(len(p), 1 / len(p))
 
 
-def center_of(p):
-    """A prior that is not the sample's."""
-    return np.arange(1, len(p) + 1) / np.arange(1, len(p) + 1).sum()
+def box(one, risks, scale):
+    """Floors and caps times a scale; a cap that is not given is one."""
+    lower = np.zeros(len(scale)) if one.lower is None else one.lower * scale
+    return capped(risks, lower, np.ones(len(scale)) if one.upper is None else one.upper * scale)
 
 
-class AtCenter(NamedTuple):
-    """Balls around a given centre need the number of classes; resolved when it is known."""
+def around(one, risks, p):
+    """A ball, around the sample's prior or the one given."""
+    c, radius = p if one.center is None else one.center, one.radius
+    norms = {
+        "tv": lambda v: 2 * radius * cp.norm_inf(v),
+        "l2": lambda v: radius * cp.norm2(v),
+    }
+    if one.divergence in norms:
+        return ball(risks, c, norms[one.divergence])
+    return (kl_ball if one.divergence == "kl" else chi2_ball)(risks, c, radius)
+
+
+SUPPORTS: dict[type[Uncertainty], Callable[[Any, Any, np.ndarray], Any]] = {
+    FixedWeights: lambda one, r, p: (p if one.weights == "standard" else even(p)) @ r,
+    WorstClass: lambda one, r, p: cp.max(r),
+    LabelCVaR: lambda one, r, p: caps(r, p / one.alpha),
+    LabelHCVaR: lambda one, r, p: caps(r, p / levels(one, p)),
+    WeightBox: box,
+    PriorBox: lambda one, r, p: box(one, r, np.ones(len(p))),
+    PriorBall: around,
+    WeightHull: lambda one, r, p: cp.maximum(p @ r, even(p) @ r),
+}
+
+
+class Elsewhere(NamedTuple):
+    """A ball around a prior that is not the sample's: made when the number of classes is known."""
 
     radius: float
-    divergence: str
 
-    def recipe(self, n_classes):
-        return PriorBall(self.radius, self.divergence, center=center_of(np.ones(n_classes)))
+    def at(self, n_classes):
+        order = np.arange(1.0, n_classes + 1)
+        return PriorBall(self.radius, center=order / order.sum())
 
 
 CASES = [
-    SetCase("standard", FixedWeights("standard"), lambda r, p: p @ r),
-    SetCase("balanced", FixedWeights("balanced"), lambda r, p: even(p) @ r),
-    SetCase("worst class", WorstClass(), lambda r, p: cp.max(r)),
-    SetCase("lcvar .7", LabelCVaR(0.7), lambda r, p: caps(r, p / 0.7)),
-    SetCase("lcvar .3", LabelCVaR(0.3), lambda r, p: caps(r, p / 0.3)),
-    SetCase("lcvar .01", LabelCVaR(0.01), lambda r, p: caps(r, p / 0.01)),
-    SetCase(
-        "lhcvar",
-        LabelHCVaR(c=0.9, kappa=3),
-        lambda r, p: caps(r, p / levels(p, 0.9, 3)),
-    ),
-    SetCase("lhcvar alphas", LabelHCVaR(alphas=0.6), lambda r, p: caps(r, p / 0.6)),
-    SetCase("weight box", WeightBox(0.5, 2.0), lambda r, p: capped(r, 0.5 * p, 2 * p)),
-    SetCase("weight floor", WeightBox(lower=0.4), lambda r, p: capped(r, 0.4 * p, np.ones(len(p)))),
-    SetCase(
-        "prior box",
-        PriorBox(0.05, 0.7),
-        lambda r, p: capped(r, np.full(len(p), 0.05), np.full(len(p), 0.7)),
-    ),
-    SetCase("kl", PriorBall(0.1, "kl"), lambda r, p: kl_ball(r, p, 0.1)),
-    SetCase("kl small", PriorBall(0.001, "kl"), lambda r, p: kl_ball(r, p, 0.001)),
-    SetCase("chi2", PriorBall(0.2, "chi2"), lambda r, p: chi2_ball(r, p, 0.2)),
-    SetCase("chi2 wide", PriorBall(2.0, "chi2"), lambda r, p: chi2_ball(r, p, 2.0)),
-    SetCase(
-        "tv", PriorBall(0.15, "tv"), lambda r, p: ball(r, p, lambda v: 2 * 0.15 * cp.norm_inf(v))
-    ),
-    SetCase("l2", PriorBall(0.2, "l2"), lambda r, p: ball(r, p, lambda v: 0.2 * cp.norm2(v))),
-    SetCase("l2 wide", PriorBall(0.6, "l2"), lambda r, p: ball(r, p, lambda v: 0.6 * cp.norm2(v))),
-    SetCase("kl elsewhere", AtCenter(0.05, "kl"), lambda r, p: kl_ball(r, center_of(p), 0.05)),
-    SetCase("hull", WeightHull(["standard", "balanced"]), lambda r, p: hull(r, p, even(p))),
+    *few_examples(),
+    LabelCVaR(0.3),
+    LabelCVaR(0.01),
+    LabelHCVaR(c=0.9, kappa=3),
+    PriorBall(0.001),
+    PriorBall(2.0, "chi2"),
+    PriorBall(0.6, "l2"),
+    Elsewhere(0.05),
 ]
 
 # Classes, rows, features, C, intercept, class prior given, row weights given.
@@ -193,7 +190,8 @@ def reference(case, data):
     shares = data.weights * np.eye(k)[data.y].T
     shares /= shares.sum(axis=1, keepdims=True)
     risks = cp.Variable(k)
-    support = case.support(risks, data.prior)
+    recipe = recipe_of(case, data)
+    support = SUPPORTS[type(recipe)](recipe, risks, data.prior)
     value, constraints = support if isinstance(support, tuple) else (support, [])
     penalty = cp.sum_squares(coef) / (2 * data.C * data.weights.sum())
     problem = cp.Problem(cp.Minimize(value + penalty), [risks >= shares @ losses, *constraints])
@@ -204,9 +202,7 @@ def reference(case, data):
 
 
 def recipe_of(case, data):
-    if isinstance(case.recipe, AtCenter):
-        return case.recipe.recipe(data.y.max() + 1)
-    return case.recipe
+    return case.at(data.y.max() + 1) if isinstance(case, Elsewhere) else case
 
 
 def fitted(case, data, **settings):
@@ -224,9 +220,9 @@ PROBLEMS = [
     for place, case in enumerate(CASES)
     for shift in (0, 3)
 ]
-PROBLEM_IDS = [f"{case.name}-{shift}" for case in CASES for shift in (0, 1)]
+PROBLEM_IDS = [f"{case}-{shift}" for case in CASES for shift in (0, 1)]
 each_problem = pytest.mark.parametrize(("case", "data"), PROBLEMS, ids=PROBLEM_IDS)
-each_set = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+each_set = pytest.mark.parametrize("case", CASES, ids=str)
 tolerant = pytest.mark.filterwarnings(
     "ignore::equipoise.exceptions.FewRowsWarning",
     "ignore::equipoise.exceptions.InactiveCapsWarning",
@@ -295,7 +291,7 @@ def test_a_fit_is_a_saddle_point(case):
     # Under its own worst-case weights, held fixed, the same parameters are optimal.
     data = draw(SHAPES[2], seed=5)
     clf = fitted(case, data, tol=1e-10)
-    fixed = SetCase("", FixedWeights(clf.worst_case_weights_), None)
+    fixed = FixedWeights(clf.worst_case_weights_)
     again = fitted(fixed, data, tol=1e-10)
     np.testing.assert_allclose(again.coef_, clf.coef_, atol=1e-3)
     assert again.objective_ == pytest.approx(clf.objective_, rel=1e-8)
@@ -316,10 +312,10 @@ def test_every_solver_finds_the_same_optimum(case, solver):
 @tolerant
 def test_descent_ascent_comes_near():
     data = draw(SHAPES[2], seed=6)
-    best = fitted(CASES[4], data, tol=1e-10)
+    best = fitted(LabelCVaR(0.3), data, tol=1e-10)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = fitted(CASES[4], data, solver="descent-ascent", max_iter=2000)
+        clf = fitted(LabelCVaR(0.3), data, solver="descent-ascent", max_iter=2000)
     assert best.objective_ * (1 - 1e-9) <= clf.objective_ <= best.objective_ * 1.05
     assert clf.lower_bound_ <= best.objective_
 
@@ -328,7 +324,7 @@ def test_descent_ascent_comes_near():
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_one_weighting_is_scikit_learns_logistic_regression(shape, weighting):
     data = draw(shape, seed=7)._replace(class_prior=None)
-    clf = fitted(SetCase("", FixedWeights(weighting), None), data, tol=1e-12)
+    clf = fitted(FixedWeights(weighting), data, tol=1e-12)
     class_weight = None
     if weighting == "balanced":
         # As scikit-learn's "balanced", but by weight and not by count.
@@ -350,7 +346,7 @@ def test_one_weighting_is_scikit_learns_logistic_regression(shape, weighting):
 
 def test_balanced_is_scikit_learns_balanced_without_row_weights():
     data = draw(SHAPES[3], seed=8)._replace(class_prior=None)
-    clf = fitted(SetCase("", FixedWeights("balanced"), None), data, tol=1e-12)
+    clf = fitted(FixedWeights("balanced"), data, tol=1e-12)
     plain = LogisticRegression(
         C=data.C, class_weight="balanced", solver="newton-cholesky", tol=1e-12
     ).fit(data.X, data.y)
@@ -387,8 +383,8 @@ def test_without_a_penalty_the_optimality_conditions_hold(case):
 def test_storage_does_not_change_the_optimum(shape, solver, store):
     data = draw(shape, seed=11)
     X = np.where(np.abs(data.X) > 1, data.X, 0.0)
-    dense = fitted(CASES[4], data._replace(X=X), tol=1e-10)
-    other = fitted(CASES[4], data._replace(X=store(X)), tol=1e-8, solver=solver)
+    dense = fitted(LabelCVaR(0.3), data._replace(X=X), tol=1e-10)
+    other = fitted(LabelCVaR(0.3), data._replace(X=store(X)), tol=1e-8, solver=solver)
     assert other.objective_ == pytest.approx(dense.objective_, rel=2e-8)
     np.testing.assert_allclose(other.coef_, dense.coef_, atol=2e-3)
 
