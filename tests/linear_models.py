@@ -26,15 +26,62 @@ def class_scores(X, coef, intercept):
     return np.column_stack([np.zeros(len(X)), scores]) if len(coef) == 1 else scores
 
 
-def class_risks(X, labels, weights, coef, intercept):
-    """Weighted mean cross-entropy of each class."""
-    losses = -log_softmax(class_scores(X, coef, intercept), axis=1)
-    own = losses[np.arange(len(labels)), labels]
+def row_losses(scores, labels, loss):
+    """The loss of every row of class scores."""
+    mine = np.arange(len(labels)), labels
+    if loss == "cross_entropy":
+        return -log_softmax(scores, axis=1)[mine]
+    excesses = np.maximum(1 - scores[mine][:, None] + scores, 0)
+    excesses[mine] = 0
+    if loss == "squared_hinge":
+        return np.sum(excesses**2, axis=1)
+    # Each rival's share is its excess above a level; it is zero, or the shares sum to one.
+    low, high = np.zeros((len(labels), 1)), excesses.max(axis=1, keepdims=True)
+    for _ in range(80):
+        level = (low + high) / 2
+        over = np.maximum(excesses - level, 0).sum(axis=1, keepdims=True) > 1
+        low, high = np.where(over, level, low), np.where(over, high, level)
+    shares = np.maximum(excesses - low, 0)
+    return np.sum(shares * excesses - shares**2 / 2, axis=1)
+
+
+def class_risks(X, labels, weights, coef, intercept, loss="cross_entropy"):
+    """Weighted mean loss of each class."""
+    own = row_losses(class_scores(X, coef, intercept), labels, loss)
     return np.array([np.average(own[labels == i], weights=weights[labels == i])
                      for i in range(labels.max() + 1)])  # fmt: skip
 
 
-def _cvxpy_risks(X, labels, weights, fit_intercept):
+def _cross_entropies(scores, own):
+    return cp.log_sum_exp(scores, axis=1) - scores[:, own]
+
+
+def _excesses(scores, own):
+    """One minus the lead of the true class over each rival, a column each."""
+    rivals = [j for j in range(scores.shape[1]) if j != own]
+    return cp.vstack([1 - scores[:, own] + scores[:, j] for j in rivals]).T
+
+
+def _squared_hinges(scores, own):
+    return cp.sum(cp.square(cp.pos(_excesses(scores, own))), axis=1)
+
+
+def _smoothed_hinges(scores, own):
+    """The hinge loss of the best other scores, and half the squared way to them."""
+    excesses = _excesses(scores, own)
+    others = cp.Variable(excesses.shape)
+    way = cp.sum(cp.square(excesses - others), axis=1) / 2
+    return way + cp.pos(cp.max(others, axis=1))
+
+
+LOSSES = {
+    "cross_entropy": _cross_entropies,
+    "squared_hinge": _squared_hinges,
+    "smoothed_hinge": _smoothed_hinges,
+}
+
+
+def _cvxpy_risks(X, labels, weights, fit_intercept, loss):
     k, (n, d) = labels.max() + 1, X.shape
     coef = cp.Variable((d, 1 if k == 2 else k))
     scores = X @ coef
@@ -43,20 +90,22 @@ def _cvxpy_risks(X, labels, weights, fit_intercept):
     risks = []
     for i in range(k):
         mine, share = scores[labels == i], weights[labels == i] / weights[labels == i].sum()
-        if k == 2:
+        if k == 2 and loss == "cross_entropy":
             losses = cp.logistic((-1 if i else 1) * mine[:, 0])
+        elif k == 2:
+            losses = LOSSES[loss](cp.hstack([-mine / 2, mine / 2]), i)
         else:
-            losses = cp.log_sum_exp(mine, axis=1) - mine[:, i]
+            losses = LOSSES[loss](mine, i)
         risks.append(share @ losses)
     return coef, cp.hstack(risks)
 
 
-def optimum(data, constraints, ridge, *, fit_intercept=True):
+def optimum(data, constraints, ridge, *, fit_intercept=True, loss="cross_entropy"):
     """min over models of max <m, R> + ridge/2 |w|^2 over masses m that meet the constraints.
 
     Masses are not negative, so the risks may be replaced by anything above them.
     """
-    coef, risks = _cvxpy_risks(*data, fit_intercept)
+    coef, risks = _cvxpy_risks(*data, fit_intercept, loss)
     mass, above = cp.Variable(risks.shape[0]), cp.Variable(risks.shape[0])
     support = cp.suppfunc(mass, [mass >= 0, cp.sum(mass) == 1, *constraints(mass)])
     problem = cp.Problem(

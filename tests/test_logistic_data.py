@@ -392,4 +392,24 @@ def test_caps_that_do_not_bind_are_said():
     assert not loose.caps_bind_ and "worst-class problem" in loose.message_
     worst = RobustLogisticRegression(WorstClass()).fit(X, y)
     assert_same_bits(loose, worst)
-    assert not worst.caps_bind_ and RobustLogisticRegression(LabelCVaR(0.4)).fit(X, y).caps_bind_
+    assert not worst.caps_bind_
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@few_rows_allowed
+def test_caps_bind_where_the_worst_class_problem_has_another_optimum(k, fit_intercept):
+    X, y = draw(k=k)
+    worst = tight(WorstClass(), fit_intercept=fit_intercept).fit(X, y)
+    seen = set()
+    for alpha in (0.05, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0):
+        for classifier in (tight, RobustLogisticRegression):
+            fit = classifier(LabelCVaR(alpha), fit_intercept=fit_intercept)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InactiveCapsWarning)
+                fit.fit(X, y)
+            assert fit.caps_bind_ == (fit.objective_ < worst.objective_ * (1 - 1e-5)), alpha
+            seen.add(fit.caps_bind_)
+    assert seen == {False, True}
+    box = RobustLogisticRegression(PriorBox(upper=1 - 1e-6), fit_intercept=fit_intercept).fit(X, y)
+    assert not box.caps_bind_ and RobustLogisticRegression("standard").fit(X, y).caps_bind_

@@ -20,6 +20,7 @@ from equipoise.sets import (
     FixedWeights,
     LabelCVaR,
     LabelHCVaR,
+    MassSet,
     PriorBall,
     PriorBox,
     Uncertainty,
@@ -276,3 +277,27 @@ def test_huge_and_tiny_risks_keep_their_order(recipe):
         np.testing.assert_allclose(
             mass_set.maximize(scale * np.array([0.0, 1.0, 2.0])), base, atol=1e-12
         )
+
+
+@every_set
+@FEW
+@given(problems(rarest=-3.0))
+def test_bounds_are_the_ends_of_each_mass(recipe, problem):
+    prior, risks, _ = problem
+    masses = recipe.resolve(prior)
+    least, largest = masses.bounds
+    # What every set could answer by its maximiser alone.
+    slow = MassSet.bounds.func(masses)
+    np.testing.assert_allclose([least, largest], slow, atol=1e-9)
+    mass = masses.maximize(risks)
+    assert np.all(least <= mass + 1e-9) and np.all(mass <= largest + 1e-9)
+    assert masses.is_point == bool(np.all(largest - least <= 1e-12))
+
+
+def test_only_some_sets_are_points():
+    prior = [0.5, 0.3, 0.2]
+    points = [FixedWeights("standard"), LabelCVaR(1.0), WeightHull(["balanced"]), PriorBall(0.0),
+              PriorBox([0.2, 0.3, 0.5], 1.0)]  # fmt: skip
+    assert all(recipe.resolve(prior).is_point for recipe in points)
+    others = [WorstClass(), LabelCVaR(0.99), WeightHull(["balanced", "standard"]), PriorBall(1e-3)]
+    assert not any(recipe.resolve(prior).is_point for recipe in others)

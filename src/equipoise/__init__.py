@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from equipoise.estimators import (
         LocalPolynomialClassifier,
         PlugInClassifier,
+        RobustLinearClassifier,
         RobustLogisticRegression,
         tune_weights,
     )
@@ -76,6 +77,7 @@ __all__ = [
     "PriorBall",
     "PriorBox",
     "RecallFloors",
+    "RobustLinearClassifier",
     "RobustLogisticRegression",
     "Uncertainty",
     "WeightBox",
@@ -130,6 +132,7 @@ _HOME = {
     "PriorBall": "sets",
     "PriorBox": "sets",
     "RecallFloors": "goals",
+    "RobustLinearClassifier": "estimators",
     "RobustLogisticRegression": "estimators",
     "Uncertainty": "sets",
     "WeightBox": "sets",

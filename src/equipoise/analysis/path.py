@@ -42,7 +42,7 @@ class RobustPath:
     objective, duality_gap : ndarray of shape (n_values,)
         Training objective and certified gap of each fit.
     caps_bind : ndarray of bool of shape (n_values,)
-        False where the set is the whole simplex: there the path is flat.
+        False where the bounds of the set do not matter, as at its ends: there the path is flat.
     estimators : tuple of RobustLogisticRegression
         The fits themselves.
 

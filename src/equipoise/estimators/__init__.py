@@ -1,6 +1,7 @@
 """Estimators in scikit-learn's form."""
 
 from equipoise.decisions import TunedWeights, tune_weights
+from equipoise.estimators.linear_classifier import RobustLinearClassifier
 from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.plug_in import PlugInClassifier
@@ -8,6 +9,7 @@ from equipoise.estimators.plug_in import PlugInClassifier
 __all__ = [
     "LocalPolynomialClassifier",
     "PlugInClassifier",
+    "RobustLinearClassifier",
     "RobustLogisticRegression",
     "TunedWeights",
     "tune_weights",

@@ -31,6 +31,8 @@ class ScoreKernel(ABC):
     n_scores: int
     # Newton steps in the intercepts may end after one so short: the next would be far shorter.
     settled: float = 0.0
+    # Whether losses may have no curvature at all.
+    flat: bool = False
 
     @abstractmethod
     def losses(self, scores: Matrix, labels: Indices) -> Vector:
@@ -102,6 +104,8 @@ class TrainedLoss(ABC):
 class ClassScores(ScoreKernel):
     """Any loss with derivatives; the scores themselves are kept."""
 
+    flat = True
+
     def __init__(self, loss: TrainedLoss, n_classes: int) -> None:
         self._loss, self.n_scores = loss, 1 if n_classes == 2 else n_classes
 
@@ -124,7 +128,9 @@ class ClassScores(ScoreKernel):
             weights = (curvature * scale[rows]).astype(X.dtype, copy=False)
             add = _add_by_pairs if d >= k else _add_at_once
             add(total, weights, X[rows])
-        return total.reshape(k * d, k * d)
+        out = total.reshape(k * d, k * d)
+        # What is not symmetric, by rounding, would mix equal shifts of all scores into steps.
+        return (out + out.T) / 2
 
     def departed(self, mass: Vector) -> Vector:
         return np.zeros(self.n_scores)

@@ -44,6 +44,7 @@ class Objective(ABC):
     size: int
     n_evaluations: int  # how often the risks were evaluated
     zero_risk: float  # the largest class risk where all parameters are zero
+    flat: bool = False  # whether there are places without any curvature
 
     @property
     @abstractmethod

@@ -89,7 +89,7 @@ class LinearObjective(Objective):
         self.features, self.kernel, self.workers = features, kernel, workers
         self.bounds, self.shares = bounds, shares
         self.n_classes, self.n_rows, self.size = len(bounds) - 1, features.n_rows, features.size
-        self.n_evaluations = 0
+        self.n_evaluations, self.flat = 0, kernel.flat
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         zeros = np.zeros((kernel.n_scores, self.n_classes))
         self.zero_risk = float(kernel.losses(zeros, np.arange(self.n_classes)).max())
@@ -250,12 +250,15 @@ class LinearObjective(Objective):
         live = np.isfinite(shift)
         if not np.any(live):
             return shift, self._growths(state, shift)
-        here = self._moments_at(state, shift, mass)
+        here, reach = self._moments_at(state, shift, mass), 1.0
         for _ in range(CENTER_STEPS):
             slope = np.where(live, here.slope, 0.0)
             if float(np.abs(slope).sum()) <= 1e-13:
                 break
-            step = _intercept_step(here.curvature, slope, live)
+            whole = _intercept_step(here.curvature, slope, live)
+            step = np.clip(whole, -reach, reach)
+            if self.flat and not np.array_equal(step, whole):
+                reach *= 2  # on a slope without curvature, ever longer steps
             # After a Newton step this short the slope is as much smaller again.
             if here.curvature.ndim == 2 and float(np.abs(step).max()) < self.kernel.settled:
                 return shift - step, self._growths(state, shift - step)
@@ -382,12 +385,14 @@ def _sum(parts: Iterator[Matrix]) -> Matrix:
 
 
 def _intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:
-    """A Newton step in the intercepts, cut to length one; with many classes, its diagonal."""
+    """A Newton step in the intercepts; with many classes, one by the diagonal alone."""
     if curvature.ndim == 1:
         # Two classes that are taken for each other make whole steps overshoot by a factor of two.
-        return np.asarray(np.clip(slope / (1.5 * np.maximum(curvature, 1e-300)), -1, 1))
+        return np.asarray(slope / (1.5 * np.maximum(curvature, 1e-300)))
     step, hessian = np.zeros(len(slope)), curvature[np.ix_(live, live)]
     if len(slope) > 1:  # equal shifts change nothing: left singular, rounding would choose one
         hessian = hessian + np.trace(hessian) / len(hessian)
-    step[live] = np.linalg.lstsq(hessian, slope[live], rcond=1e-12)[0]
-    return np.asarray(np.clip(step, -1, 1))
+    # Where a loss is linear there is no curvature: the step is then as long as it may be.
+    slight = 1e-12 * max(float(np.trace(hessian)) / len(hessian), 1e-3)
+    step[live] = np.linalg.solve(hessian + slight * np.eye(len(hessian)), slope[live])
+    return step

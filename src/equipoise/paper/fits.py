@@ -36,8 +36,8 @@ COVERTYPE_C = 100.0
 # The scripts draw ten dimensions, of which the first alone matters.
 _SCRIPT_NOISE = 9
 
-# A mass within this of its cap has reached it.
-_AT_CAP = 1e-6
+# A cap within this of one is none.
+_WHOLE = 1e-12
 _MAX_ITER = 5000
 
 Made = TypeVar("Made")
@@ -126,10 +126,9 @@ def caps_state(fit: RobustLogisticRegression, method: Method) -> str:
     """
     if method.is_fixed:
         return ""
-    if not fit.caps_bind_:
+    if np.all(method.caps(fit.class_prior_) >= 1 - _WHOLE):
         return "none"
-    reached = np.asarray(fit.worst_case_masses_) >= method.caps(fit.class_prior_) - _AT_CAP
-    return "active" if np.any(reached) else "idle"
+    return "active" if fit.caps_bind_ else "idle"
 
 
 def risk_fields(risks: ClassRisks) -> Record:

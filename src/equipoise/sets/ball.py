@@ -78,6 +78,11 @@ class Ball(MassSet):
         corner[np.argmin(self._core)] = 1.0
         return self.divergence.distance(corner, self._core) <= self.radius * (1 + 1e-12)
 
+    @property
+    def is_point(self) -> bool:
+        """Whether only one class may have mass: the radius is never zero."""
+        return len(self._core) == 1
+
     def maximize(self, risks: Any) -> Any:
         r"""The mass :math:`\arg\max_{m \in M} \langle m, r \rangle`."""
         vector, xp = self._risks(risks)

@@ -13,6 +13,7 @@ refused, because a maximiser that skips it would hide a broken class.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,9 @@ from sklearn.base import BaseEstimator
 from equipoise.arrays import Vector, as_vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.weights.priors import check_prior
+
+# Masses that differ by less are the same.
+_ROUNDING = 1e-12
 
 
 class MassSet(ABC):
@@ -44,6 +48,20 @@ class MassSet(ABC):
     def is_simplex(self) -> bool:
         """Whether the set is the whole simplex, so that the robust risk is the worst class's."""
         return False
+
+    @cached_property
+    def bounds(self) -> tuple[Vector, Vector]:
+        """The least and the largest mass of each class over the set."""
+        units = np.eye(self.n_classes)
+        least = [self.maximize(-unit)[place] for place, unit in enumerate(units)]
+        largest = [self.maximize(unit)[place] for place, unit in enumerate(units)]
+        return np.array(least), np.array(largest)
+
+    @property
+    def is_point(self) -> bool:
+        """Whether the set holds a single mass: nothing is uncertain."""
+        least, largest = self.bounds
+        return bool(np.all(largest - least <= _ROUNDING))
 
     @abstractmethod
     def maximize(self, risks: Any) -> Any:

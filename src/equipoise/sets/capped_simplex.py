@@ -73,6 +73,15 @@ class CappedSimplex(MassSet):
         """Whether neither floor nor cap binds anywhere."""
         return bool(np.all(self._room == 1))
 
+    @cached_property
+    def bounds(self) -> tuple[Vector, Vector]:
+        """Floors and caps, or what those of the other classes leave."""
+        over = max(float(self.upper.sum()) - 1, 0.0)
+        return (
+            np.maximum(self.lower, self.upper - over),
+            np.minimum(self.upper, self.lower + self._budget),
+        )
+
     def maximize(self, risks: Any) -> Any:
         r"""Water-filling: :math:`\arg\max_{m \in M} \langle m, r \rangle`, ties shared."""
         vector, xp = self._risks(risks)

@@ -57,6 +57,11 @@ class Hull(MassSet):
         """Whether every corner of the simplex is among the vertices."""
         return bool(np.all(self.vertices.max(axis=0) >= 1 - 1e-12))
 
+    @cached_property
+    def bounds(self) -> tuple[Vector, Vector]:
+        """The least and the largest mass of each class: at a vertex."""
+        return self.vertices.min(axis=0), self.vertices.max(axis=0)
+
     def maximize(self, risks: Any) -> Any:
         r"""The best vertex, the first of them where several tie."""
         vector, xp = self._risks(risks)

@@ -1,6 +1,7 @@
 """One weighting, known for certain."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -39,6 +40,11 @@ class Point(MassSet):
     def is_simplex(self) -> bool:
         """Whether there is but one class."""
         return len(self.mass) == 1
+
+    @cached_property
+    def bounds(self) -> tuple[Vector, Vector]:
+        """The mass, twice."""
+        return self.mass, self.mass
 
     def maximize(self, risks: Any) -> Any:
         """The mass, whatever the risks."""

@@ -26,6 +26,9 @@ class InverseBase(ABC):
     def apply(self, rows: Matrix) -> Matrix:
         r""":math:`H_0` times each row; may return its argument."""
 
+    def damp(self, damping: float) -> None:  # noqa: B027  what is not known needs no damping
+        """Add so much curvature along every parameter, in place of what was added before."""
+
 
 class NothingKnown(InverseBase):
     """Nothing known: the last step sets the scale."""
@@ -42,19 +45,31 @@ class NewtonInverse(InverseBase):
     scaled = False
 
     def __init__(
-        self, problem: Problem, state: Evaluation, mass: Vector, *, precise: bool = False
+        self,
+        problem: Problem,
+        state: Evaluation,
+        mass: Vector,
+        *,
+        precise: bool = False,
+        damping: float = 0.0,
     ) -> None:
         # Rounding in single precision must stay far below the curvature of the penalty, along
         # every coefficient: where all rows are certain there may be no other.
         held = problem.ridges[problem.ridges > 0]
         self.single = not precise and bool(held.size) and float(held.min()) > 1e-6
-        hessian = problem.objective.hessian(state, mass, single=self.single)
+        self._hessian = problem.objective.hessian(state, mass, single=self.single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
-        floor = 1e-14 * max(float(np.diag(hessian).max()), 1e-3)
-        hessian[np.diag_indices_from(hessian)] += problem.ridges
-        self._unit = 1 / np.sqrt(np.maximum(np.diag(hessian), floor))
-        self._factor = _regular_cholesky(hessian * np.outer(self._unit, self._unit))
+        self._floor = 1e-14 * max(float(np.diag(self._hessian).max()), 1e-3)
+        self._hessian[np.diag_indices_from(self._hessian)] += problem.ridges
+        self.damp(damping)
+
+    def damp(self, damping: float) -> None:
+        diagonal = np.diag(self._hessian) + damping
+        self._unit = 1 / np.sqrt(np.maximum(diagonal, self._floor))
+        scaled = self._hessian * np.outer(self._unit, self._unit)
+        scaled[np.diag_indices_from(scaled)] = diagonal * self._unit**2
+        self._factor = _regular_cholesky(scaled)
 
     def apply(self, rows: Matrix) -> Matrix:
         solved = sl.cho_solve((self._factor, True), (rows * self._unit).T, check_finite=False)

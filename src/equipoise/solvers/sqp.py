@@ -36,6 +36,10 @@ TRIALS = 15
 # it shrinks the promised decrease.
 PARAMETERS_PER_EVALUATION = 30
 FRESH_CONTRACTION = 0.05
+# Damping, where it is needed, begins with the first of these and ends with the second. Features are
+# scaled: their curvature, where a loss has any, is about one.
+SLIGHT, STRONG = 1e-7, 1e2
+DAMPING_STEP = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +56,7 @@ class SqpIterate(Iterate):
     curvature : of the Lagrangian; None before the first step.
     age : steps since the last Hessian.
     precise : whether Hessians must be formed in double precision.
+    damping : curvature added along every parameter, where a loss may have none of its own.
     """
 
     class_gradients: Matrix
@@ -60,6 +65,7 @@ class SqpIterate(Iterate):
     curvature: InverseCurvature | None = None
     age: int = 0
     precise: bool = False
+    damping: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -123,11 +129,18 @@ class MinimaxSqp(Solver[SqpIterate]):
         if self._newton and iterate.age > 0 and self._pays(iterate, model):
             iterate = self._renewed(problem, iterate, model.mass)
             model = _model(problem, iterate)
+        iterate, model = self._damped(problem, iterate, model)
         found = self._search(problem, iterate, model)
         while found is None and _can_be_sharper(iterate):
             # Rows that are all but certain have less curvature than single precision can hold.
             precise = iterate.precise or not _has_aged(iterate)
             iterate = self._renewed(problem, replace(iterate, precise=precise), model.mass)
+            iterate, model = self._damped(problem, iterate, _model(problem, iterate))
+            found = self._search(problem, iterate, model)
+        while found is None and self._newton and problem.objective.flat:
+            if iterate.damping >= STRONG:
+                break
+            iterate = _more_damped(iterate)
             model = _model(problem, iterate)
             found = self._search(problem, iterate, model)
         if found is None:
@@ -153,11 +166,24 @@ class MinimaxSqp(Solver[SqpIterate]):
         price = len(model.direction) / PARAMETERS_PER_EVALUATION
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
+    def _damped(
+        self, problem: Problem, iterate: SqpIterate, model: QuadraticModel
+    ) -> tuple[SqpIterate, QuadraticModel]:
+        """Damp until the model promises no more than there is: risks are not negative."""
+        if not (self._newton and problem.objective.flat):
+            return iterate, model
+        while model.decrease > iterate.recent[-1] and iterate.damping < STRONG:
+            iterate = _more_damped(iterate)
+            model = _model(problem, iterate)
+        return iterate, model
+
     def _renewed(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> SqpIterate:
         """The iterate with a fresh Hessian, or with nothing learnt yet."""
         base = None
         if self._newton:
-            base = NewtonInverse(problem, iterate.state, mass, precise=iterate.precise)
+            base = NewtonInverse(
+                problem, iterate.state, mass, precise=iterate.precise, damping=iterate.damping
+            )
         _curvature(iterate).clear(base)
         return replace(iterate, age=0)
 
@@ -211,6 +237,14 @@ def _can_be_sharper(iterate: SqpIterate) -> bool:
     return _has_aged(iterate) or _curvature(iterate).base.single
 
 
+def _more_damped(iterate: SqpIterate) -> SqpIterate:
+    """The iterate with its Hessian damped more, and without the steps that went before."""
+    damping = max(SLIGHT, DAMPING_STEP * iterate.damping)
+    _curvature(iterate).base.damp(damping)
+    _curvature(iterate).clear()
+    return replace(iterate, damping=damping)
+
+
 def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
     G, state, curvature = iterate.class_gradients, iterate.state, _curvature(iterate)
     pull = problem.pull(state.theta)
@@ -244,6 +278,7 @@ def _moved(
         class_gradients=gradients,
         recent=(*iterate.recent, problem.value(state))[-RECENT:],
         age=iterate.age + 1,
+        damping=iterate.damping / DAMPING_STEP if iterate.damping > SLIGHT else 0.0,
     )
 
 

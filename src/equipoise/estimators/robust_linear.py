@@ -1,0 +1,255 @@
+r"""What linear models over a set of class weightings share: everything but the loss.
+
+.. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from equipoise.arrays import Indices, Vector
+from equipoise.estimators.base import unchanged_on_failure, warn_few_rows
+from equipoise.exceptions import (
+    InactiveCapsWarning,
+    InvalidParameterError,
+    NotConvergedWarning,
+    SeparableDataWarning,
+    warn,
+)
+from equipoise.losses import TrainedLoss
+from equipoise.objectives import Objective, open_objective
+from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
+from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
+from equipoise.validation.labels import encode_labels
+from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
+from equipoise.validation.row_weights import weights_and_totals
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import check_prior, weights_of
+
+# A converged fit whose last step still moved the coefficients by so much has no finite optimum.
+_DIVERGING = 1e-2
+# Values that predictions convert to float64 at a time.
+_BLOCK = 1 << 18
+# The worst class may exceed the robust risk by so many times the tolerance and still be it.
+_SAME_RISK = 10.0
+
+_ADVICE = {
+    Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
+    Status.STALLED: "Raise tol, scale the features, or give them in float64.",
+}
+
+
+class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A linear model of least worst weighted risk; a subclass says of which loss."""
+
+    uncertainty: Uncertainty | str | None
+    C: float
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    solver: str
+    class_prior: Any
+    warm_start: bool
+    verbose: int
+
+    @abstractmethod
+    def _trained_loss(self) -> TrainedLoss:
+        """The loss whose class risks are minimised."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows ``X`` with labels ``y``.
+
+        If anything interrupts the fit, the estimator is left as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Features; float32 data stay float32.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self : the fitted estimator
+        """
+        with unchanged_on_failure(self):
+            self._fit(X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        check_number(self.C, "C", "(0, inf]")
+        limits = Limits(
+            check_number(self.tol, "tol", "(0, inf)"), check_count(self.max_iter, "max_iter")
+        )
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        loss = self._trained_loss()
+        progress = Progress(check_verbosity(self.verbose))
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        classes, labels = encode_labels(y)
+        weights, totals = weights_and_totals(sample_weight, labels, classes)
+        used = weights > 0
+        if not np.all(used):
+            X, labels, weights = X[used], labels[used], weights[used]
+        prior = self._prior(totals, classes)
+        masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
+        ridge = _ridge(self.C, float(totals.sum()))
+        with open_objective(
+            X,
+            labels,
+            weights,
+            n_classes=len(classes),
+            fit_intercept=fit_intercept,
+            ridge=ridge,
+            loss=loss,
+        ) as objective:
+            problem = Problem(objective, masses, ridge)
+            start, cold = self._start(objective, masses, prior, classes)
+            solution = run(problem, self.solver, start, limits, progress, cold=cold)
+            self._take(problem, solution, prior, classes)
+            self.caps_bind_ = _caps_bind(problem, solution, limits)
+        self._warn_of_solve(solution, limits)
+        self._warn_of_set(solution, masses, np.bincount(labels))
+
+    def _prior(self, totals: Vector, classes: NDArray[Any]) -> Vector:
+        if self.class_prior is None:
+            return np.asarray(totals / totals.sum())
+        return check_prior(self.class_prior, classes, name="class_prior")
+
+    def _start(
+        self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
+    ) -> tuple[tuple[Vector, Vector], bool]:
+        """Parameters and masses to start from, and whether they know nothing yet."""
+        if self.warm_start and self._fits_again(objective, classes):
+            mass = masses.project(np.asarray(self.worst_case_masses_))
+            return (objective.pack(self.coef_, self.intercept_), mass), False
+        return (np.zeros(objective.size), masses.project(prior)), True
+
+    def _fits_again(self, objective: Objective, classes: NDArray[Any]) -> bool:
+        if not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
+            return False
+        coef, _ = objective.unpack(np.zeros(objective.size))
+        return bool(coef.shape == self.coef_.shape)
+
+    def _take(
+        self, problem: Problem, solution: Solution, prior: Vector, classes: NDArray[Any]
+    ) -> None:
+        """Keep what the solve found."""
+        coef, intercept = problem.objective.unpack(solution.theta)
+        if len(intercept) > 1:
+            intercept = intercept - intercept.mean()
+        self.classes_, self.coef_, self.intercept_ = classes, coef, intercept
+        self.class_prior_ = ByClass(prior, classes)
+        self.class_risks_ = ByClass(solution.risks, classes)
+        self.worst_case_masses_ = ByClass(solution.mass, classes)
+        self.worst_case_weights_ = ByClass(weights_of(solution.mass, prior), classes)
+        self.robust_risk_ = float(problem.masses.support(solution.risks))
+        self.objective_ = float(solution.objective)
+        self.lower_bound_ = float(solution.lower_bound)
+        self.duality_gap_ = float(solution.gap)
+        self.n_iter_ = max(1, solution.n_iter)
+        self.n_evaluations_ = solution.n_evaluations
+        self.status_, self.message_ = solution.status.name.lower(), _sentence(solution, problem)
+        fields = ("iteration", "evaluations", "objective", "gap", "seconds")
+        self.history_ = {
+            name: np.array([getattr(record, name) for record in solution.history])
+            for name in fields
+        }
+
+    def _warn_of_solve(self, solution: Solution, limits: Limits) -> None:
+        if solution.status.converged:
+            return
+        target = limits.target(solution.objective)
+        gap = f"The gap is {solution.gap:.3g}, the target was {target:.3g}, "
+        warn(
+            f"{solution.status.value} {gap if np.isfinite(solution.gap) else 'It stopped '}"
+            f"after {solution.n_iter} iterations. {_ADVICE[solution.status]}",
+            NotConvergedWarning,
+        )
+
+    def _warn_of_set(self, solution: Solution, masses: MassSet, rows: Indices) -> None:
+        if np.isinf(self.C) and _diverges(solution, self._trained_loss()):
+            barred = np.any(masses.bounds[1] <= 0)
+            reason = "a class can carry no mass" if barred else "some classes can be separated"
+            warn(
+                f"C is infinite and {reason}: the optimum lies at infinity, and the parameters are "
+                f"those of a fit stopped at a risk of {self.robust_risk_:.2g}. Use a finite C.",
+                SeparableDataWarning,
+            )
+        given = self.uncertainty
+        if masses.is_simplex and isinstance(given, Uncertainty) and type(given) is not WorstClass:
+            warn(
+                f"The bounds of {given!r} bind nowhere for these class priors: this is exactly the "
+                "worst-class problem. Use WorstClass() to say so, or tighten the set.",
+                InactiveCapsWarning,
+            )
+        if not masses.is_point:
+            weights = np.asarray(self.worst_case_weights_)
+            warn_few_rows(solution.mass, weights, rows, self.classes_)
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Scores of the rows: one each for two classes, else one per class."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
+        scores = _products(X, self.coef_) + self.intercept_
+        return scores.ravel() if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the highest score, in the world of the worst-case weights."""
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+
+def _sentence(solution: Solution, problem: Problem) -> str:
+    if problem.masses.is_simplex:
+        return f"{solution.status.value} The set is the whole simplex: the worst-class problem."
+    return solution.status.value
+
+
+def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows times coefficients in float64; float32 rows are converted a few at a time."""
+    values = X.nnz if issparse(X) else X.size
+    step = max(1, _BLOCK * X.shape[0] // max(1, values)) if X.dtype != coef.dtype else X.shape[0]
+    starts = range(0, X.shape[0], step)
+    parts = (X[start : start + step] for start in starts)
+    return np.vstack([safe_sparse_dot(part, coef.T, dense_output=True) for part in parts])
+
+
+def _diverges(solution: Solution, loss: TrainedLoss) -> bool:
+    """Whether large parameters were still growing, or have left no risk of a loss that has some."""
+    large = float(np.linalg.norm(solution.theta)) > 1
+    vanished = solution.objective < 1e-6 and not loss.reaches_zero
+    return (large and _DIVERGING < solution.last_step < np.inf) or vanished
+
+
+def _caps_bind(problem: Problem, solution: Solution, limits: Limits) -> bool:
+    """Whether the set holds the worst case back from the worst class.
+
+    Where it does not, the model and its worst case are optimal over the whole simplex as well.
+    """
+    excess = float(solution.risks.max() - problem.masses.support(solution.risks))
+    return excess > _SAME_RISK * limits.target(solution.objective)
+
+
+def _ridge(C: float, total: float) -> float:
+    """The strength ``1 / (C n)`` of the penalty, ``n`` the sum of the sample weights."""
+    scale = float(C) * total
+    if not scale > np.finfo(np.float64).tiny:
+        raise InvalidParameterError(
+            f"C times the sum of the sample weights must not vanish, got C = {C:.6g} and a sum of "
+            f"{total:.6g}."
+        )
+    return 1 / scale
