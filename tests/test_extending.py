@@ -12,9 +12,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
+import test_losses
 import test_sets_laws
 from equipoise import (
+    LabelCVaR,
     PlugInClassifier,
+    RobustLinearClassifier,
     RobustLogisticRegression,
     load_model,
     robust_scorer,
@@ -22,6 +25,7 @@ from equipoise import (
 )
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import GOALS, Criterion, Goal, format_goal, parse_goal
+from equipoise.losses import LOSSES, Loss, TrainedLoss
 from equipoise.risks import ClassRisks, class_risks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
 from equipoise.theory import conditional_bound, robust_bayes
@@ -172,6 +176,103 @@ def test_a_new_set_is_saved_and_loaded_where_it_is_registered(new_set, tmp_path)
             save_model(clf, tmp_path / "again.skops")
     finally:
         SETS.register(new_set)
+
+
+# --- a loss: one file and one line --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Exponential(TrainedLoss):
+    """The exponential loss: the sum of exp(f_j - f_y) over the rivals j of the true class y."""
+
+    def values(self, scores, labels):
+        return self._terms(scores, labels).sum(axis=0)
+
+    def slopes(self, scores, labels):
+        terms = self._terms(scores, labels)
+        terms[labels, np.arange(len(labels))] = -terms.sum(axis=0)
+        return terms
+
+    def curvature(self, scores, labels):
+        rows, terms = np.arange(len(labels)), self._terms(scores, labels)
+        out = np.eye(len(scores))[:, :, None] * terms
+        out[labels, :, rows] = out[:, labels, rows] = 0
+        out[labels, :, rows] -= terms.T
+        out[:, labels, rows] -= terms
+        out[labels, labels, rows] = terms.sum(axis=0)
+        return out
+
+    @staticmethod
+    def _terms(scores, labels):
+        rows = np.arange(len(labels))
+        terms = np.exp(scores - scores[labels, rows])
+        terms[labels, rows] = 0
+        return terms
+
+
+LAW_ARGUMENTS = {"name": "exponential", "k": 3, "d": 4, "shape": (-1,)}
+LOSS_LAWS = {
+    name: law
+    for name, law in vars(test_losses).items()
+    if name.startswith("test_")
+    and "name" in inspect.signature(law).parameters
+    and set(inspect.signature(law).parameters) <= set(LAW_ARGUMENTS)
+}
+
+
+@pytest.fixture
+def new_loss():
+    yield LOSSES.register(Loss.of_scores("exponential", Exponential()))
+    LOSSES.remove("exponential")
+
+
+@pytest.mark.parametrize("law", LOSS_LAWS.values(), ids=LOSS_LAWS)
+def test_a_new_loss_obeys_the_laws(new_loss, law):
+    law(**{name: LAW_ARGUMENTS[name] for name in inspect.signature(law).parameters})
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("solver", ["auto", "sqp-lbfgs", "multipliers"])
+def test_a_new_loss_is_trained_and_certified(new_loss, k, fit_intercept, solver):
+    X, y = draw(k=k)
+    settings = {"fit_intercept": fit_intercept, "solver": solver}
+    clf = RobustLinearClassifier(LabelCVaR(0.7), loss="exponential", **settings).fit(X, y)
+    assert clf.status_ == "converged" and clf.duality_gap_ <= 1e-6 * clf.objective_
+    found = class_risks(y, clf.decision_function(X), loss="exponential")
+    np.testing.assert_allclose(list(found.values()), clf.class_risks_, rtol=1e-9)
+    # Any other parameters are worse.
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        coef = clf.coef_ + 0.01 * rng.normal(size=clf.coef_.shape)
+        scores = X @ coef.T + clf.intercept_
+        risks = class_risks(y, scores, loss="exponential")
+        penalty = np.sum(coef**2) / (2 * len(y))
+        assert risks.robust(LabelCVaR(0.7)) + penalty > clf.objective_
+
+
+def test_a_new_loss_scores_and_is_searched_for(new_loss):
+    X, y = draw(n=600)
+    scoring = robust_scorer(LabelCVaR(0.7), loss="exponential")
+    grid = {"loss": ["exponential", "squared_hinge"]}
+    search = GridSearchCV(RobustLinearClassifier(LabelCVaR(0.7)), grid, cv=2, scoring=scoring)
+    assert np.all(np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]))
+
+
+def test_a_model_of_a_new_loss_is_saved(new_loss, tmp_path):
+    X, y = draw()
+    clf = RobustLinearClassifier(LabelCVaR(0.7), loss="exponential").fit(X, y)
+    save_model(clf, tmp_path / "m.skops")
+    again = load_model(tmp_path / "m.skops")
+    np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
+
+
+def test_the_errors_name_a_new_loss(new_loss):
+    with pytest.raises(InvalidParameterError, match=r"'smoothed_hinge', 'exponential', got 'log'"):
+        class_risks([0, 1], [0.1, 0.2], loss="log")
+    message = r"can be trained.*'exponential'\), got 'hinge'"
+    with pytest.raises(InvalidParameterError, match=message):
+        RobustLinearClassifier(loss="hinge").fit(*draw())
 
 
 # --- a goal: one file and one line --------------------------------------------------------------

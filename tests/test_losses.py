@@ -298,13 +298,13 @@ def test_what_is_trained_is_the_loss(name, k):
     scores, labels = drawn_scores(k)
     predicted = softmax(scores.T) if LOSSES[name].reads == "probabilities" else scores.T
     expected = LOSSES[name](labels, predicted)
-    np.testing.assert_allclose(TRAINED[name].values(scores, labels), expected, rtol=1e-12)
+    np.testing.assert_allclose(LOSSES[name].trained.values(scores, labels), expected, rtol=1e-12)
 
 
 @each_trained
 @class_counts
 def test_slopes_and_curvature_match_differences(name, k):
-    loss, (scores, labels) = TRAINED[name], drawn_scores(k)
+    loss, (scores, labels) = LOSSES[name].trained, drawn_scores(k)
     before = scores.copy()
     slopes, curvature = loss.slopes(scores, labels), loss.curvature(scores, labels)
     expected = differences(lambda moved: loss.values(moved, labels), scores)
@@ -319,7 +319,7 @@ def test_slopes_and_curvature_match_differences(name, k):
 @each_trained
 @class_counts
 def test_a_trained_loss_is_convex_and_blind_to_equal_shifts(name, k):
-    loss, (scores, labels) = TRAINED[name], drawn_scores(k)
+    loss, (scores, labels) = LOSSES[name].trained, drawn_scores(k)
     other, _ = drawn_scores(k, seed=1)
     values = [loss.values(point, labels) for point in (scores, other, (scores + other) / 2)]
     assert np.all(values[2] <= (values[0] + values[1]) / 2 + 1e-12)
@@ -341,7 +341,8 @@ def test_kernels_compute_what_the_derivatives_say(name, k, d):
     scores, X, scale = rng.normal(size=(n_scores, n)), rng.normal(size=(n, d)), rng.random(n)
     shift = 0.3 * rng.normal(size=n_scores)
     answers = []
-    for kernel in (TRAINED[name].kernel(k), ClassScores(TRAINED[name], k)):
+    trained = LOSSES[name].trained
+    for kernel in (trained.kernel(k), ClassScores(trained, k)):
         kept, moved = scores.copy(), scores + shift[:, None]
         losses, later = kernel.losses(kept, labels), kernel.losses(moved, labels)
         np.testing.assert_allclose(kernel.growth(kept, labels, shift), later - losses, atol=1e-12)
