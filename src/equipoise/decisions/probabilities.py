@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Indices, Mask
 from equipoise.decisions.left_out import FOLDS_OF_A_CLASS, Predictions, deal, row_weights
-from equipoise.decisions.tuning import RARE, TunedWeights, check_shrinkage, tune_one_model
+from equipoise.decisions.tuning import RARE, TunedWeights, check_shrinkage, tune_predicted
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
@@ -96,7 +96,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         prior = check_prior(class_prior, names, name="class_prior")
     seed = check_seed(random_state)
     dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
-    tuned = tune_one_model(
+    tuned = tune_predicted(
         predictions, dealt, aim, ByClass(prior, names),
         shrinkage=amount, rare=check_word(rare, "rare", RARE),
     )  # fmt: skip

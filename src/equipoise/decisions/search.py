@@ -30,6 +30,8 @@ LARGE = 30_000
 # Random starts beside those with a meaning, how far they stray, and restarts around an optimum.
 RANDOM_STARTS, STRAY = 6, 1.0
 RESTARTS, NEARBY = 10, 0.3
+# Resamples that weights are averaged over.
+RESAMPLES = 10
 # How far log-weights may move when only the rows that this can turn are looked at.
 REACH = 0.05
 LAST_ROUNDS = 2
@@ -69,7 +71,7 @@ def tune(predictions: Predictions, criterion: Criterion) -> Vector:
     return weights
 
 
-def tune_resampled(predictions: Predictions, criterion: Criterion, n_resamples: int) -> Vector:
+def tune_resampled(predictions: Predictions, criterion: Criterion, masses: MassSet) -> Vector:
     """The geometric mean of the weights of resamples: steadier than the optimum of a few rows.
 
     The optimum of a piecewise constant value fits the very rows it was tuned on; the mean keeps
@@ -80,20 +82,13 @@ def tune_resampled(predictions: Predictions, criterion: Criterion, n_resamples: 
     # Not from the optimum: resamples would all stay at what it learnt by heart.
     start = np.asarray(-np.log(predictions.prior))
     found = []
-    for _ in range(n_resamples):
+    for _ in range(RESAMPLES):
         rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
-        theta = _nearby(predictions.take(rows), criterion, start)
+        drawn = predictions.take(rows)
+        two = drawn.n_classes == 2
+        theta = _two_classes(drawn, criterion) if two else equalized(drawn, masses, start)
         found.append(theta - theta.mean())
     return from_logs(np.mean(found, axis=0))
-
-
-def _nearby(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:
-    """Log-weights from a point nearby: quick."""
-    if predictions.n_classes == 2:
-        return _two_classes(predictions, criterion)
-    if criterion.masses is not None:
-        return equalized(predictions, criterion.masses, theta)
-    return _descended(predictions, criterion, theta)[1]
 
 
 def from_logs(theta: Vector) -> Vector:

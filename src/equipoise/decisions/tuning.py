@@ -37,7 +37,7 @@ from equipoise.weights.priors import balanced_weights
 AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 NOISE = 0.25
 # Where every class has so many rows, weights are averaged over resamples of each part as well.
-ENOUGH_ROWS, RESAMPLES = 100, 10
+ENOUGH_ROWS = 100
 # Groups of rows that the jackknife leaves out in turn.
 GROUPS = 20
 # What to do with a class of too few rows.
@@ -53,28 +53,18 @@ class TunedWeights:
 
     Attributes
     ----------
-    weights : ByClass or None
-        Decision weights :math:`w` with :math:`\sum_i p_i w_i = 1`, :math:`p` the class shares of
-        the rows. None where a cost matrix says more than weights can.
-    threshold : float or None
-        For two classes, the second is decided where its probability is above this.
-    class_risks : ByClass
-        Share of wrong decisions in each class; nan for a class of too few rows.
-    class_risk_intervals : RiskIntervals
-        The same with confidence intervals.
-    robust_risk : float or None
-        The worst case of the risks over the set of weightings, if there is one.
-    metric_value : float or None
-        The metric, if there is one.
-    fold_weights : ndarray of shape (n_folds, n_classes) or None
-        The weights that each fold was judged by: how far they differ says how uncertain the
-        choice is.
-    folds : ndarray of shape (n_rows,) or None
-        Fold of every row: the line of ``fold_weights`` that its label had no part in.
-    shrinkage : float or None
-        How far the weights were drawn towards balanced ones.
-    costs : ndarray of shape (n_classes, n_classes) or None
-        Costs beyond those of the right decision, where they decide.
+    weights : decision weights :math:`w` by class with :math:`\sum_i p_i w_i = 1`, :math:`p` the
+        class shares of the rows. None where a cost matrix says more than weights can.
+    threshold : for two classes, the second is decided where its probability is above this.
+    class_risks : share of wrong decisions in each class; nan for a class of too few rows.
+    class_risk_intervals : the same with confidence intervals.
+    robust_risk : the worst case of the risks over the set of weightings, if there is one.
+    metric_value : the metric, if there is one.
+    fold_weights : weights that each fold was judged by, of shape (n_folds, n_classes): how far they
+        differ says how uncertain the choice is.
+    folds : fold of every row, the line of ``fold_weights`` that its label had no part in.
+    shrinkage : how far the weights were drawn towards balanced ones.
+    costs : costs beyond those of the right decision, where they decide.
 
     Examples
     --------
@@ -135,7 +125,7 @@ def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
     return 0.0
 
 
-def tune_one_model(
+def tune_predicted(
     predictions: Predictions,
     folds: Indices,
     goal: Goal,
@@ -327,10 +317,10 @@ class FoldTuner:
         return self._tuned[left_out]
 
     def _weights(self, predictions: Predictions) -> Vector:
-        averaged = self._shrinkage == "auto" and self._criterion.masses is not None
-        if averaged and min(len(rows) for rows in predictions.by_class) >= ENOUGH_ROWS:
-            return tune_resampled(predictions, self._criterion, RESAMPLES)
-        return tune(predictions, self._criterion)
+        masses = self._criterion.masses if self._shrinkage == "auto" else None
+        if masses is None or min(map(len, predictions.by_class)) < ENOUGH_ROWS:
+            return tune(predictions, self._criterion)
+        return tune_resampled(predictions, self._criterion, masses)
 
     def _best_amount(self, left_out: Folds) -> float:
         """The largest amount that is as good as the best, up to noise, on folds left out next."""

@@ -35,7 +35,7 @@ from equipoise.decisions.tuning import (
     TunedWeights,
     check_shrinkage,
     tune_on_folds,
-    tune_one_model,
+    tune_predicted,
 )
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
@@ -239,7 +239,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             some = X if len(used) == len(y) else _safe_indexing(X, used)
             table = class_probabilities(self.estimator, some, classes)
             predictions = Predictions(table, labels[used], weights[used])
-            tuned = tune_one_model(
+            tuned = tune_predicted(
                 predictions, deal(predictions.labels, seed), goal, by_class,
                 shrinkage=shrinkage, rare=rare,
             )  # fmt: skip
