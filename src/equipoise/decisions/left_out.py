@@ -292,7 +292,7 @@ def refuse_few(few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rar
 def folds_of(parts: Parts, labels: Indices, seed: int) -> Indices:
     """Fold of every tested row; rows of fewer than three splits are dealt out to folds."""
     if len(parts) < FOLDS_OF_A_CLASS:
-        return deal(labels[np.concatenate([test for _, test in parts])], seed)
+        return deal(labels, seed)
     return np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])
 
 
@@ -326,12 +326,13 @@ def _row_part(value: Any, rows: Indices, n_rows: int) -> Any:
 
 def predict_left_out(
     train: Callable[[Indices], Any], X: Any, parts: Parts, classes: NDArray[Any], n_jobs: Any
-) -> list[tuple[Any, Matrix]]:
-    """The model of every split, and its probabilities of the test rows."""
+) -> tuple[Matrix, Any]:
+    """Probabilities of all test rows, one split after the other, and the model of the first."""
     found = Parallel(n_jobs=n_jobs)(
         delayed(_predict_part)(train, X, part, classes) for part in parts
     )
-    return list(found)
+    models, tables = zip(*found, strict=True)
+    return np.concatenate(tables), models[0]
 
 
 def _predict_part(

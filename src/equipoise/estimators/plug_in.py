@@ -259,14 +259,16 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if rare == "drop" and np.any(few):
             labels = np.where((labels >= 0) & few[labels], -1, labels)
             parts, used = without_left_out(parts, labels), np.flatnonzero(labels >= 0)
-        predicted = predict_left_out(train, X, parts, classes, self.n_jobs)
+        table, model = predict_left_out(train, X, parts, classes, self.n_jobs)
         tested = np.concatenate([test for _, test in parts])
-        table = np.concatenate([probabilities for _, probabilities in predicted])
+        predictions = Predictions(table, labels[tested], weights[tested])
+        folds = folds_of(parts, predictions.labels, seed)
         tuned = tune_on_folds(
-            Predictions(table, labels[tested], weights[tested]), folds_of(parts, labels, seed),
-            criterion, ByClass(shares, classes), few=few, drop=rare == "drop", shrinkage=shrinkage,
+            predictions, folds, criterion, ByClass(shares, classes),
+            few=few, drop=rare == "drop", shrinkage=shrinkage,
         )  # fmt: skip
-        model = train(used) if self.refit else predicted[0][0]
+        if self.refit:
+            model = train(used)
         return found | {"estimator_": model} | _attributes(tuned)
 
     def _is_fitted_before(self) -> bool:
