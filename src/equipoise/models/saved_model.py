@@ -192,7 +192,8 @@ def _try_out(loaded: SavedModel) -> None:
         pandas = require("pandas", extra="cli")
         row = pandas.DataFrame([[None] * len(names)], columns=names, dtype=object)
         loaded.predict(row)
-        loaded.predict_proba(row)
+        if hasattr(loaded.model, "predict_proba"):
+            loaded.predict_proba(row)
 
 
 def _notes(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
