@@ -155,8 +155,18 @@ def test_the_bounds_cannot_be_changed():
 @pytest.mark.parametrize(
     ("lower", "upper", "error", "message"),
     [
-        ([0.6, 0.6], [1, 1], EmptySetError, "lower must sum to at most 1, got a sum of 1.2."),
-        ([0, 0], [0.4, 0.5], EmptySetError, "upper must sum to at least 1, got a sum of 0.9."),
+        (
+            [0.6, 0.6],
+            [1, 1],
+            EmptySetError,
+            "is at most 1, got a sum of 1.2.",
+        ),
+        (
+            [0, 0],
+            [0.4, 0.5],
+            EmptySetError,
+            "is at least 1, got a sum of 0.9.",
+        ),
         ([0, 0.5], [1, 0.4], InvalidParameterError, "lower = 0.5 and upper = 0.4 for class number"),
         ([0, -0.5], [1, 0.4], InvalidParameterError, "0 <= lower <= upper, got lower = -0.5"),
         ([0, 0], [1, np.nan], InvalidParameterError, "upper = nan for class number 1"),

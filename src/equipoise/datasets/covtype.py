@@ -20,7 +20,7 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.validation.numbers import check_word
 
 Subset = Literal["all", "train", "validation", "test"]
-Table = NDArray[np.int16]
+Integers = NDArray[np.int16]
 
 # Where a local copy is looked for when no path is given.
 FOLDER_VARIABLE = "EQUIPOISE_DATA"
@@ -124,7 +124,7 @@ def fetch_covtype(
     )
 
 
-def _table(path: str | os.PathLike[str] | None) -> Table:
+def _table(path: str | os.PathLike[str] | None) -> Integers:
     """All rows as integers, the class in the last column, checked."""
     file = _local_file(path)
     if file is None:
@@ -151,7 +151,7 @@ def _inside(folder: Path) -> Path | None:
     return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
 
 
-def _from_text(file: Path) -> Table:
+def _from_text(file: Path) -> Integers:
     """UCI's text, gzipped or not; parsed only when its checksum is right."""
     raw = file.read_bytes()
     if raw[:2] == b"\x1f\x8b":  # a gzip file, whatever its name
@@ -171,7 +171,7 @@ def _from_text(file: Path) -> Table:
     return np.loadtxt(io.BytesIO(raw), dtype=np.int16, delimiter=",")
 
 
-def _from_npz(file: Path) -> Table:
+def _from_npz(file: Path) -> Integers:
     """Quantities, packed yes/no facts and classes, as three arrays of one archive."""
     try:
         # Opened here, because np.load leaves a damaged archive open.
@@ -186,7 +186,7 @@ def _from_npz(file: Path) -> Table:
         ) from error
 
 
-def _from_sklearn() -> Table:
+def _from_sklearn() -> Integers:
     try:
         with warnings.catch_warnings():
             # Each failed attempt warns; what counts is said once, below.
@@ -199,7 +199,7 @@ def _from_sklearn() -> Table:
     return np.column_stack([bunch.data, bunch.target]).astype(np.int16)
 
 
-def _checked(table: Table, source: str) -> Table:
+def _checked(table: Integers, source: str) -> Integers:
     """The table, if every number in it is UCI's."""
     counts = tuple(np.bincount(np.clip(table[:, -1], 0, 8), minlength=9)[1:8].tolist())
     if table.shape != (_ROWS, len(_FEATURES) + 1) or counts != _COUNTS:

@@ -11,6 +11,7 @@ Xu, Dan, Khim and Ravikumar (2020), Definition 1 (weighted risk) and Definition 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from equipoise.weights.priors import check_prior, masses_of, normalize_weights, 
 Absent = Literal["raise", "drop"]
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ClassRisks(Mapping[Any, float]):
     r"""The risk :math:`R_i` and the prior :math:`p_i` of every class; it does not change.
 
@@ -56,8 +58,6 @@ class ClassRisks(Mapping[Any, float]):
     2.0
     """
 
-    __slots__ = ("prior", "risks")
-
     risks: ByClass
     prior: ByClass
 
@@ -70,9 +70,6 @@ class ClassRisks(Mapping[Any, float]):
         object.__setattr__(self, "risks", ByClass(values, classes))
         object.__setattr__(self, "prior", ByClass(check_prior(class_prior, classes), classes))
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"ClassRisks does not change: cannot set {name!r}.")
-
     def __getitem__(self, name: Any) -> float:
         return float(self.risks[name])
 
@@ -84,9 +81,6 @@ class ClassRisks(Mapping[Any, float]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.risks.__array__(dtype, copy)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ClassRisks, (self.risks, self.prior)
 
     def __eq__(self, other: object) -> bool:
         # Equal to a dictionary of the same risks; two objects of this class must agree on both.

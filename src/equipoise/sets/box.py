@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Vector
-from equipoise.exceptions import EmptySetError, InvalidParameterError
+from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
-from equipoise.sets.capped_simplex import SUM_SLACK, CappedSimplex
+from equipoise.sets.capped_simplex import CappedSimplex, check_sums
 from equipoise.validation.numbers import check_interval, check_numbers, ends
 from equipoise.weights.priors import masses_of
 
@@ -49,7 +49,9 @@ class WeightBox(Uncertainty):
         low, up = _ranges(self.lower, self.upper, names, "[0, inf]")
         # A finite number stands for no cap: a class of prior zero has no mass under any weight.
         up = np.minimum(up, _NO_CAP)
-        return _box(masses_of(low, p), masses_of(up, p), "prior * ")
+        floors, caps = masses_of(low, p), masses_of(up, p)
+        check_sums(floors, caps, "prior * ")
+        return CappedSimplex(floors, caps)
 
 
 class PriorBox(Uncertainty):
@@ -89,7 +91,7 @@ class PriorBox(Uncertainty):
         """The simplex with the prior ranges as floors and caps."""
         _, names = self._prior(prior, classes)
         low, up = _ranges(self.lower, self.upper, names, "[0, 1]")
-        return _box(low, up, "")
+        return CappedSimplex(low, up)
 
 
 def _ranges(lower: Any, upper: Any, classes: NDArray[Any], interval: str) -> tuple[Vector, Vector]:
@@ -109,17 +111,3 @@ def _bound(values: Any, classes: NDArray[Any], name: str, interval: str) -> Vect
     given = free if values is None else values
     vector = check_numbers(given, classes, name=name, default=free)
     return check_interval(vector, classes, name, interval)
-
-
-def _box(lower: Vector, upper: Vector, factor: str) -> CappedSimplex:
-    if lower.sum() > 1 + SUM_SLACK:
-        raise EmptySetError(
-            f"The box is empty unless the sum of {factor}lower over the classes is at most 1, "
-            f"got a sum of {lower.sum():.6g}."
-        )
-    if upper.sum() < 1 - SUM_SLACK:
-        raise EmptySetError(
-            f"The box is empty unless the sum of {factor}upper over the classes is at least 1, "
-            f"got a sum of {upper.sum():.6g}."
-        )
-    return CappedSimplex(lower, upper)

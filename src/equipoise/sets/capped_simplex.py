@@ -140,7 +140,7 @@ def _bounds(lower: ArrayLike, upper: ArrayLike) -> tuple[Vector, Vector]:
         )
     up = np.where(up > 1 - _SNAP, 1.0, up)
     _check_order(low, up)
-    _check_sums(float(low.sum()), float(up.sum()))
+    check_sums(low, up)
     if len(low) == 1:
         return np.zeros(1), np.ones(1)
     return low / max(low.sum(), 1.0), up / min(up.sum(), 1.0)
@@ -156,8 +156,14 @@ def _check_order(lower: Vector, upper: Vector) -> None:
         )
 
 
-def _check_sums(lower: float, upper: float) -> None:
-    if lower > 1 + SUM_SLACK:
-        raise EmptySetError(f"lower must sum to at most 1, got a sum of {lower:.6g}.")
-    if upper < 1 - SUM_SLACK:
-        raise EmptySetError(f"upper must sum to at least 1, got a sum of {upper:.6g}.")
+def check_sums(lower: Vector, upper: Vector, factor: str = "") -> None:
+    """Refuse floors and caps that leave no mass; ``factor`` is what multiplied the user's own."""
+    for values, name, side, beyond in (
+        (lower, "lower", "most", lower.sum() > 1 + SUM_SLACK),
+        (upper, "upper", "least", upper.sum() < 1 - SUM_SLACK),
+    ):
+        if beyond:
+            raise EmptySetError(
+                f"The set is empty unless the sum of {factor}{name} over the classes is at {side} "
+                f"1, got a sum of {values.sum():.6g}."
+            )
