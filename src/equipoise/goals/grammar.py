@@ -35,12 +35,24 @@ _LITERALS = (bool, int, float, str, type(None))
 
 
 def goal_words() -> list[str]:
-    """Goals of one word."""
+    """Goals of one word.
+
+    Examples
+    --------
+    >>> goal_words()[:4]
+    ['worst-class', 'balanced', 'standard', 'accuracy']
+    """
     return [*WORDS, *METRIC_NAMES]
 
 
 def goal_names() -> dict[str, type[Any]]:
-    """What is written as a call: sets, other goals, and metrics by their coefficients."""
+    """What is written as a call: sets, other goals, and metrics by their coefficients.
+
+    Examples
+    --------
+    >>> goal_names()["RecallFloors"].__name__
+    'RecallFloors'
+    """
     return {**SETS, **GOALS, "LinearFractional": LinearFractional}
 
 

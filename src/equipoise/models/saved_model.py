@@ -32,6 +32,13 @@ class SavedModel:
     facts : TrainingFacts
     notes : tuple of str
         What loading had to say: another version of scikit-learn, for one.
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegression
+    >>> model = RobustLogisticRegression("balanced").fit([[0.0], [1.0]], ["no", "yes"])
+    >>> SavedModel(model, TrainingFacts.from_model(model)).predict([[2.0]]).tolist()
+    ['yes']
     """
 
     model: Any
@@ -145,6 +152,13 @@ def load_model(path: str | Path) -> SavedModel:
     -------
     saved : SavedModel
         Predicts on tables like that of the training; the model itself is ``saved.model``.
+
+    Examples
+    --------
+    >>> from equipoise import load_model
+    >>> load_model("nowhere.skops")
+    Traceback (most recent call last):
+    equipoise.exceptions.InvalidInputError: There is no model nowhere.skops.
     """
     place = Path(path)
     if place.is_dir():

@@ -55,6 +55,11 @@ class HeldOut:
         Probability that an interval covers its risk.
     share : float
         Share of the rows that were set aside.
+
+    Examples
+    --------
+    >>> HeldOut((8, 2), (0.25, 0.5), (0.03, 0.01), (0.65, 0.99), confidence=0.95, share=0.2).risks
+    (0.25, 0.5)
     """
 
     rows: tuple[int, ...]
