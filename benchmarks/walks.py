@@ -1,4 +1,4 @@
-"""The ways of one plug-in fit through the library: classes and files, counted as they run.
+"""The ways of one plug-in fit, and of one page, through the library, counted as they run.
 
 python benchmarks/walks.py
 
@@ -7,11 +7,21 @@ its constructor included, wherever the method is written; a file if any of its c
 left out, with everything that it calls: sets, losses and validation, which are values and checks;
 and the two rooms that turn the finished decisions into numbers, ``weights`` (values by class) and
 ``risks`` (their intervals), which are printed apart.
+
+Of a page the hops are counted, from the file to the page. A hop is a function of ours that is
+entered from another file and takes or returns the rows, predictions for them, a stage of the
+comparison (the labelled table, the findings, the summary) or the page. A method of a frozen value
+reads that value and is none. Of a fit and of a tuning, which have their own walks, only the entry
+counts; what turns predictions into numbers (``risks``, ``theory``) is printed apart again.
 """
 
+import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import is_dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
@@ -21,16 +31,23 @@ from sklearn.linear_model import LogisticRegression
 import equipoise
 from equipoise import PlugInClassifier
 from equipoise.datasets import load_thyroid
+from equipoise.report import compare_file
 
 ROOT = Path(equipoise.__file__).parent
 LEFT_OUT = ("sets", "losses", "validation")
 RESULTS = ("weights", "risks")
+# Anything shorter has a line for every class, and not for every row.
+FEWEST_ROWS = 50
 
 
 def room_of(frame: FrameType) -> str | None:
     """The room of a frame's file, None for the code of others."""
-    path = Path(frame.f_code.co_filename)
-    return path.relative_to(ROOT).parts[0] if path.is_relative_to(ROOT) else None
+    return room_of_file(frame.f_code.co_filename)
+
+
+@cache
+def room_of_file(name: str) -> str | None:
+    return Path(name).relative_to(ROOT).parts[0] if Path(name).is_relative_to(ROOT) else None
 
 
 def owner_of(frame: FrameType) -> type | None:
@@ -84,5 +101,77 @@ def plug_in() -> None:
         print("  files:   " + ", ".join(files))
 
 
+PAGE_ROOMS = ("cli", "tables", "report")
+
+
+def carries_rows(value: Any) -> bool:
+    """Whether a value holds rows, something for each of them, or a stage of a comparison."""
+    if isinstance(value, str):
+        return value.startswith("<!DOCTYPE")
+    if isinstance(value, tuple | list):
+        return any(map(carries_rows, value))
+    if isinstance(value, dict):
+        return "recommendation" in value or any(map(carries_rows, value.values()))
+    if hasattr(value, "shape"):
+        return len(value.shape) > 0 and value.shape[0] >= FEWEST_ROWS
+    stage = type(value).__module__.startswith("equipoise.") and not isinstance(value, type)
+    return stage and any(map(carries_rows, getattr(value, "__dict__", {}).values()))
+
+
+def hops(action: Callable[[], Any], left_out: tuple[str, ...]) -> dict[str, None]:
+    """Names of the functions that hand rows, or what was made of them, from file to file."""
+    found: dict[str, None] = {}
+    inside: list[FrameType] = []
+
+    def look(frame: FrameType, event: str, result: Any) -> None:
+        if event == "return" and inside and inside[-1] is frame:
+            inside.pop()
+        if event not in ("call", "return") or inside or room_of(frame) is None:
+            return
+        room, owner = room_of(frame), owner_of(frame)
+        caller = frame.f_back
+        while caller is not None and room_of(caller) is None:
+            caller = caller.f_back
+        crosses = caller is None or caller.f_code.co_filename != frame.f_code.co_filename
+        name = frame.f_code.co_qualname
+        if room in left_out:
+            inside.extend([frame] * (event == "call"))
+            return
+        new = f"{room}: {name}" not in found
+        if new and crosses and "<" not in name and not (owner and is_dataclass(owner)):
+            arguments = inspect.getargvalues(frame).locals if event == "call" else {}
+            if carries_rows(result) or any(map(carries_rows, list(arguments.values()))):
+                found.setdefault(f"{room}: {name}")
+        if event == "call" and room not in PAGE_ROOMS:
+            inside.append(frame)
+
+    sys.setprofile(look)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def page() -> None:
+    thyroid = load_thyroid(as_frame=True)
+    rows = thyroid.data.assign(target=thyroid.target).iloc[::5]
+    with TemporaryDirectory() as folder:
+        rows.to_csv(f"{folder}/thyroid.csv", index=False)
+
+        def one_page() -> None:
+            compare_file(f"{folder}/thyroid.csv", "target").save(f"{folder}/page.html")
+
+        results = ("weights", "risks", "theory")
+        for part, kind in (
+            (LEFT_OUT + results, "to the page"),
+            (LEFT_OUT, "with risks and theory"),
+        ):
+            found = hops(one_page, part)
+            print(f"\nA row of a CSV file, {kind}: {len(found)} hops")
+            print(*(f"  {name}" for name in found), sep="\n")
+
+
 if __name__ == "__main__":
     plug_in()
+    page()

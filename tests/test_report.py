@@ -38,7 +38,7 @@ from equipoise.report.candidates import (  # noqa: E402
     python_lines,
     refit_code,
 )
-from equipoise.report.design import make_design, stratified_sample  # noqa: E402
+from equipoise.report.design import make_design  # noqa: E402
 from equipoise.report.findings import (  # noqa: E402
     SAME,
     cost_matrix,
@@ -47,11 +47,11 @@ from equipoise.report.findings import (  # noqa: E402
     regrets_of,
     resampled_costs,
 )
-from equipoise.report.held_out import decisions  # noqa: E402
+from equipoise.report.held_out import decisions, stratified_sample  # noqa: E402
 from equipoise.report.page import safe_json  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, preprocessor  # noqa: E402
-from equipoise.tables.columns import without_columns  # noqa: E402
+from equipoise.tables.labelled import _without_label  # noqa: E402
 from equipoise.text import quoted  # noqa: E402
 from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
 
@@ -603,7 +603,7 @@ def test_bad_tables_get_a_sentence():
     with pytest.raises(InvalidInputError, match="rows and columns"):
         compare(np.arange(4.0), [0, 1, 0, 1])
     with pytest.raises(InvalidInputError, match="no column 'b' to drop; there are 'a'"):
-        without_columns(pd.DataFrame({"a": [1]}), ["b"], target="a")
+        _without_label(pd.DataFrame({"a": [1]}), "a", ["b"])
 
 
 def test_all_texts_are_free_of_leftovers(found):

@@ -15,7 +15,6 @@ from equipoise.arrays import Indices, Mask, Vector
 from equipoise.estimators.base import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.tables import LabelledTable, hold_out
-from equipoise.tables.labelled import group_labels
 from equipoise.text import listing
 from equipoise.validation.numbers import check_count
 
@@ -95,7 +94,7 @@ def make_design(table: LabelledTable, cv: int, seed: int) -> Design:
         fold[hold_out(table.X, table.labels, HELD_OUT, seed)[1]] = 0
         design = Design(table, fold, 1)
     else:
-        design = Design(table, spread_over_folds(table, cv, seed), cv)
+        design = Design(table, _spread(table, cv, seed), cv)
     if np.count_nonzero(design.estimable) < 2:
         raise InvalidInputError(
             f"At least two classes need {cv} different rows or more, to be judged on rows that a "
@@ -104,9 +103,9 @@ def make_design(table: LabelledTable, cv: int, seed: int) -> Design:
     return design
 
 
-def spread_over_folds(table: LabelledTable, n_folds: int, seed: int) -> Indices:
+def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:
     """The fold of every row: groups of equal rows dealt out class by class in random order."""
-    of_group, size = group_labels(table.groups, table.labels), np.bincount(table.groups)
+    of_group, size = table.group_labels, np.bincount(table.groups)
     fold = np.full(len(size), TRAINS_ONLY, dtype=np.intp)
     rng = np.random.default_rng(seed)
     for label in range(len(table.classes)):
@@ -145,16 +144,3 @@ def _without_gaps(fold: Indices, table: LabelledTable, n_folds: int) -> Indices:
     # Rows of other classes with equal features go with them.
     affected = np.isin(table.groups, table.groups[missing[table.labels]])
     return np.where(affected, TRAINS_ONLY, fold)
-
-
-def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:
-    """At most about so many of the rows, the same share of every class, at least one of each."""
-    if len(rows) <= size:
-        return rows
-    rng = np.random.default_rng(seed)
-    share = size / len(rows)
-    parts = []
-    for label in np.unique(labels[rows]):
-        own = rows[labels[rows] == label]
-        parts.append(rng.choice(own, size=int(np.ceil(share * len(own))), replace=False))
-    return np.sort(np.concatenate(parts))

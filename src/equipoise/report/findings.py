@@ -111,6 +111,11 @@ class Findings:
     recommendation: Recommendation
     seed: int
 
+    @property
+    def regrets(self) -> Matrix:
+        """What every candidate costs beyond the best one."""
+        return np.asarray(regrets_of(self.costs))
+
 
 def find(
     table: LabelledTable,

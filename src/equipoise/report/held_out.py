@@ -17,15 +17,14 @@ from sklearn.pipeline import make_pipeline
 
 from equipoise.analysis import RobustPath, robust_path
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions import decide
 from equipoise.estimators import RobustLogisticRegression, tune_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
-from equipoise.goals import as_goal
 from equipoise.report.candidates import Candidate
-from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Design, stratified_sample
+from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Design
 from equipoise.sets import LabelCVaR, WorstClass, alpha_grid, as_uncertainty
 from equipoise.tables import LabelledTable, booster_for, preprocessor
 from equipoise.validation import positions
+from equipoise.weights.priors import weights_of
 
 # Called with the share of the work that is done, from 0 to 1, and what comes next.
 Progress = Callable[[float, str], None]
@@ -166,7 +165,7 @@ def _linear(
     seed: int,
 ) -> tuple[AlphaPath, list[float]]:
     """Predictions of the linear model, along alpha and of every candidate."""
-    table, features = design.table, preprocessor(design.table.X, "linear")
+    table, features = design.table, preprocessor(design.table.columns, "linear")
     alphas = alpha_grid(table.prior[design.deciding], LEVELS)
     along = np.full((LEVELS, len(design.fold)), TRAINS_ONLY, dtype=np.intp)
     weights, bind, largest, gaps = [], [], 0, []
@@ -246,8 +245,8 @@ def _fit_and_tuning_rows(design: Design, seed: int) -> tuple[Indices, Indices]:
 
 
 def _probabilities(table: LabelledTable, train: Indices, rows: Indices, seed: int) -> Matrix:
-    booster = booster_for(table.X, random_state=seed, rarest=int(table.counts.min()))
-    model = make_pipeline(preprocessor(table.X, "boosting"), booster)
+    booster = booster_for(table.columns, random_state=seed, rarest=int(table.counts.min()))
+    model = make_pipeline(preprocessor(table.columns, "boosting"), booster)
     weights = table.weights_at(train)
     options = {} if weights is None else {f"{model.steps[-1][0]}__sample_weight": weights}
     model.fit(table.X.iloc[train], table.labels[train], **options)
@@ -276,25 +275,35 @@ def decisions(
     judged : rows to decide; if these are the rows tuned on, each by weights of the other folds.
     folds, seed : folds of the rows tuned on, or the seed of their own.
     """
-    goal, prior = as_goal(candidate.uncertainty), table.prior
-    if goal.is_known:
-        weights = goal.resolve(prior, table.classes).known(prior)[0]
-        return decide(probabilities[judged], np.asarray(weights))
-    tuned = tune_weights(
-        table.y[tuned_on],
-        probabilities[tuned_on],
-        goal,
-        classes=table.classes,
-        sample_weight=table.weights_at(tuned_on),
-        folds=folds,
-        class_prior=prior,
-        rare="keep",
-        random_state=seed,
-    )
-    if judged is not tuned_on:
-        return decide(probabilities[judged], np.asarray(tuned.weights, dtype=np.float64))
-    decided = np.empty(len(judged), dtype=np.intp)
-    for fold, weights in enumerate(np.asarray(tuned.fold_weights)):
-        own = np.flatnonzero(tuned.folds == fold)
-        decided[own] = decide(probabilities[judged[own]], weights)
-    return decided
+    if candidate.is_known:
+        known = candidate.uncertainty.resolve(table.prior, table.classes)
+        weights = weights_of(known.maximize(np.zeros(len(table.classes))), table.prior)
+    else:
+        tuned = tune_weights(
+            table.y[tuned_on],
+            probabilities[tuned_on],
+            candidate.uncertainty,
+            classes=table.classes,
+            sample_weight=table.weights_at(tuned_on),
+            folds=folds,
+            class_prior=table.prior,
+            rare="keep",
+            random_state=seed,
+        )
+        weights = np.asarray(tuned.weights, dtype=np.float64)
+        if judged is tuned_on:
+            weights = np.asarray(tuned.fold_weights)[tuned.folds]
+    return np.asarray(np.argmax(probabilities[judged] * weights, axis=1))
+
+
+def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:
+    """At most about so many of the rows, the same share of every class, at least one of each."""
+    if len(rows) <= size:
+        return rows
+    rng = np.random.default_rng(seed)
+    share = size / len(rows)
+    parts = []
+    for label in np.unique(labels[rows]):
+        own = rows[labels[rows] == label]
+        parts.append(rng.choice(own, size=int(np.ceil(share * len(own))), replace=False))
+    return np.sort(np.concatenate(parts))

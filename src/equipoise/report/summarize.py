@@ -7,7 +7,7 @@ import numpy as np
 
 from equipoise.report.candidates import refit_code
 from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Design
-from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks, regrets_of
+from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
 from equipoise.text import in_words, quoted
 from equipoise.theory import conditional_bound
 from equipoise.weights.by_class import ByClass
@@ -139,7 +139,7 @@ def _costs(found: Findings) -> dict[str, Any]:
     return {
         "worlds": [{"name": name, "about": about[name]} for name in found.weightings],
         "risk": found.costs.tolist(),
-        "regret": regrets_of(found.costs).tolist(),
+        "regret": found.regrets.tolist(),
         "largest_regret": found.recommendation.largest_regrets.tolist(),
     }
 
@@ -202,7 +202,7 @@ def _reasons(found: Findings) -> list[str]:
         else f"{name} is the best choice under every one of the {n} weightings compared."
     ]
     if chosen.place != chosen.plain:
-        worst = list(found.weightings)[int(regrets_of(found.costs)[chosen.plain].argmax())]
+        worst = list(found.weightings)[int(found.regrets[chosen.plain].argmax())]
         said.append(
             f"{_label(found, chosen.plain)} makes the fewest errors overall, but costs up to "
             f"{_points(largest[chosen.plain])} more than the best choice (under {quoted(worst)})."

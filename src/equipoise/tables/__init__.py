@@ -2,9 +2,15 @@
 
 from equipoise.tables.columns import Column, columns_of, conform
 from equipoise.tables.features import MODEL_KINDS, booster_for, model_for, preprocessor
-from equipoise.tables.labelled import LabelledTable, hold_out, labelled_table, read_labelled
+from equipoise.tables.labelled import (
+    LabelledTable,
+    hold_out,
+    labelled_table,
+    labels_like,
+    read_labelled,
+    split_target,
+)
 from equipoise.tables.read import read_chunks, read_table
-from equipoise.tables.target import labels_like, split_target
 
 __all__ = [
     "MODEL_KINDS",

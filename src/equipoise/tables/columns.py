@@ -162,6 +162,17 @@ def conform(frame: Any, columns: Sequence[Column]) -> Any:
     return pandas.DataFrame(made, index=frame.index, columns=[column.name for column in used])
 
 
+def features_of(frame: Any) -> tuple[Any, tuple[Column, ...]]:
+    """The table as models read it, and its columns, at least one of which holds something."""
+    columns = columns_of(frame)
+    if all(column.kind == "empty" for column in columns):
+        raise InvalidInputError(
+            "The table has no column with any value besides the label: there is nothing to learn "
+            "from."
+        )
+    return conform(frame, columns), columns
+
+
 def _made(series: Any, column: Column) -> Any:
     try:
         return _converted(series, column)
@@ -237,27 +248,3 @@ def text_of(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
-
-
-def feature_columns(frame: Any) -> tuple[Column, ...]:
-    """The columns of a table of features, at least one of which holds something."""
-    columns = columns_of(frame)
-    if all(column.kind == "empty" for column in columns):
-        raise InvalidInputError(
-            "The table has no column with any value besides the label: there is nothing to learn "
-            "from."
-        )
-    return columns
-
-
-def without_columns(frame: Any, drop: Sequence[str], *, target: str) -> Any:
-    """The table without some of its columns, of which the label is none."""
-    names = {str(name): name for name in frame.columns}
-    for name in drop:
-        if name not in names:
-            raise InvalidInputError(
-                f"There is no column {name!r} to drop; there are {listing(names, 20)}."
-            )
-        if name == target:
-            raise InvalidInputError(f"The label {target!r} cannot be dropped.")
-    return frame.drop(columns=[names[name] for name in set(drop)])

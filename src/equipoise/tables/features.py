@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
-from equipoise.tables.columns import columns_of
+from equipoise.tables.columns import Column, columns_of
 from equipoise.validation import check_word
 
 # Levels of fewer rows share one column, and so do those beyond so many.
@@ -46,8 +46,9 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
 
     Parameters
     ----------
-    X : pandas.DataFrame
-        Features as :func:`equipoise.tables.conform` or ``split_target`` give them.
+    X : pandas.DataFrame or tuple of Column
+        Features as :func:`equipoise.tables.conform` or ``split_target`` give them; or what is
+        known of their columns, where that has been looked at before.
     kind : {"linear", "boosting"}
         The model that reads them.
 
@@ -60,7 +61,7 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
     ['age', 'missingindicator_age', 'town_Bonn', 'town_Ulm']
     """
     check_word(kind, "kind", MODEL_KINDS)
-    columns = columns_of(X)
+    columns = _columns(X)
     numbers = [column.name for column in columns if column.is_numeric]
     texts = [column.name for column in columns if column.is_categorical]
     if not numbers and not texts:
@@ -68,6 +69,10 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
     of_numbers, of_texts = _linear() if kind == "linear" else _boosting()
     parts = [("numbers", of_numbers, numbers), ("texts", of_texts, texts)]
     return ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)
+
+
+def _columns(X: Any) -> tuple[Column, ...]:
+    return X if isinstance(X, tuple) else columns_of(X)
 
 
 def _linear() -> tuple[Any, Any]:
@@ -100,15 +105,15 @@ def booster_for(
 
     Parameters
     ----------
-    X : pandas.DataFrame
-        Features as ``split_target`` gives them.
+    X : pandas.DataFrame or tuple of Column
+        As in :func:`preprocessor`.
     random_state : int
         Seed of everything random.
     rarest : int, optional
         Rows of the rarest class. Boosting of many rows stops early by what it sees in a part that
         it sets aside, which needs some rows of every class.
     """
-    columns = columns_of(X)
+    columns = _columns(X)
     first = sum(column.is_numeric for column in columns)
     texts = range(first, first + sum(column.is_categorical for column in columns))
     booster = HistGradientBoostingClassifier(
@@ -158,14 +163,15 @@ def model_for(
     >>> model.predict(X[:4]).tolist()
     ['a', 'a', 'b', 'b']
     """
-    features = preprocessor(X, kind)
+    columns = columns_of(X)
+    features = preprocessor(columns, kind)
     recipe = as_goal(goal)
     given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
     if kind == "linear" and given is not recipe:
         return Pipeline([("features", features), ("model", RobustLogisticRegression(given, C=C))])
     model: Any = RobustLogisticRegression("standard", C=C)
     if kind == "boosting":
-        model = booster_for(X, random_state=random_state, rarest=rarest)
+        model = booster_for(columns, random_state=random_state, rarest=rarest)
     cv = 5 if len(X) <= _MANY_ROWS else 0.2
     decided = PlugInClassifier(model, given, cv=cv, rare="keep", random_state=random_state)
     return Pipeline([("features", features), ("model", decided)])

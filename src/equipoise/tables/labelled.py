@@ -1,4 +1,4 @@
-"""Labelled rows, read and checked once: what a fit from a file and a comparison both start from."""
+"""The label column, and labelled rows, read and checked once for whatever is done with them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Indices, Vector
-from equipoise.exceptions import InvalidInputError
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
-from equipoise.tables.columns import Column, conform, feature_columns, without_columns
+from equipoise.tables.columns import Column, features_of, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
-from equipoise.tables.target import features_of, labels_of
 from equipoise.text import listing
 from equipoise.validation import check_number, encode_labels
 from equipoise.validation.row_weights import weights_and_totals
@@ -27,6 +26,8 @@ _ALL_DISTINCT = 0.95
 # So large a share of the distinct texts being numbers is no accident.
 _NEARLY_NUMBERS = 0.5
 _SHOWN = 5
+# Whole numbers beyond this are no longer told apart as floats.
+_EXACT = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,11 @@ class LabelledTable:
         """Equal numbers for rows with equal features."""
         return row_groups(self.X)
 
+    @cached_property
+    def group_labels(self) -> Indices:
+        """The class of every group of equal rows: that of its first row."""
+        return group_labels(self.groups, self.labels)
+
     def weights_at(self, rows: Any) -> Vector | None:
         """Sample weights of some rows."""
         return None if self.weights is None else self.weights[rows]
@@ -98,9 +104,7 @@ def read_labelled(
     text_labels : bool, default=False
         As in :func:`equipoise.tables.split_target`.
     """
-    frame = without_columns(read_table(path), drop, target=target)
-    y = labels_of(frame, target, text_labels=text_labels)
-    return labelled_table(features_of(frame, target), y)
+    return labelled_table(*_without_label(read_table(path), target, drop, text_labels=text_labels))
 
 
 def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
@@ -127,13 +131,13 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
             f"y must hold one label for each of the {len(frame)} rows of X, got an array of shape "
             f"{names.shape}."
         )
-    columns = feature_columns(frame)
+    features, columns = features_of(frame)
     classes, labels = encode_labels(names)
     weights = None
     if sample_weight is not None:
         weights = weights_and_totals(sample_weight, labels, classes)[0]
     warnings = (*_column_warnings(frame, columns), *_class_warnings(classes, np.bincount(labels)))
-    return LabelledTable(conform(frame, columns), classes, labels, columns, warnings, weights)
+    return LabelledTable(features, classes, labels, columns, warnings, weights)
 
 
 def _frame(X: Any) -> Any:
@@ -292,3 +296,157 @@ def _some(groups: Indices, sizes: Indices, share: float) -> Indices:
         return groups[:1] if 2 * sizes[0] <= sizes.sum() else groups[:0]
     fits, filled = groups[fitting], np.cumsum(sizes[fitting])
     return np.asarray(fits[: int(np.searchsorted(filled, room * (1 + 1e-9), side="right"))])
+
+
+# The label column: which classes a table has, and how to recognise them in another table.
+
+
+def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple[Any, NDArray[Any]]:
+    """Features, as models read them, and labels.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        A table.
+    target : str
+        The column that holds the class of each row. Whole numbers stay numbers; everything else
+        becomes text.
+    text_labels : bool, default=False
+        Whether numbers are names of classes too: every distinct value is a class.
+
+    Returns
+    -------
+    X : pandas.DataFrame
+        Columns of float64 and of ``str`` objects, NaN where missing; see
+        :func:`equipoise.tables.conform`.
+    y : ndarray of shape (n_rows,)
+        Labels, int64 or ``str`` objects.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"size": [1, 2, 3], "kind": ["a", "b", "a"]})
+    >>> X, y = split_target(table, "kind")
+    >>> list(X.columns), y.tolist()
+    (['size'], ['a', 'b', 'a'])
+    """
+    features, y = _without_label(frame, target, text_labels=text_labels)
+    return features_of(features)[0], y
+
+
+def _without_label(
+    frame: Any, target: str, drop: Sequence[str] = (), *, text_labels: bool = False
+) -> tuple[Any, NDArray[Any]]:
+    """The other columns of a table, without those to drop, and its labels."""
+    names = {str(name): name for name in frame.columns}
+    for name in drop:
+        if name not in names:
+            raise InvalidInputError(
+                f"There is no column {name!r} to drop; there are {listing(names, 20)}."
+            )
+        if name == target:
+            raise InvalidInputError(f"The label {target!r} cannot be dropped.")
+    label = _find(frame, target)
+    y = _labels(frame[label], target, text_labels=text_labels)
+    return frame.drop(columns=[label, *(names[name] for name in set(drop))]), y
+
+
+def _labels(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
+    """Labels of at least two classes, none of them missing."""
+    missing = int(series.isna().sum())
+    if missing:
+        first = int(np.argmax(series.isna().to_numpy())) + 1
+        raise InvalidInputError(
+            f"The label {target!r} is missing in {missing} of {len(series)} rows, first in data "
+            f"row {first}: remove these rows or fill them in (values such as NA, None and ? are "
+            "read as missing)."
+        )
+    labels = _plain(series, target, text_labels=text_labels)
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"The label {target!r} has only one class, {classes.tolist()[0]!r}, in all "
+            f"{len(labels)} rows: there is nothing to tell apart."
+        )
+    if len(classes) == len(labels) > 2:
+        raise InvalidInputError(
+            f"The label {target!r} has a different value in each of the {len(labels)} rows; it "
+            "looks like an identifier or a quantity, not a class. Is another column the label?"
+        )
+    return labels
+
+
+def _find(frame: Any, target: str) -> Any:
+    """The name of the column as the table has it."""
+    names = {str(name): name for name in frame.columns}
+    if target in names:
+        return names[target]
+    alike = [name for name in names if name.strip().lower() == target.strip().lower()]
+    hint = f" Did you mean {alike[0]!r}?" if alike else ""
+    raise InvalidInputError(
+        f"The table has no column {target!r}; its columns are {listing(names, 20)}.{hint}"
+    )
+
+
+def _plain(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
+    """Labels as int64 or as ``str`` objects."""
+    pandas = require("pandas", extra="cli")
+    if isinstance(series.dtype, pandas.CategoricalDtype):
+        series = series.astype(series.cat.categories.dtype)
+    # Columns that can hold gaps have dtypes of their own: the values say what they are.
+    values: NDArray[Any] = series.to_numpy(dtype=object)
+    types = pandas.api.types
+    is_number = types.is_numeric_dtype(series.dtype) and not types.is_bool_dtype(series.dtype)
+    if text_labels or not is_number:
+        return np.array([text_of(value) for value in values.tolist()], dtype=object)
+    if types.is_integer_dtype(series.dtype):
+        fit = max(values.tolist()) <= np.iinfo(np.int64).max
+        return values.astype(np.int64) if fit else values.astype(str).astype(object)
+    numbers = values.astype(np.float64)
+    fraction = numbers[
+        ~np.isfinite(numbers) | (np.floor(numbers) != numbers) | (np.abs(numbers) > _EXACT)
+    ]
+    if len(fraction) == 0:
+        return numbers.astype(np.int64)
+    raise InvalidInputError(
+        f"The label {target!r} holds numbers with fractions, such as {fraction[0]:.6g} "
+        f"({len(np.unique(numbers))} distinct values): that is a quantity, not a class. Cut it "
+        "into ranges first (pandas.cut), or pass --text-labels (text_labels=True) if every "
+        "distinct value is the name of a class."
+    )
+
+
+def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
+    """The labels of another table, as the classes that a model knows.
+
+    A class is recognised by its text, so that ``1``, ``1.0`` and ``"1"`` are one class. A label
+    that is no class is an error that names it.
+    """
+    series = frame[_find(frame, target)]
+    known = {str(name): place for place, name in enumerate(classes.tolist())}
+    codes, levels = require("pandas", extra="cli").factorize(series, use_na_sentinel=True)
+    if (codes < 0).any():
+        row = series.index[int(np.argmax(codes < 0))] + 1
+        raise InvalidInputError(f"The label {target!r} is missing in data row {row}.")
+    places = [_place(level, known) for level in levels]
+    if -1 in places:
+        stray = text_of(levels[places.index(-1)])
+        raise ClassMismatchError(
+            f"The label {target!r} holds {stray!r}, which is no class of the model (its classes "
+            f"are {listing(known, 8)}): remove its rows, or fit again with them."
+        )
+    return np.asarray(classes[np.asarray(places, dtype=np.intp)[codes]])
+
+
+def _place(level: Any, known: dict[str, int]) -> int:
+    """Where a label stands among the classes; -1 if nowhere."""
+    text = text_of(level)
+    if text in known:
+        return known[text]
+    # Columns of truth values and of numbers have more than one spelling.
+    if text.lower() in ("true", "false"):
+        return known.get(text.capitalize(), -1)
+    try:
+        return known.get(text_of(float(text)), -1)
+    except ValueError:
+        return -1
