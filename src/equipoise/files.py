@@ -60,7 +60,13 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_place(path: str | Path) -> Path:
-    """Where a file to write really is; a folder, and a place in none, are refused."""
+    """Where a file to write really is; a folder, and a place in none, are refused.
+
+    Examples
+    --------
+    >>> check_place("page.html").name
+    'page.html'
+    """
     place = Path(os.path.realpath(path))
     if place.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")

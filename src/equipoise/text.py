@@ -144,6 +144,11 @@ def quoted(name: Any) -> str:
 
     The isolates keep a name that is written from right to left from turning the sentence around;
     :func:`without_isolates` takes them out for a terminal.
+
+    Examples
+    --------
+    >>> len(quoted("a class"))
+    11
     """
     text = " ".join(str(name).split()) or "(no name)"
     if len(text) > LONGEST_NAME:
