@@ -7,7 +7,8 @@ import pytest
 
 from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import LabelCVaR, WorstClass
-from equipoise.solvers import DescentAscent, Problem, StepConstants
+from equipoise.solvers import Problem
+from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
 
 ROUNDS = [1, 2, 5, 20, 100, 1000]
 

@@ -48,6 +48,15 @@ class Loss:
         The values of the loss; confidence intervals depend on it.
     trained : TrainedLoss, optional
         The loss in the scores with its derivatives, where it can be trained.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def absolute(true, probabilities):
+    ...     return 1 - np.asarray(probabilities)[np.arange(len(true)), true]
+    >>> loss = Loss("absolute", absolute, reads="probabilities", range="[0, 1]")
+    >>> loss(np.array([0, 1]), [[0.75, 0.25], [0.5, 0.5]]).tolist()
+    [0.25, 0.5]
     """
 
     name: str

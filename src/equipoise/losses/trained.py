@@ -75,6 +75,33 @@ class TrainedLoss(ABC):
     """A convex loss as a function of the scores: values, first and second derivatives.
 
     Two such losses are equal if they would train the same.
+
+    Examples
+    --------
+    The squares of one plus the leads :math:`f_j - f_y` of all rivals, and how it is made known:
+
+    >>> from equipoise.losses import LOSSES, Loss, TrainedLoss
+    >>> class SquaredLeads(TrainedLoss):
+    ...     def values(self, scores, labels):
+    ...         return (self._excess(scores, labels) ** 2).sum(axis=0) - 1
+    ...     def slopes(self, scores, labels):
+    ...         out = 2 * self._excess(scores, labels)
+    ...         out[labels, np.arange(len(labels))] -= out.sum(axis=0)
+    ...         return out
+    ...     def curvature(self, scores, labels):
+    ...         unit = np.eye(len(scores))
+    ...         leads = unit[:, :, None] - unit[:, labels]
+    ...         return 2 * np.einsum("jan,jbn->abn", leads, leads)
+    ...     def _excess(self, scores, labels):
+    ...         return 1 + scores - scores[labels, np.arange(len(labels))]
+    >>> loss = LOSSES.register(Loss.of_scores("squared_leads", SquaredLeads()))
+    >>> loss([0, 1], [[0.0, 0.0], [2.0, 0.0]]).tolist()
+    [1.0, 9.0]
+    >>> from equipoise import RobustLinearClassifier
+    >>> fit = RobustLinearClassifier(loss="squared_leads").fit([[0], [1], [2], [4]], [0, 0, 1, 1])
+    >>> fit.status_
+    'converged'
+    >>> LOSSES.remove("squared_leads")
     """
 
     # Whether large margins cost nothing: separable data then have a finite optimum.

@@ -60,7 +60,18 @@ SOLVERS: Registry[NamedSolver] = Registry(
 
 
 def choose(problem: Problem) -> str:
-    """The solver for a problem of this size."""
+    """The name of the solver for a problem of this size.
+
+    Examples
+    --------
+    >>> from equipoise.objectives import open_objective
+    >>> from equipoise.sets import WorstClass
+    >>> import numpy as np
+    >>> X, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
+    >>> with open_objective(X, labels, np.ones(3), n_classes=2, fit_intercept=True) as objective:
+    ...     choose(Problem(objective, WorstClass().resolve([0.7, 0.3]), ridge=0.1))
+    'sqp-newton'
+    """
     objective, classes = problem.objective, problem.masses.n_classes
     if objective.size <= FEW_PARAMETERS:
         return "sqp-newton"
@@ -78,7 +89,20 @@ def run(
     *,
     cold: bool = True,
 ) -> Solution:
-    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows."""
+    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows.
+
+    Examples
+    --------
+    >>> from equipoise.objectives import open_objective
+    >>> from equipoise.sets import WorstClass
+    >>> import numpy as np
+    >>> X, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
+    >>> with open_objective(X, labels, np.ones(3), n_classes=2, fit_intercept=True) as objective:
+    ...     problem = Problem(objective, WorstClass().resolve([0.7, 0.3]), ridge=0.1)
+    ...     start = np.zeros(objective.size), np.array([0.7, 0.3])
+    ...     run(problem, "auto", start, Limits(tol=1e-6, max_iter=100), Progress()).status.name
+    'CONVERGED'
+    """
     check_word(name, "solver", ("auto", *SOLVERS))
     chosen = SOLVERS[choose(problem) if name == "auto" else name]
     if cold and chosen.warmed:
