@@ -16,7 +16,7 @@ from equipoise.cli.output import (
     seed_option,
     target_option,
 )
-from equipoise.text import percent, printable, short_name, text_table
+from equipoise.text import percent, printable, short_name, text_table, without_isolates
 
 if TYPE_CHECKING:
     from equipoise.report import Comparison
@@ -141,11 +141,6 @@ def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
         "Share of errors on rows that no fit has seen; regret in percentage points:",
         *text_table(header, rows, right=True, gap="  "),
         f"Recommended: {short_name(found.recommended)}.",
-        *(_unmarked(text) for text in result["recommendation"]["price"]),
+        *(printable(without_isolates(text)) for text in result["recommendation"]["price"]),
         f"Wrote {out}.",
     ]
-
-
-def _unmarked(text: str) -> str:
-    """A sentence without the marks that set names apart on a page."""
-    return printable(text.replace("\u2068", "").replace("\u2069", ""))

@@ -1,7 +1,8 @@
 """Which class weights? Classifiers compared on rows they have not seen, and one page about it.
 
-Computing and drawing are apart: :func:`compare` fits and judges and holds plain numbers, and
-:mod:`equipoise.report.render` turns these into a page.
+Three stages, each with one thing that it hands on: a labelled table becomes findings
+(:mod:`~equipoise.report.findings`), these a summary of plain numbers and sentences
+(:mod:`~equipoise.report.summarize`), and that a page (:mod:`~equipoise.report.page`).
 """
 
 from equipoise.report.compare import Comparison, compare, compare_file

@@ -29,6 +29,16 @@ class Comparison:
     ----------
     summary : dict
         Everything the page says, as plain numbers and texts.
+
+    Examples
+    --------
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True, subset="train")
+    >>> found = compare(X, y, models=["linear"], uncertainties={"balanced": "balanced"}, cv=2)
+    >>> found.recommended
+    'linear, balanced'
+    >>> sorted(found.to_dict())
+    ['choices', 'code', 'costs', 'data', 'design', 'path', 'recommendation', 'title', 'trust']
     """
 
     def __init__(self, summary: dict[str, Any]) -> None:
@@ -231,6 +241,19 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     Returns
     -------
     Comparison
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from equipoise.datasets import load_thyroid
+    >>> thyroid = load_thyroid(as_frame=True, subset="train")
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "thyroid.csv")
+    ...     thyroid.data.assign(diagnosis=thyroid.target).to_csv(path, index=False)
+    ...     found = compare_file(path, "diagnosis", models=["linear"])
+    ...     found.save(Path(folder, "page.html")).name
+    'page.html'
     """
     began = perf_counter()
     if progress is not None:

@@ -149,6 +149,13 @@ def conform(frame: Any, columns: Sequence[Column]) -> Any:
 
     Empty columns are left out. A column that is missing from the table, or that holds a text
     where a number was expected, is an error that names it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"age": [31, 45], "new": [True, False], "nothing": [None, None]})
+    >>> conform(table, columns_of(table)).to_dict("list")
+    {'age': [31.0, 45.0], 'new': ['True', 'False']}
     """
     pandas = require("pandas", extra="cli")
     used = [column for column in columns if column.kind != "empty"]

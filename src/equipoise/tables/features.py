@@ -112,6 +112,14 @@ def booster_for(
     rarest : int, optional
         Rows of the rarest class. Boosting of many rows stops early by what it sees in a part that
         it sets aside, which needs some rows of every class.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [31.0, None, 45.0], "town": ["Ulm", "Bonn", "Ulm"]})
+    >>> booster_for(X, rarest=3)
+    HistGradientBoostingClassifier(categorical_features=[1], early_stopping=False,
+                                   random_state=0)
     """
     columns = _columns(X)
     first = sum(column.is_numeric for column in columns)

@@ -91,7 +91,7 @@ class LabelledTable:
 def read_labelled(
     path: str | Path, target: str, *, drop: Sequence[str] = (), text_labels: bool = False
 ) -> LabelledTable:
-    """The labelled rows in a file.
+    r"""The labelled rows in a file.
 
     Parameters
     ----------
@@ -103,6 +103,17 @@ def read_labelled(
         Columns to leave out.
     text_labels : bool, default=False
         As in :func:`equipoise.tables.split_target`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pets.csv")
+    ...     _ = path.write_text("weight,kind\n4.1,cat\n20,dog\n3.9,cat\n")
+    ...     table = read_labelled(path, "kind")
+    >>> table.classes.tolist(), table.counts.tolist()
+    (['cat', 'dog'], [2, 1])
     """
     return labelled_table(*_without_label(read_table(path), target, drop, text_labels=text_labels))
 
@@ -421,6 +432,12 @@ def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
 
     A class is recognised by its text, so that ``1``, ``1.0`` and ``"1"`` are one class. A label
     that is no class is an error that names it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> labels_like(pd.DataFrame({"kind": ["2", "1.0"]}), "kind", np.array([1, 2])).tolist()
+    [2, 1]
     """
     series = frame[_find(frame, target)]
     known = {str(name): place for place, name in enumerate(classes.tolist())}

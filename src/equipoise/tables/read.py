@@ -40,7 +40,7 @@ _HIDES_INTERRUPT = "Calling read(nbytes) on source failed"
 
 
 def read_table(path: str | Path) -> Any:
-    """The whole table in a file, as a pandas DataFrame with distinct column names and rows.
+    r"""The whole table in a file, as a pandas DataFrame with distinct column names and rows.
 
     Parameters
     ----------
@@ -51,6 +51,16 @@ def read_table(path: str | Path) -> Any:
     Returns
     -------
     table : pandas.DataFrame
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "towns.csv")
+    ...     _ = path.write_text("town;size\nUlm;126\nBonn;?\n")
+    ...     read_table(path)["size"].tolist()
+    [126.0, nan]
     """
     with _sentences(path), _opened(path) as (stream, is_parquet):
         table = _whole_parquet(stream) if is_parquet else _whole_csv(stream)
@@ -67,7 +77,7 @@ def read_chunks(
     texts: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Generator[Any, None, None]:
-    """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
+    r"""The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
     Parameters
     ----------
@@ -85,6 +95,16 @@ def read_chunks(
     ------
     chunk : pandas.DataFrame
         Row numbers run on from chunk to chunk.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "towns.csv")
+    ...     _ = path.write_text("town,size\nUlm,126\nBonn,331\n")
+    ...     [len(chunk) for chunk in read_chunks(path)]
+    [2]
     """
     as_text = {column.name: str for column in columns or () if column.kind == "text"}
     as_text |= dict.fromkeys(texts, str)
