@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 
 from equipoise.exceptions import InvalidParameterError, MissingExtraError
+from equipoise.losses import margin_loss
+from equipoise.metrics import accuracy
 from equipoise.paper import STUDIES, drawing, reproduce, runner
+from equipoise.paper.appendix_a_2 import CrossingModel
+from equipoise.paper.appendix_a_3 import metric_of_rule
+from equipoise.paper.appendix_e import true_constants
 from equipoise.paper.figure_4 import on_random_rows
 from equipoise.paper.fits import SYNTHETIC_C, SyntheticSize, exact_records, trained_records
 from equipoise.paper.methods import BALANCED, STANDARD, Method, lcvar, lhcvar, prior_box
 from equipoise.paper.pages import claims_table
+from equipoise.paper.ramps import RADIUS, grid, ramp_risks
 from equipoise.paper.records import counted, from_csv, rounded, spread, to_csv
 from equipoise.paper.registry import NAMES, PARTS, load_study
 from equipoise.paper.splits import Sources, standardised, synthetic_split
@@ -245,13 +251,21 @@ def test_an_unknown_study_names_the_known_ones(tmp_path):
 def test_every_figure_and_table_has_a_file_and_a_study_of_its_own_name(part):
     study, room = PARTS[part], Path(runner.__file__).parent
     page = (room / f"{part.replace('-', '_')}.py").read_text(encoding="utf-8")
-    assert page.startswith(f'"""{part.replace("-", " ").capitalize()}')
+    assert _plain(page.lstrip('r"')).startswith(_plain(part))
     assert load_study(study).name == study
-    assert part.replace("-", " ").capitalize() in load_study(study).title
+    assert _plain(part) in _plain(load_study(study).title)
+
+
+def _plain(name):
+    """A name of the paper's, as in Appendix A.2, without signs."""
+    return re.sub(r"[-. ]", " ", name).lower()
 
 
 def test_the_parts_are_those_of_the_paper():
-    assert list(PARTS) == ["figure-1", "figure-2", "figure-3", "figure-4", "table-1", "table-2"]
+    assert list(PARTS) == [
+        *("appendix-a-2", "appendix-a-3", "appendix-b", "appendix-d", "appendix-e", "corollary-2"),
+        *("figure-1", "figure-2", "figure-3", "figure-4", "table-1", "table-2", "theorem-1"),
+    ]
     assert len(set(NAMES)) == len(NAMES) == len(STUDIES) + len(PARTS)
 
 
@@ -333,6 +347,32 @@ DIRECTIONS = {
         "judged under other weights, the excess risk": True,
         "judged under other weights, the estimation error": False,
     },
+    "bounds": {
+        "given the labels, the robust risk": True,
+        "the bound of Corollary 2 has the right rate": True,
+        "the bounds say something about a linear fit": False,
+    },
+    "margin": {
+        "no more than `C": True,
+        "the estimation error under other weights": True,
+    },
+    "universality": {
+        "where its condition holds": True,
+        "F1 and the arithmetic mean": True,
+        "q as printed is a weighting": False,
+        "where the condition fails": True,
+        "with probabilities and best value from rows": True,
+    },
+    "function-class": {
+        "the excess q-risk of the empirical minimiser": True,
+        "judged under other weights": True,
+        "the excess q'-risk is at most": False,
+    },
+    "descent-ascent": {
+        "after T rounds the value": True,
+        "the averages come near": True,
+        "that is a practical way": False,
+    },
     "shift": {
         "LCVaR improves on standard and balanced weights": True,
         "a PriorBox has the smallest largest cross-entropy": True,
@@ -399,6 +439,53 @@ def _check_pages(folder, name, outcome):
 
 def test_every_study_has_its_directions():
     assert set(DIRECTIONS) == set(STUDIES)
+
+
+@pytest.mark.parametrize(("t", "slope"), [(0.3, 2.0), (0.9, 7.0), (0.0, 0.8)])
+def test_ramps_are_margin_losses(t, slope):
+    rng = np.random.default_rng(0)
+    x, weights = rng.uniform(size=500), rng.uniform(size=500)
+    losses = margin_loss(np.ones(500, dtype=int), slope * (x - t))
+    found = ramp_risks(x, weights, np.array([t]), np.array([slope]))
+    assert found == pytest.approx([np.average(losses, weights=weights)])
+
+
+def test_every_ramp_is_in_the_class():
+    t, slope = grid()
+    lengths = np.hypot(slope / 2, slope * t / 2)
+    assert lengths.max() == pytest.approx(RADIUS) and lengths.max() <= RADIUS * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("threshold", [0.5, 0.2])
+@pytest.mark.parametrize("flatness", [0.5, 1.0, 2.0])
+def test_the_margin_condition_of_a_model_holds_with_its_constant(flatness, threshold):
+    model, t = CrossingModel(flatness), np.logspace(-2, 0, 30)
+    eta = model.eta((np.arange(200_000) + 0.5) / 200_000)
+    shares = np.mean(np.abs(eta[:, None] - threshold) <= t, axis=0)
+    bounds = model.constant(threshold) * t ** model.exponent(threshold)
+    assert np.all(shares <= bounds * (1 + 1e-3))
+    assert shares[0] > 0.2 * bounds[0]
+
+
+def test_the_metric_of_a_threshold_is_that_of_the_model():
+    # Deciding class 1 everywhere, and nowhere.
+    assert metric_of_rule(accuracy(), 0.0) == pytest.approx(0.1)
+    assert metric_of_rule(accuracy(), 1.0) == pytest.approx(0.9)
+    assert metric_of_rule(accuracy(), 0.5, above=False) == pytest.approx(
+        1 - metric_of_rule(accuracy(), 0.5)
+    )
+
+
+def test_constants_of_descent_ascent_hold_in_the_ball():
+    constants, rng = true_constants(1.0, 0.0), np.random.default_rng(0)
+    theta = rng.normal(size=(200, 2))
+    theta *= constants.theta_diameter / 2 / np.linalg.norm(theta, axis=1, keepdims=True)
+    rows = np.column_stack([rng.uniform(size=50), np.ones(50)])
+    scores = theta @ rows.T
+    risks = np.stack([np.logaddexp(0, scores).mean(axis=1), np.logaddexp(0, -scores).mean(axis=1)])
+    assert np.linalg.norm(risks, axis=0).max() <= constants.mass_slope
+    slopes = (1 / (1 + np.exp(-scores))) @ rows / 50
+    assert np.linalg.norm(slopes, axis=1).max() <= constants.theta_slope
 
 
 @pytest.mark.parametrize("p", SyntheticSize.of(StudyPlan()).p_values)

@@ -41,6 +41,15 @@ STUDIES = {
         StudyEntry("covertype-ablation", "alpha and kappa on Covertype", ("table_2",)),
         StudyEntry("tradeoff", "irreducible and estimation error, to scale", ("figure_1",)),
         StudyEntry("rates", "excess risk against rows (Propositions 1, 3)", ("rates",)),
+        StudyEntry(
+            "bounds",
+            "bounds of the robust risk, on data",
+            ("theorem_1", "corollary_2", "appendix_d"),
+        ),
+        StudyEntry("margin", "rows near the threshold, and rates", ("appendix_a_2",)),
+        StudyEntry("universality", "metrics as weightings", ("appendix_a_3",)),
+        StudyEntry("function-class", "the trade-off inside a class", ("appendix_b",)),
+        StudyEntry("descent-ascent", "gradient descent-ascent", ("appendix_e",)),
         StudyEntry("shift", "class priors that shift (Section 6)", ("shift",)),
     )
 }
