@@ -22,6 +22,8 @@ _FLATNESS = (0.5, 1.0, 2.0)
 # Smoothness of each model, as far as polynomials of degree 1 can use it.
 _SMOOTHNESS = {0.5: 0.5, 1.0: 2.0, 2.0: 2.0}
 _N_POINTS = 4_000
+# What so few samples leave uncertain of an exponent.
+_UNCERTAIN = 0.05
 _LOOKS = (
     {"color": "#000000", "marker": "o", "linestyle": "-"},
     {"color": "#E69F00", "marker": "s", "linestyle": "--"},
@@ -265,8 +267,9 @@ def _claims(rules: Sequence[Record], exponents: Sequence[Record]) -> list[Claim]
             "Appendix A.2, proposition",
             "the share of points decided otherwise falls at least as fast as "
             "`(log n / n)^(alpha β/(2β+d))`",
-            {"exact": _rates(rules)},
-            "the exponent over all n here, of the mean over samples",
+            {"exact": _rates(rules, _UNCERTAIN)},
+            f"the exponent over all n here, of the mean over samples, up to {_UNCERTAIN:g}",
+            {"without that allowance": {"exact": _rates(rules, 0.0)}},
         ),
         Claim(
             "beyond the paper",
@@ -283,7 +286,7 @@ def _within(records: Sequence[Record], part: str) -> Finding:
     )
 
 
-def _rates(records: Sequence[Record]) -> Finding:
+def _rates(records: Sequence[Record], allowance: float) -> Finding:
     words, held = [], True
     sizes = np.array(_sizes(records), dtype=float)
     for case in _cases():
@@ -291,7 +294,7 @@ def _rates(records: Sequence[Record]) -> Finding:
         seen = float(np.polyfit(np.log(np.log(sizes) / sizes), np.log(means), 1)[0])
         beta = _SMOOTHNESS[case[0]]
         promised = CrossingModel(case[0]).exponent(case[1]) * beta / (2 * beta + 1)
-        held &= seen >= promised
+        held &= seen >= promised - allowance
         words.append(f"{_name(case)} {seen:.2f}, promised {promised:.2f}")
     return Finding(held, "; ".join(words))
 

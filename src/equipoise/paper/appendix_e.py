@@ -24,7 +24,7 @@ _RADIUS = 30.0
 # No row (x, 1) is longer.
 _LONGEST = float(np.sqrt(2.0))
 _METHODS = [lcvar(0.25), lhcvar(0.05)]
-_NAMES = {"LCVaR(0.25)": "LCVaR(0.25), whose cap binds", "LHCVaR(c=0.05, κ=1)": "worst class"}
+_NAMES = {"LCVaR(0.25)": "LCVaR(0.25)", "LHCVaR(c=0.05, κ=1)": "worst class"}
 _LOOKS = (
     {"color": "#0072B2", "marker": "^", "linestyle": "-"},
     {"color": "#CC3311", "marker": "D", "linestyle": "--"},

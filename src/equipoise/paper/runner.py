@@ -8,7 +8,13 @@ from pathlib import Path
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
-from equipoise.paper.pages import read_results, summary_page, write_report, write_text
+from equipoise.paper.pages import (
+    read_results,
+    summary_page,
+    write_records,
+    write_report,
+    write_text,
+)
 from equipoise.paper.records import Record, RecordsByKind, rounded
 from equipoise.paper.registry import NAMES, PARTS, STUDIES, load_study
 from equipoise.paper.splits import Sources
@@ -161,6 +167,7 @@ class _Runner:
             self.progress(StudyStep(study.name, done, len(possible), unit.key))
         if not possible:
             return self._kept(StudyOutcome(study.name, study.title, (), reason))
+        write_records(study, results, folder / study.name)
         return self._reported(study, results, folder, reason)
 
     def again(self, study: Study, folder: Path) -> StudyOutcome:
