@@ -15,8 +15,8 @@ from equipoise.paper.fits import SYNTHETIC_C, exact_fit
 from equipoise.paper.methods import Method, lcvar, lhcvar
 from equipoise.paper.records import Record, RecordsByKind, distinct, means_over, select
 from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
-from equipoise.solvers import DescentAscent, StepConstants
-from equipoise.solvers.problem import Problem
+from equipoise.solvers import Problem
+from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
 
 P = 0.9
 # The ball of parameters, which holds the optimum.
