@@ -192,7 +192,7 @@ def test_class_risks_of_estimators_are_those_of_their_predictions():
 def test_an_interval_without_an_end_is_drawn_without_one():
     proba = np.array([[0.5, 0.5], [0.4, 0.6], [0.2, 0.8]])
     made = display.ClassRisksDisplay.from_predictions(
-        ["a", "a", "b"], proba, loss="cross_entropy", name="one row"
+        ["a", "a", "b"], {"one row": proba}, loss="cross_entropy"
     )
     assert np.isinf(made.to_frame()["upper"].iloc[1])
     made.figure_.canvas.draw()
@@ -448,7 +448,7 @@ BAD = {
     ),
     "lengths": (
         lambda: display.ReliabilityDisplay.from_predictions([0, 1], [0.5]),
-        "one row for each of the 2",
+        "one entry for each of the 2",
     ),
     "no bins": (lambda: reliability_display(n_bins=0), "n_bins must be"),
     "bins by what": (lambda: reliability_display(strategy="log"), "strategy must be"),
@@ -457,7 +457,7 @@ BAD = {
         lambda: display.TradeoffDisplay(
             risks=[[1.0]], made_for=["a"], judged_under=["a"], regrets=[1.0]
         ),
-        "shape of risks",
+        "regrets must have a row for each of 1 classifiers",
     ),
 }
 

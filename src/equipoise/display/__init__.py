@@ -8,8 +8,7 @@ loaded when something is drawn.
 from equipoise.display.bars import ErrorDecompositionDisplay, WorstCaseWeightsDisplay
 from equipoise.display.curves import ConvergenceDisplay, RobustPathDisplay
 from equipoise.display.heatmap import TradeoffDisplay
-from equipoise.display.reliability import ReliabilityDisplay
-from equipoise.display.risk_points import ClassRisksDisplay
+from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
 
 __all__ = [
     "ClassRisksDisplay",

@@ -7,12 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
-from equipoise.theory import Bootstrap, estimated_excess_risk
+from equipoise.theory import estimated_excess_risk
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import named_weightings, weights_of
 
@@ -57,10 +56,7 @@ class WorstCaseWeightsDisplay(Display):
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """The worst case that a fitted classifier, or the last step of a pipeline, reports.
 
-        Parameters
-        ----------
-        estimator : classifier with ``class_prior_`` and ``worst_case_masses_``
-        ax : matplotlib Axes, optional
+        It needs ``class_prior_`` and ``worst_case_masses_``.
         """
         masses, prior = fitted_attributes(
             estimator, "worst_case_masses_", "class_prior_", wanted="the worst case"
@@ -74,26 +70,15 @@ class WorstCaseWeightsDisplay(Display):
         y_pred: ArrayLike,
         *,
         uncertainty: Any = None,
-        sample_weight: ArrayLike | None = None,
         ax: Any = None,
+        **options: Any,
     ) -> Self:
-        """The weights of a set that are the worst for given predictions.
+        """The weights of a set, by default ``LabelCVaR(0.1)``, that are the worst for predictions.
 
-        Parameters
-        ----------
-        y_true, y_pred : array-like of shape (n,)
-            True and predicted labels.
-        uncertainty : Uncertainty, default=LabelCVaR(alpha=0.1)
-        sample_weight : array-like, optional
-        ax : matplotlib Axes, optional
+        Labels and options, such as ``sample_weight``, are those of :func:`equipoise.class_risks`.
         """
-        risks = class_risks(y_true, y_pred, sample_weight=sample_weight)
+        risks = class_risks(y_true, y_pred, **options)
         return cls(prior=risks.prior, masses=risks.worst_case_masses(uncertainty)).plot(ax)
-
-    @property
-    def weights(self) -> ByClass:
-        """How many times a row of each class counts."""
-        return ByClass(weights_of(self.masses, self.prior), self.masses.classes)
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each class: share of the rows, share of the objective, weight."""
@@ -101,36 +86,28 @@ class WorstCaseWeightsDisplay(Display):
             "class": self.masses.classes,
             "prior": np.asarray(self.prior),
             "mass": np.asarray(self.masses),
-            "weight": np.asarray(self.weights),
+            "weight": weights_of(self.masses, self.prior),
         }
 
     def _size(self) -> tuple[float, float]:
         return 4.8, style.height_for(2.0 * len(self.masses))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        places = np.arange(len(self.masses))
-        prior, masses = np.asarray(self.prior), np.asarray(self.masses)
+        names, prior, masses, weights = self.to_dict().values()
+        places, ends = np.arange(len(names)), np.maximum(prior, masses)
         looks: dict[str, Any] = {"height": 0.36} | kwargs
         hatched = {"label": "share of rows", "color": "white", "hatch": "////"}
         plain = {"label": "share of objective", "color": style.COLORS[0]}
         rows = style.bars(ax, places - 0.19, prior, hatched | looks)
         share = style.bars(ax, places + 0.19, masses, plain | looks)
-        self._write_weights(ax, np.maximum(prior, masses))
-        ax.set_xlim(0, 1.25 * max(float(np.max(prior)), float(np.max(masses))))
-        style.name_lines(ax, style.all_shown(self.masses.classes), "share")
+        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        for place, (weight, end) in enumerate(zip(weights, ends, strict=True)):
+            text = f"\N{MULTIPLICATION SIGN}{weight:.3g}"
+            ax.annotate(text, (end, place), fontsize="small", **beside)
+        ax.set_xlim(0, 1.25 * float(ends.max()))
+        style.name_lines(ax, style.all_shown(names), "share")
         style.legend_above(ax, [rows, share], share=0.7)
         self.bars_ = (rows, share)
-
-    def _write_weights(self, ax: Any, ends: Any) -> None:
-        for place, (weight, end) in enumerate(zip(self.weights.values(), ends, strict=True)):
-            ax.annotate(
-                f"\N{MULTIPLICATION SIGN}{weight:.3g}",
-                (end, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize="small",
-            )
 
 
 @dataclass(kw_only=True, eq=False)
@@ -181,28 +158,26 @@ class ErrorDecompositionDisplay(Display):
         y_proba: ArrayLike,
         *,
         weightings: Any = ("standard", "balanced"),
-        y: ArrayLike | None = None,
-        bootstrap: Bootstrap | None = None,
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Decompose the excess risk of plug-in rules, each weighting judged under every one.
 
         Parameters
         ----------
-        reference : array-like of shape (n, n_classes), or (n,) for two classes
-            True class probabilities, or calibrated ones that stand for them.
-        y_proba : array-like of the same shape
-            The probabilities that the rules go by.
+        reference, y_proba : array-like of shape (n, n_classes), or (n,) for two classes
+            True class probabilities, or calibrated ones, and those that the rules go by.
         weightings : dict by name, or list
             Each is ``"standard"``, ``"balanced"``, or weights in class order.
-        y, bootstrap
-            As in :func:`equipoise.theory.estimated_excess_risk`.
         ax : matplotlib Axes, optional
+        **options
+            ``y``, ``sample_weight``, ``bootstrap``: as in
+            :func:`equipoise.theory.estimated_excess_risk`.
         """
         worlds = named_weightings(weightings)
         found = {
             f"made for {made}, judged under {judged}": estimated_excess_risk(
-                reference, y_proba, worlds[made], worlds[judged], y=y, bootstrap=bootstrap
+                reference, y_proba, worlds[made], worlds[judged], **options
             )
             for made in worlds
             for judged in worlds
@@ -211,46 +186,34 @@ class ErrorDecompositionDisplay(Display):
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each entry: the two parts and their sum, with intervals where known."""
+        every = self.decompositions.values()
+        intervals: list[Any] = [getattr(each, "intervals", None) for each in every]
         columns: dict[str, Any] = {"name": list(self.decompositions)}
         for part in _PARTS:
-            columns[part] = self._numbers(part)
-            ends = self._ends(part)
-            if ends is not None:
+            columns[part] = np.array([float(getattr(each, part)) for each in every])
+            if None not in intervals:
+                ends = np.array([each[part] for each in intervals], dtype=np.float64).T
                 columns[f"{part}_lower"], columns[f"{part}_upper"] = ends
         return columns
-
-    def _numbers(self, part: str) -> Vector:
-        return np.array([float(getattr(each, part)) for each in self.decompositions.values()])
-
-    def _ends(self, part: str) -> Any:
-        """Lower and upper ends, or None where an entry has none."""
-        every = self.decompositions.values()
-        found = [each.intervals for each in every if getattr(each, "intervals", None) is not None]
-        if len(found) < len(every):
-            return None
-        return np.array([each[part] for each in found], dtype=np.float64).T
 
     def _size(self) -> tuple[float, float]:
         return 4.8, style.height_for(3.0 * len(self.decompositions))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        places = np.arange(len(self.decompositions))
-        fixed = self._bars(ax, "irreducible", places - 0.18, {"color": style.COLORS[0]} | kwargs)
-        dotted = {"color": "white", "hatch": "...."}
-        learnt = self._bars(ax, "estimation", places + 0.18, dotted | kwargs)
-        self.bars_ = (fixed, learnt)
-        self.total_ = style.mark(ax, self._numbers("excess"), places, "excess risk")
+        columns, places = self.to_dict(), np.arange(len(self.decompositions))
+        fills = {"color": style.COLORS[0]}, {"color": "white", "hatch": "...."}
+        self.bars_ = ()
+        for part, shift, fill in zip(_PARTS[:2], (-0.18, 0.18), fills, strict=True):
+            look: dict[str, Any] = {"height": 0.34, "label": part} | fill
+            if f"{part}_lower" in columns:
+                ends = columns[f"{part}_lower"], columns[f"{part}_upper"]
+                look["xerr"] = style.reach(columns[part], *ends)
+                look["error_kw"] = {"elinewidth": 1.0, "capsize": 1.5, "ecolor": style.COLORS[5]}
+            self.bars_ += (style.bars(ax, places + shift, columns[part], look | kwargs),)
+        self.total_ = style.mark(ax, columns["excess"], places, "excess risk")
         ax.axvline(0, color=style.INK, linewidth=0.8)
         # The last tick label stays inside the figure.
         ax.margins(x=0.12)
         names = style.all_shown(self.decompositions, width=18, lines=3)
         style.name_lines(ax, names, "risk above the best possible")
         style.legend_above(ax, [*self.bars_, self.total_], share=0.65)
-
-    def _bars(self, ax: Any, part: str, places: Any, look: dict[str, Any]) -> Any:
-        numbers, ends = self._numbers(part), self._ends(part)
-        shape: dict[str, Any] = {"height": 0.34, "label": part}
-        if ends is not None:
-            shape["xerr"] = style.reach(numbers, *ends)
-            shape["error_kw"] = {"elinewidth": 1.0, "capsize": 1.5, "ecolor": style.COLORS[5]}
-        return style.bars(ax, places, numbers, shape | look)

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from equipoise.display import style
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
@@ -36,7 +35,9 @@ class Display(ABC):
         -------
         self
         """
-        ax = style.axes(ax, self._size())
+        pyplot = require("matplotlib.pyplot", extra="plot")
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=self._size(), layout="constrained")
         self._draw(ax, kwargs)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -58,25 +59,23 @@ class Display(ABC):
         return 4.8, 3.4
 
 
-def named(values: Any, name: str | None, *, what: str) -> dict[str, Any]:
-    """A dictionary by name, from one or from a single value."""
+def named(values: Any, single: str) -> dict[str, Any]:
+    """A dictionary by name, from one or from a single value that is called ``single``."""
     if not isinstance(values, Mapping):
-        return {name if name is not None else what: values}
+        return {single: values}
     if not values:
-        raise InvalidInputError(f"{what}s must hold at least one entry by name, got none.")
+        raise InvalidInputError(f"a {single} must be given, or at least one by name, got none.")
     return {str(key): value for key, value in values.items()}
 
 
-def responses(
-    estimator: Any, X: Any, loss: str | Loss, name: str | None = None
-) -> tuple[dict[str, Any], Any]:
+def responses(estimator: Any, X: Any, loss: str | Loss) -> tuple[dict[str, Any], Any]:
     """What the loss reads of classifiers by name: labels, probabilities or scores.
 
-    A single classifier is called by its class unless a name is given. The second value holds the
-    classes that the columns belong to, and is None where labels are read.
+    A single classifier is called by its class. The second value holds the classes that the columns
+    belong to, and is None where labels are read.
     """
     chosen, found = as_loss(loss), {}
-    fits = named(estimator, name, what=type(last_step(estimator)).__name__)
+    fits = named(estimator, type(last_step(estimator)).__name__)
     for key, fit in fits.items():
         method = getattr(fit, chosen.response_method, None)
         if method is None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.analysis import RobustPath, robust_path
 from equipoise.analysis.path import moved_parameter
+from equipoise.arrays import Matrix, Vector
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression
@@ -19,7 +20,6 @@ from equipoise.validation import check_word
 # Points whose value of the hyper-parameter is written beside them.
 _WRITTEN = 6
 
-Along = Literal["evaluations", "seconds", "iteration"]
 _ALONG = {
     "evaluations": "evaluations of all class risks",
     "seconds": "seconds",
@@ -37,8 +37,8 @@ class RobustPathDisplay(Display):
     ----------
     path : RobustPath
         What :func:`equipoise.robust_path` found.
-    chosen : int, optional
-        Place of the point that was chosen.
+    chosen : float, optional
+        The value of the hyper-parameter that was chosen, one of ``path.values``.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class RobustPathDisplay(Display):
     """
 
     path: RobustPath
-    chosen: int | None = None
+    chosen: float | None = None
     line_: Any = field(init=False, repr=False, default=None)
     chosen_: Any = field(init=False, repr=False, default=None)
 
@@ -69,8 +69,8 @@ class RobustPathDisplay(Display):
         y: ArrayLike,
         *,
         values: Sequence[float] | None = None,
-        judge: tuple[Any, Any] | None = None,
         ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Fit along the hyper-parameter of an estimator's own set; its own value is the chosen one.
 
@@ -78,12 +78,8 @@ class RobustPathDisplay(Display):
         ----------
         estimator : RobustLogisticRegression
             Settings of the fits; it need not be fitted, and is not changed.
-        X, y : array-like
-            Training rows and labels.
-        values : sequence of float, optional
+        X, y, values, **options
             As in :func:`equipoise.robust_path`; the estimator's own value is added.
-        judge : tuple (X, y), optional
-            Rows on which the risks are measured; the training rows by default.
         ax : matplotlib Axes, optional
         """
         if not isinstance(estimator, RobustLogisticRegression):
@@ -92,30 +88,30 @@ class RobustPathDisplay(Display):
                 f"{type(last_step(estimator)).__name__}; transform the rows first if it stands "
                 "in a pipeline."
             )
-        own = _own_value(estimator.uncertainty)
-        grid = _with(values, own)
-        path = robust_path(
-            X, y, estimator.uncertainty, values=grid, estimator=estimator, judge=judge
-        )
+        recipe = as_uncertainty(estimator.uncertainty)
+        own = getattr(recipe, moved_parameter(recipe))
+        if own is not None:
+            values = _through(float(own), values)
+        path = robust_path(X, y, recipe, values=values, estimator=estimator, **options)
         return cls.from_path(path, chosen=own, ax=ax)
 
     @classmethod
     def from_path(cls, path: RobustPath, *, chosen: float | None = None, ax: Any = None) -> Self:
-        """Draw what :func:`equipoise.robust_path` found.
+        """Draw what :func:`equipoise.robust_path` found."""
+        return cls(path=path, chosen=chosen).plot(ax)
 
-        Parameters
-        ----------
-        path : RobustPath
-        chosen : float, optional
-            The value of the hyper-parameter that was chosen, one of ``path.values``.
-        ax : matplotlib Axes, optional
-        """
-        return cls(path=path, chosen=_place(path, chosen)).plot(ax)
+    def __post_init__(self) -> None:
+        if self.chosen is not None and not self.to_dict()["chosen"].any():
+            raise InvalidParameterError(
+                f"chosen must be one of the values of {self.path.parameter}, "
+                f"{self.path.values.tolist()}, got {self.chosen!r}."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each value: the columns of the path, and which one was chosen."""
-        places = np.arange(len(self.path.values))
-        return self.path.to_dict() | {"chosen": places == self.chosen}
+        chosen = np.nan if self.chosen is None else self.chosen
+        same = np.isclose(self.path.values, chosen, rtol=1e-9, atol=0)
+        return self.path.to_dict() | {"chosen": same}
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         x, y = self.path.standard_risk, self.path.worst_class_risk
@@ -127,22 +123,21 @@ class RobustPathDisplay(Display):
             hollow = {"linestyle": "none", "markerfacecolor": "white", "zorder": 3}
             handles += ax.plot(x[flat], y[flat], label="no cap binds", **(dots | hollow))
         if self.chosen is not None:
-            at = slice(self.chosen, self.chosen + 1)
-            label = f"chosen: {self.path.parameter} = {self.path.values[self.chosen]:.3g}"
+            at = self.to_dict()["chosen"]
+            label = f"chosen: {self.path.parameter} = {self.chosen:.3g}"
             self.chosen_ = style.mark(ax, x[at], y[at], label, marker="*", markersize=14)
             handles.append(self.chosen_)
-        self._write_values(ax)
+        self._write_values(ax, x, y)
         ax.margins(0.14)
         style.label_axes(ax, "standard risk", "risk of the worst class", grid="both")
         if len(handles) > 1:
             style.legend_above(ax, handles)
 
-    def _write_values(self, ax: Any) -> None:
-        x, y = self.path.standard_risk, self.path.worst_class_risk
+    def _write_values(self, ax: Any, x: Vector, y: Vector) -> None:
         middle = (float(x.min()) + float(x.max())) / 2
         # Beside the path: below a rising one, above a falling one, and inside the axes.
         rising = float(np.sum((x - x.mean()) * (y - y.mean()))) > 0
-        for place in _spread(self.path):
+        for place in _spread(np.column_stack([x, y])):
             left = x[place] > middle
             above = rising == left
             ax.annotate(
@@ -193,74 +188,33 @@ class ConvergenceDisplay(Display):
     certificate_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, along: Along = "evaluations", ax: Any = None
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, *, along: str = "evaluations", ax: Any = None) -> Self:
         """The history of a fitted classifier, or of the last step of a pipeline.
 
-        Parameters
-        ----------
-        estimator : classifier with ``history_`` and ``duality_gap_``
-        along, ax
-            As in :meth:`plot`.
+        It needs ``history_`` and ``duality_gap_``; ``along`` and ``ax`` are as in :meth:`plot`.
         """
         history, gap = fitted_attributes(
             estimator, "history_", "duality_gap_", wanted="the convergence"
         )
         return cls(history=dict(history), certified_gap=float(gap)).plot(ax, along=along)
 
-    def plot(self, ax: Any = None, *, along: Along = "evaluations", **kwargs: Any) -> Self:
-        """Draw the gaps along the solve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-        along : {"evaluations", "seconds", "iteration"}, default="evaluations"
-            The horizontal axis.
-        **kwargs
-            For ``Axes.plot``.
-
-        Returns
-        -------
-        self
-        """
+    def plot(self, ax: Any = None, *, along: str = "evaluations", **kwargs: Any) -> Self:
+        """Draw as any display, along ``"evaluations"``, ``"seconds"`` or ``"iteration"``."""
         check_word(along, "along", tuple(_ALONG))
         return super().plot(ax, along=along, **kwargs)
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each record: the last one holds the certified gap where there is one."""
         columns = {name: np.array(values) for name, values in self.history.items()}
-        certified = np.zeros(len(columns["gap"]), dtype=bool)
+        columns["certified"] = np.zeros(len(columns["gap"]), dtype=bool)
         if np.isfinite(self.certified_gap):
-            columns["gap"] = columns["gap"].astype(np.float64)
-            columns["gap"][-1] = self.certified_gap
-            certified[-1] = True
-        return columns | {"certified": certified}
+            columns["gap"] = np.append(columns["gap"][:-1], self.certified_gap)
+            columns["certified"][-1] = True
+        return columns
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        along = kwargs.pop("along")
-        x = np.asarray(self.history[along], dtype=np.float64)
-        self.line_ = self._draw_estimates(ax, x, kwargs)
-        handles = [self.line_]
-        if np.isfinite(self.certified_gap):
-            # Rounding may leave nothing of a gap, and a logarithm cannot show that.
-            least = np.finfo(np.float64).eps * max(abs(float(self.history["objective"][-1])), 1e-3)
-            label = f"certified: {self.certified_gap:.1e}"
-            gap = max(self.certified_gap, least)
-            self.certificate_ = style.mark(ax, [x[-1]], [gap], label, markersize=7)
-            handles.append(self.certificate_)
-        else:
-            ax.set_title("no bound without a penalty", fontsize="small", loc="right")
-        ax.set_yscale("log")
-        style.label_axes(ax, _ALONG[along], "gap to the optimum", grid="both")
-        style.legend_above(ax, handles)
-
-    def _draw_estimates(self, ax: Any, x: Any, kwargs: dict[str, Any]) -> Any:
-        gaps = np.asarray(self.history["gap"], dtype=np.float64)
-        if np.isfinite(self.certified_gap):
-            x, gaps = x[:-1], gaps[:-1]
-        # An estimate may lie below the optimum, and a logarithm cannot show it.
-        usable = np.isfinite(gaps) & (gaps > 0)
+        along, columns = kwargs.pop("along"), self.to_dict()
+        proven, x, gaps = columns["certified"], columns[along], columns["gap"]
         options = {
             "color": style.COLORS[0],
             "linestyle": "--",
@@ -270,47 +224,39 @@ class ConvergenceDisplay(Display):
             "markerfacecolor": "white",
             "label": "estimated on the way",
         }
-        (line,) = ax.plot(x, np.where(usable, gaps, np.nan), **(options | kwargs))
-        return line
+        # An estimate may lie below the optimum, and a logarithm cannot show it.
+        shown = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
+        handles = ax.plot(x[~proven], shown[~proven], **(options | kwargs))
+        if proven.any():
+            # Rounding may leave nothing of a gap either.
+            least = np.finfo(np.float64).eps * max(abs(float(columns["objective"][-1])), 1e-3)
+            label = f"certified: {self.certified_gap:.1e}"
+            gap = np.maximum(gaps[proven], least)
+            self.certificate_ = style.mark(ax, x[proven], gap, label, markersize=7)
+            handles.append(self.certificate_)
+        else:
+            ax.set_title("no bound without a penalty", fontsize="small", loc="right")
+        ax.set_yscale("log")
+        style.label_axes(ax, _ALONG[along], "gap to the optimum", grid="both")
+        style.legend_above(ax, handles)
+        self.line_ = handles[0]
 
 
-def _own_value(uncertainty: Any) -> float | None:
-    """The value of the hyper-parameter that a path would move by itself."""
-    recipe = as_uncertainty(uncertainty)
-    value = getattr(recipe, moved_parameter(recipe))
-    return None if value is None else float(value)
-
-
-def _with(values: Sequence[float] | None, own: float | None) -> Sequence[float] | None:
+def _through(own: float, values: Sequence[float] | None) -> Sequence[float]:
     """The values of the path with the estimator's own one among them, in their direction."""
-    if own is None:
-        return values
     grid = alpha_grid().tolist() if values is None else list(values)
     if np.isclose(grid, own, rtol=1e-12, atol=0).any():
         return grid
     return sorted([*grid, own], reverse=grid[0] >= grid[-1])
 
 
-def _place(path: RobustPath, chosen: float | None) -> int | None:
-    if chosen is None:
-        return None
-    same = np.flatnonzero(np.isclose(path.values, chosen, rtol=1e-9, atol=0))
-    if len(same) == 0:
-        raise InvalidParameterError(
-            f"chosen must be one of the values of {path.parameter}, {path.values.tolist()}, "
-            f"got {chosen!r}."
-        )
-    return int(same[0])
-
-
-def _spread(path: RobustPath) -> list[int]:
+def _spread(points: Matrix) -> list[int]:
     """Places to write values at: far from each other on the picture, the ends first."""
-    points = np.column_stack([path.standard_risk, path.worst_class_risk])
     width = np.ptp(points, axis=0)
     points = points / np.where(width > 0, width, 1.0)
     taken: list[int] = []
     for place in [0, len(points) - 1, *range(1, len(points) - 1)]:
-        gaps = np.abs(points[taken] - points[place]) if taken else np.full((1, 2), np.inf)
+        gaps = np.abs(points[taken] - points[place])
         # Texts lie along the first axis: they collide later along the second.
         apart = (gaps[:, 0] > 0.3) | (gaps[:, 1] > 0.12)
         if apart.all() and len(taken) < _WRITTEN:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,7 +26,7 @@ class TradeoffDisplay(Display):
 
     The regret is what it costs to have been made for something else: the risk minus that of the
     classifier made for the column, or, where it is not given, minus the smallest of the column.
-    Drawn by ``Axes.imshow``: dark cells are costly.
+    Drawn by ``Axes.imshow``: dark cells are costly, the smallest number of a column is bold.
 
     Parameters
     ----------
@@ -59,29 +59,24 @@ class TradeoffDisplay(Display):
     text_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        self.risks = np.array(self.risks, dtype=np.float64)
-        expected = (len(self.made_for), len(self.judged_under))
-        if self.risks.shape != expected or 0 in expected:
+        self.risks = self._checked("risks")
+        if self.regrets is None:
+            self.regrets = self.risks - self.risks.min(axis=0)
+        self.regrets = self._checked("regrets")
+
+    def _checked(self, name: str) -> Matrix:
+        cells = np.array(getattr(self, name), dtype=np.float64)
+        rows, columns = len(self.made_for), len(self.judged_under)
+        if cells.shape != (rows, columns) or cells.size == 0:
             raise InvalidInputError(
-                f"risks must have a row for each of {expected[0]} classifiers and a column for "
-                f"each of {expected[1]} weightings, got shape {self.risks.shape}."
+                f"{name} must have a row for each of {rows} classifiers and a column for each of "
+                f"{columns} weightings, got shape {cells.shape}."
             )
-        given = self.risks - self.risks.min(axis=0) if self.regrets is None else self.regrets
-        self.regrets = np.array(given, dtype=np.float64)
-        if self.regrets.shape != expected:
-            raise InvalidInputError(
-                f"regrets must have the shape of risks, {expected}, got {self.regrets.shape}."
-            )
+        return cells
 
     @classmethod
     def from_tradeoff(cls, tradeoff: WeightTradeoff, *, ax: Any = None) -> Self:
-        """Draw what :func:`equipoise.weight_tradeoff` found.
-
-        Parameters
-        ----------
-        tradeoff : WeightTradeoff
-        ax : matplotlib Axes, optional
-        """
+        """Draw what :func:`equipoise.weight_tradeoff` found."""
         return cls(
             risks=tradeoff.risks,
             made_for=tradeoff.made_for,
@@ -90,16 +85,7 @@ class TradeoffDisplay(Display):
         ).plot(ax)
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        weightings: Mapping[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        ax: Any = None,
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
         """Judge fitted classifiers, by the name of what they were made for, under weightings.
 
         Parameters
@@ -107,16 +93,11 @@ class TradeoffDisplay(Display):
         estimator : dict of classifiers by name, or one classifier
         X, y : array-like
             Rows and labels.
-        weightings : dict of uncertainty sets by name, optional
-            What to judge by: anything that estimators take as ``uncertainty``, weights by class
-            among them as ``FixedWeights``. The default is standard, balanced and worst class.
-        sample_weight : array-like, optional
-        ax : matplotlib Axes, optional
+        **options
+            As in :meth:`from_predictions`.
         """
         predicted, _ = responses(estimator, X, "zero_one")
-        return cls.from_predictions(
-            y, predicted, weightings=weightings, sample_weight=sample_weight, ax=ax
-        )
+        return cls.from_predictions(y, predicted, **options)
 
     @classmethod
     def from_predictions(
@@ -134,34 +115,22 @@ class TradeoffDisplay(Display):
         ----------
         y_true : array-like of shape (n,)
         y_pred : dict of arrays of labels by name, or one array
-        weightings, sample_weight, ax
-            As in :meth:`from_estimator`.
+        weightings : dict of uncertainty sets by name, optional
+            What to judge by: anything that estimators take as ``uncertainty``, weights by class
+            among them as ``FixedWeights``. The default is standard, balanced and worst class.
+        sample_weight : array-like, optional
+        ax : matplotlib Axes, optional
         """
         worlds = _WEIGHTINGS if weightings is None else weightings
         found = {
             name: class_risks(y_true, predicted, sample_weight=sample_weight)
-            for name, predicted in named(y_pred, None, what="classifier").items()
+            for name, predicted in named(y_pred, "classifier").items()
         }
         risks = [[each.robust(world) for world in worlds.values()] for each in found.values()]
         return cls(risks=np.array(risks), made_for=list(found), judged_under=list(worlds)).plot(ax)
 
-    def plot(
-        self, ax: Any = None, *, value: Literal["risk", "regret"] = "risk", **kwargs: Any
-    ) -> Self:
-        """Draw the matrix; every cell says its number, the smallest of each column in bold.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-        value : {"risk", "regret"}, default="risk"
-            What the cells show.
-        **kwargs
-            For ``Axes.imshow``.
-
-        Returns
-        -------
-        self
-        """
+    def plot(self, ax: Any = None, *, value: str = "risk", **kwargs: Any) -> Self:
+        """Draw as any display; the cells show the ``"risk"`` or the ``"regret"``."""
         check_word(value, "value", ("risk", "regret"))
         return super().plot(ax, value=value, **kwargs)
 
@@ -186,7 +155,7 @@ class TradeoffDisplay(Display):
         top = max(float(np.nanmax(cells)), 1e-12)
         options = {"cmap": "Blues", "vmin": 0.0, "vmax": top, "aspect": "auto"}
         self.im_ = ax.imshow(cells, **(options | kwargs))
-        self.text_ = self._write(ax, cells)
+        self._write(ax, cells)
         columns = style.all_shown(self.judged_under, width=11, lines=3)
         rows = style.all_shown(self.made_for, width=16)
         ax.set_xticks(np.arange(len(columns)), columns)
@@ -200,23 +169,18 @@ class TradeoffDisplay(Display):
             for edge in np.arange(len(names) - 1) + 0.5:
                 draw(edge, color="white", linewidth=1.5)
 
-    def _write(self, ax: Any, cells: Matrix) -> Any:
-        best = cells.min(axis=0)
-        texts = np.empty(cells.shape, dtype=object)
-        for (row, column), cell in np.ndenumerate(cells):
-            texts[row, column] = ax.text(
-                column,
-                row,
+    def _write(self, ax: Any, cells: Matrix) -> None:
+        """Every cell says its number, in white where the cell is dark to the eye."""
+        dark = self.im_.cmap(self.im_.norm(cells))[..., :3] @ [0.2126, 0.7152, 0.0722] < 0.5
+        best = cells == cells.min(axis=0)
+        self.text_ = np.empty(cells.shape, dtype=object)
+        for place, cell in np.ndenumerate(cells):
+            self.text_[place] = ax.text(
+                *place[::-1],
                 f"{cell:.3f}",
                 ha="center",
                 va="center",
                 fontsize="small",
-                fontweight="bold" if cell == best[column] else "normal",
-                color="white" if _is_dark(self.im_, float(cell)) else style.INK,
+                fontweight="bold" if best[place] else "normal",
+                color="white" if dark[place] else style.INK,
             )
-        return texts
-
-
-def _is_dark(image: Any, value: float) -> bool:
-    red, green, blue, _ = image.cmap(image.norm(value))
-    return bool(0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.5)

@@ -1,4 +1,4 @@
-"""What all displays share: axes to draw on, marks that survive greyscale, and names that fit.
+"""What all displays share: marks that survive greyscale, and names that fit.
 
 Colours differ in lightness and every series also has its own marker or hatch, so that a grey print
 says the same. Names are text: dollar signs start no formula and line breaks no new line.
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Matrix
-from equipoise.extras import require
 
 # From dark to light, then again: neighbours differ in lightness, the marker tells the rest apart.
 COLORS = ("#1f3b73", "#d1603d", "#4f9d86", "#9a6fb0", "#c99a2e", "#6b6b6b")
@@ -19,23 +18,11 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GRID = "#c8c8c8"
 INK = "#222222"
 
-# Height of what is not axes: labels below and the legend above, in inches.
-_MARGIN = 1.1
-_TALLEST = 14.0
-
-
-def axes(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes given, or those of a new figure of so many inches."""
-    pyplot = require("matplotlib.pyplot", extra="plot")
-    if ax is not None:
-        return ax
-    _, new = pyplot.subplots(figsize=size, layout="constrained")
-    return new
-
 
 def height_for(n_lines: float) -> float:
     """Inches for a chart with so many lines of text along its vertical axis."""
-    return float(min(_MARGIN + 0.21 * max(n_lines, 5.0), _TALLEST))
+    # Labels below and the legend above take the first part; nothing is taller than a page.
+    return min(1.1 + 0.21 * max(n_lines, 5.0), 14.0)
 
 
 def label_axes(ax: Any, x: str, y: str = "", *, grid: str) -> None:
@@ -81,13 +68,14 @@ def bars(ax: Any, places: Any, widths: Any, look: dict[str, Any]) -> Any:
 
 def legend_above(ax: Any, handles: Any, *, share: float = 0.85) -> Any:
     """A legend above the axes, where it hides nothing; they take this share of the width."""
-    columns = _columns(ax, [handle.get_label() for handle in handles], share)
+    lines = [line for handle in handles for line in handle.get_label().split("\n")]
+    width = share * ax.figure.get_figwidth() * min(1.0, ax.get_position().width / 0.775)
     return ax.legend(
         handles=handles,
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         borderaxespad=0.2,
-        ncols=columns,
+        ncols=max(1, int(width / (0.5 + 0.078 * max(map(len, lines))))),
         fontsize="small",
         frameon=False,
         handlelength=1.6,
@@ -95,20 +83,12 @@ def legend_above(ax: Any, handles: Any, *, share: float = 0.85) -> Any:
     )
 
 
-def _columns(ax: Any, names: Iterable[str], share: float) -> int:
-    """How many legend columns fit above the axes."""
-    longest = max((len(line) for name in names for line in name.split("\n")), default=1)
-    width = share * ax.figure.get_figwidth() * min(1.0, ax.get_position().width / 0.775)
-    return max(1, int(width / (0.5 + 0.078 * longest)))
-
-
 def shown(name: Any, *, width: int = 18, lines: int = 2) -> str:
     """A name as text that fits: wrapped, its middle left out where it is too long."""
     text = " ".join(str(name).split()) or "(no name)"
     wrapped = textwrap.wrap(text, width)
     if len(wrapped) > lines:
-        head = wrapped[: lines - 1]
-        wrapped = [*head, f"…{text[1 - width :].lstrip()}"]
+        wrapped[lines - 1 :] = [f"…{text[1 - width :].lstrip()}"]
     # A dollar sign would start a formula, and a leading underscore hide the name from a legend.
     escaped = "\n".join(wrapped).replace("$", r"\$")
     return f"\u200b{escaped}" if escaped.startswith("_") else escaped
@@ -116,10 +96,6 @@ def shown(name: Any, *, width: int = 18, lines: int = 2) -> str:
 
 def all_shown(names: Iterable[Any], *, width: int = 18, lines: int = 2) -> list[str]:
     """Names as text that fits, numbered where shortening made two of them alike."""
-    seen: dict[str, int] = {}
-    texts = []
-    for name in names:
-        text = shown(name, width=width, lines=lines)
-        seen[text] = seen.get(text, 0) + 1
-        texts.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
-    return texts
+    texts = [shown(name, width=width, lines=lines) for name in names]
+    counts = [texts[: place + 1].count(text) for place, text in enumerate(texts)]
+    return [t if n == 1 else f"{t} ({n})" for t, n in zip(texts, counts, strict=True)]

@@ -1,0 +1,341 @@
+"""Points with intervals: class risks side by side, and observed against predicted frequencies."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from equipoise.arrays import Indices, Mask, Vector
+from equipoise.display import style
+from equipoise.display.base import Display, last_step, named, responses
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.losses import Loss, as_loss
+from equipoise.risks import RiskIntervals, class_risk_intervals
+from equipoise.validation import (
+    as_probabilities,
+    check_count,
+    check_length,
+    check_word,
+    classes_of,
+)
+
+_DASHES = ("-", "--", "-.", ":")
+
+
+@dataclass(kw_only=True, eq=False)
+class ClassRisksDisplay(Display):
+    r"""The risk :math:`R_i` of every class with its confidence interval, for several classifiers.
+
+    Drawn by ``Axes.errorbar`` from the first class down.
+
+    Parameters
+    ----------
+    intervals : dict of RiskIntervals by classifier name
+        Estimates and intervals, all over the same classes.
+    rows : ndarray of shape (n_classes,)
+        Rows of each class that the risks were measured on.
+    loss : str
+        The loss, for the label of the axis.
+
+    Attributes
+    ----------
+    points_ : list of matplotlib ErrorbarContainer, one for each classifier
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegression
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> clf = RobustLogisticRegression("balanced").fit(X[:3772], y[:3772])
+    >>> display = ClassRisksDisplay.from_estimator(clf, X[3772:], y[3772:])
+    >>> display.to_frame()["rows"].tolist()
+    [177, 73, 3178]
+    """
+
+    intervals: dict[str, RiskIntervals]
+    rows: Indices
+    loss: str = "zero_one"
+    points_: list[Any] = field(init=False, repr=False, default_factory=list)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, loss: str | Loss = "zero_one", **options: Any
+    ) -> Self:
+        """Judge one fitted classifier, or several by name, on rows they have not seen.
+
+        Parameters
+        ----------
+        estimator : classifier, or dict of classifiers by name
+        X, y : array-like
+            Rows and labels.
+        loss, **options
+            As in :meth:`from_predictions`.
+        """
+        predicted, classes = responses(estimator, X, loss)
+        return cls.from_predictions(y, predicted, loss=loss, classes=classes, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: Any,
+        *,
+        loss: str | Loss = "zero_one",
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Judge predictions, or several by the name of their classifier.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+        y_pred : array-like, or dict of arrays by name
+        ax : matplotlib Axes, optional
+        loss, **options
+            ``confidence``, ``simultaneous``, ``classes``, ``sample_weight``: as in
+            :func:`equipoise.class_risk_intervals`.
+        """
+        intervals = {
+            key: class_risk_intervals(y_true, values, loss=loss, **options)
+            for key, values in named(y_pred, "classifier").items()
+        }
+        found = next(iter(intervals.values())).risks.classes
+        truth = np.asarray(y_true)
+        rows = np.array([np.count_nonzero(truth == each) for each in found])
+        return cls(intervals=intervals, rows=rows, loss=as_loss(loss).name).plot(ax)
+
+    def __post_init__(self) -> None:
+        names = [each.risks.classes.tolist() for each in self.intervals.values()]
+        if not names or any(other != names[0] for other in names):
+            raise ClassMismatchError(
+                "intervals must be of the same classes in the same order for every classifier, "
+                f"got {names}."
+            )
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Class names, in order."""
+        return next(iter(self.intervals.values())).risks.classes
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each classifier and class: rows, risk, lower and upper end."""
+        found = self.intervals.values()
+        return {
+            "classifier": np.repeat(list(self.intervals), len(self.classes)),
+            "class": np.tile(self.classes, len(found)),
+            "rows": np.tile(self.rows, len(found)),
+            "risk": np.concatenate([np.asarray(each.risks) for each in found]),
+            "lower": np.concatenate([np.asarray(each.lower) for each in found]),
+            "upper": np.concatenate([np.asarray(each.upper) for each in found]),
+        }
+
+    def _size(self) -> tuple[float, float]:
+        return 4.8, style.height_for(len(self.classes) * max(1.6, 0.62 * len(self.intervals)))
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        n = len(self.intervals)
+        names = style.all_shown(self.intervals, width=22, lines=2)
+        self.points_ = []
+        for place, found in enumerate(self.intervals.values()):
+            heights = np.arange(len(self.classes)) + (place - (n - 1) / 2) * 0.74 / n
+            risks, lower, upper = (np.asarray(v) for v in (found.risks, found.lower, found.upper))
+            # An interval without an end, as of a class of one row, has a bar to the risk alone.
+            ends = style.reach(risks, lower, np.where(np.isfinite(upper), upper, risks))
+            look = style.series(place, names[place]) | {"elinewidth": 1.2} | kwargs
+            self.points_.append(ax.errorbar(risks, heights, xerr=ends, **look))
+        self._label(ax)
+        if n > 1:
+            style.legend_above(ax, self.points_, share=0.62)
+
+    def _label(self, ax: Any) -> None:
+        shown = zip(style.all_shown(self.classes), self.rows, strict=True)
+        first = next(iter(self.intervals.values()))
+        kind = "share of errors" if self.loss == "zero_one" else self.loss.replace("_", " ")
+        together = ", all together" if first.simultaneous else ""
+        counts = [f"{name}\n{rows:,} rows" for name, rows in shown]
+        style.name_lines(ax, counts, f"{kind}, {first.confidence:.0%} intervals{together}")
+        for edge in range(len(counts)):
+            ax.axhline(edge - 0.5, color=style.GRID, linewidth=0.6)
+        top = max(float(ax.dataLim.x1), 0.05)
+        # Markers at zero are whole, and the axis of a share ends at one.
+        ax.set_xlim(-0.02 * top, min(1.02, 1.05 * top) if self.loss == "zero_one" else 1.05 * top)
+
+
+@dataclass(kw_only=True, eq=False)
+class ReliabilityDisplay(Display):
+    r"""Observed against predicted frequency of one class.
+
+    In each bin the mean of :math:`\hat\eta_i(x)` stands against the share of rows that are of
+    class ``i``, with its exact binomial interval: calibrated probabilities lie on the diagonal.
+    A reweighted fit speaks of a world in which rare classes are common;
+    ``predict_population_proba`` puts its probabilities back. Drawn by ``Axes.errorbar``.
+
+    Parameters
+    ----------
+    curves : dict by name of dict of ndarray
+        ``predicted``, ``observed``, ``lower``, ``upper`` and ``rows`` of each bin that has rows.
+    pos_label : class name
+        The class whose probability it is.
+
+    Attributes
+    ----------
+    points_ : list of matplotlib ErrorbarContainer, one for each curve
+
+    Examples
+    --------
+    >>> y, proba = ["no", "no", "yes", "yes"], [0.1, 0.3, 0.4, 0.9]
+    >>> display = ReliabilityDisplay.from_predictions(y, proba, n_bins=2)
+    >>> display.to_frame()[["predicted", "observed", "rows"]].round(2).values.tolist()
+    [[0.27, 0.33, 3.0], [0.9, 1.0, 1.0]]
+    """
+
+    curves: dict[str, dict[str, Vector]]
+    pos_label: Any
+    points_: list[Any] = field(init=False, repr=False, default_factory=list)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, class_prior: Any = None, **options: Any
+    ) -> Self:
+        """Probabilities as the fit gives them, and on the scale of the population.
+
+        Parameters
+        ----------
+        estimator : classifier with ``predict_proba`` and ``predict_population_proba``
+            A fitted one, or a pipeline that ends in one.
+        X, y : array-like
+            Rows that the fit has not seen, and labels.
+        class_prior : dict or array-like, optional
+            Class frequencies of the population; those of the training rows by default.
+        **options
+            ``pos_label``, ``n_bins``, ``strategy``, ``ax``: as in :meth:`from_predictions`.
+        """
+        classifier = last_step(estimator)
+        if not hasattr(classifier, "predict_population_proba"):
+            raise InvalidInputError(
+                "reliability before and after needs a classifier with predict_population_proba, "
+                f"such as RobustLogisticRegression, got {type(classifier).__name__}; for other "
+                "probabilities use from_predictions."
+            )
+        # A pipeline passes on predict_proba alone.
+        rows = X if classifier is estimator else estimator[:-1].transform(X)
+        probabilities = {
+            "as fitted": classifier.predict_proba(rows),
+            "population scale": classifier.predict_population_proba(rows, class_prior),
+        }
+        return cls.from_predictions(y, probabilities, classes=classifier.classes_, **options)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: Any,
+        *,
+        classes: ArrayLike | None = None,
+        pos_label: Any = None,
+        n_bins: int = 5,
+        strategy: str = "uniform",
+        ax: Any = None,
+    ) -> Self:
+        """Judge probabilities, or several by name.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n,)
+        y_proba : array-like of shape (n,) or (n, n_classes), or dict of such by name
+            Probabilities; one column is about ``pos_label``.
+        classes : array-like of shape (n_classes,), optional
+            Classes in the order of the columns; those in ``y_true``, sorted, if not given.
+        pos_label : class name, optional
+            The class whose probability to judge: by default the rarest in ``y_true``, or the
+            last of ``classes`` where there is one column.
+        n_bins : int, default=5
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width, or of equally many rows.
+        ax : matplotlib Axes, optional
+        """
+        check_count(n_bins, "n_bins")
+        check_word(strategy, "strategy", ("uniform", "quantile"))
+        truth = np.asarray(y_true)
+        names = classes_of(truth) if classes is None else np.asarray(classes)
+        given = {k: np.asarray(v) for k, v in named(y_proba, "probabilities").items()}
+        flat = any(values.ndim == 1 for values in given.values())
+        which = _which(truth, names, pos_label, flat)
+        curves = {}
+        for name, values in given.items():
+            probabilities = _column(values, which, len(names))
+            check_length(probabilities, len(truth), name="y_proba")
+            bins = _bins(probabilities, n_bins, strategy)
+            curves[name] = _curve(truth == names[which], probabilities, bins)
+        return cls(curves=curves, pos_label=names[which]).plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each curve and bin."""
+        curves = list(self.curves.values())
+        names = np.repeat(list(self.curves), [len(curve["rows"]) for curve in curves])
+        return {"curve": names} | {
+            name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]
+        }
+
+    def _size(self) -> tuple[float, float]:
+        return 4.2, 4.2
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        (ideal,) = ax.plot([0, 1], [0, 1], color=style.INK, linewidth=1.0, linestyle=":")
+        ideal.set_label("calibrated")
+        names = style.all_shown(self.curves, width=22)
+        self.points_ = []
+        for place, curve in enumerate(self.curves.values()):
+            dash = {"linestyle": _DASHES[place % len(_DASHES)], "linewidth": 1.0, "elinewidth": 1.0}
+            look = style.series(place, names[place]) | dash | kwargs
+            x, y = curve["predicted"], curve["observed"]
+            ends = style.reach(y, curve["lower"], curve["upper"])
+            self.points_.append(ax.errorbar(x, y, yerr=ends, **look))
+        who = style.shown(self.pos_label, width=28)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        style.label_axes(ax, f"predicted probability of {who}", "observed frequency", grid="both")
+        style.legend_above(ax, [*self.points_, ideal])
+
+
+def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
+    """The place of the class whose probability is judged."""
+    if pos_label is None and flat:
+        return len(classes) - 1
+    if pos_label is None:
+        counts = np.array([np.count_nonzero(truth == label) for label in classes])
+        return int(np.where(counts > 0, counts, counts.max() + 1).argmin())
+    if pos_label not in classes.tolist():
+        raise ClassMismatchError(
+            f"pos_label must be one of the classes {classes.tolist()}, got {pos_label!r}."
+        )
+    return int(classes.tolist().index(pos_label))
+
+
+def _column(values: Any, which: int, n_classes: int) -> Vector:
+    """Probabilities of the class that is judged: the only column, or its own."""
+    if values.ndim == 1:
+        return as_probabilities(values, name="y_proba")[:, 1]
+    return as_probabilities(values, n_classes, name="y_proba")[:, which]
+
+
+def _curve(events: Mask, probabilities: Vector, bins: Indices) -> dict[str, Vector]:
+    rows = np.bincount(bins)
+    # A bin is a class whose errors are the events: the same exact binomial interval.
+    found = class_risk_intervals(bins, np.where(events, -1, bins))
+    return {
+        "predicted": np.bincount(bins, weights=probabilities) / rows,
+        "observed": np.asarray(found.risks),
+        "lower": np.asarray(found.lower),
+        "upper": np.asarray(found.upper),
+        "rows": rows,
+    }
+
+
+def _bins(probabilities: Vector, n_bins: int, strategy: str) -> Indices:
+    """Bin numbers 0, 1, ... with no bin left empty."""
+    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
+    if strategy == "quantile":
+        edges = np.quantile(probabilities, edges)
+    raw = np.searchsorted(edges, probabilities, side="right")
+    return np.unique(raw, return_inverse=True)[1]
