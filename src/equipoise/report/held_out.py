@@ -202,9 +202,10 @@ def _linear(
 def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:
     """The fits of a path by the sets whose problems they solve."""
     solved = {repr(fit.uncertainty): fit for fit in path.estimators}
-    free = np.flatnonzero(~path.caps_bind)
-    if len(free):
-        solved[repr(WorstClass())] = path.estimators[free[0]]
+    for fit in path.estimators:
+        # From the smallest prior downwards nothing is capped any more.
+        if as_uncertainty(fit.uncertainty).resolve(np.asarray(fit.class_prior_)).is_simplex:
+            solved.setdefault(repr(WorstClass()), fit)
     return solved | {repr(as_uncertainty("standard")): path.estimators[0]}
 
 
