@@ -158,6 +158,20 @@ def test_the_result_is_told_in_lines_and_what_is_missing_as_a_warning(run, studi
     assert "%" not in done.output
 
 
+def test_findings_that_hang_on_a_reading_are_counted(run, monkeypatch):
+    found = {"exact": Finding(True, "")}
+    claims = [
+        Claim("here", "much", found, "a tenth", {"a half": {"exact": Finding(held, "")}})
+        for held in (True, False)
+    ]
+    outcome = StudyOutcome("synthetic", "Title", tuple(claims))
+    monkeypatch.setattr(
+        "equipoise.paper.runner.reproduce",
+        lambda names, **options: Reproduction((outcome,), "page"),
+    )
+    assert "1 of these findings hang on how the claim is read." in run("reproduce").stdout
+
+
 def test_quiet_says_nothing(run, studies):
     assert run("reproduce", "--quiet").output == ""
 

@@ -151,7 +151,9 @@ class _Bars:
 def _lines(summary: "Reproduction") -> list[str]:
     claims = [claim for claim in summary.claims() if claim.is_the_papers]
     held = sum(claim.findings["exact"].held for claim in claims)
+    hang = sum(claim.hangs_on_reading("exact") for claim in claims)
+    reading = f"; {hang} of these findings hang on how the claim is read" if hang else ""
     return [
-        f"{held} of the paper's {len(claims)} claims held when solved exactly.",
+        f"{held} of the paper's {len(claims)} claims held when solved exactly{reading}.",
         f"Which ones, and how the paper's training fared: {summary.page}",
     ]
