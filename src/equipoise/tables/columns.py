@@ -38,6 +38,11 @@ class Column:
         What the column was in the table.
     n_missing, n_infinite, n_distinct : int
         Missing values (infinite ones count as missing), infinite values, distinct values.
+
+    Examples
+    --------
+    >>> Column("born", "date", "datetime64[ns]").is_numeric
+    True
     """
 
     name: str

@@ -48,6 +48,12 @@ class LabelledTable:
         One sentence for each thing that deserves a look.
     weights : ndarray of shape (n_rows,) or None
         Sample weights where they were given.
+
+    Examples
+    --------
+    >>> table = labelled_table([[1.0], [2.0], [1.0], [3.0]], ["a", "b", "a", "a"])
+    >>> table.prior.tolist(), table.groups.tolist()[0] == table.groups.tolist()[2]
+    ([0.75, 0.25], True)
     """
 
     X: Any
