@@ -11,9 +11,10 @@ and the two rooms that turn the finished decisions into numbers, ``weights`` (va
 Of a page the hops are counted, from the file to the page. A hop is a function of ours that is
 entered from another file and takes or returns the rows, predictions for them, a stage of the
 comparison (the labelled table, the findings, the summary) or the page. A method of a frozen value
-reads that value and is none. Both models are on the page, so that the ways of a row through the
-path of fits, a single fit and the tuning of decisions are counted together. Of a fit and of a tuning, which have their own walks, only the entry
-counts; what turns predictions into numbers (``risks``, ``theory``) is printed apart again.
+reads that value and is none. Both models are on the page: a row's ways through the path of fits,
+a single fit and the tuning of decisions are counted together. Of these, which have walks of their
+own, only the entry counts; what turns predictions into numbers (``risks``, ``theory``) is printed
+apart again.
 """
 
 import inspect
