@@ -17,10 +17,10 @@ import test_sets_laws
 from equipoise import (
     LabelCVaR,
     PlugInClassifier,
+    RiskScorer,
     RobustLinearClassifier,
     RobustLogisticRegression,
     load_model,
-    robust_scorer,
     save_model,
 )
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
@@ -100,7 +100,7 @@ def test_grid_search_reaches_into_a_new_set(new_set):
     X, y = draw(n=600)
     grid = {"uncertainty__share": [0.2, 0.8]}
     fit = RobustLogisticRegression(new_set())
-    scoring = robust_scorer(new_set(0.2), loss="cross_entropy")
+    scoring = RiskScorer(new_set(0.2), loss="cross_entropy")
     search = GridSearchCV(fit, grid, cv=2, scoring=scoring).fit(X, y)
     assert search.best_estimator_.uncertainty.share in (0.2, 0.8)
     assert len(set(search.cv_results_["mean_test_score"])) == 2
@@ -253,7 +253,7 @@ def test_a_new_loss_is_trained_and_certified(new_loss, k, fit_intercept, solver)
 
 def test_a_new_loss_scores_and_is_searched_for(new_loss):
     X, y = draw(n=600)
-    scoring = robust_scorer(LabelCVaR(0.7), loss="exponential")
+    scoring = RiskScorer(LabelCVaR(0.7), loss="exponential")
     grid = {"loss": ["exponential", "squared_hinge"]}
     search = GridSearchCV(RobustLinearClassifier(LabelCVaR(0.7)), grid, cv=2, scoring=scoring)
     assert np.all(np.isfinite(search.fit(X, y).cv_results_["mean_test_score"]))

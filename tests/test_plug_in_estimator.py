@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, WorstClass, robust_scorer
+from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
 from equipoise.estimators import LocalPolynomialClassifier, PlugInClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
 
@@ -130,7 +130,7 @@ def test_grid_search_over_nested_settings():
     X, y = draw()
     clf = PlugInClassifier(BASE, goal=LabelCVaR(0.5), shrinkage=0, cv=3)
     grid = {"estimator__C": [0.01, 1.0], "goal__alpha": [0.8, 0.2]}
-    search = GridSearchCV(clf, grid, cv=2, scoring=robust_scorer(WorstClass())).fit(X, y)
+    search = GridSearchCV(clf, grid, cv=2, scoring=RiskScorer(WorstClass())).fit(X, y)
     assert set(search.best_params_) == set(grid)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     assert search.best_params_["estimator__C"] == search.best_estimator_.estimator_.C

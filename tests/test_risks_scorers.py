@@ -26,19 +26,16 @@ from equipoise.risks import (
     RiskScorer,
     class_risks,
     classifier_risks,
-    robust_scorer,
-    weighted_scorer,
     worst_class_risk,
-    worst_class_scorer,
 )
-from equipoise.sets import LabelCVaR, WorstClass
+from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 
 SCORERS = [
-    worst_class_scorer(),
-    robust_scorer(LabelCVaR(0.3), loss="cross_entropy"),
-    robust_scorer(LabelCVaR(0.3), loss="margin", class_prior=[0.2, 0.3, 0.5]),
-    weighted_scorer("balanced", loss="hinge"),
-    weighted_scorer({"a": 1, "b": 2, "c": 3}),
+    RiskScorer(WorstClass()),
+    RiskScorer(LabelCVaR(0.3), loss="cross_entropy"),
+    RiskScorer(LabelCVaR(0.3), loss="margin", class_prior=[0.2, 0.3, 0.5]),
+    RiskScorer("balanced", loss="hinge"),
+    RiskScorer(FixedWeights({"a": 1, "b": 2, "c": 3})),
 ]
 
 
@@ -61,17 +58,15 @@ def test_the_loss_chooses_what_is_asked_of_the_estimator(loss, data, fitted):
     response = getattr(fitted, LOSSES[loss].response_method)(X)
     expected = class_risks(y, response, loss=loss)
     assert classifier_risks(fitted, X, y, loss=loss) == expected
-    assert worst_class_scorer(loss=loss)(fitted, X, y) == -expected.worst()
-    assert weighted_scorer("balanced", loss=loss)(fitted, X, y) == pytest.approx(
-        -expected.balanced()
-    )
+    assert RiskScorer(WorstClass(), loss=loss)(fitted, X, y) == -expected.worst()
+    assert RiskScorer("balanced", loss=loss)(fitted, X, y) == pytest.approx(-expected.balanced())
     recipe = LabelCVaR(0.4)
-    assert robust_scorer(recipe, loss=loss)(fitted, X, y) == -expected.robust(recipe)
+    assert RiskScorer(recipe, loss=loss)(fitted, X, y) == -expected.robust(recipe)
 
 
 def test_cross_entropy_of_both_kinds_agree(data, fitted):
     scores = [
-        worst_class_scorer(loss=loss)(fitted, *data)
+        RiskScorer(WorstClass(), loss=loss)(fitted, *data)
         for loss in ("cross_entropy", "cross_entropy_from_scores")
     ]
     assert scores[0] == pytest.approx(scores[1])
@@ -88,7 +83,7 @@ def test_two_classes_with_a_one_column_decision(loss, data):
         "scores": np.column_stack([-f / 2, f / 2]),
     }
     expected = class_risks(y, kinds[LOSSES[loss].reads], loss=loss).worst()
-    assert worst_class_scorer(loss=loss)(model, X, y) == pytest.approx(-expected)
+    assert RiskScorer(WorstClass(), loss=loss)(model, X, y) == pytest.approx(-expected)
 
 
 @pytest.mark.parametrize("scorer", SCORERS, ids=repr)
@@ -114,12 +109,12 @@ def test_cross_validation_gives_the_score_of_each_fold(scorer, data):
 
 
 def test_grid_search_takes_the_smallest_risk(data):
-    grid = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=worst_class_scorer())
+    grid = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1.0]}, scoring=RiskScorer(WorstClass()))
     assert clone(grid).fit(*data).best_params_ == {"C": 1.0}
 
 
 def test_several_scorers_at_once_take_sample_weights(data, fitted):
-    scorer, weights = worst_class_scorer(loss="margin"), np.linspace(1, 2, len(data[1]))
+    scorer, weights = RiskScorer(WorstClass(), loss="margin"), np.linspace(1, 2, len(data[1]))
     both = check_scoring(scoring={"mine": scorer, "accuracy": "accuracy"})
     found = both(fitted, *data, sample_weight=weights)
     assert found["mine"] == scorer(fitted, *data, sample_weight=weights)
@@ -127,7 +122,7 @@ def test_several_scorers_at_once_take_sample_weights(data, fitted):
 
 
 def test_several_scorers_in_cross_validation(data):
-    scoring = {"worst": worst_class_scorer(), "entropy": robust_scorer(loss="cross_entropy")}
+    scoring = {"worst": RiskScorer(WorstClass()), "entropy": RiskScorer(loss="cross_entropy")}
     found = cross_validate(LogisticRegression(), *data, scoring=scoring, error_score="raise")
     assert (found["test_worst"] < 0).all()
     assert (found["test_entropy"] < 0).all()
@@ -137,7 +132,7 @@ def test_sample_weights_are_routed(data):
     X, y = data
     weights, folds = np.random.default_rng(0).random(len(y)), KFold(3, shuffle=True, random_state=0)
     with config_context(enable_metadata_routing=True):
-        scorer = worst_class_scorer(loss="margin").set_score_request(sample_weight=True)
+        scorer = RiskScorer(WorstClass(), loss="margin").set_score_request(sample_weight=True)
         found = cross_val_score(
             LogisticRegression().set_fit_request(sample_weight=False),
             X, y, scoring=scorer, cv=folds, params={"sample_weight": weights},
@@ -148,17 +143,19 @@ def test_sample_weights_are_routed(data):
         for train, test in folds.split(X)
     ]
     assert found.tolist() == expected
-    plain = cross_val_score(LogisticRegression(), X, y, scoring=worst_class_scorer(loss="margin"))
+    plain = cross_val_score(
+        LogisticRegression(), X, y, scoring=RiskScorer(WorstClass(), loss="margin")
+    )
     assert not np.array_equal(found, plain)
 
 
 def test_only_sample_weights_can_be_requested():
     with config_context(enable_metadata_routing=True), pytest.raises(TypeError, match="estimator"):
-        worst_class_scorer().set_score_request(estimator=True)
+        RiskScorer(WorstClass()).set_score_request(estimator=True)
 
 
 def test_the_set_is_tuned_by_name():
-    scorer = robust_scorer(LabelCVaR(0.5))
+    scorer = RiskScorer(LabelCVaR(0.5))
     assert scorer.set_params(uncertainty__alpha=0.25).uncertainty.alpha == 0.25
     assert list(RiskScorer().get_params()) == ["class_prior", "loss", "uncertainty"]
 
@@ -178,7 +175,7 @@ def test_a_given_prior_is_restricted_to_the_classes_present(data, fitted):
     here = y != "c"
     risks = classifier_risks(fitted, X[here], y[here])
     for prior in ({"a": 0.2, "b": 0.3, "c": 0.5}, [0.2, 0.3, 0.5]):
-        scorer = weighted_scorer("standard", class_prior=prior)
+        scorer = RiskScorer("standard", class_prior=prior)
         expected = 0.4 * risks["a"] + 0.6 * risks["b"]
         assert scorer(fitted, X[here], y[here]) == pytest.approx(-expected)
 
@@ -186,27 +183,27 @@ def test_a_given_prior_is_restricted_to_the_classes_present(data, fitted):
 def test_weights_that_name_a_missing_class_are_an_error(data, fitted):
     X, y = data
     with pytest.raises(ClassMismatchError, match="'c'"):
-        weighted_scorer({"a": 1, "b": 2, "c": 3})(fitted, X[y != "c"], y[y != "c"])
+        RiskScorer(FixedWeights({"a": 1, "b": 2, "c": 3}))(fitted, X[y != "c"], y[y != "c"])
 
 
 def test_a_class_that_the_estimator_never_saw(data):
     X, y = data
     model = LogisticRegression().fit(X[y != "c"], y[y != "c"])
-    assert worst_class_scorer()(model, X, y) == -1.0
+    assert RiskScorer(WorstClass())(model, X, y) == -1.0
     with pytest.raises(ClassMismatchError, match="got 'c'"):
-        worst_class_scorer(loss="cross_entropy")(model, X, y)
+        RiskScorer(WorstClass(), loss="cross_entropy")(model, X, y)
 
 
 def test_an_estimator_without_the_method_is_refused(data):
     with pytest.raises(InvalidInputError, match="'hinge' needs an estimator with"):
-        worst_class_scorer(loss="hinge")(GaussianNB().fit(*data), *data)
+        RiskScorer(WorstClass(), loss="hinge")(GaussianNB().fit(*data), *data)
 
 
 def test_metrics_work_with_make_scorer_and_threshold_tuning(data, fitted):
     X, y = data[0], data[1] == "a"
     scorer = make_scorer(worst_class_risk, greater_is_better=False)
     plain = LogisticRegression().fit(X, y)
-    assert scorer(plain, X, y) == worst_class_scorer()(plain, X, y)
+    assert scorer(plain, X, y) == RiskScorer(WorstClass())(plain, X, y)
     tuned = TunedThresholdClassifierCV(LogisticRegression(), scoring=scorer).fit(X, y)
     assert scorer(tuned, X, y) > scorer(plain, X, y)
 

@@ -38,18 +38,17 @@ if TYPE_CHECKING:
     from equipoise.models import load_model, save_model
     from equipoise.report.compare import compare
     from equipoise.risks import (
+        RiskScorer,
         balanced_risk,
         class_risk_intervals,
         class_risks,
         population_proba,
         robust_risk,
-        robust_scorer,
         standard_risk,
         weighted_risk,
         worst_case_weights,
         worst_class_interval,
         worst_class_risk,
-        worst_class_scorer,
     )
     from equipoise.sets import (
         FixedWeights,
@@ -77,6 +76,7 @@ __all__ = [
     "PriorBall",
     "PriorBox",
     "RecallFloors",
+    "RiskScorer",
     "RobustLinearClassifier",
     "RobustLogisticRegression",
     "Uncertainty",
@@ -104,7 +104,6 @@ __all__ = [
     "risks",
     "robust_path",
     "robust_risk",
-    "robust_scorer",
     "save_model",
     "sets",
     "solvers",
@@ -117,7 +116,6 @@ __all__ = [
     "worst_case_weights",
     "worst_class_interval",
     "worst_class_risk",
-    "worst_class_scorer",
 ]
 
 # Where a name lives; whatever is public and not listed here is a submodule.
@@ -132,6 +130,7 @@ _HOME = {
     "PriorBall": "sets",
     "PriorBox": "sets",
     "RecallFloors": "goals",
+    "RiskScorer": "risks",
     "RobustLinearClassifier": "estimators",
     "RobustLogisticRegression": "estimators",
     "Uncertainty": "sets",
@@ -146,7 +145,6 @@ _HOME = {
     "population_proba": "risks",
     "robust_path": "analysis",
     "robust_risk": "risks",
-    "robust_scorer": "risks",
     "save_model": "models",
     "standard_risk": "risks",
     "tune_weights": "estimators",
@@ -155,7 +153,6 @@ _HOME = {
     "worst_case_weights": "risks",
     "worst_class_interval": "risks",
     "worst_class_risk": "risks",
-    "worst_class_scorer": "risks",
 }
 
 

@@ -27,8 +27,7 @@ from equipoise.extras import require
 from equipoise.losses import as_loss
 from equipoise.risks import RiskInterval
 from equipoise.risks.class_risks import present_classes
-from equipoise.risks.intervals import tail_of
-from equipoise.risks.one_sided import ClassMoments, binomial_lower, binomial_upper, class_moments
+from equipoise.risks.intervals import ClassMoments, binomial_bounds, class_moments, tail_of
 from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.text import text_table
 from equipoise.validation.labels import Names, as_labels, check_classes, classes_of, true_positions
@@ -193,9 +192,7 @@ def weight_tradeoff(
     }
     predicted = _predictions(made, X, weights, names, len(truth))
     rows = {
-        name: row_losses(
-            truth, each, loss=as_loss("zero_one"), classes=names, sample_weight=sample_weight
-        )
+        name: row_losses(truth, each, as_loss("zero_one"), names, sample_weight)
         for name, each in predicted.items()
     }
     return _collect(rows, weights, prior, names)
@@ -287,13 +284,13 @@ def _interval(
     lower = middle - float(np.linalg.norm(masses * down))
     upper = middle + float(np.linalg.norm(masses * up))
     least = 0.0 if other is None else -1.0
-    return RiskInterval(middle, max(lower, least), min(upper, 1.0), confidence, _METHOD, True)
+    return RiskInterval(middle, max(lower, least), min(upper, 1.0), confidence, _METHOD)
 
 
 def _reaches(moments: ClassMoments, tail: float) -> tuple[Vector, Vector, Vector]:
     """Class risks, and how far the exact limits lie below and above them."""
-    risks = moments.risks
-    return risks, risks - binomial_lower(moments, tail), binomial_upper(moments, tail) - risks
+    risks, (lower, upper) = moments.risks, binomial_bounds(moments, tail)
+    return risks, risks - lower, upper - risks
 
 
 def _difference(rows: RowLosses, other: RowLosses, tail: float) -> tuple[Vector, Vector, Vector]:

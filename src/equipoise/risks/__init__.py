@@ -1,10 +1,19 @@
 """Risks of given predictions: by class, weighted, robust, of the worst class, with intervals.
 
 Start from :func:`class_risks`, whose result knows every risk that depends on the class risks
-alone; the metrics and the scorers are short forms of it.
+alone; the other functions and the scorer are short forms of it.
 """
 
-from equipoise.risks.class_risks import ClassRisks, class_risks
+from equipoise.risks.class_risks import (
+    ClassRisks,
+    balanced_risk,
+    class_risks,
+    robust_risk,
+    standard_risk,
+    weighted_risk,
+    worst_case_weights,
+    worst_class_risk,
+)
 from equipoise.risks.intervals import (
     RiskInterval,
     RiskIntervals,
@@ -12,21 +21,7 @@ from equipoise.risks.intervals import (
     worst_class_interval,
 )
 from equipoise.risks.population import population_proba
-from equipoise.risks.scorers import (
-    RiskScorer,
-    classifier_risks,
-    robust_scorer,
-    weighted_scorer,
-    worst_class_scorer,
-)
-from equipoise.risks.summaries import (
-    balanced_risk,
-    robust_risk,
-    standard_risk,
-    weighted_risk,
-    worst_case_weights,
-    worst_class_risk,
-)
+from equipoise.risks.scorers import RiskScorer, classifier_risks
 from equipoise.weights.by_class import ByClass
 
 __all__ = [
@@ -41,12 +36,9 @@ __all__ = [
     "classifier_risks",
     "population_proba",
     "robust_risk",
-    "robust_scorer",
     "standard_risk",
     "weighted_risk",
-    "weighted_scorer",
     "worst_case_weights",
     "worst_class_interval",
     "worst_class_risk",
-    "worst_class_scorer",
 ]

@@ -1,9 +1,14 @@
-r"""Class risks, and every risk that is a function of them.
+r"""Class risks, and every risk that is a function of them, also as plain functions.
 
 .. math::
 
     R_q = \sum_i q_i p_i R_i \quad\text{with}\quad \sum_i q_i p_i = 1,
     \qquad R_Q = \max_{q \in Q} R_q
+
+The functions are scikit-learn metrics: ``make_scorer(worst_class_risk, greater_is_better=False)``
+works. Their ``y_true``, ``y_pred``, ``loss``, ``classes`` and ``sample_weight`` are those of
+:func:`class_risks`; ``class_prior`` is by class name or in class order, and the share of each class
+in the (weighted) rows if not given.
 
 References
 ----------
@@ -99,12 +104,12 @@ class ClassRisks(Mapping[Any, float]):
         return self.risks.classes
 
     def with_prior(self, class_prior: Any) -> "ClassRisks":
-        """The same class risks in a population with another class prior."""
-        return ClassRisks(self.risks, class_prior)
+        """The same class risks in a population with another class prior, if one is given."""
+        return self if class_prior is None else ClassRisks(self.risks, class_prior)
 
     def standard(self) -> float:
         r"""The usual risk :math:`\sum_i p_i R_i`."""
-        return self._at(np.asarray(self.prior))
+        return float(np.asarray(self.prior) @ np.asarray(self.risks))
 
     def balanced(self) -> float:
         r"""The mean :math:`\frac{1}{k} \sum_i R_i` of the class risks."""
@@ -112,9 +117,9 @@ class ClassRisks(Mapping[Any, float]):
 
     def weighted(self, weights: Any) -> float:
         r"""The weighted risk :math:`\sum_i q_i p_i R_i`, with ``weights`` scaled to mean one."""
-        prior = np.asarray(self.prior)
-        q = normalize_weights(check_numbers(weights, self.classes, name="weights"), prior)
-        return self._at(masses_of(q, prior))
+        q = check_numbers(weights, self.classes, name="weights")
+        masses = masses_of(normalize_weights(q, self.prior), self.prior)
+        return float(masses @ np.asarray(self.risks))
 
     def worst(self) -> float:
         r"""The largest class risk :math:`\max_i R_i`."""
@@ -126,26 +131,19 @@ class ClassRisks(Mapping[Any, float]):
 
     def robust(self, uncertainty: Any = None) -> float:
         r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`."""
-        return self._at(self._worst_masses(uncertainty))
+        return float(self.worst_case_masses(uncertainty).to_numpy() @ np.asarray(self.risks))
 
     def worst_case_weights(self, uncertainty: Any = None) -> ByClass:
         r"""Weights :math:`q \in Q` that attain the robust risk.
 
         A class of prior 0 that carries mass, as a set of priors may have it, has weight infinity.
         """
-        masses = self._worst_masses(uncertainty)
-        return ByClass(weights_of(masses, np.asarray(self.prior)), self.classes)
+        return ByClass(weights_of(self.worst_case_masses(uncertainty), self.prior), self.classes)
 
     def worst_case_masses(self, uncertainty: Any = None) -> ByClass:
         r"""Masses :math:`m_i = q_i p_i`, each class's share of the robust risk's weight."""
-        return ByClass(self._worst_masses(uncertainty), self.classes)
-
-    def _worst_masses(self, uncertainty: Any) -> Vector:
         masses = as_uncertainty(uncertainty).resolve(np.asarray(self.prior), self.classes)
-        return np.asarray(masses.maximize(np.asarray(self.risks)), dtype=np.float64)
-
-    def _at(self, masses: Vector) -> float:
-        return float(masses @ np.asarray(self.risks))
+        return ByClass(masses.maximize(np.asarray(self.risks)), self.classes)
 
 
 def class_risks(
@@ -194,9 +192,7 @@ def class_risks(
     cat:  0.5  0.5
     dog:  0    0.5
     """
-    rows = row_losses(
-        y_true, y_pred, loss=as_loss(loss), classes=classes, sample_weight=sample_weight
-    )
+    rows = row_losses(y_true, y_pred, as_loss(loss), classes, sample_weight)
     totals = rows.total_weights()
     present = present_classes(rows.classes, totals, absent)
     risks = rows.weighted_sums(rows.losses)[present] / totals[present]
@@ -214,3 +210,131 @@ def present_classes(classes: NDArray[Any], totals: Vector, absent: Absent) -> Ma
             "absent='drop' leaves it out."
         )
     return present
+
+
+def standard_risk(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    loss: str | Loss = "zero_one",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""The usual risk :math:`\sum_i p_i R_i`: the mean loss of a row.
+
+    Examples
+    --------
+    >>> standard_risk([0, 0, 0, 1], [0, 0, 0, 0])
+    0.25
+    """
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
+    return risks.standard()
+
+
+def balanced_risk(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    loss: str | Loss = "zero_one",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""The mean class risk :math:`\frac{1}{k} \sum_i R_i`; one minus balanced accuracy.
+
+    Examples
+    --------
+    >>> balanced_risk([0, 0, 0, 1], [0, 0, 0, 0])
+    0.5
+    """
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
+    return risks.balanced()
+
+
+def worst_class_risk(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    loss: str | Loss = "zero_one",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    r"""The largest class risk :math:`\max_i R_i`; one minus the smallest recall.
+
+    Examples
+    --------
+    >>> worst_class_risk([0, 0, 0, 1], [0, 0, 0, 0])
+    1.0
+    """
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
+    return risks.worst()
+
+
+def weighted_risk(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    weights: Any,
+    *,
+    loss: str | Loss = "zero_one",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    class_prior: Any = None,
+) -> float:
+    r"""The weighted risk :math:`\sum_i q_i p_i R_i`.
+
+    ``weights``, by class name or in class order, are scaled so that :math:`\sum_i q_i p_i = 1`:
+    only their ratios matter.
+
+    Examples
+    --------
+    >>> weighted_risk([0, 0, 0, 1], [0, 0, 0, 0], {0: 1, 1: 9})
+    0.75
+    """
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
+    return risks.with_prior(class_prior).weighted(weights)
+
+
+def robust_risk(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    uncertainty: Any = None,
+    *,
+    loss: str | Loss = "zero_one",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    class_prior: Any = None,
+) -> float:
+    r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`.
+
+    ``uncertainty`` is a recipe of :mod:`equipoise.sets`. For given class risks use
+    :meth:`ClassRisks.robust`.
+
+    Examples
+    --------
+    >>> from equipoise.sets import LabelCVaR
+    >>> robust_risk([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))
+    0.5
+    """
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
+    return risks.with_prior(class_prior).robust(uncertainty)
+
+
+def worst_case_weights(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    uncertainty: Any = None,
+    *,
+    loss: str | Loss = "zero_one",
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    class_prior: Any = None,
+) -> ByClass:
+    r"""Weights :math:`q \in \arg\max_{q \in Q} \sum_i q_i p_i R_i` that attain the robust risk.
+
+    Examples
+    --------
+    >>> from equipoise.sets import LabelCVaR
+    >>> worst_case_weights([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))[1]
+    2.0
+    """
+    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
+    return risks.with_prior(class_prior).worst_case_weights(uncertainty)

@@ -3,20 +3,43 @@ r"""Confidence intervals for class risks, and for the risk of the worst class.
 Everything is conditional on the labels. Given them, the rows of a test set are independent, and
 so are the losses of different classes; with the zero-one loss the errors of class ``i`` are
 binomial. The classifier must not have seen the rows.
+
+.. math::
+
+    n_i^{\mathrm{eff}} = \frac{(\sum w_j)^2}{\sum w_j^2}, \qquad
+    s_i^2 = \frac{n_i}{n_i - 1} \, \frac{\sum w_j^2 (\ell_j - R_i)^2}{(\sum w_j)^2}
+
+with sums over the rows of class ``i``: Kish's effective number of rows, and the squared standard
+error of the class risk, linearised where the weights differ.
+
+Bounds :math:`L` and :math:`U` at a ``tail`` have :math:`P(R_i < L) \leq \mathrm{tail}` and
+:math:`P(R_i > U) \leq \mathrm{tail}`, given the labels: exactly so for the binomial and the
+Chernoff-Hoeffding bounds of equally weighted rows, in the limit of many rows otherwise.
+
+References
+----------
+Clopper and Pearson (1934); Hoeffding (1963), Theorem 1; Korn and Graubard (1998) for the binomial
+bound at effective counts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaincinv, rel_entr, stdtrit
 
+from equipoise.arrays import Vector
 from equipoise.losses import Loss, as_loss
-from equipoise.risks.one_sided import bound_method, class_moments
-from equipoise.risks.row_losses import row_losses
+from equipoise.risks.class_risks import present_classes
+from equipoise.risks.row_losses import RowLosses, row_losses
+from equipoise.validation.labels import Names
 from equipoise.validation.numbers import check_number
 from equipoise.weights.by_class import ByClass, class_lines
+
+# Halvings after which a bracket inside the unit interval is narrower than its rounding error.
+_HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -30,7 +53,6 @@ class RiskInterval:
         Probability that the interval covers the risk.
     method : str
         How it was found; it begins with ``approximate`` where coverage is not guaranteed.
-    approximate : bool
 
     Examples
     --------
@@ -44,10 +66,14 @@ class RiskInterval:
     upper: float
     confidence: float
     method: str
-    approximate: bool
 
     def __contains__(self, risk: float) -> bool:
         return self.lower <= risk <= self.upper
+
+    @property
+    def approximate(self) -> bool:
+        """Whether coverage is not guaranteed."""
+        return self.method.startswith("approximate")
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,8 +87,7 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         Probability that an interval covers its risk; that all do, if ``simultaneous``.
     simultaneous : bool
     method : str
-        How they were found; it begins with ``approximate`` where coverage is not guaranteed.
-    approximate : bool
+        As in :class:`RiskInterval`.
 
     Examples
     --------
@@ -77,11 +102,15 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
     confidence: float
     simultaneous: bool
     method: str
-    approximate: bool
+
+    @property
+    def approximate(self) -> bool:
+        """Whether coverage is not guaranteed."""
+        return self.method.startswith("approximate")
 
     def __getitem__(self, name: Any) -> RiskInterval:
         ends = self.risks[name], self.lower[name], self.upper[name]
-        return RiskInterval(*ends, self.confidence, self.method, self.approximate)
+        return RiskInterval(*ends, self.confidence, self.method)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.risks)
@@ -150,17 +179,13 @@ def class_risk_intervals(
     spam: 0.25 0.00630946 0.80588
     """
     chosen, tail = as_loss(loss), tail_of(confidence)
-    moments = class_moments(
-        row_losses(y_true, y_pred, loss=chosen, classes=classes, sample_weight=sample_weight)
-    )
+    moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
     if simultaneous:
         tail = sidak(2 * tail, len(moments.classes)) / 2
-    method = bound_method(chosen, moments)
-    ends = (moments.risks, method.lower(moments, tail), method.upper(moments, tail))
+    method, bounds = _method(chosen, moments)
+    ends = (moments.risks, *bounds(moments, tail))
     risks, lower, upper = (ByClass(values, moments.classes) for values in ends)
-    return RiskIntervals(
-        risks, lower, upper, confidence, simultaneous, method.name, method.approximate
-    )
+    return RiskIntervals(risks, lower, upper, confidence, simultaneous, method)
 
 
 def worst_class_interval(
@@ -203,16 +228,12 @@ def worst_class_interval(
     (0.0032, 0.25, 0.8059)
     """
     chosen, tail = as_loss(loss), tail_of(confidence)
-    moments = class_moments(
-        row_losses(y_true, y_pred, loss=chosen, classes=classes, sample_weight=sample_weight)
-    )
-    method = bound_method(chosen, moments)
-    lower = method.lower(moments, sidak(tail, len(moments.classes))).max()
-    upper = method.upper(moments, tail).max()
-    estimate = float(moments.risks.max())
-    return RiskInterval(
-        estimate, float(lower), float(upper), confidence, method.name, method.approximate
-    )
+    moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
+    method, bounds = _method(chosen, moments)
+    lower, _ = bounds(moments, sidak(tail, len(moments.classes)))
+    _, upper = bounds(moments, tail)
+    estimate, low, high = (float(values.max()) for values in (moments.risks, lower, upper))
+    return RiskInterval(estimate, low, high, confidence, method)
 
 
 def sidak(probability: float, n_events: int) -> float:
@@ -223,3 +244,91 @@ def sidak(probability: float, n_events: int) -> float:
 def tail_of(confidence: float) -> float:
     """The probability that an interval may leave on each side."""
     return (1 - check_number(confidence, "confidence", "(0, 1)")) / 2
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Per class: risk, effective number of rows, standard error; arrays in class order."""
+
+    classes: Names
+    risks: Vector
+    effective: Vector
+    standard_errors: Vector
+    equal_weights: bool
+
+
+def class_moments(rows: RowLosses) -> ClassMoments:
+    """Moments of the losses within each class, all of which must have rows."""
+    totals, counts = rows.total_weights(), rows.row_counts()
+    present_classes(rows.classes, totals, "raise")
+    risks = rows.weighted_sums(rows.losses) / totals
+    # Scaled within the class, so that squares neither overflow nor vanish.
+    relative = (1.0 if rows.weights is None else rows.weights) / totals[rows.true]
+    effective = totals if rows.weights is None else 1 / rows.sums(relative**2)
+    # Weights that are constant within a class cancel from its risk. Cauchy-Schwarz: the effective
+    # number of rows reaches the number of rows only then.
+    equal = np.isclose(effective, counts, rtol=1e-9)
+    squares = rows.sums((relative * (rows.losses - risks[rows.true])) ** 2)
+    # One row says nothing about the spread.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.where(counts > 1, np.sqrt(squares * counts / (counts - 1)), np.inf)
+    effective = np.where(equal, counts, effective)
+    return ClassMoments(rows.classes, risks, effective, errors, bool(equal.all()))
+
+
+def binomial_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector]:
+    """Risks at which so many errors or more, or so few or fewer, have probability ``tail``."""
+    errors = moments.risks * moments.effective
+    right = moments.effective - errors
+    # Few errors are many right decisions.
+    return _binomial_tail(errors, right, tail), 1 - _binomial_tail(right, errors, tail)
+
+
+def _binomial_tail(events: Vector, others: Vector, tail: float) -> Vector:
+    # P(at least x events) is the regularised incomplete beta function at x, n - x + 1.
+    some = events > 0
+    bound = betaincinv(np.where(some, events, 1.0), others + 1, tail)
+    return np.where(some, bound, 0.0)
+
+
+def _chernoff_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector]:
+    r"""Ends of the :math:`\mu` with :math:`n\,\mathrm{kl}(R, \mu) \leq -\log(\mathrm{tail})`.
+
+    :math:`\mathrm{kl}` is the divergence of two coins; each end is found by bisection between the
+    risk and an end of the unit interval.
+    """
+    mean, budget = moments.risks, -np.log(tail) / moments.effective
+    # Both ends at once: lower ones in the first row, upper ones in the second.
+    inside, outside = np.array([mean, mean]), np.array([np.zeros_like(mean), np.ones_like(mean)])
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        within = rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle) <= budget
+        inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
+    # The outer ends of the brackets, so that rounding errs on the safe side.
+    return outside[0], outside[1]
+
+
+def _student_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector]:
+    """The risk less and plus a Student quantile of standard errors, but at least 0."""
+    # With fewer than two effective rows there is no estimate of the spread to rely on.
+    enough = moments.effective >= 2
+    quantile = stdtrit(np.where(enough, moments.effective, 2.0) - 1, 1 - tail)
+    width = np.where(enough, quantile * np.where(enough, moments.standard_errors, 0.0), np.inf)
+    return np.maximum(moments.risks - width, 0.0), moments.risks + width
+
+
+Bounds = Callable[[ClassMoments, float], tuple[Vector, Vector]]
+
+_BY_RANGE: dict[str, tuple[str, str, Bounds]] = {
+    "{0, 1}": ("exact", "Clopper-Pearson", binomial_bounds),
+    "[0, 1]": ("guaranteed", "Chernoff-Hoeffding", _chernoff_bounds),
+    "[0, inf)": ("approximate", "Student t", _student_bounds),
+}
+
+
+def _method(loss: Loss, moments: ClassMoments) -> tuple[str, Bounds]:
+    """The tightest bounds that the range of the loss and the weights allow, and words for them."""
+    kind, family, bounds = _BY_RANGE[loss.range]
+    if moments.equal_weights or kind == "approximate":
+        return f"{kind} ({family})", bounds
+    return f"approximate ({family}, effective counts)", bounds

@@ -88,10 +88,10 @@ def population_proba(
     even = np.full(len(names), 1 / len(names))
     p = even if class_prior is None else check_prior(class_prior, names)
     target = p if target_prior is None else check_prior(target_prior, names, name="target_prior")
-    if masses is not None:
-        trained = check_prior(masses, names, name="masses")
-    else:
+    if masses is None:
         trained = mass_of_weighting(weights, p, names, name="weights")
+    else:
+        trained = check_prior(masses, names, name="masses")
     return _reweighted(matrix, odds_factors(trained, target, names))
 
 
@@ -110,7 +110,7 @@ def odds_factors(
     """
     lost = (masses <= negligible) & (target > 0)
     if np.any(lost):
-        names = ", ".join(repr(name) for name in classes[lost].tolist())
+        names = ", ".join(map(repr, classes[lost].tolist()))
         raise UnidentifiableError(
             f"Class {names} carries no mass in training, so the fit says nothing about its "
             f"probability. {remedy}"

@@ -1,12 +1,4 @@
-r"""From labels and predictions to losses by row, and to their sums by class.
-
-.. math:: W_i = \sum_{y_j = i} w_j, \qquad R_i = \frac{1}{W_i} \sum_{y_j = i} w_j \ell_j
-
-Conventions
------------
-``n`` rows, ``k`` classes. ``true`` holds positions in ``classes``; ``weights`` is ``None`` where
-every row counts the same.
-"""
+"""From labels and predictions to losses by row, and to their sums by class."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +23,10 @@ from equipoise.validation.row_weights import check_sample_weight
 
 @dataclass(frozen=True)
 class RowLosses:
-    """The loss of every row, with the position of its class and its weight."""
+    """The loss of every row, with the position of its class and its weight.
+
+    ``weights`` is ``None`` where every row counts the same.
+    """
 
     classes: Names
     true: Indices
@@ -40,9 +35,8 @@ class RowLosses:
 
     def sums(self, values: Vector | None = None) -> Vector:
         """Sums of values (ones if not given) over the rows of each class."""
-        return np.bincount(self.true, weights=values, minlength=len(self.classes)).astype(
-            np.float64
-        )
+        sums = np.bincount(self.true, weights=values, minlength=len(self.classes))
+        return sums.astype(np.float64)
 
     def row_counts(self) -> Vector:
         """How many rows of positive weight each class has."""
@@ -60,7 +54,6 @@ class RowLosses:
 def row_losses(
     y_true: ArrayLike,
     y_pred: ArrayLike,
-    *,
     loss: Loss,
     classes: ArrayLike | None,
     sample_weight: ArrayLike | None,
@@ -75,29 +68,26 @@ def row_losses(
 
 
 def _predictions(y_pred: Any, classes: Names, n_rows: int, loss: Loss) -> Any:
-    if loss.reads != "labels":
-        return _check_columns(np.asarray(y_pred), len(classes), n_rows, loss)
-    predicted = np.asarray(y_pred)
-    if predicted.ndim == 2 and predicted.shape[1] > 1:
-        raise InvalidInputError(
-            f"y_pred must hold one class label per row for loss={loss.name!r}, got an array of "
-            f"shape {predicted.shape}; for scores choose a loss that reads them."
-        )
-    predicted = as_labels(predicted, name="y_pred")
-    check_length(predicted, n_rows, name="y_pred")
-    return predicted_positions(predicted, classes)
-
-
-def _check_columns(values: Any, n_classes: int, n_rows: int, loss: Loss) -> Any:
+    """Positions of predicted labels, or the columns that the loss reads."""
+    values = np.asarray(y_pred)
+    if loss.reads == "labels":
+        if values.ndim == 2 and values.shape[1] > 1:
+            raise InvalidInputError(
+                f"y_pred must hold one class label per row for loss={loss.name!r}, got an array of "
+                f"shape {values.shape}; for scores choose a loss that reads them."
+            )
+        predicted = as_labels(values, name="y_pred")
+        check_length(predicted, n_rows, name="y_pred")
+        return predicted_positions(predicted, classes)
     if values.dtype.kind not in "iuf":
         raise InvalidInputError(
             f"y_pred must hold {loss.reads} for loss={loss.name!r}, got dtype {values.dtype}."
         )
     check_length(values, n_rows, name="y_pred")
     columns = 1 if values.ndim == 1 else values.shape[1]
-    if (2 if columns == 1 else columns) != n_classes:
+    if (2 if columns == 1 else columns) != len(classes):
         raise InvalidInputError(
-            f"y_pred must have one column of {loss.reads} for each of {n_classes} classes, got "
+            f"y_pred must have one column of {loss.reads} for each of {len(classes)} classes, got "
             f"shape {values.shape}; classes= names the columns where y_true lacks a class."
         )
     return values

@@ -1,8 +1,4 @@
-"""Scorers for model selection: minus a risk, so that greater is better.
-
-Every risk of this package is a robust risk over some set of weights, so one scorer does for all:
-the worst class is the whole simplex, fixed weights are a single point.
-"""
+"""Scores for model selection: minus a risk, so that greater is better."""
 
 from typing import Any, ClassVar
 
@@ -14,13 +10,16 @@ from sklearn.utils.metadata_routing import UNUSED
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.class_risks import ClassRisks, class_risks
-from equipoise.sets import FixedWeights, WorstClass
 from equipoise.validation.numbers import check_numbers
 from equipoise.weights.by_class import ByClass
 
 
 class RiskScorer(BaseEstimator):  # type: ignore[misc]
     r"""Minus the robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` of a fitted classifier.
+
+    Every risk of this package is a robust risk over some set of weights, so one scorer does for
+    all: the worst class is the whole simplex (``"worst-class"``), fixed weights are a single point
+    (``"balanced"``, ``FixedWeights(...)``).
 
     Called as ``scorer(estimator, X, y, sample_weight=None)``, it can be given as ``scoring`` to
     cross-validation and grid search. It holds hyper-parameters only: it can be cloned and
@@ -32,7 +31,7 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    uncertainty : recipe of :mod:`equipoise.sets`, optional
+    uncertainty : recipe of :mod:`equipoise.sets`, or its name, optional
         The set of weights.
     loss : str or Loss, default="zero_one"
         It decides what is asked of the estimator: ``predict`` for labels, ``predict_proba`` for
@@ -63,12 +62,6 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
         self.loss = loss
         self.class_prior = class_prior
 
-    def __call__(
-        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Minus the risk of the estimator on these rows."""
-        return self.score(estimator, X, y, sample_weight=sample_weight)
-
     def score(
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
@@ -78,12 +71,13 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
             risks = risks.with_prior(self._present_prior(estimator, risks))
         return -risks.robust(self.uncertainty)
 
+    # Routing goes by the method's name, cross-validation calls the scorer.
+    __call__ = score
+
     def _present_prior(self, estimator: Any, risks: ClassRisks) -> ByClass:
         """The given prior, conditional on the classes present."""
-        known = ByClass(
-            check_numbers(self.class_prior, estimator.classes_, name="class_prior"),
-            estimator.classes_,
-        )
+        given = check_numbers(self.class_prior, estimator.classes_, name="class_prior")
+        known = ByClass(given, estimator.classes_)
         here = {name: known[name] for name in risks if name in known}
         present = check_numbers(here, risks.classes, name="class_prior")
         return ByClass(present / present.sum(), risks.classes)
@@ -111,61 +105,18 @@ def classifier_risks(
     {'a': 0.0, 'b': 1.0}
     """
     chosen = as_loss(loss)
-    if chosen.reads == "labels":
-        predicted = estimator.predict(X)
-        return class_risks(y, predicted, loss=chosen, sample_weight=sample_weight, absent="drop")
+    method = getattr(estimator, chosen.response_method, None)
+    if method is None:
+        raise InvalidInputError(
+            f"loss={chosen.name!r} needs an estimator with {chosen.response_method}, got "
+            f"{estimator!r}."
+        )
     return class_risks(
         y,
-        _response(estimator, X, chosen),
+        np.asarray(method(X)),
         loss=chosen,
-        classes=estimator.classes_,
+        # Labels name their class, columns of scores do not.
+        classes=None if chosen.reads == "labels" else estimator.classes_,
         sample_weight=sample_weight,
         absent="drop",
     )
-
-
-def _response(estimator: Any, X: Any, loss: Loss) -> Any:
-    method = getattr(estimator, loss.response_method, None)
-    if method is None:
-        raise InvalidInputError(
-            f"loss={loss.name!r} needs an estimator with {loss.response_method}, got {estimator!r}."
-        )
-    return np.asarray(method(X))
-
-
-def robust_scorer(
-    uncertainty: Any = None, *, loss: str | Loss = "zero_one", class_prior: Any = None
-) -> RiskScorer:
-    """Minus the robust risk.
-
-    Examples
-    --------
-    >>> from equipoise.sets import LabelCVaR
-    >>> robust_scorer(LabelCVaR(alpha=0.05), loss="margin")
-    RiskScorer(loss='margin', uncertainty=LabelCVaR(alpha=0.05))
-    """
-    return RiskScorer(uncertainty, loss=loss, class_prior=class_prior)
-
-
-def worst_class_scorer(*, loss: str | Loss = "zero_one") -> RiskScorer:
-    """Minus the risk of the worst class.
-
-    Examples
-    --------
-    >>> worst_class_scorer()
-    RiskScorer(uncertainty=WorstClass())
-    """
-    return RiskScorer(WorstClass(), loss=loss)
-
-
-def weighted_scorer(
-    weights: Any = "balanced", *, loss: str | Loss = "zero_one", class_prior: Any = None
-) -> RiskScorer:
-    """Minus the risk at fixed weights: ``"standard"``, ``"balanced"``, or a weight per class.
-
-    Examples
-    --------
-    >>> weighted_scorer({"ham": 10, "spam": 1})
-    RiskScorer(uncertainty=FixedWeights(weights={'ham': 10, 'spam': 1}))
-    """
-    return RiskScorer(FixedWeights(weights), loss=loss, class_prior=class_prior)
