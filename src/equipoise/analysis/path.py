@@ -1,7 +1,7 @@
 """Fits along a grid of one hyper-parameter of the set: what more robustness costs."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +14,12 @@ from equipoise.arrays import Vector
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.extras import require
-from equipoise.risks import ClassRisks, classifier_risks
+from equipoise.risks import classifier_risks
 from equipoise.sets import Uncertainty, alpha_grid, as_uncertainty
-from equipoise.validation.numbers import check_numbers
+from equipoise.validation.numbers import check_numbers, check_word
 
-# The hyper-parameter that a path moves when none is named.
-_KNOBS = ("alpha", "c", "radius")
+# What a path moves when nothing is named, by what the recipe was given: c is 1 beside a kappa.
+_KNOBS = {"alpha": "alpha", "c": "c", "radius": "radius", "kappa": "c"}
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,8 @@ class RobustPath:
 
     Attributes
     ----------
-    parameter : str
-        The hyper-parameter that moves.
-    values : ndarray of shape (n_values,)
-        Its values, in the order they were given.
+    parameter, values : str and ndarray of shape (n_values,)
+        The hyper-parameter that moves, and its values in the order they were given.
     classes : ndarray of shape (n_classes,)
         Class names.
     class_risks : ndarray of shape (n_values, n_classes)
@@ -69,10 +67,10 @@ class RobustPath:
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Columns by name: the hyper-parameter, the summaries, and one column per class."""
         names = ("standard_risk", "balanced_risk", "worst_class_risk", "objective", "duality_gap")
-        columns = {self.parameter: self.values, **{name: getattr(self, name) for name in names}}
-        columns["caps_bind"] = self.caps_bind
+        columns = {name: getattr(self, name) for name in (*names, "caps_bind")}
         risks = zip(self.classes.tolist(), self.class_risks.T, strict=True)
-        return {**columns, **{f"risk[{name}]": column for name, column in risks}}
+        by_class = {f"risk[{name}]": column for name, column in risks}
+        return {self.parameter: self.values} | columns | by_class
 
     def to_frame(self) -> Any:
         """The columns of :meth:`to_dict` as a pandas DataFrame."""
@@ -128,81 +126,24 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     True
     """
     recipe = as_uncertainty(uncertainty)
-    knob = moved_parameter(recipe, parameter)
+    knob = moved_parameter(recipe) if parameter is None else parameter
+    check_word(knob, "parameter", tuple(sorted(recipe.get_params(deep=False))))
     grid = _grid(knob, values)
-    base = clone(estimator) if estimator is not None else RobustLogisticRegression()
-    fits = tuple(_fits(base, recipe, knob, grid, (X, y, sample_weight)))
-    rows, labels = (X, y) if judge is None else judge
-    weights = sample_weight if judge is None else None
-    risks = [classifier_risks(fit, rows, labels, loss=loss, sample_weight=weights) for fit in fits]
-    if base.class_prior is not None:
-        risks = [_with_prior(found, fits[0]) for found in risks]
-    return _collect(knob, grid, fits, risks)
-
-
-def moved_parameter(recipe: Uncertainty, parameter: str | None = None) -> str:
-    """The hyper-parameter that a path moves: the one named, or the recipe's own knob."""
-    known = recipe.get_params(deep=False)
-    if parameter is not None:
-        if parameter not in known:
-            raise InvalidParameterError(
-                f"parameter must be one of {sorted(known)} for {recipe!r}, got {parameter!r}."
-            )
-        return parameter
-    for name in _KNOBS:
-        if known.get(name) is not None:
-            return name
-    if known.get("kappa") is not None:  # LabelHCVaR, whose c is 1 when only kappa is given
-        return "c"
-    raise InvalidParameterError(
-        f"{recipe!r} has no hyper-parameter to move along ({', '.join(_KNOBS)}): name one with "
-        "parameter=."
-    )
-
-
-def _grid(knob: str, values: Sequence[float] | None) -> Vector:
-    if values is None and knob in ("alpha", "c"):
-        return alpha_grid()
-    if values is None:
-        raise InvalidParameterError(f"values must be given for {knob!r}.")
-    if isinstance(values, str) or np.ndim(values) != 1 or len(values) == 0:
-        raise InvalidParameterError(
-            f"values must be a sequence of at least one number, got {values!r}."
-        )
-    return check_numbers(values, np.arange(len(values)), name="values")
-
-
-def _fits(
-    base: RobustLogisticRegression,
-    recipe: Uncertainty,
-    knob: str,
-    grid: Vector,
-    data: tuple[Any, Any, Any],
-) -> Iterator[RobustLogisticRegression]:
-    """One fit per value, each started from the last."""
-    fit = base
+    base = RobustLogisticRegression() if estimator is None else clone(estimator)
+    fits: list[RobustLogisticRegression] = []
     for value in grid:
-        uncertainty = clone(recipe).set_params(**{knob: float(value)})
-        fit = copy(fit).set_params(uncertainty=uncertainty, warm_start=True)
+        moved = clone(recipe).set_params(**{knob: float(value)})
+        fit = copy(fits[-1] if fits else base).set_params(uncertainty=moved, warm_start=True)
         with warnings.catch_warnings():
             # Values at which no cap binds belong to a path; ``caps_bind`` shows them.
             warnings.simplefilter("ignore", InactiveCapsWarning)
-            fit.fit(*data)
-        yield fit.set_params(warm_start=base.warm_start)
-
-
-def _with_prior(risks: ClassRisks, fit: RobustLogisticRegression) -> ClassRisks:
-    """The same risks under the fit's class prior, restricted to the classes that were judged."""
-    prior = np.array([fit.class_prior_[name] for name in risks])
-    return risks.with_prior(prior / prior.sum())
-
-
-def _collect(
-    knob: str,
-    grid: Vector,
-    fits: tuple[RobustLogisticRegression, ...],
-    risks: list[ClassRisks],
-) -> RobustPath:
+            fit.fit(X, y, sample_weight)
+        fits.append(fit.set_params(warm_start=base.warm_start))
+    rows, labels, weights = (X, y, sample_weight) if judge is None else (*judge, None)
+    risks = [classifier_risks(fit, rows, labels, loss=loss, sample_weight=weights) for fit in fits]
+    if base.class_prior is not None:
+        prior = np.array([fits[0].class_prior_[name] for name in risks[0]])
+        risks = [found.with_prior(prior / prior.sum()) for found in risks]
     names = fits[0].classes_.tolist()
     return RobustPath(
         parameter=knob,
@@ -215,5 +156,29 @@ def _collect(
         objective=np.array([fit.objective_ for fit in fits]),
         duality_gap=np.array([fit.duality_gap_ for fit in fits]),
         caps_bind=np.array([fit.caps_bind_ for fit in fits]),
-        estimators=fits,
+        estimators=tuple(fits),
     )
+
+
+def moved_parameter(recipe: Uncertainty) -> str:
+    """The hyper-parameter that a path moves where none is named."""
+    known = recipe.get_params(deep=False)
+    knobs = [knob for given, knob in _KNOBS.items() if known.get(given) is not None]
+    if not knobs:
+        raise InvalidParameterError(
+            f"{recipe!r} has no hyper-parameter to move along (alpha, c, radius): name one "
+            "with parameter=."
+        )
+    return knobs[0]
+
+
+def _grid(knob: str, values: Sequence[float] | None) -> Vector:
+    if values is None and knob in ("alpha", "c"):
+        return alpha_grid()
+    if values is None:
+        raise InvalidParameterError(f"values must be given for {knob!r}.")
+    if np.ndim(values) != 1 or len(values) == 0:
+        raise InvalidParameterError(
+            f"values must be a sequence of at least one number, got {values!r}."
+        )
+    return check_numbers(values, np.arange(len(values)), name="values")

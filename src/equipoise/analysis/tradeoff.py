@@ -1,20 +1,11 @@
 r"""What a weighting costs when another one turns out to be right.
 
-.. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q), \qquad
-          G_{q q'} = R_{q'}(f_q) - R_{q'}(f_{q'})
-
-Rows are what a classifier was made for, columns what it is judged under. The diagonal of
-:math:`T` is what was optimised; the regret :math:`G` is what being wrong about the weights costs.
-
-Conventions
------------
 Everything is conditional on the labels: given them, the rows of different classes are
-independent, and the masses :math:`q'_i p_i` are known numbers. The classifiers must not have been
-made on these rows.
+independent, and the masses :math:`q'_i p_i` are known numbers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,15 +16,13 @@ from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import as_loss
-from equipoise.risks import RiskInterval
-from equipoise.risks.class_risks import present_classes
-from equipoise.risks.intervals import ClassMoments, binomial_bounds, class_moments, tail_of
+from equipoise.risks import RiskInterval, class_risks
+from equipoise.risks.intervals import binomial_bounds, class_moments, tail_of
 from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.text import text_table
-from equipoise.validation.labels import Names, as_labels, check_classes, classes_of, true_positions
+from equipoise.validation.labels import Names
 from equipoise.validation.numbers import check_word
 from equipoise.validation.predictions import as_probabilities
-from equipoise.validation.row_weights import check_sample_weight
 from equipoise.weights.priors import check_prior, masses_of, named_weightings, scaled_weights
 
 _METHOD = "approximate (Clopper-Pearson by class, combined by recovered variances)"
@@ -49,8 +38,8 @@ class WeightTradeoff:
         Names of the rows and of the columns.
     classes : ndarray of shape (n_classes,)
         Class names.
-    weights : ndarray of shape (n_judged_under, n_classes)
-        The weightings, scaled to mean one.
+    masses : ndarray of shape (n_judged_under, n_classes)
+        Each class's share :math:`q'_i p_i` of the weighted risk.
     class_risks : ndarray of shape (n_made_for, n_classes)
         Share of errors of each classifier in each class.
     risks, regret : ndarray of shape (n_made_for, n_judged_under)
@@ -58,8 +47,6 @@ class WeightTradeoff:
         finite sample, or with poor probabilities, a regret can be negative.
     rows : tuple of RowLosses
         The errors of each classifier, row by row: what the intervals are made from.
-    masses : ndarray of shape (n_judged_under, n_classes)
-        Each class's share of the weighted risk.
 
     Examples
     --------
@@ -73,7 +60,6 @@ class WeightTradeoff:
     made_for: tuple[str, ...]
     judged_under: tuple[str, ...]
     classes: NDArray[Any]
-    weights: Matrix
     masses: Matrix
     class_risks: Matrix
     risks: Matrix
@@ -84,27 +70,48 @@ class WeightTradeoff:
         self, made_for: str, judged_under: str, *, confidence: float = 0.95
     ) -> RiskInterval:
         """A confidence interval for one of the risks."""
-        row, column = self._place(made_for, judged_under)
-        return _interval(self.masses[column], self.rows[row], None, confidence)
+        return self._interval(made_for, judged_under, confidence, regret=False)
 
     def regret_interval(
         self, made_for: str, judged_under: str, *, confidence: float = 0.95
     ) -> RiskInterval:
         """A confidence interval for one of the regrets; the classifiers are compared in pairs."""
-        row, column = self._place(made_for, judged_under)
-        own = self.rows[self.made_for.index(judged_under)]
-        return _interval(self.masses[column], self.rows[row], own, confidence)
+        return self._interval(made_for, judged_under, confidence, regret=True)
+
+    def _interval(
+        self, made_for: str, judged_under: str, confidence: float, *, regret: bool
+    ) -> RiskInterval:
+        r"""An interval for :math:`\sum_i m_i (R_i - R'_i)` from intervals of its parts.
+
+        .. math:: \hat\theta - \sqrt{\textstyle\sum_i m_i^2 (\hat\theta_i - l_i)^2}
+                  \le \theta \le
+                  \hat\theta + \sqrt{\textstyle\sum_i m_i^2 (u_i - \hat\theta_i)^2}
+
+        with :math:`l_i, u_i` exact limits of a class: the method of variance estimates recovery.
+        """
+        check_word(made_for, "made_for", self.made_for)
+        check_word(judged_under, "judged_under", self.judged_under)
+        tail, rows = tail_of(confidence), self.rows[self.made_for.index(made_for)]
+        if regret:
+            own = self.rows[self.made_for.index(judged_under)]
+            estimate, down, up = _difference(rows, own, tail)
+        else:
+            estimate, down, up = _reaches(rows, tail)
+        masses = self.masses[self.judged_under.index(judged_under)]
+        middle = float(masses @ estimate)
+        lower = max(middle - float(np.linalg.norm(masses * down)), -1.0 if regret else 0.0)
+        upper = min(middle + float(np.linalg.norm(masses * up)), 1.0)
+        return RiskInterval(middle, lower, upper, confidence, _METHOD)
 
     def to_dict(self, *, confidence: float = 0.95) -> dict[str, list[Any]]:
         """Columns by name, with one entry for each pair of a classifier and a weighting."""
         pairs = [(row, column) for row in self.made_for for column in self.judged_under]
-        risks = [self.risk_interval(*pair, confidence=confidence) for pair in pairs]
-        regrets = [self.regret_interval(*pair, confidence=confidence) for pair in pairs]
         columns: dict[str, list[Any]] = {
             "made_for": [row for row, _ in pairs],
             "judged_under": [column for _, column in pairs],
         }
-        for name, intervals in (("risk", risks), ("regret", regrets)):
+        for name, interval in (("risk", self.risk_interval), ("regret", self.regret_interval)):
+            intervals = [interval(*pair, confidence=confidence) for pair in pairs]
             columns[name] = [each.estimate for each in intervals]
             columns[f"{name}_lower"] = [each.lower for each in intervals]
             columns[f"{name}_upper"] = [each.upper for each in intervals]
@@ -122,11 +129,6 @@ class WeightTradeoff:
         ]
         return "\n".join(["risk (regret)", *text_table(header, rows, gap="  ")])
 
-    def _place(self, made_for: str, judged_under: str) -> tuple[int, int]:
-        check_word(made_for, "made_for", self.made_for)
-        check_word(judged_under, "judged_under", self.judged_under)
-        return self.made_for.index(made_for), self.judged_under.index(judged_under)
-
 
 def weight_tradeoff(
     y_true: ArrayLike,
@@ -140,8 +142,11 @@ def weight_tradeoff(
 ) -> WeightTradeoff:
     r"""Judge the classifier made for each weighting under every other.
 
-    .. math:: T_{q q'} = \sum_i q'_i p_i R_i(f_q), \qquad
-              f_q(x) = \arg\max_i q_i \hat\eta_i(x) \text{ if made from probabilities}
+    .. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q), \qquad
+              G_{q q'} = R_{q'}(f_q) - R_{q'}(f_{q'})
+
+    Made from probabilities, :math:`f_q(x) = \arg\max_i q_i \hat\eta_i(x)`. The diagonal of
+    :math:`T` is what was optimised, the regret :math:`G` what being wrong about the weights costs.
 
     Parameters
     ----------
@@ -176,41 +181,31 @@ def weight_tradeoff(
     >>> found = weight_tradeoff(y, model.predict_proba(X), ["standard", "balanced"])
     >>> found.judged_under, bool(found.regret[0, 1] > 0.1)
     (('standard', 'balanced'), True)
-    >>> interval = found.regret_interval("standard", "balanced")
-    >>> bool(interval.lower > 0)
+    >>> bool(found.regret_interval("standard", "balanced").lower > 0)
     True
     """
-    truth = as_labels(y_true, name="y_true")
     if classes is None:
         classes = getattr(made, "classes_", None)
-    names = classes_of(truth) if classes is None else check_classes(classes)
-    shares = _shares(truth, names, sample_weight)
-    prior = shares if class_prior is None else check_prior(class_prior, names)
+    # Predictions without an error: the shares of the classes, every one of which must have rows.
+    shares = class_risks(y_true, y_true, classes=classes, sample_weight=sample_weight).prior
+    names = shares.classes
+    prior = check_prior(shares if class_prior is None else class_prior, names)
     weights = {
         name: scaled_weights(value, prior, names, name=f"weightings[{name!r}]")
         for name, value in named_weightings(weightings).items()
     }
-    predicted = _predictions(made, X, weights, names, len(truth))
     rows = {
-        name: row_losses(truth, each, as_loss("zero_one"), names, sample_weight)
-        for name, each in predicted.items()
+        name: row_losses(y_true, each, as_loss("zero_one"), names, sample_weight)
+        for name, each in _predictions(made, X, weights, names, np.shape(y_true)[0]).items()
     }
-    return _collect(rows, weights, prior, names)
-
-
-def _collect(
-    rows: dict[str, RowLosses], weights: dict[str, Vector], prior: Vector, classes: Names
-) -> WeightTradeoff:
     risks = np.array([class_moments(each).risks for each in rows.values()])
-    q = np.array(list(weights.values()))
-    masses = masses_of(q, prior)
+    masses = masses_of(np.array(list(weights.values())), prior)
     table = risks @ masses.T
     own = [list(rows).index(name) for name in weights]
     return WeightTradeoff(
         made_for=tuple(rows),
         judged_under=tuple(weights),
-        classes=classes,
-        weights=q,
+        classes=names,
         masses=masses,
         class_risks=risks,
         risks=table,
@@ -219,21 +214,12 @@ def _collect(
     )
 
 
-def _shares(truth: Names, classes: Names, sample_weight: ArrayLike | None) -> Vector:
-    """Share of the rows in each class, all of which must have some."""
-    weights = check_sample_weight(sample_weight, len(truth))
-    sums = np.bincount(true_positions(truth, classes), weights, minlength=len(classes))
-    totals = sums.astype(np.float64, copy=False)
-    present_classes(classes, totals, "raise")
-    return np.asarray(totals / totals.sum())
-
-
 def _predictions(
     made: Any, X: Any, weights: dict[str, Vector], classes: Names, n_rows: int
 ) -> dict[str, Any]:
     """Predicted labels of every classifier, those of the weightings among them."""
     if isinstance(made, Mapping):
-        named = {str(name): _labels_of(each, X) for name, each in made.items()}
+        named = {str(name): _said(each, "predict", X) for name, each in made.items()}
         missing = [name for name in weights if name not in named]
         if missing:
             raise InvalidInputError(
@@ -241,9 +227,7 @@ def _predictions(
                 f"{list(named)}."
             )
         return named
-    if hasattr(made, "predict_proba"):
-        made = made.predict_proba(_rows(X))
-    probabilities = as_probabilities(made)
+    probabilities = as_probabilities(_said(made, "predict_proba", X))
     if probabilities.shape != (n_rows, len(classes)):
         raise InvalidInputError(
             f"probabilities must have a row for each of {n_rows} labels and a column for each of "
@@ -253,51 +237,26 @@ def _predictions(
     return {name: classes[decide(probabilities, q)] for name, q in weights.items()}
 
 
-def _labels_of(made: Any, X: Any) -> Any:
-    return made.predict(_rows(X)) if hasattr(made, "predict") else made
-
-
-def _rows(X: Any) -> Any:
+def _said(made: Any, method: str, X: Any) -> Any:
+    """What a fitted classifier says of the rows; anything else is what was said of them."""
+    if not hasattr(made, method):
+        return made
     if X is None:
         raise InvalidInputError("X must be given where made holds fitted classifiers.")
-    return X
+    return getattr(made, method)(X)
 
 
-def _interval(
-    masses: Vector, rows: RowLosses, other: RowLosses | None, confidence: float
-) -> RiskInterval:
-    r"""An interval for :math:`\sum_i m_i (R_i - R'_i)` from intervals of its parts.
-
-    .. math:: \hat\theta - \sqrt{\textstyle\sum_i m_i^2 (\hat\theta_i - l_i)^2}
-              \le \theta \le
-              \hat\theta + \sqrt{\textstyle\sum_i m_i^2 (u_i - \hat\theta_i)^2}
-
-    with :math:`l_i, u_i` exact limits of class ``i``: the method of variance estimates recovery.
-    A difference has two parts in each class, the errors that only one of the two makes.
-    """
-    tail = tail_of(confidence)
-    if other is None:
-        estimate, down, up = _reaches(class_moments(rows), tail)
-    else:
-        estimate, down, up = _difference(rows, other, tail)
-    middle = float(masses @ estimate)
-    lower = middle - float(np.linalg.norm(masses * down))
-    upper = middle + float(np.linalg.norm(masses * up))
-    least = 0.0 if other is None else -1.0
-    return RiskInterval(middle, max(lower, least), min(upper, 1.0), confidence, _METHOD)
-
-
-def _reaches(moments: ClassMoments, tail: float) -> tuple[Vector, Vector, Vector]:
+def _reaches(rows: RowLosses, tail: float) -> tuple[Vector, Vector, Vector]:
     """Class risks, and how far the exact limits lie below and above them."""
-    risks, (lower, upper) = moments.risks, binomial_bounds(moments, tail)
-    return risks, risks - lower, upper - risks
+    moments = class_moments(rows)
+    lower, upper = binomial_bounds(moments, tail)
+    return moments.risks, moments.risks - lower, upper - moments.risks
 
 
 def _difference(rows: RowLosses, other: RowLosses, tail: float) -> tuple[Vector, Vector, Vector]:
-    mine = RowLosses(rows.classes, rows.true, rows.losses * (1 - other.losses), rows.weights)
-    theirs = RowLosses(rows.classes, rows.true, other.losses * (1 - rows.losses), rows.weights)
-    a, down_a, up_a = _reaches(class_moments(mine), tail)
-    b, down_b, up_b = _reaches(class_moments(theirs), tail)
+    """As :func:`_reaches`, with two parts in each class: the errors that only one of both makes."""
+    a, down_a, up_a = _reaches(replace(rows, losses=rows.losses * (1 - other.losses)), tail)
+    b, down_b, up_b = _reaches(replace(rows, losses=other.losses * (1 - rows.losses)), tail)
     # Shares of one sample exclude each other: their estimates are negatively correlated.
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = np.sqrt(a * b / ((1 - a) * (1 - b)))
