@@ -101,9 +101,9 @@ class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
-        from equipoise.goals import goal_names, goal_words
+        from equipoise.goals import GOAL_WORDS, goal_names
 
-        forms = [*goal_words(), "lcvar:", *(f"{name}(" for name in goal_names())]
+        forms = [*GOAL_WORDS, "lcvar:", *(f"{name}(" for name in goal_names())]
         return [CompletionItem(form) for form in forms if form.startswith(incomplete)]
 
 

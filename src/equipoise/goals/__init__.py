@@ -6,13 +6,14 @@ A recipe that users write down *resolves*, like an uncertainty set, to what the 
 from equipoise.goals.base import Criterion, Goal
 from equipoise.goals.costs import CostMatrix
 from equipoise.goals.floors import RecallFloors
-from equipoise.goals.grammar import bind_classes, format_goal, goal_names, goal_words, parse_goal
+from equipoise.goals.grammar import GOAL_WORDS, bind_classes, format_goal, goal_names, parse_goal
 from equipoise.goals.metric_goal import MetricGoal
 from equipoise.goals.registry import GOALS, WORDS, as_goal
 from equipoise.goals.set_goal import SetGoal
 
 __all__ = [
     "GOALS",
+    "GOAL_WORDS",
     "WORDS",
     "CostMatrix",
     "Criterion",
@@ -24,6 +25,5 @@ __all__ = [
     "bind_classes",
     "format_goal",
     "goal_names",
-    "goal_words",
     "parse_goal",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Matrix, Vector
+from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import TIE_BREAK, Criterion, Goal, mean_risks
 from equipoise.sets import FixedWeights, LabelCVaR, MassSet, Uncertainty, WorstClass
 from equipoise.weights.priors import weights_of
@@ -85,6 +86,11 @@ class SetGoal(Goal):
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> RobustRisk:
         """The robust risk over the set of masses."""
+        if not isinstance(self.uncertainty, Uncertainty):
+            raise InvalidParameterError(
+                "uncertainty must be an uncertainty set such as LabelCVaR(0.1), got "
+                f"{' '.join(repr(self.uncertainty).split())}."
+            )
         return RobustRisk(self.uncertainty.resolve(prior, classes))
 
     @classmethod
