@@ -133,14 +133,14 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
     facts = load_model(place / "m.skops").facts
     assert facts.target == "label" and facts.classes == ("ham", "phish", "spam")
     labels = pd.read_csv(place / "train.csv")["label"]
-    assert facts.rows.to_dict() == labels.value_counts().to_dict()
+    assert dict(zip(facts.classes, facts.counts, strict=True)) == labels.value_counts().to_dict()
     assert [(column.name, column.kind) for column in facts.columns] == [
         ("length", "number"),
         ("sender", "text"),
         ("urgent", "truth"),
     ]
     assert facts.goal == "LabelCVaR(alpha=0.1)" and facts.seed == 0 and facts.model == "linear"
-    assert facts.held_out is not None and sum(facts.held_out.rows) == pytest.approx(80, abs=3)
+    assert facts.held_out is not None and sum(facts.held_out["rows"]) == pytest.approx(80, abs=3)
 
 
 def test_boosting_takes_the_same_walk(place):
@@ -218,7 +218,7 @@ def test_one_json_object_and_nothing_else(place, tmp_path):
         and found["warnings"] == []
     )
     held_out = found["held_out"]["classes"]
-    assert [row["rows"] for row in held_out] == list(load_model(out).facts.held_out.rows)
+    assert [row["rows"] for row in held_out] == load_model(out).facts.held_out["rows"]
     done = run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv", "--json")
     found = json.loads(done.stdout)
     assert found["rows"] == 300 == sum(row["rows"] for row in found["predicted"])
@@ -353,7 +353,7 @@ def test_warnings_are_sentences_on_stderr_and_kept_in_the_facts(tmp_path):
     assert "not estimable" in result.stdout
     facts = load_model(out).facts
     assert [f"Warning: {note}" for note in facts.notes] == lines
-    assert facts.held_out.risks[facts.classes.index("unique")] is None
+    assert facts.held_out["risks"][facts.classes.index("unique")] is None
 
 
 # A bad day

@@ -41,7 +41,6 @@ from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 
 from equipoise.models import (  # noqa: E402
-    HeldOut,
     TrainingFacts,
     archive,
     load_model,
@@ -186,7 +185,7 @@ def test_two_and_many_classes_of_texts_and_numbers_come_back(classes, kind):
     found = loaded.predict(frame)
     assert found.tolist() == model.predict(X).tolist()
     assert found.dtype.kind == y.dtype.kind
-    assert loaded.facts.rows.to_dict() == dict(zip(*np.unique(y, return_counts=True), strict=True))
+    assert loaded.facts.counts == tuple(np.unique(y, return_counts=True)[1].tolist())
 
 
 def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
@@ -295,7 +294,7 @@ def test_every_estimator_is_saved_without_a_table(make, labels, tmp_path):
         assert loaded.predict_population_proba(X).shape == (90, len(labels))
     assert loaded.facts.classes == tuple(sorted(labels))
     assert loaded.facts.class_names().tolist() == sorted(labels)
-    assert loaded.facts.columns is loaded.facts.counts is loaded.facts.rows is None
+    assert loaded.facts.columns is loaded.facts.counts is None
 
 
 def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):
@@ -403,7 +402,14 @@ def test_a_model_of_the_last_format_is_refused_with_what_to_do(linear):
 
 def test_facts_come_back_from_their_text():
     frame, y = rows(50)
-    held_out = HeldOut((5, 3, 0), (0.2, 0.0, None), (0.1, 0.0, None), (0.4, 0.7, None), 0.95, 0.2)
+    held_out = {
+        "rows": [5, 3, 0],
+        "risks": [0.2, 0.0, None],
+        "lower": [0.1, 0.0, None],
+        "upper": [0.4, 0.7, None],
+        "confidence": 0.95,
+        "share": 0.2,
+    }
     facts = facts_of(frame, y, held_out=held_out, notes=("A sentence.", "naïve → «x»"))
     assert TrainingFacts.from_json(facts.to_json()) == facts
 

@@ -23,7 +23,6 @@ from equipoise.cli.output import (
 from equipoise.text import percent
 
 if TYPE_CHECKING:
-    from equipoise.models import HeldOut
     from equipoise.tables import LabelledTable
 
 EPILOG = f"""\b
@@ -206,19 +205,11 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     return model, list(dict.fromkeys(notes))
 
 
-def _held_out(found: dict[str, Any], share: float) -> "HeldOut":
+def _held_out(found: dict[str, Any], share: float) -> dict[str, Any]:
     """The class risks as facts to keep beside a model."""
-    from equipoise.models import HeldOut
-
-    rows = found["classes"]
-    return HeldOut(
-        rows=tuple(each["rows"] for each in rows),
-        risks=tuple(each["risk"] for each in rows),
-        lower=tuple(each["lower"] for each in rows),
-        upper=tuple(each["upper"] for each in rows),
-        confidence=found["confidence"],
-        share=share,
-    )
+    names = {"rows": "rows", "risks": "risk", "lower": "lower", "upper": "upper"}
+    lists = {many: [row[one] for row in found["classes"]] for many, one in names.items()}
+    return {**lists, "confidence": found["confidence"], "share": share}
 
 
 def _lines(result: dict[str, Any], share: float) -> list[str]:

@@ -6,6 +6,6 @@ their public names, so that a file of the library can move and no model breaks.
 """
 
 from equipoise.models.saved_model import SavedModel, load_model, save_model
-from equipoise.models.training_facts import HeldOut, TrainingFacts
+from equipoise.models.training_facts import TrainingFacts
 
-__all__ = ["HeldOut", "SavedModel", "TrainingFacts", "load_model", "save_model"]
+__all__ = ["SavedModel", "TrainingFacts", "load_model", "save_model"]

@@ -1,7 +1,7 @@
 """Saving and loading fitted models."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,8 @@ from sklearn.utils.validation import _num_samples
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write
-from equipoise.models.archive import MAX_BYTES, checked, read_facts, written
-from equipoise.models.training_facts import TrainingFacts
-from equipoise.models.trusted import check_positions, trusted_types
+from equipoise.models import archive
+from equipoise.models.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
 
 
@@ -27,8 +26,7 @@ class SavedModel:
     Attributes
     ----------
     model : estimator
-        From features to classes: those of a table as :func:`equipoise.tables.conform` gives them,
-        or whatever the model was fitted to.
+        The model itself, which takes the features that it was fitted to.
     facts : TrainingFacts
     notes : tuple of str
         What loading had to say: another version of scikit-learn, for one.
@@ -46,13 +44,9 @@ class SavedModel:
     notes: tuple[str, ...] = ()
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row.
+        """The class of each row of a table that has the training columns, in any order.
 
-        Parameters
-        ----------
-        X : pandas.DataFrame or array-like
-            A table that has the training columns, in any order; where the facts know no columns,
-            features as the model takes them.
+        Where the facts know no columns, rows are features as the model takes them.
         """
         return np.asarray(self._call("predict", X))
 
@@ -63,7 +57,7 @@ class SavedModel:
     def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities on the scale of the training rows, whatever the weights."""
         # Of models that do not reweight the rows, only the decisions, these are the only ones.
-        own = hasattr(_last(self.model), "predict_population_proba")
+        own = hasattr(last_step(self.model), "predict_population_proba")
         method = "predict_population_proba" if own else "predict_proba"
         return np.asarray(self._call(method, X), dtype=np.float64)
 
@@ -73,24 +67,17 @@ class SavedModel:
             rows = conform(X, self.facts.columns)
             start = "The model cannot predict: it does not fit its own training facts"
         with in_a_sentence(start, Exception):
-            features = rows
+            features, last = rows, last_step(self.model)
             if isinstance(self.model, Pipeline) and len(self.model) > 1:
                 features = self.model[:-1].transform(rows)
-            found = np.asarray(getattr(_last(self.model), method)(features))
-            _check_shape(method, found, _num_samples(rows), self.facts)
+            found = np.asarray(getattr(last, method)(features))
+            classes = self.facts.classes
+            wanted = (_num_samples(rows), len(classes))[: 1 if method == "predict" else 2]
+            if found.shape != wanted:
+                raise ValueError(f"shape {found.shape} instead of {wanted}")
+            if method == "predict" and not set(found.tolist()) <= set(classes):
+                raise ValueError("classes that it was not trained on")
         return found
-
-
-def _last(model: Any) -> Any:
-    return model[-1] if isinstance(model, Pipeline) else model
-
-
-def _check_shape(method: str, found: NDArray[Any], n_rows: int, facts: TrainingFacts) -> None:
-    wanted = (n_rows,) if method == "predict" else (n_rows, len(facts.classes))
-    if found.shape != wanted:
-        raise ValueError(f"shape {found.shape} instead of {wanted}")
-    if method == "predict" and not set(found.tolist()) <= set(facts.classes):
-        raise ValueError("classes that it was not trained on")
 
 
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:
@@ -122,7 +109,7 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
     """
     data = to_bytes(model, TrainingFacts.from_model(model) if facts is None else facts)
     try:
-        checked(data)
+        archive.checked(data)
     except InvalidInputError as error:
         reason = str(error).partition(";")[0]
         raise InvalidInputError(
@@ -135,23 +122,14 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
 
 def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
     """The bytes of a model file, equal for equal models and facts."""
-    return written(require("skops.io", extra="cli").dumps(model), facts.to_json())
+    return archive.written(require("skops.io", extra="cli").dumps(model), facts.to_json())
 
 
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that :func:`save_model` wrote; nothing in the file is executed.
 
     A file that is damaged, of another format, or that holds anything but the types listed in
-    :mod:`equipoise.models.trusted`, is refused in one sentence.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    saved : SavedModel
-        Predicts on tables like that of the training; the model itself is ``saved.model``.
+    :mod:`equipoise.models.archive`, is refused in one sentence.
 
     Examples
     --------
@@ -166,9 +144,11 @@ def load_model(path: str | Path) -> SavedModel:
     if not place.exists():
         raise InvalidInputError(f"There is no model {path}.")
     with place.open("rb") as stream:
-        data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise InvalidInputError(f"{path} is larger than any model: {MAX_BYTES} bytes at most.")
+        data = stream.read(archive.MAX_BYTES + 1)
+    if len(data) > archive.MAX_BYTES:
+        raise InvalidInputError(
+            f"{path} is larger than any model: {archive.MAX_BYTES} bytes at most."
+        )
     return from_bytes(data, str(path))
 
 
@@ -185,15 +165,23 @@ def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
-            facts = TrainingFacts.from_json(read_facts(data))
-            model = require("skops.io", extra="cli").loads(checked(data), trusted=trusted_types())
-            check_positions(model)
-            loaded = SavedModel(model, facts, _notes(caught))
+            facts = TrainingFacts.from_json(archive.read_facts(data))
+            model = require("skops.io", extra="cli").loads(
+                archive.checked(data), trusted=archive.trusted_types()
+            )
+            archive.check_positions(model)
+            loaded = SavedModel(model, facts)
             _try_out(loaded)
     except InvalidInputError as error:
         reason = str(error).rstrip(".")
         raise InvalidInputError(f"{name} cannot be loaded: {reason}.") from error
-    return loaded
+    old = [one.message for one in caught if isinstance(one.message, InconsistentVersionWarning)]
+    notes = [
+        f"The model was fitted with scikit-learn {one.original_sklearn_version} and runs on "
+        f"{one.current_sklearn_version}: its predictions may differ."
+        for one in old[:1]
+    ]
+    return replace(loaded, notes=tuple(notes))
 
 
 def _try_out(loaded: SavedModel) -> None:
@@ -208,15 +196,3 @@ def _try_out(loaded: SavedModel) -> None:
         loaded.predict(row)
         if hasattr(loaded.model, "predict_proba"):
             loaded.predict_proba(row)
-
-
-def _notes(caught: list[warnings.WarningMessage]) -> tuple[str, ...]:
-    """Other versions of scikit-learn, said once."""
-    found = [w.message for w in caught if isinstance(w.message, InconsistentVersionWarning)]
-    if not found:
-        return ()
-    first = found[0]
-    return (
-        f"The model was fitted with scikit-learn {first.original_sklearn_version} and runs on "
-        f"{first.current_sklearn_version}: its predictions may differ.",
-    )

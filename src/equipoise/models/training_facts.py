@@ -3,7 +3,7 @@
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -14,60 +14,26 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.exceptions import InvalidInputError
+from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.sets.alphas import default_uncertainty
 from equipoise.tables import Column
-from equipoise.weights.by_class import ByClass
 
 # Raised when a file of this form could no longer be read as one of the last.
 FORMAT = 2
 
-_PACKAGES = ("equipoise", "numpy", "scipy", "scikit-learn", "skops")
 _KINDS = ("number", "text", "truth", "date", "empty")
 
 
-def versions() -> dict[str, str]:
+def _versions() -> dict[str, str]:
     """Versions of what makes predictions."""
     found = {"python": platform.python_version()}
-    for package in _PACKAGES:
+    for package in ("equipoise", "numpy", "scipy", "scikit-learn", "skops"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = "unknown"
     return found
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Class risks on rows that an equal model, fitted to the others, had not seen.
-
-    Attributes
-    ----------
-    rows, risks, lower, upper : tuple, in the order of ``classes``
-        Rows of each class, their share of errors and its confidence interval; a class without
-        rows has None for the last three.
-    confidence : float
-        Probability that an interval covers its risk.
-    share : float
-        Share of the rows that were set aside.
-
-    Examples
-    --------
-    >>> HeldOut((8, 2), (0.25, 0.5), (0.03, 0.01), (0.65, 0.99), confidence=0.95, share=0.2).risks
-    (0.25, 0.5)
-    """
-
-    rows: tuple[int, ...]
-    risks: tuple[float | None, ...]
-    lower: tuple[float | None, ...]
-    upper: tuple[float | None, ...]
-    confidence: float
-    share: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +55,11 @@ class TrainingFacts:
     counts : tuple of int or None
         Rows of each class.
     seed : int or None
-    held_out : HeldOut or None
-        What an equal model did on rows it had not seen.
+    held_out : dict or None
+        Class risks on rows that an equal model, fitted to the others, had not seen: lists in the
+        order of ``classes`` of their ``rows``, ``risks`` and the ends of intervals, ``lower`` and
+        ``upper`` (None for a class without rows); the intervals' ``confidence``; and the ``share``
+        of the rows that were set aside.
     created : str
         When, in UTC.
     versions : dict
@@ -100,8 +69,8 @@ class TrainingFacts:
 
     Examples
     --------
-    >>> TrainingFacts(classes=("ham", "spam"), model="linear", counts=(40, 20)).rows["spam"]
-    20
+    >>> TrainingFacts(classes=("ham", "spam"), model="linear", counts=(40, 20)).seed is None
+    True
     """
 
     classes: tuple[int | float | bool | str, ...]
@@ -111,9 +80,9 @@ class TrainingFacts:
     columns: tuple[Column, ...] | None = None
     counts: tuple[int, ...] | None = None
     seed: int | None = None
-    held_out: HeldOut | None = None
-    created: str = field(default_factory=_now)
-    versions: Mapping[str, str] = field(default_factory=versions)
+    held_out: Mapping[str, Any] | None = None
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: Mapping[str, str] = field(default_factory=_versions)
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -124,7 +93,7 @@ class TrainingFacts:
     def from_model(cls, model: Any) -> "TrainingFacts":
         """What a fitted model knows itself: its classes, its kind and its goal."""
         check_is_fitted(model)
-        last = model[-1] if isinstance(model, Pipeline) else model
+        last = last_step(model)
         classes = tuple(np.asarray(last.classes_).tolist())
         if not _are_classes(classes):
             raise InvalidInputError(
@@ -133,22 +102,12 @@ class TrainingFacts:
             )
         asked = last.get_params(deep=False)
         goals = [asked[name] for name in ("goal", "uncertainty") if name in asked]
-        goal = (
-            format_goal(default_uncertainty() if goals[0] is None else goals[0]) if goals else None
-        )
-        return cls(classes=classes, model=type(last).__name__, goal=goal)
-
-    @property
-    def rows(self) -> ByClass | None:
-        """Rows of each class, by name."""
-        return None if self.counts is None else ByClass(np.array(self.counts), self.class_names())
+        texts = [format_goal(default_uncertainty() if one is None else one) for one in goals]
+        return cls(classes=classes, model=type(last).__name__, goal=next(iter(texts), None))
 
     def class_names(self) -> NDArray[Any]:
         """Class names as an array like the labels of the training rows."""
-        kinds: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
-        names = np.empty(len(self.classes), dtype=kinds.get(type(self.classes[0]), object))
-        names[:] = self.classes
-        return names
+        return np.array(self.classes, dtype=object if isinstance(self.classes[0], str) else None)
 
     def to_json(self) -> str:
         """The facts as a JSON text, the same for the same facts."""
@@ -157,35 +116,28 @@ class TrainingFacts:
     @classmethod
     def from_json(cls, text: str | bytes) -> "TrainingFacts":
         """Facts from the text of :meth:`to_json`; anything else is an error in one sentence."""
-        try:
+        kinds = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+        with in_a_sentence("The training facts cannot be read", *kinds):
             values = json.loads(text)
-            return _from_dict(values)
-        except (InvalidInputError, MemoryError):
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise InvalidInputError(
-                f"The training facts cannot be read ({type(error).__name__})."
-            ) from error
+            number = values.pop("format")
+            if number != FORMAT:
+                raise InvalidInputError(
+                    f"it is of format {str(number)[:20]} and this version of equipoise reads "
+                    f"format {FORMAT}: load it with the version that wrote it, or fit and save the "
+                    "model again."
+                )
+            known = {item.name for item in fields(cls)}
+            given = {name: value for name, value in values.items() if name in known}
+            if given["columns"] is not None:
+                given["columns"] = tuple(Column(**column) for column in given["columns"])
+            for name in ("classes", "counts", "notes"):
+                given[name] = None if given[name] is None else tuple(given[name])
+            return cls(**given)
 
 
-def _from_dict(values: Any) -> TrainingFacts:
-    number = values.pop("format")
-    if number != FORMAT:
-        raise InvalidInputError(
-            f"it is of format {str(number)[:20]} and this version of equipoise reads format "
-            f"{FORMAT}: load it with the version that wrote it, or fit and save the model again."
-        )
-    known = {item.name for item in fields(TrainingFacts)}
-    given = {name: value for name, value in values.items() if name in known}
-    if given["columns"] is not None:
-        given["columns"] = tuple(Column(**column) for column in given["columns"])
-    for name in ("classes", "counts", "notes"):
-        given[name] = None if given[name] is None else tuple(given[name])
-    if given["held_out"] is not None:
-        parts: dict[str, Any] = given["held_out"]
-        lists = {name: tuple(part) for name, part in parts.items() if isinstance(part, list)}
-        given["held_out"] = HeldOut(**{**parts, **lists})
-    return TrainingFacts(**given)
+def last_step(model: Any) -> Any:
+    """What predicts: a model, or the end of a pipeline."""
+    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def _is_possible(facts: TrainingFacts) -> bool:
@@ -216,16 +168,18 @@ def _are_classes(classes: tuple[Any, ...]) -> bool:
     )
 
 
-def _are_counts(counts: tuple[Any, ...], n_classes: int) -> bool:
+def _are_counts(counts: Sequence[Any], n_classes: int) -> bool:
     return len(counts) == n_classes and all(type(n) is int and 0 <= n < 2**53 for n in counts)
 
 
-def _are_risks(held_out: HeldOut, n_classes: int) -> bool:
-    columns = (held_out.risks, held_out.lower, held_out.upper)
+def _are_risks(held_out: Mapping[str, Any], n_classes: int) -> bool:
+    names = ("rows", "confidence", "share", "risks", "lower", "upper")
+    rows, confidence, share, *risks = (held_out[name] for name in names)
     return (
-        _are_counts(held_out.rows, n_classes)
-        and all(len(column) == n_classes for column in columns)
-        and all(risk is None or 0 <= risk <= 1 for column in columns for risk in column)
-        and 0 < held_out.confidence < 1
-        and 0 < held_out.share < 1
+        set(held_out) == set(names)
+        and _are_counts(rows, n_classes)
+        and all(len(column) == n_classes for column in risks)
+        and all(risk is None or 0 <= risk <= 1 for column in risks for risk in column)
+        and 0 < confidence < 1
+        and 0 < share < 1
     )
