@@ -19,7 +19,3 @@ __all__ = [
     "TradeoffDisplay",
     "WorstCaseWeightsDisplay",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

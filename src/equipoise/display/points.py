@@ -262,12 +262,13 @@ class ReliabilityDisplay(Display):
         given = {k: np.asarray(v) for k, v in named(y_proba, "probabilities").items()}
         flat = any(values.ndim == 1 for values in given.values())
         which = _which(truth, names, pos_label, flat)
-        curves = {}
+        curves, edges = {}, np.linspace(0, 1, n_bins + 1)[1:-1]
         for name, values in given.items():
-            probabilities = _column(values, which, len(names))
+            n_columns, column = (None, 1) if values.ndim == 1 else (len(names), which)
+            probabilities = as_probabilities(values, n_columns, name="y_proba")[:, column]
             check_length(probabilities, len(truth), name="y_proba")
-            bins = _bins(probabilities, n_bins, strategy)
-            curves[name] = _curve(truth == names[which], probabilities, bins)
+            inner = np.quantile(probabilities, edges) if strategy == "quantile" else edges
+            curves[name] = _curve(truth == names[which], probabilities, inner)
         return cls(curves=curves, pos_label=names[which]).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
@@ -312,30 +313,17 @@ def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
     return int(classes.tolist().index(pos_label))
 
 
-def _column(values: Any, which: int, n_classes: int) -> Vector:
-    """Probabilities of the class that is judged: the only column, or its own."""
-    if values.ndim == 1:
-        return as_probabilities(values, name="y_proba")[:, 1]
-    return as_probabilities(values, n_classes, name="y_proba")[:, which]
-
-
-def _curve(events: Mask, probabilities: Vector, bins: Indices) -> dict[str, Vector]:
+def _curve(events: Mask, probabilities: Vector, edges: Vector) -> dict[str, Vector]:
+    """What there is in each bin between the edges that has rows."""
+    found = np.searchsorted(edges, probabilities, side="right")
+    bins = np.unique(found, return_inverse=True)[1]
     rows = np.bincount(bins)
     # A bin is a class whose errors are the events: the same exact binomial interval.
-    found = class_risk_intervals(bins, np.where(events, -1, bins))
+    shares = class_risk_intervals(bins, np.where(events, -1, bins))
     return {
         "predicted": np.bincount(bins, weights=probabilities) / rows,
-        "observed": np.asarray(found.risks),
-        "lower": np.asarray(found.lower),
-        "upper": np.asarray(found.upper),
+        "observed": np.asarray(shares.risks),
+        "lower": np.asarray(shares.lower),
+        "upper": np.asarray(shares.upper),
         "rows": rows,
     }
-
-
-def _bins(probabilities: Vector, n_bins: int, strategy: str) -> Indices:
-    """Bin numbers 0, 1, ... with no bin left empty."""
-    edges = np.linspace(0, 1, n_bins + 1)[1:-1]
-    if strategy == "quantile":
-        edges = np.quantile(probabilities, edges)
-    raw = np.searchsorted(edges, probabilities, side="right")
-    return np.unique(raw, return_inverse=True)[1]
