@@ -180,14 +180,15 @@ def test_constants_count_once_and_not_per_row():
 
 
 @given(metric=defined_fractionals(), share=st.integers(0, 10))
-def test_bounds_are_the_extremes_over_all_tables(metric, share):
+def test_a_metric_can_flip_if_it_does_for_some_table(metric, share):
     positives = share / 10
     lattice = np.linspace(0, 1, 5)
     values = [
         metric.ratio(positives * a, (1 - positives) * b, positives, 1 - positives)
         for a, b in itertools.product(lattice, lattice)
     ]
-    assert metric.bounds(positives) == pytest.approx((min(values), max(values)))
+    above = [metric.weighting(float(value), positives).above for value in values]
+    assert metric.can_flip(positives) == (not all(above))
 
 
 # The best threshold
@@ -406,7 +407,7 @@ def test_the_f1_optimum_of_a_uniform_regression_function_is_known():
 def test_the_error_rate_is_largest_for_the_flipped_rule():
     eta = np.array([0.1, 0.3, 0.6, 0.8])
     rule = optimal_rule(eta, FLIPPED)
-    assert not rule.above and rule.flips and not rule.weighting.is_weighting
+    assert not rule.above and not rule.weighting.above and not rule.weighting.is_weighting
     assert rule.decide(eta).tolist() == [True, True, False, False]
     assert rule.weighting.threshold == 0.5
     assert "flips" in rule.weighting.sentence and "below 0.5" in rule.weighting.sentence
@@ -416,7 +417,7 @@ def test_the_error_rate_is_largest_for_the_flipped_rule():
 def test_without_either_side_the_rule_stays_above_and_says_that_it_should_flip():
     eta = np.array([0.1, 0.3, 0.6, 0.8])
     best = best_threshold(eta, eta, metric=FLIPPED)
-    assert best.above and best.flips
+    assert best.above and not best.weighting.above
     assert best.value < optimal_rule(eta, FLIPPED).value
 
 

@@ -16,7 +16,14 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal
 from equipoise.metrics.fractional import LinearFractional
-from equipoise.metrics.named import METRICS, Metric, as_metric, fbeta
+from equipoise.metrics.named import (
+    METRICS,
+    Metric,
+    as_metric,
+    fbeta,
+    mean_fbeta,
+    root_of_recalls,
+)
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
 
@@ -34,9 +41,7 @@ class MacroFBeta(Criterion):
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
         if decided is None:
             raise TypeError("macro F-beta depends on all decisions: see needs_decided.")
-        square = self.beta**2
-        scores = (1 + square) * hits / (square * totals + decided)
-        return np.asarray(1 - scores.mean(axis=1))
+        return 1 - mean_fbeta(hits, decided, totals, self.beta)
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,7 @@ class GeometricMean(Criterion):
     measures = "metric"
 
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        recalls = np.maximum(hits / totals, 0.0)
-        return np.asarray(1 - np.prod(recalls ** (1 / recalls.shape[1]), axis=1))
+        return 1 - root_of_recalls(hits, totals)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,15 @@
 """Metrics of decisions: linear-fractional ones, macro averages, and their best thresholds."""
 
 from equipoise.metrics.fractional import Coefficients, EquivalentWeighting, LinearFractional
-from equipoise.metrics.macro import geometric_mean, macro_fbeta
 from equipoise.metrics.named import (
     METRICS,
     accuracy,
     arithmetic_mean,
     as_metric,
     fbeta,
+    geometric_mean,
     jaccard,
+    macro_fbeta,
     precision_recall_mix,
     weighted_accuracy,
 )

@@ -19,6 +19,7 @@ Koyejo, Natarajan, Ravikumar and Dhillon (2014); Xu, Dan, Khim and Ravikumar (20
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,8 +46,8 @@ class Coefficients(NamedTuple):
 
     Examples
     --------
-    >>> Coefficients(tp=2).at(positives=0.25, negatives=0.75)
-    (0.0, 2.0, 0.0)
+    >>> Coefficients(constant=1, tp=2).total(0.25, 0.5, positives=0.25, negatives=0.75)
+    1.5
     """
 
     constant: float = 0.0
@@ -55,10 +56,10 @@ class Coefficients(NamedTuple):
     fn: float = 0.0
     tn: float = 0.0
 
-    def at(self, positives: float, negatives: float) -> tuple[float, float, float]:
-        r"""The same as :math:`c_0 + c_1 TP + c_2 FP`, given the weight of either class."""
+    def total(self, tp: Any, fp: Any, positives: float, negatives: float) -> Any:
+        """The sum over all rows, from TP, FP and the totals of the classes in the same unit."""
         rest = self.constant * (positives + negatives) + self.fn * positives + self.tn * negatives
-        return rest, self.tp - self.fn, self.fp - self.tn
+        return rest + (self.tp - self.fn) * tp + (self.fp - self.tn) * fp
 
     def signed(self, sign: float) -> "Coefficients":
         """All five times a sign."""
@@ -102,26 +103,17 @@ class EquivalentWeighting:
     @property
     def sentence(self) -> str:
         """What the optimal rule is, and whether a weighting of the classes gives it."""
-        q0, q1 = self.weights
         if np.isnan(self.threshold):
             return "Every decision is optimal: the metric does not depend on it."
+        side = f"where its probability is {'above' if self.above else 'below'} {self.threshold:.6g}"
+        how = "as with the class weights"
         if not self.above:
-            return (
-                f"The rule flips: the metric is largest when class 1 is decided where its "
-                f"probability is below {self.threshold:.6g}, which no weighting of the classes "
-                f"does (q = ({q0:.6g}, {q1:.6g}))."
-            )
-        if min(q0, q1) < 0:
-            decided = "every row" if q0 < 0 else "no row"
-            return (
-                f"The metric is largest when class 1 is decided for {decided}: one of the weights "
-                f"is negative (q = ({q0:.6g}, {q1:.6g})), so that no weighting of the classes "
-                "rewards it."
-            )
-        return (
-            f"Class 1 is decided where its probability is above {self.threshold:.6g}, as with the "
-            f"class weights q = ({q0:.6g}, {q1:.6g})."
-        )
+            how = "the rule flips, which no weighting of the classes does:"
+        elif min(self.weights) < 0:
+            side = "for every row" if self.weights[0] < 0 else "for no row"
+            how = "which no weighting of the classes rewards:"
+        weights = "q = ({:.6g}, {:.6g})".format(*self.weights)
+        return f"The metric is largest when class 1 is decided {side}, {how} {weights}."
 
 
 @dataclass(frozen=True)
@@ -161,7 +153,7 @@ class LinearFractional:
 
     def value(self, table: ArrayLike) -> float:
         """The metric of a 2 x 2 table, rows by true class and columns by decision."""
-        (tn, fp), (fn, tp) = _check_table(table).tolist()
+        (tn, fp), (fn, tp) = check_table(table, 2).tolist()
         positives, negatives = tp + fn, tn + fp
         value = float(self.ratio(tp, fp, positives, negatives))
         if not np.isfinite(value):
@@ -179,16 +171,10 @@ class LinearFractional:
         pos_label: Any = None,
         sample_weight: ArrayLike | None = None,
     ) -> float:
-        """The metric of predicted labels.
+        """The metric of predicted labels of two classes, or of more with ``pos_label``.
 
-        Parameters
-        ----------
-        y_true, y_pred : array-like of shape (n,)
-            Labels of two classes, or of more with ``pos_label``.
-        pos_label : label, optional
-            The positive class, all others being negative: the second of two, sorted, if not given.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
+        That is the positive class, all others being negative: the second of two, sorted, if not
+        given.
         """
         true, decided = _two_classes(y_true, y_pred, pos_label)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, len(true))
@@ -200,35 +186,24 @@ class LinearFractional:
 
         Nan or infinite where the denominator is 0.
         """
-        a, a_tp, a_fp = self.numerator.at(positives, negatives)
-        b, b_tp, b_fp = self.denominator.at(positives, negatives)
+        table = tp, fp, positives, negatives
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.divide(a + a_tp * tp + a_fp * fp, b + b_tp * tp + b_fp * fp)
-
-    def bounds(self, positive_share: float) -> tuple[float, float]:
-        """The smallest and the largest value over all tables with this share of positives."""
-        # A linear-fractional function has its extremes at corners of the rectangle of tables.
-        values = self.with_positive_denominator(positive_share).ratio(*_corners(positive_share))
-        return float(values.min()), float(values.max())
+            return np.divide(self.numerator.total(*table), self.denominator.total(*table))
 
     def with_positive_denominator(self, positive_share: float) -> "LinearFractional":
         """The same metric with a denominator above 0 for all tables with this share of positives.
 
-        A denominator that is below 0 for all of them changes its sign, and so does the numerator.
-        One that can be 0 is refused.
+        Numerator and denominator may change their signs; a denominator that can be 0 is refused.
         """
         share = check_number(positive_share, "positive_share", "[0, 1]")
-        tp, fp, positives, negatives = _corners(share)
-        b, b_tp, b_fp = self.denominator.at(positives, negatives)
-        values = b + b_tp * tp + b_fp * fp
+        values = self.denominator.total(*_corners(share))
         tiny = _ROUNDING * float(np.abs(values).max())
         if float(values.min()) > tiny:
             return self
         if float(values.max()) < -tiny:
-            return LinearFractional(
-                self.numerator.signed(-1), self.denominator.signed(-1), self.name
-            )
-        nobody = bool(abs(values[0]) <= tiny)
+            signed = self.numerator.signed(-1), self.denominator.signed(-1)
+            return LinearFractional(*signed, self.name)
+        nobody = abs(values[0]) <= tiny
         where = "when no row is decided positive" if nobody else "for some decisions"
         raise InvalidInputError(
             f"{self.name} has no optimum: its denominator is 0 {where}, {_remedy(share)}"
@@ -252,14 +227,19 @@ class LinearFractional:
         q1 = _sum((b.fn - b.tp) * value, -a.fn, a.tp)
         slope, mean = _sum(q0, q1), _sum((1 - positive_share) * q0, positive_share * q1)
         scale = abs(mean) or 1.0
-        threshold = float(np.divide(q0, slope)) if slope else _endless(q0)
+        # Without a slope the optimal decision is the same for every probability.
+        endless = np.copysign(np.inf, q0) if q0 else np.nan
+        threshold = q0 / slope if slope else float(endless)
         return EquivalentWeighting(threshold, (q0 / scale, q1 / scale), above=slope >= 0)
 
     def can_flip(self, positive_share: float) -> bool:
         """Whether some value of the metric makes the optimal rule decide class 1 below."""
-        # The slope is linear in the value, so that the ends of the range tell.
-        ends = self.bounds(positive_share)
-        return not all(self.weighting(value, positive_share).above for value in ends)
+        metric = self.with_positive_denominator(positive_share)
+        # A ratio of linear functions is largest and smallest at corners of the rectangle of
+        # tables, and the slope is linear in the value: the ends of its range tell.
+        values = metric.ratio(*_corners(positive_share))
+        ends = float(values.min()), float(values.max())
+        return not all(metric.weighting(value, positive_share).above for value in ends)
 
 
 def _coefficients(values: Any, part: str) -> Coefficients:
@@ -278,12 +258,15 @@ def _coefficients(values: Any, part: str) -> Coefficients:
     )
 
 
-def _check_table(table: ArrayLike) -> Matrix:
+def check_table(table: ArrayLike, n_classes: int | None = None) -> Matrix:
+    """A table of at least one row, with a row and a column for each of so many classes."""
     cells = np.asarray(table, dtype=np.float64)
-    if cells.shape != (2, 2) or not np.isfinite(cells).all() or cells.min() < 0:
+    k = len(cells) if n_classes is None and cells.ndim else n_classes
+    if cells.shape != (k, k) or not np.isfinite(cells).all() or np.any(cells < 0):
+        which = "class" if n_classes is None else f"of {n_classes} classes"
         raise InvalidInputError(
-            "table must be 2 x 2, rows by true class and columns by decision, with finite values "
-            f"of at least 0, got {cells.tolist()}."
+            f"table must have a row and a column for each {which}, rows by true class and columns "
+            f"by decision, with finite values of at least 0, got {shortened(cells.tolist())}."
         )
     if not cells.any():
         raise InvalidInputError("table must hold at least one row, got only zeros.")
@@ -309,9 +292,8 @@ def _two_classes(y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any) -> tuple[
     elif pos_label not in names and len(names) > 1:
         raise ClassMismatchError(f"pos_label must be one of the labels {names}, got {pos_label!r}.")
     place = names.index(pos_label) if pos_label in names else -1
-    is_positive = (positions(labels, classes) == place for labels in (truth, decided))
-    true, positive = (flags.astype(np.intp) for flags in is_positive)
-    return true, positive
+    true, positive = (positions(labels, classes) == place for labels in (truth, decided))
+    return true.astype(np.intp), positive.astype(np.intp)
 
 
 def _corners(share: float) -> tuple[Vector, Vector, float, float]:
@@ -332,8 +314,3 @@ def _remedy(positives: float) -> str:
 def _sum(*terms: float) -> float:
     total = float(sum(terms))
     return 0.0 if abs(total) <= _ROUNDING * max(map(abs, terms)) else total
-
-
-def _endless(q0: float) -> float:
-    """The threshold where the optimal decision is the same for every probability."""
-    return float(np.nan if q0 == 0 else np.copysign(np.inf, q0))

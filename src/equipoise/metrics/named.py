@@ -1,22 +1,28 @@
-r"""The linear-fractional metrics that have a name, each from its coefficients.
+r"""The metrics that have a name: linear-fractional ones of two classes, averages over many.
 
-================================  ======================================================
-``"accuracy"``                    :math:`TP + TN`
-``"balanced_accuracy"``           :math:`TP / (2\pi) + TN / (2 (1 - \pi))`
-``"arithmetic_mean"``             the same
-``"f1"``                          :math:`2 TP / (2 TP + FP + FN)`
-``"jaccard"``                     :math:`TP / (TP + FP + FN)`
-================================  ======================================================
+Of two classes ``"accuracy"``, ``"balanced_accuracy"`` (also ``"arithmetic_mean"``), ``"f1"`` and
+``"jaccard"`` can be given by name. F-beta, mixes of precision and recall, and weighted accuracies
+have a parameter: see :func:`fbeta`, :func:`precision_recall_mix` and :func:`weighted_accuracy`.
 
-with :math:`\pi` the share of positives. F-beta, mixes of precision and recall, and weighted
-accuracies have a parameter: see :func:`fbeta`, :func:`precision_recall_mix` and
-:func:`weighted_accuracy`.
+Of many classes, with :math:`h_i` the rows of class ``i`` decided right, :math:`n_i` all its rows,
+and :math:`d_i` the rows decided to be of it, there are the macro F-beta and the geometric mean:
+
+.. math::
+
+    F_\beta = \frac{1}{k} \sum_i \frac{(1 + \beta^2) h_i}{\beta^2 n_i + d_i}, \qquad
+    G = \Bigl( \prod_i \frac{h_i}{n_i} \Bigr)^{1/k}
 """
 
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from equipoise.arrays import Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.metrics.fractional import Coefficients, LinearFractional
+from equipoise.metrics.fractional import Coefficients, LinearFractional, check_table
+from equipoise.risks.class_risks import Absent, present_classes
+from equipoise.validation.labels import class_names
 from equipoise.validation.numbers import check_number
 
 Metric = str | LinearFractional | Callable[[float], LinearFractional]
@@ -141,9 +147,7 @@ METRICS: dict[str, Callable[[float], LinearFractional]] = {
 
 
 def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
-    """The metric of that name for this share of positives; a `LinearFractional` as it is.
-
-    A function, such as :func:`arithmetic_mean`, is called with the share.
+    """The metric of that name, or from that function of the share of positives, or as it is.
 
     Examples
     --------
@@ -160,3 +164,75 @@ def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
             f"the share of positives, got {metric!r}."
         )
     return make(positive_share)
+
+
+def macro_fbeta(
+    table: ArrayLike,
+    beta: float = 1.0,
+    *,
+    classes: ArrayLike | None = None,
+    absent: Absent = "raise",
+) -> float:
+    r"""The mean over the classes of their F-beta.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_classes, n_classes)
+        Counts or weights of rows, by true class (rows) and decision (columns).
+    beta : float, default=1.0
+        How many times as much recall counts as precision.
+    classes : array-like of shape (n_classes,), optional
+        Names for the messages.
+    absent : {"raise", "drop"}, default="raise"
+        Whether a class without a row is an error, or left out of the mean. Decisions for it stay
+        what they are for the other classes, wrong.
+
+    Examples
+    --------
+    >>> macro_fbeta([[2, 0], [1, 1]])
+    0.7333333333333334
+    """
+    number = check_number(beta, "beta", "(0, inf)")
+    cells, present = _present(table, classes, absent)
+    hits, decided, totals = np.diag(cells), cells.sum(axis=0), cells.sum(axis=1)
+    return float(mean_fbeta(hits[present], decided[present], totals[present], number))
+
+
+def geometric_mean(
+    table: ArrayLike, *, classes: ArrayLike | None = None, absent: Absent = "raise"
+) -> float:
+    r"""The geometric mean of the recalls; 0 as soon as one class is always missed.
+
+    Parameters
+    ----------
+    table, classes, absent
+        As in :func:`macro_fbeta`.
+
+    Examples
+    --------
+    >>> geometric_mean([[4, 0], [3, 1]])
+    0.5
+    """
+    cells, present = _present(table, classes, absent)
+    return float(root_of_recalls(np.diag(cells)[present], cells.sum(axis=1)[present]))
+
+
+def mean_fbeta(hits: Matrix, decided: Matrix, totals: Vector, beta: float) -> Vector:
+    """Macro F-beta of each way to decide: a line with a column for each class."""
+    square = beta**2
+    return np.asarray(((1 + square) * hits / (square * totals + decided)).mean(axis=-1))
+
+
+def root_of_recalls(hits: Matrix, totals: Vector) -> Vector:
+    """The geometric mean of the recalls of each way to decide."""
+    # Rounding of sums can leave less than nothing.
+    recalls = np.maximum(hits / totals, 0.0)
+    # Roots first: a product of a thousand recalls would vanish.
+    return np.asarray(np.prod(recalls ** (1 / recalls.shape[-1]), axis=-1))
+
+
+def _present(table: ArrayLike, classes: ArrayLike | None, absent: Absent) -> tuple[Matrix, Mask]:
+    """The table, and which classes have rows."""
+    cells = check_table(table)
+    names = class_names(classes, len(cells))
+    return cells, present_classes(names, cells.sum(axis=1), absent, of="the table")

@@ -4,29 +4,21 @@ r"""The best threshold for a linear-fractional metric, exactly, by one sort.
 
 Between two neighbouring scores the decisions, and so the metric, do not change: it is enough to
 look at one threshold between each two distinct scores, below them all and above them all.
-
-Conventions
------------
-``scores`` : shape ``(n,)``, the larger the likelier class 1. ``positive`` : shape ``(n,)``, whether
-each row is of class 1, or the probability that it is.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional
 from equipoise.metrics.named import Metric, as_metric
 from equipoise.validation.row_weights import check_sample_weight
 
 Domain = tuple[float, float]
-
-_EVERYWHERE = (-np.inf, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +51,7 @@ class BestThreshold:
     lower: float
     upper: float
     above: bool
-    table: NDArray[np.float64]
+    table: Matrix
     metric: LinearFractional
 
     @property
@@ -67,25 +59,19 @@ class BestThreshold:
         """Share of class 1 in the rows searched."""
         return float(self.table[1].sum() / self.table.sum())
 
-    @cached_property
+    @property
     def weighting(self) -> EquivalentWeighting:
         """The class weights for which a known probability is cut at its best threshold.
 
-        Its threshold is Koyejo's. For the true probabilities it lies between ``lower`` and
-        ``upper``; for other scores it may not, and the distance tells how far they are from being
-        calibrated.
+        Its threshold lies between ``lower`` and ``upper`` for the true probabilities; for other
+        scores the distance tells how far they are from being calibrated.
         """
         return self.metric.weighting(self.value, self.positive_share)
 
-    @property
-    def flips(self) -> bool:
-        """Whether the best rule for a known probability decides class 1 *below* its threshold."""
-        return not self.weighting.above
-
-    def decide(self, scores: ArrayLike) -> NDArray[np.bool_]:
+    def decide(self, scores: ArrayLike) -> Mask:
         """Whether class 1 is decided for each of these scores."""
-        above = np.asarray(scores, dtype=np.float64) > self.threshold
-        return np.asarray(above == self.above)
+        above: Mask = np.asarray(scores, dtype=np.float64) > self.threshold
+        return above if self.above else ~above
 
 
 def best_threshold(
@@ -94,7 +80,7 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     metric: Metric = "f1",
     *,
-    domain: Domain = _EVERYWHERE,
+    domain: Domain = (-np.inf, np.inf),
     either_side: bool = False,
 ) -> BestThreshold:
     r"""The threshold :math:`t` that maximises a metric of the rule :math:`1\{s(x) > t\}`.
@@ -102,7 +88,7 @@ def best_threshold(
     Parameters
     ----------
     scores : array-like of shape (n,)
-        Scores or probabilities of class 1.
+        Scores or probabilities of class 1: the larger the likelier.
     positive : array-like of shape (n,)
         Whether each row is of class 1. Numbers between 0 and 1 are probabilities of it, and the
         metric is then that of the expected table: ``best_threshold(eta, eta)`` is the optimum for
@@ -130,12 +116,31 @@ def best_threshold(
     >>> best.decide([0.12, 0.3]).tolist()
     [False, True]
     """
-    rows = _check_rows(scores, positive, sample_weight)
-    sweep = _sweep(*rows, _check_domain(domain))
-    share = sweep.positives / (sweep.positives + sweep.negatives)
+    low, high = (float(end) for end in domain)
+    if not low < high:
+        raise InvalidInputError(f"domain must be two numbers in ascending order, got {domain!r}.")
+    checked = _check_rows(scores, positive, sample_weight)
+    rows, cuts, (tp, fp), totals = _sweep(*checked, (low, high))
+    share = totals[0] / sum(totals)
     chosen = as_metric(metric, share).with_positive_denominator(share)
-    best, value, above = _best_cut(sweep, chosen, either_side and chosen.can_flip(share))
-    return _result(sweep, chosen, best, value, above)
+    sides = [chosen.ratio(tp, fp, *totals)]
+    if either_side and chosen.can_flip(share):
+        sides.append(chosen.ratio(totals[0] - tp, totals[1] - fp, *totals))
+    # The first of equal ones: the lowest threshold, and above it.
+    side, best = divmod(int(np.argmax(sides)), len(cuts))
+    cut, hits, alarms = int(cuts[best]), float(tp[best]), float(fp[best])
+    lower = max(float(rows[cut - 1]), low) if cut > 0 else low
+    upper = min(float(rows[cut]), high) if cut < len(rows) else high
+    table = np.array([[totals[1] - alarms, alarms], [totals[0] - hits, hits]])
+    return BestThreshold(
+        threshold=_middle(lower, upper, rows.dtype),
+        value=float(sides[side][best]),
+        lower=lower,
+        upper=upper,
+        above=side == 0,
+        table=table[:, ::-1] if side else table,
+        metric=chosen,
+    )
 
 
 def optimal_rule(
@@ -159,8 +164,7 @@ def optimal_rule(
     Returns
     -------
     BestThreshold
-        ``weighting.threshold`` is Koyejo's :math:`\delta`, and lies between ``lower`` and
-        ``upper``.
+        ``weighting.threshold`` is Koyejo's :math:`\delta`.
 
     Examples
     --------
@@ -172,22 +176,10 @@ def optimal_rule(
     return best_threshold(array, array, sample_weight, metric, either_side=True)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sweep:
-    """Rows sorted by score, and what lies above each cut: rows from the cut on are above it."""
-
-    scores: NDArray[Any]
-    cuts: NDArray[np.intp]
-    tp: NDArray[Any]
-    fp: NDArray[Any]
-    positives: float
-    negatives: float
-    domain: Domain
-
-
 def _sweep(
     scores: NDArray[Any], positive: NDArray[Any], weights: Vector | None, domain: Domain
-) -> _Sweep:
+) -> tuple[NDArray[Any], Indices, tuple[Vector, Vector], tuple[float, float]]:
+    """Sorted scores, cuts, TP and FP of the rows from each cut on, and the totals of both."""
     order = np.argsort(scores)
     ordered = scores[order]
     cuts = _cuts(ordered, domain)
@@ -200,10 +192,10 @@ def _sweep(
         each = np.ones(1) if weights is None else weights[order]
         tp, positives = _above(each * positive, cuts)
         fp, negatives = _above(each * (1 - positive.astype(np.float64, copy=False)), cuts)
-    return _Sweep(ordered, cuts, tp, fp, float(positives), float(negatives), domain)
+    return ordered, cuts, (tp, fp), (float(positives), float(negatives))
 
 
-def _cuts(ordered: NDArray[Any], domain: Domain) -> NDArray[np.intp]:
+def _cuts(ordered: NDArray[Any], domain: Domain) -> Indices:
     """Where thresholds of the domain can part the sorted scores, equal ones never."""
     # Scores up to the first end are above no threshold, those from the second on above all.
     first = int(np.searchsorted(ordered, domain[0], side="right"))
@@ -213,7 +205,7 @@ def _cuts(ordered: NDArray[Any], domain: Domain) -> NDArray[np.intp]:
     return np.concatenate([[first], between, [last] if last > first else []]).astype(np.intp)
 
 
-def _above(values: NDArray[Any], cuts: NDArray[np.intp]) -> tuple[NDArray[Any], Any]:
+def _above(values: NDArray[Any], cuts: Indices) -> tuple[NDArray[Any], Any]:
     """Sums of the values from each cut on, and of all of them."""
     running = np.cumsum(values)
     total = running[-1]
@@ -221,35 +213,6 @@ def _above(values: NDArray[Any], cuts: NDArray[np.intp]) -> tuple[NDArray[Any], 
     # Nothing lies below the first row, where the index wraps around.
     above[cuts == 0] = total
     return above, total
-
-
-def _best_cut(
-    sweep: _Sweep, metric: LinearFractional, either_side: bool
-) -> tuple[int, float, bool]:
-    totals = sweep.positives, sweep.negatives
-    values = metric.ratio(sweep.tp, sweep.fp, *totals)
-    best = int(np.argmax(values))
-    if either_side:
-        below = metric.ratio(totals[0] - sweep.tp, totals[1] - sweep.fp, *totals)
-        other = int(np.argmax(below))
-        if below[other] > values[best]:
-            return other, float(below[other]), False
-    return best, float(values[best]), True
-
-
-def _result(
-    sweep: _Sweep, metric: LinearFractional, best: int, value: float, above: bool
-) -> BestThreshold:
-    cut, n = int(sweep.cuts[best]), len(sweep.scores)
-    low, high = sweep.domain
-    lower = max(float(sweep.scores[cut - 1]), low) if cut > 0 else low
-    upper = min(float(sweep.scores[cut]), high) if cut < n else high
-    threshold = _middle(lower, upper, sweep.scores.dtype)
-    tp, fp = float(sweep.tp[best]), float(sweep.fp[best])
-    table = np.array([[sweep.negatives - fp, fp], [sweep.positives - tp, tp]])
-    return BestThreshold(
-        threshold, value, lower, upper, above, table if above else table[:, ::-1], metric
-    )
 
 
 def _middle(lower: float, upper: float, dtype: Any) -> float:
@@ -277,9 +240,7 @@ def _check_rows(
     if sample_weight is None:
         return values, flags, None
     weights = check_sample_weight(sample_weight, len(values))
-    used = weights > 0
-    if used.all():
-        return values, flags, weights
+    used = slice(None) if weights.min() > 0 else weights > 0
     return values[used], flags[used], weights[used]
 
 
@@ -299,10 +260,3 @@ def _check_positive(flags: NDArray[Any], n_rows: int) -> NDArray[Any]:
         )
     certain = flags.astype(np.bool_)
     return certain if np.array_equal(certain, flags) else flags
-
-
-def _check_domain(domain: Domain) -> Domain:
-    low, high = (float(end) for end in domain)
-    if not low < high:
-        raise InvalidInputError(f"domain must be two numbers in ascending order, got {domain!r}.")
-    return low, high

@@ -199,13 +199,15 @@ def class_risks(
     return ClassRisks(ByClass(risks, rows.classes[present]), totals[present] / totals.sum())
 
 
-def present_classes(classes: NDArray[Any], totals: Vector, absent: Absent) -> Mask:
+def present_classes(
+    classes: NDArray[Any], totals: Vector, absent: Absent, *, of: str = "y_true"
+) -> Mask:
     """Which classes have any weight; unless told to drop the others, they are an error."""
     check_word(absent, "absent", ("raise", "drop"))
     present = totals > 0
     if absent == "raise" and not present.all():
         raise ClassMismatchError(
-            f"every class needs a row of positive weight in y_true, "
+            f"every class needs a row of positive weight in {of}, "
             f"{classes[~present].tolist()} has none, so its risk is undefined; "
             "absent='drop' leaves it out."
         )
