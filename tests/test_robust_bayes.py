@@ -15,14 +15,15 @@ from equipoise import (
 from equipoise.datasets import PowerImbalance
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
-from equipoise.sets import CappedSimplex, Point
+from equipoise.sets import CappedSimplex
 from equipoise.theory import robust_bayes, robust_bayes_known
 from set_examples import few_examples
 
 each_set = pytest.mark.parametrize("recipe", few_examples(), ids=repr)
 # Sets whose support is the largest of a few linear functions, for the linear programme.
+RESOLVED = [(one, one.resolve([0.6, 0.4])) for one in few_examples()]
 POLYTOPES = [
-    one for one in few_examples() if isinstance(one.resolve([0.6, 0.4]), Point | CappedSimplex)
+    one for one, masses in RESOLVED if isinstance(masses, CappedSimplex) or masses.is_point
 ]
 each_polytope = pytest.mark.parametrize("recipe", POLYTOPES, ids=repr)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog, minimize_scalar
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.sets import Ball, CappedSimplex, Hull, Point, PriorBall
+from equipoise.sets import Ball, CappedSimplex, Hull, PriorBall
 from equipoise.sets.ball import DIVERGENCES
 
 KINDS = pytest.mark.parametrize("kind", DIVERGENCES)
@@ -84,7 +84,7 @@ def test_tv_support_equals_a_linear_programme(radius):
 @KINDS
 def test_radius_zero_is_the_centre(kind):
     point = PriorBall(0, kind).resolve([0.7, 0.3])
-    assert isinstance(point, Point) and point.mass.tolist() == [0.7, 0.3]
+    assert point.is_point and point.vertices.tolist() == [[0.7, 0.3]]
 
 
 @KINDS
@@ -176,7 +176,7 @@ def test_hull_projection_against_its_vertices(seed):
 
 
 def test_hull_of_all_corners_is_the_simplex():
-    hull, simplex = Hull(np.eye(4)), CappedSimplex.whole(4)
+    hull, simplex = Hull(np.eye(4)), CappedSimplex(np.zeros(4), np.ones(4))
     point = np.array([0.3, -0.2, 0.9, 0.1])
     assert hull.is_simplex and not Hull(np.eye(4)[:3]).is_simplex
     np.testing.assert_allclose(hull.project(point), simplex.project(point), atol=1e-14)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
-from equipoise.sets import CappedSimplex, LabelCVaR, LabelHCVaR, Point, WorstClass
+from equipoise.sets import CappedSimplex, Hull, LabelCVaR, LabelHCVaR, WorstClass
 
 MODEST = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -71,11 +71,11 @@ def test_the_projection_clips_one_shift(box):
 
 
 def test_the_level_is_the_first_class_that_reaches_one():
-    assert CappedSimplex(np.zeros(3), [0.5, 0.6, 0.9]).dual([3.0, 2.0, 1.0]).level == 2
+    assert CappedSimplex(np.zeros(3), [0.5, 0.6, 0.9]).dual([3.0, 2.0, 1.0])[0] == 2
     # Ten times 0.1 falls short of 1 in floating point, and counts as 1.
     caps, risks = np.append(np.full(10, 0.1), 0.5), np.arange(11.0, 0.0, -1.0)
     assert np.cumsum(caps)[9] < 1
-    assert CappedSimplex(np.zeros(11), caps).dual(risks).level == 2
+    assert CappedSimplex(np.zeros(11), caps).dual(risks)[0] == 2
 
 
 def test_ties_share_in_proportion_to_their_room():
@@ -120,7 +120,7 @@ def test_far_points_lose_no_digits_of_the_sum(size):
     for _ in range(50):
         point = rng.normal(size=9) * rng.choice([1.0, size], 9)
         assert abs(mass_set.project(point).sum() - 1) <= 1e-14
-        assert abs(CappedSimplex.whole(9).project(point).sum() - 1) <= 1e-14
+        assert abs(WorstClass().resolve(np.ones(9) / 9).project(point).sum() - 1) <= 1e-14
 
 
 def test_one_mass_is_left_where_the_bounds_sum_to_one():
@@ -141,7 +141,7 @@ def test_a_million_classes():
     mass_set = LabelCVaR(0.25).resolve(prior)
     for mass in (mass_set.maximize(risks), mass_set.project(risks)):
         assert abs(mass.sum() - 1) <= 1e-12 and mass.min() >= 0 and np.all(mass <= mass_set.upper)
-    assert mass_set.dual(risks).value == pytest.approx(mass_set.support(risks), abs=1e-12)
+    assert mass_set.dual(risks)[1] == pytest.approx(mass_set.support(risks), abs=1e-12)
 
 
 def test_the_bounds_cannot_be_changed():
@@ -179,5 +179,5 @@ def test_impossible_bounds_are_refused(lower, upper, error, message):
 
 
 def test_a_point_is_a_probability_vector():
-    with pytest.raises(InvalidParameterError, match="mass must sum to 1, got a sum of"):
-        Point([0.5, 0.4])
+    with pytest.raises(InvalidParameterError, match=r"vertices\[0\] must sum to 1, got a sum of"):
+        Hull([[0.5, 0.4]])

@@ -100,12 +100,16 @@ def test_grid_search_reaches_into_the_recipe():
 
 
 def test_standard_balanced_and_scaled_weights():
-    np.testing.assert_allclose(FixedWeights("standard").resolve(PRIOR).mass, PRIOR)
-    np.testing.assert_allclose(FixedWeights("balanced").resolve(PRIOR).mass, np.full(3, 1 / 3))
-    np.testing.assert_allclose(FixedWeights("balanced").resolve([0.6, 0.4, 0]).mass, [0.5, 0.5, 0])
+    np.testing.assert_allclose(FixedWeights("standard").resolve(PRIOR).vertices[0], PRIOR)
+    np.testing.assert_allclose(
+        FixedWeights("balanced").resolve(PRIOR).vertices[0], np.full(3, 1 / 3)
+    )
+    np.testing.assert_allclose(
+        FixedWeights("balanced").resolve([0.6, 0.4, 0]).vertices[0], [0.5, 0.5, 0]
+    )
     for weights in ([1, 2, 6], {"a": 10, "c": 60, "b": 20}):
         np.testing.assert_allclose(
-            FixedWeights(weights).resolve(PRIOR, NAMES).mass, np.array([6, 6, 6]) / 18
+            FixedWeights(weights).resolve(PRIOR, NAMES).vertices[0], np.array([6, 6, 6]) / 18
         )
 
 

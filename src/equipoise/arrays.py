@@ -94,18 +94,6 @@ def like(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
     return xp.asarray(values.copy(), dtype=x.dtype, device=x.device)
 
 
-def fresh(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
-    """A copy of ``values`` like ``x``, for the caller to change.
-
-    Examples
-    --------
-    >>> values = np.ones(2)
-    >>> fresh(values, values, np) is values
-    False
-    """
-    return values.copy() if xp is np else like(values, x, xp)
-
-
 def to_numpy(x: Any) -> NDArray[np.float64]:
     """``x`` as a float64 NumPy array, brought to the host and cut from any autograd graph.
 

@@ -1,27 +1,23 @@
 """Uncertainty sets: recipes that users write down, and the numerical sets they resolve to."""
 
-from equipoise.sets.alphas import DEFAULT_ALPHA, alpha_grid, default_uncertainty, middle_alpha
+from equipoise.sets.alphas import alpha_grid, default_uncertainty, middle_alpha
 from equipoise.sets.ball import Ball, PriorBall
 from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
-from equipoise.sets.capped_simplex import CappedSimplex, DualSolution
+from equipoise.sets.capped_simplex import CappedSimplex
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
-from equipoise.sets.hull import Hull, WeightHull
-from equipoise.sets.point import FixedWeights, Point
+from equipoise.sets.hull import FixedWeights, Hull, WeightHull
 from equipoise.sets.registry import SETS, as_uncertainty
 
 __all__ = [
-    "DEFAULT_ALPHA",
     "SETS",
     "Ball",
     "CappedSimplex",
-    "DualSolution",
     "FixedWeights",
     "Hull",
     "LabelCVaR",
     "LabelHCVaR",
     "MassSet",
-    "Point",
     "PriorBall",
     "PriorBox",
     "Uncertainty",

@@ -1,7 +1,4 @@
-r"""Balls of masses around a centre: the class priors at test time are near a known prior.
-
-.. math:: M = \{ m \ge 0 : D(m, c) \le \text{radius}, \; \textstyle\sum_i m_i = 1 \}.
-"""
+"""Balls of masses around a centre: the class priors at test time are near a known prior."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,20 +7,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector, fresh, like, to_numpy
+from equipoise.arrays import Mask, Vector, like, to_numpy
 from equipoise.exceptions import InvalidInputError
 from equipoise.registry import Registry
 from equipoise.sets.base import MassSet, Uncertainty, check_masses
 from equipoise.sets.capped_simplex import CappedSimplex
-from equipoise.sets.chi2 import ChiSquared
-from equipoise.sets.divergence import Divergence
+from equipoise.sets.divergence import Divergence, Euclidean, TotalVariation
+from equipoise.sets.f_divergences import ChiSquared, KullbackLeibler
 from equipoise.sets.filling import project_simplex
-from equipoise.sets.kl import KullbackLeibler
-from equipoise.sets.norms import Euclidean, TotalVariation
-from equipoise.sets.point import Point
+from equipoise.sets.hull import Hull
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
 
+# Risks nearer to the worst are equal to it: no multiplier can tell them apart.
 _TIE = 1e-90
 
 DIVERGENCES: Registry[Divergence] = Registry(
@@ -62,13 +58,16 @@ class Ball(MassSet):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return len(self.center)
 
     @cached_property
+    def allowed(self) -> Mask:
+        """The classes that have mass somewhere in the ball."""
+        return self.center > 0 if self.divergence.needs_support else np.ones(self.n_classes, bool)
+
+    @cached_property
     def is_simplex(self) -> bool:
-        """Whether the ball covers the whole simplex."""
-        return bool(np.all(self._inside)) and self.covers_support
+        return bool(np.all(self.allowed)) and self.covers_support
 
     @cached_property
     def covers_support(self) -> bool:
@@ -78,23 +77,21 @@ class Ball(MassSet):
         corner[np.argmin(self._core)] = 1.0
         return self.divergence.distance(corner, self._core) <= self.radius * (1 + 1e-12)
 
-    @property
+    @cached_property
     def is_point(self) -> bool:
-        """Whether only one class may have mass: the radius is never zero."""
+        # The radius is never zero.
         return len(self._core) == 1
 
     def maximize(self, risks: Any) -> Any:
-        r"""The mass :math:`\arg\max_{m \in M} \langle m, r \rangle`."""
         vector, xp = self._risks(risks)
-        scaled = _unit_range(to_numpy(vector)[self._inside])
+        scaled = _unit_range(to_numpy(vector)[self.allowed])
         if scaled is None:
-            return fresh(self.center, vector, xp)
+            return like(self.center.copy(), vector, xp)
         return self._spread(self.divergence.maximize(scaled, self._core, self.radius), vector, xp)
 
     def project(self, point: Any) -> Any:
-        r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
         vector, xp = self._point(point)
-        inside = to_numpy(vector)[self._inside]
+        inside = to_numpy(vector)[self.allowed]
         masses = project_simplex(inside, 1.0, np)
         if self.divergence.distance(masses, self._core) > self.radius:
             masses = self.divergence.project(inside - inside.max(), self._core, self.radius)
@@ -103,18 +100,13 @@ class Ball(MassSet):
     def _spread(self, core: Vector, x: Any, xp: Any) -> Any:
         """Masses of the allowed classes among those of all classes, as an array like ``x``."""
         masses = np.zeros(self.n_classes)
-        masses[self._inside] = core
+        masses[self.allowed] = core
         return like(masses, x, xp)
-
-    @cached_property
-    def _inside(self) -> Any:
-        return self.center > 0 if self.divergence.needs_support else np.ones(self.n_classes, bool)
 
     @cached_property
     def _core(self) -> Vector:
         """The centre on the classes that the ball allows."""
-        core: Vector = self.center[self._inside]
-        return core
+        return self.center[self.allowed]
 
 
 def _unit_range(risks: Vector) -> Vector | None:
@@ -129,13 +121,10 @@ def _unit_range(risks: Vector) -> Vector | None:
     # Halves keep the range of the largest floats finite.
     halves = risks / 2
     span = float(np.ptp(halves))
-    return _with_ties((halves - halves.max()) / span) if span > 0 else None
-
-
-def _with_ties(scaled: Vector) -> Vector:
-    """Risks nearer to the worst than any multiplier can tell, made equal to it."""
-    tied: Vector = np.where(scaled > -_TIE, 0.0, scaled)
-    return tied
+    if span == 0:
+        return None
+    scaled: Vector = (halves - halves.max()) / span
+    return np.where(scaled > -_TIE, 0.0, scaled)
 
 
 class PriorBall(Uncertainty):
@@ -143,8 +132,7 @@ class PriorBall(Uncertainty):
 
     .. math:: M = \{ m \ge 0 : D(m, c) \le \text{radius}, \; \textstyle\sum_i m_i = 1 \}.
 
-    If the classes look the same at test time and only their shares change, a test prior is a
-    mass.
+    As in :class:`PriorBox`, a prior at test time is a mass.
 
     Parameters
     ----------
@@ -159,7 +147,6 @@ class PriorBall(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import PriorBall
     >>> mass_set = PriorBall(radius=0.2, divergence="tv").resolve([0.9, 0.1])
     >>> mass_set.maximize([0.2, 0.6]).round(12)
     array([0.7, 0.3])
@@ -177,20 +164,13 @@ class PriorBall(Uncertainty):
         radius = check_number(self.radius, "radius", "[0, inf)")
         divergence = DIVERGENCES.find(self.divergence)
         if radius == 0:
-            return Point(center)
+            return Hull(center[np.newaxis])
         ball = Ball(center, radius, divergence)
-        return _face(ball) if ball.covers_support else ball
+        if ball.covers_support:
+            return CappedSimplex(np.zeros(len(p)), np.where(ball.allowed, 1.0, 0.0))
+        return ball
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The centre alone, and every divergence up to radii that cover the simplex."""
         balls = [cls(radius, name) for name in DIVERGENCES for radius in (0.02, 0.2, 3.0)]
         return [cls(0.0), cls(1e-4), cls(0.7, "l2"), *balls]
-
-
-def _face(ball: Ball) -> CappedSimplex:
-    """All masses on the classes that the ball allows."""
-    allowed = np.ones(ball.n_classes)
-    if ball.divergence.needs_support:
-        allowed = np.where(ball.center > 0, 1.0, 0.0)
-    return CappedSimplex(np.zeros(ball.n_classes), allowed)

@@ -17,10 +17,10 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from equipoise.arrays import Vector, as_vector
+from equipoise.arrays import Matrix, Vector, as_vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.weights.priors import check_prior
 
@@ -44,20 +44,22 @@ class MassSet(ABC):
     def n_classes(self) -> int:
         """Number of classes."""
 
-    @property
-    def is_simplex(self) -> bool:
-        """Whether the set is the whole simplex, so that the robust risk is the worst class's."""
-        return False
-
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
         """The least and the largest mass of each class over the set."""
         units = np.eye(self.n_classes)
-        least = [self.maximize(-unit)[place] for place, unit in enumerate(units)]
-        largest = [self.maximize(unit)[place] for place, unit in enumerate(units)]
-        return np.array(least), np.array(largest)
+        least, largest = (
+            np.array([self.maximize(sign * unit) @ unit for unit in units]) for sign in (-1, 1)
+        )
+        return least, largest
 
-    @property
+    @cached_property
+    def is_simplex(self) -> bool:
+        """Whether the set is the whole simplex, so that the robust risk is the worst class's."""
+        # A convex set that reaches every corner holds all that lies between them.
+        return bool(np.all(self.bounds[1] >= 1 - _ROUNDING))
+
+    @cached_property
     def is_point(self) -> bool:
         """Whether the set holds a single mass: nothing is uncertain."""
         least, largest = self.bounds
@@ -118,21 +120,18 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _prior(self, prior: Any, classes: ArrayLike | None) -> tuple[Vector, Any]:
         """Checked prior and class names; a prior given by class names its classes itself."""
-        if classes is not None:
-            names = np.asarray(classes)
-        elif isinstance(prior, Mapping):
-            names = np.array(list(prior))
-        else:
-            names = np.arange(np.size(prior))
+        if classes is None:
+            classes = list(prior) if isinstance(prior, Mapping) else range(np.size(prior))
+        names = np.array(classes)
         return check_prior(prior, names, name="prior"), names
 
 
 def check_masses(values: Any, name: str) -> Vector:
     """A read-only probability vector."""
-    return frozen(check_prior(values, np.arange(np.size(values)), name=name))
+    return frozen(check_prior(values, range(np.size(values)), name=name))
 
 
-def frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def frozen(array: Matrix) -> Matrix:
     """The array itself, made read-only."""
     array.setflags(write=False)
     return array

@@ -9,7 +9,7 @@ from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex, check_sums
-from equipoise.validation.numbers import check_interval, check_numbers, ends
+from equipoise.validation.numbers import check_interval, check_numbers
 from equipoise.weights.priors import masses_of
 
 _NO_CAP = 1e300
@@ -28,7 +28,6 @@ class WeightBox(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import WeightBox
     >>> mass_set = WeightBox(upper={"rare": 3.0}).resolve([0.9, 0.1], ["common", "rare"])
     >>> mass_set.maximize([0.2, 0.6]).round(12)
     array([0.7, 0.3])
@@ -40,16 +39,13 @@ class WeightBox(Uncertainty):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Floors with and without caps."""
         return [cls(0.5, 2.0), cls(lower=0.9)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        """The simplex with the weight ranges times the prior as floors and caps."""
         p, names = self._prior(prior, classes)
-        low, up = _ranges(self.lower, self.upper, names, "[0, inf]")
+        low, up = _ranges(self.lower, self.upper, names, np.inf)
         # A finite number stands for no cap: a class of prior zero has no mass under any weight.
-        up = np.minimum(up, _NO_CAP)
-        floors, caps = masses_of(low, p), masses_of(up, p)
+        floors, caps = masses_of(low, p), masses_of(np.minimum(up, _NO_CAP), p)
         check_sums(floors, caps, "prior * ")
         return CappedSimplex(floors, caps)
 
@@ -70,7 +66,6 @@ class PriorBox(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import PriorBox
     >>> mass_set = PriorBox(lower={"rare": 0.001}, upper={"rare": 0.05}).resolve(
     ...     [0.9, 0.1], ["common", "rare"]
     ... )
@@ -84,19 +79,24 @@ class PriorBox(Uncertainty):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Caps with and without floors."""
         return [cls(0.01, 0.6), cls(upper=0.9)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        """The simplex with the prior ranges as floors and caps."""
         _, names = self._prior(prior, classes)
-        low, up = _ranges(self.lower, self.upper, names, "[0, 1]")
-        return CappedSimplex(low, up)
+        return CappedSimplex(*_ranges(self.lower, self.upper, names, 1))
 
 
-def _ranges(lower: Any, upper: Any, classes: NDArray[Any], interval: str) -> tuple[Vector, Vector]:
-    """Floors and caps per class; what is not given takes the ends of the interval."""
-    low, up = _bound(lower, classes, "lower", interval), _bound(upper, classes, "upper", interval)
+def _ranges(lower: Any, upper: Any, classes: NDArray[Any], most: float) -> tuple[Vector, Vector]:
+    """Floors and caps per class, between 0 and ``most``, which stand for what is not given."""
+    low, up = (
+        check_interval(
+            check_numbers(free if given is None else given, classes, name=name, default=free),
+            classes,
+            name,
+            f"[0, {most}]",
+        )
+        for given, name, free in ((lower, "lower", 0), (upper, "upper", most))
+    )
     if np.any(low > up):
         bad = int(np.argmax(low > up))
         raise InvalidParameterError(
@@ -104,10 +104,3 @@ def _ranges(lower: Any, upper: Any, classes: NDArray[Any], interval: str) -> tup
             f"for class {classes.tolist()[bad]!r}."
         )
     return low, up
-
-
-def _bound(values: Any, classes: NDArray[Any], name: str, interval: str) -> Vector:
-    free = ends(interval)[0 if name == "lower" else 1]
-    given = free if values is None else values
-    vector = check_numbers(given, classes, name=name, default=free)
-    return check_interval(vector, classes, name, interval)

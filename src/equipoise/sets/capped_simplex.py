@@ -7,7 +7,7 @@ The simplex itself, LCVaR, LHCVaR and the boxes are all of this form.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,19 +20,6 @@ from equipoise.sets.filling import fill, fill_level, project_box, project_simple
 # A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
 _SNAP = 1e-12
 SUM_SLACK = 1e-9
-
-
-class DualSolution(NamedTuple):
-    """Minimiser and value of the dual of the robust risk in one scalar.
-
-    Examples
-    --------
-    >>> CappedSimplex([0.0, 0.0], [1.0, 0.5]).dual([0.25, 0.5])
-    DualSolution(level=0.25, value=0.375)
-    """
-
-    level: float
-    value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +35,8 @@ class CappedSimplex(MassSet):
     --------
     >>> CappedSimplex([0.0, 0.0, 0.0], [1.0, 0.5, 0.2]).maximize([0.1, 0.2, 0.3]).round(12).tolist()
     [0.3, 0.5, 0.2]
+    >>> CappedSimplex([0.0, 0.0], [1.0, 0.5]).dual([0.25, 0.5])
+    (0.25, 0.375)
     """
 
     lower: Vector
@@ -58,20 +47,9 @@ class CappedSimplex(MassSet):
         object.__setattr__(self, "lower", frozen(lower))
         object.__setattr__(self, "upper", frozen(upper))
 
-    @classmethod
-    def whole(cls, n_classes: int) -> "CappedSimplex":
-        """The whole simplex."""
-        return cls(np.zeros(n_classes), np.ones(n_classes))
-
     @cached_property
     def n_classes(self) -> int:
-        """Number of classes."""
         return len(self._room)
-
-    @cached_property
-    def is_simplex(self) -> bool:
-        """Whether neither floor nor cap binds anywhere."""
-        return bool(np.all(self._room == 1))
 
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
@@ -83,23 +61,23 @@ class CappedSimplex(MassSet):
         )
 
     def maximize(self, risks: Any) -> Any:
-        r"""Water-filling: :math:`\arg\max_{m \in M} \langle m, r \rangle`, ties shared."""
+        """Water-filling; classes that tie share what is left for them."""
         vector, xp = self._risks(risks)
         room = like(self._room, vector, xp)
         if self.is_simplex:
-            return _share_worst(vector, room, xp)
+            ties = vector == xp.max(vector)
+            return xp.where(ties, room, 0.0) / int(xp.count_nonzero(ties))
         return like(self.lower, vector, xp) + fill(vector, room, self._budget, xp)
 
     def project(self, point: Any) -> Any:
-        r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
         vector, xp = self._point(point)
         if self.is_simplex:
             return project_simplex(vector, 1.0, xp)
         lower, upper = (like(bound, vector, xp) for bound in (self.lower, self.upper))
         return project_box(vector, lower, upper, 1.0, xp)
 
-    def dual(self, risks: Any) -> DualSolution:
-        r"""The robust risk as a minimum over one scalar (propositions 4 and 5 of the paper).
+    def dual(self, risks: Any) -> tuple[float, float]:
+        r"""Minimiser and value of the dual in one scalar (propositions 4 and 5 of the paper).
 
         .. math:: \min_\lambda \; \lambda \beta + \sum_i (u_i - l_i) (r_i - \lambda)_+
                   + \sum_i l_i r_i, \qquad \beta = 1 - \textstyle\sum_i l_i,
@@ -114,7 +92,7 @@ class CappedSimplex(MassSet):
         excess = xp.where(vector > level, vector - level, 0.0)
         floor = like(self.lower, vector, xp)
         value = level * self._budget + float(xp.sum(room * excess)) + float(xp.sum(floor * vector))
-        return DualSolution(level, value)
+        return level, value
 
     @cached_property
     def _room(self) -> Vector:
@@ -125,12 +103,6 @@ class CappedSimplex(MassSet):
         return max(1 - float(np.sum(self.lower)), 0.0)
 
 
-def _share_worst(risks: Any, ones: Any, xp: Any) -> Any:
-    """All mass on the worst class, in equal parts where several tie."""
-    ties = risks == xp.max(risks)
-    return xp.where(ties, ones, 0.0) / int(xp.count_nonzero(ties))
-
-
 def _bounds(lower: ArrayLike, upper: ArrayLike) -> tuple[Vector, Vector]:
     """Floors and caps, checked, with caps above one cut and sums within rounding of one mended."""
     low, up = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
@@ -139,31 +111,27 @@ def _bounds(lower: ArrayLike, upper: ArrayLike) -> tuple[Vector, Vector]:
             f"lower and upper must hold one value per class, got shapes {low.shape} and {up.shape}."
         )
     up = np.where(up > 1 - _SNAP, 1.0, up)
-    _check_order(low, up)
+    valid = (low >= 0) & (low <= up)
+    if not valid.all():
+        bad = int(np.argmin(valid))
+        raise InvalidParameterError(
+            f"lower and upper must satisfy 0 <= lower <= upper, got lower = {low[bad]:.6g} and "
+            f"upper = {up[bad]:.6g} for class number {bad}."
+        )
     check_sums(low, up)
     if len(low) == 1:
         return np.zeros(1), np.ones(1)
     return low / max(low.sum(), 1.0), up / min(up.sum(), 1.0)
 
 
-def _check_order(lower: Vector, upper: Vector) -> None:
-    valid = (lower >= 0) & (lower <= upper)
-    if not valid.all():
-        bad = int(np.argmin(valid))
-        raise InvalidParameterError(
-            f"lower and upper must satisfy 0 <= lower <= upper, got lower = {lower[bad]:.6g} and "
-            f"upper = {upper[bad]:.6g} for class number {bad}."
-        )
-
-
 def check_sums(lower: Vector, upper: Vector, factor: str = "") -> None:
     """Refuse floors and caps that leave no mass; ``factor`` is what multiplied the user's own."""
-    for values, name, side, beyond in (
-        (lower, "lower", "most", lower.sum() > 1 + SUM_SLACK),
-        (upper, "upper", "least", upper.sum() < 1 - SUM_SLACK),
+    for total, name, side, sign in (
+        (lower.sum(), "lower", "most", 1),
+        (upper.sum(), "upper", "least", -1),
     ):
-        if beyond:
+        if sign * (total - 1) > SUM_SLACK:
             raise EmptySetError(
                 f"The set is empty unless the sum of {factor}{name} over the classes is at {side} "
-                f"1, got a sum of {values.sum():.6g}."
+                f"1, got a sum of {total:.6g}."
             )

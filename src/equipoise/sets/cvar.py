@@ -1,8 +1,7 @@
-r"""The sets of the paper: each class weight is capped at an inverse level.
+"""The sets of the paper: each class weight is capped at an inverse level.
 
-With masses :math:`m_i = p_i q_i` the cap :math:`q_i \le 1/\alpha_i` reads
-:math:`m_i \le p_i / \alpha_i`. Where every such cap is at least one it binds nowhere, and the
-robust risk is the worst class risk.
+Where every cap of a mass is at least one it binds nowhere, and the robust risk is the worst class
+risk.
 """
 
 from typing import Any, Self
@@ -25,15 +24,13 @@ class WorstClass(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import WorstClass
     >>> float(WorstClass().resolve([0.9, 0.1]).support([0.2, 0.6]))
     0.6
     """
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        """The whole simplex."""
         p, _ = self._prior(prior, classes)
-        return CappedSimplex.whole(len(p))
+        return CappedSimplex(np.zeros(len(p)), np.ones(len(p)))
 
 
 class LabelCVaR(Uncertainty):
@@ -51,7 +48,6 @@ class LabelCVaR(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import LabelCVaR
     >>> mass_set = LabelCVaR(alpha=0.5).resolve([0.9, 0.1])
     >>> round(float(mass_set.support([0.2, 0.6])), 12)
     0.28
@@ -62,14 +58,12 @@ class LabelCVaR(Uncertainty):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """From the standard risk to nearly the worst class."""
         return [cls(1.0), cls(0.5), cls(0.01)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        """The simplex with caps ``p / alpha``."""
         p, _ = self._prior(prior, classes)
         alpha = check_number(self.alpha, "alpha", "(0, 1]")
-        return CappedSimplex(np.zeros(len(p)), _caps(p, np.full(len(p), alpha)))
+        return CappedSimplex(np.zeros(len(p)), _caps(p, alpha))
 
 
 class LabelHCVaR(Uncertainty):
@@ -94,7 +88,6 @@ class LabelHCVaR(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import LabelHCVaR
     >>> recipe = LabelHCVaR(alphas={"common": 0.9, "rare": 0.4})
     >>> recipe.resolve([0.9, 0.1], ["common", "rare"]).upper
     array([1.  , 0.25])
@@ -109,13 +102,17 @@ class LabelHCVaR(Uncertainty):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One for each way to give the levels."""
         return [cls(kappa=2), cls(alphas=0.7), cls(c=0.5)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        """The simplex with caps ``p / alphas``."""
         p, names = self._prior(prior, classes)
-        caps = _caps(p, self._levels(p, names))
+        by_formula = self.c is not None or self.kappa is not None
+        if by_formula == (self.alphas is not None):
+            raise InvalidParameterError(
+                "LabelHCVaR takes either alphas, or c and kappa (one of them is enough), "
+                f"got c={self.c!r}, kappa={self.kappa!r}, alphas={self.alphas!r}."
+            )
+        caps = _caps(p, self._by_formula(p) if by_formula else self._by_class(names))
         if caps.sum() < 1 - SUM_SLACK:
             raise EmptySetError(
                 "LabelHCVaR is empty unless the sum of prior / alpha over the classes is at least "
@@ -123,19 +120,11 @@ class LabelHCVaR(Uncertainty):
             )
         return CappedSimplex(np.zeros(len(p)), caps)
 
-    def _levels(self, prior: Vector, classes: NDArray[Any]) -> Vector:
-        by_formula = self.c is not None or self.kappa is not None
-        if by_formula == (self.alphas is not None):
-            raise InvalidParameterError(
-                "LabelHCVaR takes either alphas, or c and kappa (one of them is enough), "
-                f"got c={self.c!r}, kappa={self.kappa!r}, alphas={self.alphas!r}."
-            )
-        if by_formula:
-            return self._formula(prior)
+    def _by_class(self, classes: NDArray[Any]) -> Vector:
         alphas = check_numbers(self.alphas, classes, name="alphas")
         return check_interval(alphas, classes, "alphas", "(0, inf)")
 
-    def _formula(self, prior: Vector) -> Vector:
+    def _by_formula(self, prior: Vector) -> Vector:
         c = check_number(1.0 if self.c is None else self.c, "c", "(0, 1]")
         kappa = check_number(1.0 if self.kappa is None else self.kappa, "kappa", "(0, inf)")
         present = prior > 0
@@ -147,7 +136,7 @@ class LabelHCVaR(Uncertainty):
         return levels
 
 
-def _caps(prior: Vector, alphas: Vector) -> Vector:
+def _caps(prior: Vector, alphas: Vector | float) -> Vector:
     """Largest masses under weights of at most ``1 / alpha``."""
     # The smallest normal float stands for levels whose inverse would overflow.
     return masses_of(1 / np.maximum(alphas, np.finfo(np.float64).tiny), prior)

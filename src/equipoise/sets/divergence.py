@@ -1,8 +1,4 @@
-r"""What a ball needs to know about its geometry, and the multiplier of its constraint.
-
-Along the solutions :math:`m(\mu)` of a problem with penalty :math:`\mu D(m, c)` the divergence
-falls from its free value to zero as the multiplier :math:`\mu` grows. The constraint
-:math:`D = \text{radius}` is met at one :math:`\mu`.
+"""What a ball needs to know about its geometry, and the two balls in a norm.
 
 Conventions
 -----------
@@ -10,21 +6,13 @@ Conventions
 of the ball; ``center`` is a probability vector, and positive where ``needs_support``.
 """
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from equipoise.arrays import Vector
-
-# Relative error of the multiplier: that of the masses' way from the centre is no larger.
-_TOLERANCE = 1e-14
-_MAX_TRIALS = 200
-_SMALLEST = 1e-280
-# Newton needs about ten trials; past this many every other one halves the bracket.
-_PATIENCE = 30
+from equipoise.arrays import Mask, Vector
+from equipoise.sets.filling import fill, project_box, project_simplex
 
 
 class Divergence(ABC):
@@ -51,49 +39,68 @@ class Divergence(ABC):
         """The mass of the ball nearest to a point whose nearest mass lies outside the ball."""
 
 
-def on_worst(risks: Vector, center: Vector) -> Vector:
-    """The centre conditioned on the worst classes."""
-    worst: Vector = np.where(risks == risks.max(), center, 0.0)
-    return worst / float(worst.sum())
+class TotalVariation(Divergence):
+    r"""The share that has moved, :math:`\frac12 \sum_i |m_i - c_i|`."""
+
+    name = "tv"
+    needs_support = False
+
+    def distance(self, masses: Vector, center: Vector) -> float:
+        return float(np.abs(masses - center).sum()) / 2
+
+    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
+        """Move as much mass as allowed from the best classes to the worst."""
+        worst = risks == risks.max()
+        moved = min(radius, float(center[~worst].sum()))
+        left: Vector = fill(risks, center, 1 - moved, np)
+        return left + np.where(worst, moved / np.count_nonzero(worst), 0.0)
+
+    def project(self, point: Vector, center: Vector, radius: float) -> Vector:
+        """Gains and losses both sum to the radius, and are two separate projections."""
+        gain: Vector = project_simplex(point - center, radius, np)
+        loss: Vector = project_box(center - point, np.zeros_like(center), center, radius, np)
+        return center + gain - loss
 
 
-class AtMultiplier(NamedTuple):
-    """Masses at one multiplier, their divergence, and its derivative in the multiplier."""
+class Euclidean(Divergence):
+    r"""The norm :math:`\|m - c\|_2`."""
 
-    masses: Vector
-    divergence: float
-    slope: float
+    name = "l2"
+    needs_support = False
+
+    def distance(self, masses: Vector, center: Vector) -> float:
+        return float(np.linalg.norm(masses - center))
+
+    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
+        r"""The first point at the radius on the path :math:`P(c + t r)`, or its end."""
+        return _walk(risks, center, radius)
+
+    def project(self, point: Vector, center: Vector, radius: float) -> Vector:
+        r"""The first point at the radius on the path :math:`P(c + t (v - c))`, :math:`t \le 1`."""
+        return _walk(point - center, center, radius)
 
 
-def meet_radius(trial: Callable[[float], AtMultiplier], radius: float, start: float) -> Vector:
-    r"""The masses at the multiplier where the divergence equals the radius.
+def _walk(direction: Vector, center: Vector, radius: float) -> Vector:
+    r"""Where the path :math:`P(c + t d)` of projections onto the simplex leaves the ball.
 
-    Newton on :math:`D^{-1/2}`, which is nearly linear in :math:`\mu`, as in trust-region methods.
+    Classes leave the support of the path and never return, so the squared distance is piecewise
+    linear and concave in :math:`t^2`: Newton steps from the left stay left and end exactly.
     """
-    low, high, mu = 0.0, math.inf, start
-    for count in range(_MAX_TRIALS):
-        current = trial(mu)
-        low, high = (mu, high) if current.divergence > radius else (low, mu)
-        new = _newton(mu, current, radius)
-        if abs(new - mu) <= _TOLERANCE * mu or _closed(low, high):
-            break
-        outside = not low < new < high
-        mu = _between(low, high) if outside or (count > _PATIENCE and count % 2) else new
-    return current.masses
+    # Measured from its largest entry, a long direction keeps the digits of the classes that stay.
+    direction = direction - direction.max()
+    time = radius / float(np.linalg.norm(direction - direction.mean()))
+    while True:
+        masses: Vector = project_simplex(center + time * direction, 1.0, np)
+        later = _exit_time(masses > 0, direction, center, radius)
+        if not later > time * (1 + 1e-15):
+            return masses
+        time = later
 
 
-def _newton(mu: float, current: AtMultiplier, radius: float) -> float:
-    if current.slope >= 0 or current.divergence <= 0:
-        return math.nan
-    ratio = math.sqrt(current.divergence / radius)
-    return mu + 2 * current.divergence / current.slope * (1 - ratio)
-
-
-def _between(low: float, high: float) -> float:
-    if high == math.inf:
-        return 16 * low
-    return math.sqrt(low) * math.sqrt(high) if low > 0 else high / 16
-
-
-def _closed(low: float, high: float) -> bool:
-    return high < math.inf and (high - low <= _TOLERANCE * high or high < _SMALLEST)
+def _exit_time(kept: Mask, direction: Vector, center: Vector, radius: float) -> float:
+    """When the path with this support reaches the radius; NaN where it has come to rest."""
+    moving = direction[kept]
+    variance = float(((moving - moving.mean()) ** 2).sum())
+    dropped = center[~kept]
+    room = radius**2 - float(dropped.sum()) ** 2 / len(moving) - float(dropped @ dropped)
+    return float((room / variance) ** 0.5) if variance > 0 and room > 0 else np.nan

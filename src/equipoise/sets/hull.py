@@ -1,25 +1,16 @@
-r"""Convex hulls: one of several weightings is right, or a mixture of them.
-
-.. math:: M = \Bigl\{ \sum_j \lambda_j v_j : \lambda \ge 0, \; \textstyle\sum_j \lambda_j = 1
-          \Bigr\}.
-"""
+"""One weighting, known for certain, or one of several, or a mixture of them."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from equipoise.arrays import Vector, fresh, like, to_numpy
+from equipoise.arrays import Matrix, Vector, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import (
-    MassSet,
-    Uncertainty,
-    check_masses,
-    frozen,
-)
+from equipoise.sets.base import MassSet, Uncertainty, check_masses, frozen
 from equipoise.weights.priors import mass_of_weighting
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
@@ -28,12 +19,12 @@ _FAR = 1e12
 
 @dataclass(frozen=True, eq=False)
 class Hull(MassSet):
-    """The convex hull of given masses.
+    r"""The convex hull :math:`\{ \sum_j \lambda_j v_j : \lambda \ge 0, \sum_j \lambda_j = 1 \}`.
 
     Parameters
     ----------
     vertices : array-like of shape (n_vertices, n_classes)
-        Probability vectors, one a row.
+        Probability vectors, one a row; the hull of one is a point.
 
     Examples
     --------
@@ -41,7 +32,7 @@ class Hull(MassSet):
     [0.5, 0.5]
     """
 
-    vertices: NDArray[np.float64]
+    vertices: Matrix
 
     def __post_init__(self) -> None:
         rows = [check_masses(row, f"vertices[{index}]") for index, row in enumerate(self.vertices)]
@@ -49,37 +40,29 @@ class Hull(MassSet):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
         return int(self.vertices.shape[1])
 
     @cached_property
-    def is_simplex(self) -> bool:
-        """Whether every corner of the simplex is among the vertices."""
-        return bool(np.all(self.vertices.max(axis=0) >= 1 - 1e-12))
-
-    @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
-        """The least and the largest mass of each class: at a vertex."""
         return self.vertices.min(axis=0), self.vertices.max(axis=0)
 
     def maximize(self, risks: Any) -> Any:
-        r"""The best vertex, the first of them where several tie."""
+        """The best vertex, the first of them where several tie."""
         vector, xp = self._risks(risks)
         vertices = like(self.vertices, vector, xp)
         # A class without mass counts nothing, even where its risk is infinite.
         values = xp.sum(vertices * xp.where(vertices > 0, vector, 0.0), axis=1)
-        return fresh(self.vertices[int(xp.argmax(values))], vector, xp)
+        return like(self.vertices[int(xp.argmax(values))].copy(), vector, xp)
 
     def project(self, point: Any) -> Any:
-        r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
         vector, xp = self._point(point)
         target = to_numpy(vector)
-        if np.abs(target).max() > _FAR:
+        if len(self.vertices) == 1 or np.abs(target).max() > _FAR:
             return self.maximize(vector)
         return like(_mixture(self.vertices - target) @ self.vertices, vector, xp)
 
 
-def _mixture(offsets: NDArray[np.float64]) -> Vector:
+def _mixture(offsets: Matrix) -> Vector:
     r"""Mixture of the rows nearest to the origin.
 
     .. math:: \min_\lambda \; \|\lambda Y\|^2 \quad \text{subject to} \quad
@@ -98,6 +81,34 @@ def _mixture(offsets: NDArray[np.float64]) -> Vector:
     return mixture / float(mixture.sum())
 
 
+class FixedWeights(Uncertainty):
+    r"""One weighting :math:`q`, scaled so that :math:`\sum_i p_i q_i = 1`.
+
+    Parameters
+    ----------
+    weights : "standard", "balanced", dict by class, or array
+        ``"standard"`` weighs all classes alike, :math:`q_i = 1`; ``"balanced"`` gives all classes
+        the same mass, :math:`q_i = 1/(k p_i)`.
+
+    Examples
+    --------
+    >>> FixedWeights({"common": 1, "rare": 9}).resolve([0.9, 0.1], ["common", "rare"]).vertices
+    array([[0.5, 0.5]])
+    """
+
+    def __init__(self, weights: Any) -> None:
+        self.weights = weights
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        return [cls("standard"), cls("balanced")]
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
+        p, names = self._prior(prior, classes)
+        mass = mass_of_weighting(self.weights, p, names, name="weights")
+        return Hull(mass[np.newaxis])
+
+
 class WeightHull(Uncertainty):
     r"""One of several weightings is right, or a mixture: the hull of their masses.
 
@@ -109,7 +120,6 @@ class WeightHull(Uncertainty):
 
     Examples
     --------
-    >>> from equipoise.sets import WeightHull
     >>> mass_set = WeightHull(["standard", "balanced"]).resolve([0.9, 0.1])
     >>> mass_set.maximize([0.2, 0.6])
     array([0.5, 0.5])
@@ -120,11 +130,9 @@ class WeightHull(Uncertainty):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """The segment between two weightings."""
         return [cls(["standard", "balanced"])]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
-        """The hull of the masses ``p * q``, one for each weighting."""
         p, names = self._prior(prior, classes)
         if not isinstance(self.weightings, list | tuple | np.ndarray) or len(self.weightings) == 0:
             raise InvalidParameterError(

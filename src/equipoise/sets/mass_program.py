@@ -2,10 +2,10 @@ r"""The concave quadratic programme in the masses that every SQP step solves.
 
 .. math:: \max_{m \in M} \; \langle m, b \rangle - \tfrac12 m^\top A m
 
-It has one unknown per class and needs only the set's own ``maximize`` and ``project``.
+It has one unknown per class and needs only the set's own ``maximize`` and ``project``. Each method
+remembers where its last programme ended; ``solve`` gives masses within ``tol`` of the optimum, or
+as near as rounding allows.
 """
-
-from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -17,15 +17,7 @@ MANY_CLASSES = 25
 NEWTON_STEPS = 20
 
 
-class MassProgram(ABC):
-    """A solver of the programme that remembers where the last one ended."""
-
-    @abstractmethod
-    def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
-        """Masses within ``tol`` of the optimum, or as near as rounding allows."""
-
-
-class SimplicialDecomposition(MassProgram):
+class SimplicialDecomposition:
     """Wolfe's method over the hull of the vertices that ``maximize`` has returned.
 
     Exact after finitely many steps on a polytope (von Hohenbalken 1977). Started from the
@@ -45,16 +37,13 @@ class SimplicialDecomposition(MassProgram):
             mass = shares @ vertices
             slope = b - A @ mass
             vertex = self._masses.maximize(slope)
-            if slope @ (vertex - mass) <= tol or _is_among(vertex, vertices):
+            known = np.any(np.all(vertices == vertex, axis=1))
+            if slope @ (vertex - mass) <= tol or known:
                 break
             vertices = np.vstack([vertices, vertex])
             shares = np.append(shares * (1 - 1e-3), 1e-3)
         self._vertices, self._shares = vertices, shares / shares.sum()
         return self._shares @ vertices
-
-
-def _is_among(vertex: Vector, vertices: Matrix) -> bool:
-    return bool(np.any(np.all(vertices == vertex, axis=1)))
 
 
 def _best_in_hull(Q: Matrix, q: Vector, shares: Vector) -> Vector:
@@ -91,7 +80,7 @@ def _affine_optimum(Q: Matrix, q: Vector) -> Vector:
     return np.linalg.solve(system, np.append(q, 1.0))[:n]
 
 
-class AcceleratedProjection(MassProgram):
+class AcceleratedProjection:
     """Projected gradient steps with momentum and restarts (O'Donoghue and Candes 2015).
 
     When they have cost as many projections as a Newton step would, one is tried: ill-conditioned
@@ -166,8 +155,10 @@ def _largest_eigenvalue(A: Matrix) -> float:
     return 1.1 * float(np.linalg.norm(A @ vector))
 
 
+MassProgram = SimplicialDecomposition | AcceleratedProjection
+
+
 def mass_program(masses: MassSet, start: Vector) -> MassProgram:
     """The method that suits the number of classes."""
-    if masses.n_classes <= MANY_CLASSES:
-        return SimplicialDecomposition(masses, start)
-    return AcceleratedProjection(masses, start)
+    many = masses.n_classes > MANY_CLASSES
+    return (AcceleratedProjection if many else SimplicialDecomposition)(masses, start)

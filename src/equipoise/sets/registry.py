@@ -9,8 +9,7 @@ from equipoise.sets.ball import PriorBall
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
-from equipoise.sets.hull import WeightHull
-from equipoise.sets.point import FixedWeights
+from equipoise.sets.hull import FixedWeights, WeightHull
 
 SETS: Registry[type[Uncertainty]] = Registry(
     "uncertainty set",
@@ -37,10 +36,8 @@ def as_uncertainty(value: Any) -> Uncertainty:
         return default_uncertainty()
     if isinstance(value, Uncertainty):
         return value
-    if isinstance(value, str) and value in ("standard", "balanced"):
-        return FixedWeights(value)
-    if isinstance(value, str) and value == "worst-class":
-        return WorstClass()
+    if isinstance(value, str) and value in ("standard", "balanced", "worst-class"):
+        return WorstClass() if value == "worst-class" else FixedWeights(value)
     raise InvalidParameterError(
         "uncertainty must be an uncertainty set such as LabelCVaR(0.1), one of the names "
         f'"standard", "balanced" and "worst-class", or None, got {value!r}.'
