@@ -6,161 +6,119 @@ Names are loaded when they are first used, so that ``import equipoise`` costs ne
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# Type checkers take a name for public only where it is imported as itself.
 if TYPE_CHECKING:
-    from equipoise import (
-        analysis,
-        datasets,
-        decisions,
-        display,
-        estimators,
-        exceptions,
-        goals,
-        losses,
-        models,
-        objectives,
-        paper,
-        report,
-        risks,
-        sets,
-        solvers,
-        tables,
-        weights,
-    )
-    from equipoise.analysis import robust_path, weight_tradeoff
-    from equipoise.estimators import (
-        LocalPolynomialClassifier,
-        PlugInClassifier,
-        RobustLinearClassifier,
-        RobustLogisticRegression,
-        tune_weights,
-    )
-    from equipoise.goals import CostMatrix, RecallFloors
-    from equipoise.models import load_model, save_model
-    from equipoise.report.compare import compare
-    from equipoise.risks import (
-        RiskScorer,
-        balanced_risk,
-        class_risk_intervals,
-        class_risks,
-        population_proba,
-        robust_risk,
-        standard_risk,
-        weighted_risk,
-        worst_case_weights,
-        worst_class_interval,
-        worst_class_risk,
-    )
-    from equipoise.sets import (
-        FixedWeights,
-        LabelCVaR,
-        LabelHCVaR,
-        PriorBall,
-        PriorBox,
-        Uncertainty,
-        WeightBox,
-        WeightHull,
-        WorstClass,
-    )
-    from equipoise.weights import ByClass
+    from equipoise import analysis as analysis
+    from equipoise import datasets as datasets
+    from equipoise import decisions as decisions
+    from equipoise import display as display
+    from equipoise import estimators as estimators
+    from equipoise import exceptions as exceptions
+    from equipoise import goals as goals
+    from equipoise import losses as losses
+    from equipoise import models as models
+    from equipoise import objectives as objectives
+    from equipoise import paper as paper
+    from equipoise import report as report
+    from equipoise import risks as risks
+    from equipoise import sets as sets
+    from equipoise import solvers as solvers
+    from equipoise import tables as tables
+    from equipoise import weights as weights
+    from equipoise.analysis import robust_path as robust_path
+    from equipoise.analysis import weight_tradeoff as weight_tradeoff
+    from equipoise.estimators import LocalPolynomialClassifier as LocalPolynomialClassifier
+    from equipoise.estimators import PlugInClassifier as PlugInClassifier
+    from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
+    from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
+    from equipoise.estimators import tune_weights as tune_weights
+    from equipoise.goals import CostMatrix as CostMatrix
+    from equipoise.goals import RecallFloors as RecallFloors
+    from equipoise.models import load_model as load_model
+    from equipoise.models import save_model as save_model
+    from equipoise.report import compare as compare
+    from equipoise.risks import RiskScorer as RiskScorer
+    from equipoise.risks import balanced_risk as balanced_risk
+    from equipoise.risks import class_risk_intervals as class_risk_intervals
+    from equipoise.risks import class_risks as class_risks
+    from equipoise.risks import population_proba as population_proba
+    from equipoise.risks import robust_risk as robust_risk
+    from equipoise.risks import standard_risk as standard_risk
+    from equipoise.risks import weighted_risk as weighted_risk
+    from equipoise.risks import worst_case_weights as worst_case_weights
+    from equipoise.risks import worst_class_interval as worst_class_interval
+    from equipoise.risks import worst_class_risk as worst_class_risk
+    from equipoise.sets import FixedWeights as FixedWeights
+    from equipoise.sets import LabelCVaR as LabelCVaR
+    from equipoise.sets import LabelHCVaR as LabelHCVaR
+    from equipoise.sets import PriorBall as PriorBall
+    from equipoise.sets import PriorBox as PriorBox
+    from equipoise.sets import Uncertainty as Uncertainty
+    from equipoise.sets import WeightBox as WeightBox
+    from equipoise.sets import WeightHull as WeightHull
+    from equipoise.sets import WorstClass as WorstClass
+    from equipoise.weights import ByClass as ByClass
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "ByClass",
-    "CostMatrix",
-    "FixedWeights",
-    "LabelCVaR",
-    "LabelHCVaR",
-    "LocalPolynomialClassifier",
-    "PlugInClassifier",
-    "PriorBall",
-    "PriorBox",
-    "RecallFloors",
-    "RiskScorer",
-    "RobustLinearClassifier",
-    "RobustLogisticRegression",
-    "Uncertainty",
-    "WeightBox",
-    "WeightHull",
-    "WorstClass",
-    "analysis",
-    "balanced_risk",
-    "class_risk_intervals",
-    "class_risks",
-    "compare",
-    "datasets",
-    "decisions",
-    "display",
-    "estimators",
-    "exceptions",
-    "goals",
-    "load_model",
-    "losses",
-    "models",
-    "objectives",
-    "paper",
-    "population_proba",
-    "report",
-    "risks",
-    "robust_path",
-    "robust_risk",
-    "save_model",
-    "sets",
-    "solvers",
-    "standard_risk",
-    "tables",
-    "tune_weights",
-    "weight_tradeoff",
-    "weighted_risk",
-    "weights",
-    "worst_case_weights",
-    "worst_class_interval",
-    "worst_class_risk",
-]
-
-# Where a name lives; whatever is public and not listed here is a submodule.
-_HOME = {
-    "ByClass": "weights",
-    "CostMatrix": "goals",
-    "FixedWeights": "sets",
-    "LabelCVaR": "sets",
-    "LabelHCVaR": "sets",
-    "LocalPolynomialClassifier": "estimators",
-    "PlugInClassifier": "estimators",
-    "PriorBall": "sets",
-    "PriorBox": "sets",
-    "RecallFloors": "goals",
-    "RiskScorer": "risks",
-    "RobustLinearClassifier": "estimators",
-    "RobustLogisticRegression": "estimators",
-    "Uncertainty": "sets",
-    "WeightBox": "sets",
-    "WeightHull": "sets",
-    "WorstClass": "sets",
-    "balanced_risk": "risks",
-    "class_risk_intervals": "risks",
-    "class_risks": "risks",
-    "compare": "report",
-    "load_model": "models",
-    "population_proba": "risks",
-    "robust_path": "analysis",
-    "robust_risk": "risks",
-    "save_model": "models",
-    "standard_risk": "risks",
-    "tune_weights": "estimators",
-    "weight_tradeoff": "analysis",
-    "weighted_risk": "risks",
-    "worst_case_weights": "risks",
-    "worst_class_interval": "risks",
-    "worst_class_risk": "risks",
+# What the top level offers: its rooms, and the names that are worth a shorter way.
+_ROOMS = {
+    "analysis": ["robust_path", "weight_tradeoff"],
+    "datasets": [],
+    "decisions": [],
+    "display": [],
+    "estimators": [
+        "LocalPolynomialClassifier",
+        "PlugInClassifier",
+        "RobustLinearClassifier",
+        "RobustLogisticRegression",
+        "tune_weights",
+    ],
+    "exceptions": [],
+    "goals": ["CostMatrix", "RecallFloors"],
+    "losses": [],
+    "models": ["load_model", "save_model"],
+    "objectives": [],
+    "paper": [],
+    "report": ["compare"],
+    "risks": [
+        "RiskScorer",
+        "balanced_risk",
+        "class_risk_intervals",
+        "class_risks",
+        "population_proba",
+        "robust_risk",
+        "standard_risk",
+        "weighted_risk",
+        "worst_case_weights",
+        "worst_class_interval",
+        "worst_class_risk",
+    ],
+    "sets": [
+        "FixedWeights",
+        "LabelCVaR",
+        "LabelHCVaR",
+        "PriorBall",
+        "PriorBox",
+        "Uncertainty",
+        "WeightBox",
+        "WeightHull",
+        "WorstClass",
+    ],
+    "solvers": [],
+    "tables": [],
+    "weights": ["ByClass"],
 }
+_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = list(_ROOMS | _HOME)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name not in _HOME:
+    if name in _ROOMS:
         return import_module(f"{__name__}.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
     # The next access finds it without coming here.
     globals()[name] = value
