@@ -29,7 +29,7 @@ from equipoise.losses import LOSSES, Loss, TrainedLoss
 from equipoise.risks import ClassRisks, class_risks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
 from equipoise.theory import conditional_bound, robust_bayes
-from equipoise.validation import check_number
+from equipoise.validation.numbers import check_number
 from logistic_cases import draw
 from set_examples import every_example, few_examples
 

@@ -49,7 +49,7 @@ def by_linear_programme(probabilities, weights, recipe):
     for i in range(k):
         A[i, i::k] = weights * probabilities[:, i] / prior[i]
     if isinstance(recipe, FixedWeights):
-        mass = recipe.resolve(prior).mass
+        mass = recipe.resolve(prior).vertices[0]
         return 1 + linprog(-(mass @ A), **decisions(n, k)).fun
     bounds = recipe.resolve(prior)
     # Support of lower <= m <= upper, sum m = 1, by its dual: v + sum u (r - v)+ - l (v - r)+.

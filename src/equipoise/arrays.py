@@ -32,13 +32,7 @@ _COMPAT = (
 
 
 def namespace(x: Any) -> Any:
-    """The array-API namespace of ``x``: NumPy for NumPy arrays and for what is no array.
-
-    Examples
-    --------
-    >>> namespace([1.0, 2.0]).__name__
-    'numpy'
-    """
+    """The array-API namespace of ``x``: NumPy for NumPy arrays and for what is no array."""
     if isinstance(x, np.ndarray):
         return np
     if type(x).__module__.partition(".")[0] in _WRAPPED:
@@ -57,14 +51,7 @@ def _compat() -> ModuleType:
 
 
 def as_vector(x: Any, size: int, *, name: str) -> tuple[Any, Any]:
-    """``x`` as a floating vector with one entry per class, and its namespace.
-
-    Examples
-    --------
-    >>> vector, xp = as_vector([1, 2], 2, name="risks")
-    >>> vector.tolist(), xp is np
-    ([1.0, 2.0], True)
-    """
+    """``x`` as a floating vector with one entry per class, and its namespace."""
     xp = namespace(x)
     array = np.asarray(x, dtype=np.float64) if xp is np else _floating(x, xp)
     if array.shape != (size,):
@@ -82,26 +69,14 @@ def _floating(x: Any, xp: Any) -> Any:
 
 
 def like(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
-    """``values`` as an array of the namespace, dtype and device of ``x``.
-
-    Examples
-    --------
-    >>> like(np.ones(2), np.zeros(2), np).tolist()
-    [1.0, 1.0]
-    """
+    """``values`` as an array of the namespace, dtype and device of ``x``."""
     if xp is np:
         return values
     return xp.asarray(values.copy(), dtype=x.dtype, device=x.device)
 
 
 def to_numpy(x: Any) -> NDArray[np.float64]:
-    """``x`` as a float64 NumPy array, brought to the host and cut from any autograd graph.
-
-    Examples
-    --------
-    >>> to_numpy([1, 2]).tolist()
-    [1.0, 2.0]
-    """
+    """``x`` as a float64 NumPy array, brought to the host and cut from any autograd graph."""
     library = type(x).__module__.partition(".")[0]
     if library == "torch":
         x = x.detach().cpu().numpy()
@@ -111,22 +86,10 @@ def to_numpy(x: Any) -> NDArray[np.float64]:
 
 
 def cumulative_sum(x: Any, xp: Any) -> Any:
-    """Running sums of a vector; NumPy below 2.1 has them under another name only.
-
-    Examples
-    --------
-    >>> cumulative_sum(np.array([1, 2, 3]), np).tolist()
-    [1, 3, 6]
-    """
+    """Running sums of a vector; NumPy below 2.1 has them under another name only."""
     return np.cumsum(x) if xp is np else xp.cumulative_sum(x)
 
 
 def concat(vectors: tuple[Any, ...], xp: Any) -> Any:
-    """Vectors joined end to end; NumPy below 2.0 has this under another name only.
-
-    Examples
-    --------
-    >>> concat((np.ones(1), np.zeros(1)), np).tolist()
-    [1.0, 0.0]
-    """
+    """Vectors joined end to end; NumPy below 2.0 has this under another name only."""
     return np.concatenate(vectors) if xp is np else xp.concat(vectors)

@@ -21,12 +21,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
     They go to another name in the same folder, are forced to the disk, and take the file's name
     in one step. Whatever ends the block before, a full disk or an interrupt, leaves the old file
-    as it was, or none.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file to write. A link is followed; a device or a pipe is written to directly.
+    as it was, or none. A link is followed; a device or a pipe is written to directly.
 
     Examples
     --------

@@ -19,18 +19,9 @@ def text_table(
 ) -> list[str]:
     r"""Lines with aligned columns.
 
-    Parameters
-    ----------
-    header : sequence of str
-        Titles of the columns; empty for none.
-    rows : iterable of sequences
-        Cells; a float is shown with six digits.
-    right : bool
-        Whether all columns but the first are flush right.
-    gap : str
-        What stands between columns.
-    shorten : bool
-        Whether the middle of a long table is left out.
+    The header may be empty; a float is shown with six digits. With ``right`` all columns but the
+    first are flush right, ``gap`` stands between columns, and ``shorten`` leaves out the middle of
+    a long table.
 
     Examples
     --------
@@ -56,14 +47,8 @@ def markdown_table(
 ) -> list[str]:
     r"""Lines of a table in Markdown, columns of numbers flush right.
 
-    Parameters
-    ----------
-    header : sequence of str
-        Titles of the columns.
-    rows : iterable of sequences
-        Cells; a bar inside one starts no other column.
-    digits : str
-        How floats are shown. A column of texts that begin with a digit is one of numbers.
+    ``digits`` says how floats are shown; a column of texts that begin with a digit is one of
+    numbers. A bar inside a cell starts no other column.
 
     Examples
     --------

@@ -28,9 +28,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.validation.labels import known_labels
+from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities
-from equipoise.validation.row_weights import weights_and_totals
 
 # Weights are judged without one fold, and shrunk by what they do without another: a class must
 # have rows beside these two.

@@ -15,7 +15,7 @@ from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import alpha_grid, as_uncertainty
-from equipoise.validation import check_word
+from equipoise.validation.numbers import check_word
 
 # Points whose value of the hyper-parameter is written beside them.
 _WRITTEN = 6

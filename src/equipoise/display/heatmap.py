@@ -13,7 +13,7 @@ from equipoise.display import style
 from equipoise.display.base import Display, named, responses
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
-from equipoise.validation import check_word
+from equipoise.validation.numbers import check_word
 
 _WEIGHTINGS = {"standard": "standard", "balanced": "balanced", "worst class": "worst-class"}
 

@@ -12,13 +12,9 @@ from equipoise.display.base import Display, last_step, named, responses
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks import RiskIntervals, class_risk_intervals
-from equipoise.validation import (
-    as_probabilities,
-    check_count,
-    check_length,
-    check_word,
-    classes_of,
-)
+from equipoise.validation.labels import check_length, classes_of
+from equipoise.validation.numbers import check_count, check_word
+from equipoise.validation.predictions import as_probabilities
 
 _DASHES = ("-", "--", "-.", ":")
 

@@ -12,9 +12,8 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.estimators.base import unchanged_on_failure
 from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.validation.labels import encode_labels
+from equipoise.validation.labels import encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_number
-from equipoise.validation.row_weights import weights_and_totals
 
 # The exponent r of the kernel (1 - |u|^2)^r.
 _KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}

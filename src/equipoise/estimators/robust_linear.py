@@ -26,9 +26,8 @@ from equipoise.losses import TrainedLoss
 from equipoise.objectives import Objective, open_objective
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
-from equipoise.validation.labels import encode_labels
+from equipoise.validation.labels import encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
-from equipoise.validation.row_weights import weights_and_totals
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, weights_of
 

@@ -30,12 +30,12 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidP
 from equipoise.validation.labels import (
     as_labels,
     check_length,
+    check_sample_weight,
     classes_of,
     positions,
     predicted_positions,
 )
 from equipoise.validation.numbers import check_number
-from equipoise.validation.row_weights import check_sample_weight
 
 # Sums of coefficients that cancel up to this share of their size are zero.
 _ROUNDING = 1e-13

@@ -16,7 +16,7 @@ from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional
 from equipoise.metrics.named import Metric, as_metric
-from equipoise.validation.row_weights import check_sample_weight
+from equipoise.validation.labels import check_sample_weight
 
 Domain = tuple[float, float]
 

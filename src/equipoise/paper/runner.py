@@ -20,7 +20,7 @@ from equipoise.paper.registry import NAMES, PARTS, STUDIES, load_study
 from equipoise.paper.splits import Sources
 from equipoise.paper.study import Claim, Finding, Reproduction, Study, StudyOutcome, StudyPlan, Unit
 from equipoise.text import listing
-from equipoise.validation import check_count
+from equipoise.validation.numbers import check_count
 
 # What is in the folder is made again by running the studies.
 _IGNORE = "# Finished pieces of work, kept so that they are not computed twice.\n*\n"

@@ -17,7 +17,7 @@ from equipoise.report.page import page
 from equipoise.report.summarize import summarize
 from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled
 from equipoise.text import text_table
-from equipoise.validation import check_seed, check_word
+from equipoise.validation.numbers import check_seed, check_word
 
 
 class Comparison:

@@ -23,7 +23,7 @@ from equipoise.report.candidates import Candidate
 from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Design
 from equipoise.sets import LabelCVaR, WorstClass, alpha_grid, as_uncertainty
 from equipoise.tables import LabelledTable, booster_for, preprocessor
-from equipoise.validation import positions
+from equipoise.validation.labels import positions
 from equipoise.weights.priors import weights_of
 
 # Called with the share of the work that is done, from 0 to 1, and what comes next.

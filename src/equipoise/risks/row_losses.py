@@ -14,11 +14,11 @@ from equipoise.validation.labels import (
     as_labels,
     check_classes,
     check_length,
+    check_sample_weight,
     classes_of,
     predicted_positions,
     true_positions,
 )
-from equipoise.validation.row_weights import check_sample_weight
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
 from equipoise.tables.columns import Column, columns_of
-from equipoise.validation import check_word
+from equipoise.validation.numbers import check_word
 
 # Levels of fewer rows share one column, and so do those beyond so many.
 MIN_LEVEL_ROWS = 5

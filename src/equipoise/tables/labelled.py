@@ -16,8 +16,8 @@ from equipoise.tables.columns import Column, features_of, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
-from equipoise.validation import check_number, encode_labels
-from equipoise.validation.row_weights import weights_and_totals
+from equipoise.validation.labels import encode_labels, weights_and_totals
+from equipoise.validation.numbers import check_number
 
 # In fewer rows than this, distinct values say nothing.
 _ENOUGH_ROWS = 20

@@ -40,9 +40,9 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
+from equipoise.validation.labels import row_shares
 from equipoise.validation.numbers import check_count, check_number, check_numbers
 from equipoise.validation.predictions import as_probabilities, check_true
-from equipoise.validation.row_weights import row_shares
 from equipoise.weights.priors import check_prior, scaled_weights
 
 # Percentiles of finitely many resamples are a little too close: 0.93 to 0.94 of 95% intervals held

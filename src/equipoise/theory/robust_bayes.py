@@ -30,9 +30,8 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty
-from equipoise.validation.labels import class_names
+from equipoise.validation.labels import class_names, row_shares
 from equipoise.validation.predictions import as_probabilities
-from equipoise.validation.row_weights import row_shares
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior, weights_of
 

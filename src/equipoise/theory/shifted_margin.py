@@ -23,9 +23,9 @@ from scipy.special import betaincinv, gammaincinv
 
 from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError
+from equipoise.validation.labels import row_shares
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.validation.predictions import as_probabilities, probability_eps
-from equipoise.validation.row_weights import row_shares
 from equipoise.weights.priors import check_prior, scaled_weights
 
 # Fewer rows near the threshold than this say nothing about a power.

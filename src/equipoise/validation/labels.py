@@ -1,7 +1,7 @@
-"""Class labels and their positions, without sorting a million rows.
+"""Class labels of rows, their positions, and the weights of the rows.
 
 Integer labels go through a lookup table and everything else through a dictionary; both are
-linear in the number of rows, where :func:`numpy.unique` sorts.
+linear in the number of rows, where :func:`numpy.unique` sorts a million of them.
 
 Conventions
 -----------
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from equipoise.arrays import Indices
+from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 
 Names = NDArray[Any]
@@ -27,13 +27,7 @@ _SMALL_TABLE = 2**16
 
 
 def as_labels(values: Any, *, name: str) -> Names:
-    """Class names of rows as a one-dimensional array with at least one row and nothing missing.
-
-    Examples
-    --------
-    >>> as_labels([["cat"], ["dog"]], name="y").tolist()
-    ['cat', 'dog']
-    """
+    """Class names of rows as a one-dimensional array with at least one row and nothing missing."""
     y = np.asarray(values)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -48,34 +42,11 @@ def as_labels(values: Any, *, name: str) -> Names:
 
 
 def classes_of(y: Names) -> Names:
-    """The distinct labels, sorted.
-
-    Examples
-    --------
-    >>> classes_of(np.array([3, 1, 3])).tolist()
-    [1, 3]
-    """
+    """The distinct labels, sorted."""
     if _is_integer(y) and _fits(y, y):
-        low = y.min()
-        present = np.bincount(y.astype(np.int64) - int(low))
-        return (np.flatnonzero(present) + int(low)).astype(y.dtype)
-    return _sorted_distinct(y)
-
-
-def _is_integer(y: Names) -> bool:
-    # The upper half of uint64 does not fit the offsets of the table.
-    return y.dtype.kind in "iub" and y.dtype != np.uint64
-
-
-def _fits(keys: Names, y: Names) -> bool:
-    return _span(keys) <= max(_SMALL_TABLE, len(y))
-
-
-def _span(y: Names) -> int:
-    return int(y.max()) - int(y.min()) + 1
-
-
-def _sorted_distinct(y: Names) -> Names:
+        low = int(y.min())
+        present = np.bincount(y.astype(np.int64) - low)
+        return (np.flatnonzero(present) + low).astype(y.dtype)
     distinct = set(y.tolist())
     missing = [label for label in distinct if _is_missing(label)]
     if missing:
@@ -87,6 +58,15 @@ def _sorted_distinct(y: Names) -> Names:
     return np.array(ordered, dtype=y.dtype)
 
 
+def _is_integer(y: Names) -> bool:
+    # The upper half of uint64 does not fit the offsets of the table.
+    return y.dtype.kind in "iub" and y.dtype != np.uint64
+
+
+def _fits(keys: Names, y: Names) -> bool:
+    return int(keys.max()) - int(keys.min()) < max(_SMALL_TABLE, len(y))
+
+
 def _is_missing(label: Any) -> bool:
     # nan differs from itself; the truth value of pandas.NA is an error.
     try:
@@ -96,13 +76,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def positions(y: Names, classes: Names) -> Indices:
-    """Where each label stands in ``classes``; -1 for a label that is not there.
-
-    Examples
-    --------
-    >>> positions(np.array(["b", "x"]), np.array(["a", "b"])).tolist()
-    [1, -1]
-    """
+    """Where each label stands in ``classes``; -1 for a label that is not there."""
     if _is_integer(y) and _is_integer(classes) and _fits(classes, y):
         return _looked_up(y, classes)
     places = {name: place for place, name in enumerate(classes.tolist())}
@@ -111,7 +85,8 @@ def positions(y: Names, classes: Names) -> Indices:
 
 
 def _looked_up(y: Names, classes: Names) -> Indices:
-    low, span = int(classes.min()), _span(classes)
+    low = int(classes.min())
+    span = int(classes.max()) - low + 1
     table = np.full(span + 1, -1, dtype=np.intp)
     table[classes.astype(np.int64) - low] = np.arange(len(classes))
     offset = y.astype(np.int64) - low
@@ -122,13 +97,7 @@ def _looked_up(y: Names, classes: Names) -> Indices:
 
 
 def check_classes(classes: Any) -> Names:
-    """Class names given by the user: distinct, in the order of the columns of scores.
-
-    Examples
-    --------
-    >>> check_classes(["cat", "dog"]).tolist()
-    ['cat', 'dog']
-    """
+    """Class names given by the user: distinct, in the order of the columns of scores."""
     names = as_labels(classes, name="classes")
     if len(set(names.tolist())) != len(names):
         raise ClassMismatchError(f"classes must be distinct, got {names.tolist()}.")
@@ -136,13 +105,7 @@ def check_classes(classes: Any) -> Names:
 
 
 def class_names(classes: Any, n_classes: int) -> Names:
-    """Names for so many classes, ``0..k-1`` where none are given.
-
-    Examples
-    --------
-    >>> class_names(None, 3).tolist(), class_names(["a", "b"], 2).tolist()
-    ([0, 1, 2], ['a', 'b'])
-    """
+    """Names for so many classes, ``0..k-1`` where none are given."""
     names = np.arange(n_classes) if classes is None else np.asarray(classes)
     if names.shape != (n_classes,):
         raise ClassMismatchError(
@@ -152,12 +115,7 @@ def class_names(classes: Any, n_classes: int) -> Names:
 
 
 def check_length(values: Any, n_rows: int, *, name: str, of: str = "y_true") -> None:
-    """As many values as rows.
-
-    Examples
-    --------
-    >>> check_length([0.5, 0.25], 2, name="y_pred")
-    """
+    """As many values as rows."""
     if len(values) != n_rows:
         raise InvalidInputError(
             f"{name} must have one entry for each of the {n_rows} rows of {of}, got {len(values)}."
@@ -194,15 +152,8 @@ def _is_text(y: Names) -> bool:
     return isinstance(y[:1].tolist()[0], str)
 
 
-def encode_labels(y: Any) -> tuple[NDArray[Any], Indices]:
-    """Class names and the class index of every row.
-
-    Examples
-    --------
-    >>> classes, labels = encode_labels(np.array(["b", "a", "b"]))
-    >>> classes.tolist(), labels.tolist()
-    (['a', 'b'], [1, 0, 1])
-    """
+def encode_labels(y: Any) -> tuple[Names, Indices]:
+    """Class names and the class index of every row."""
     if type_of_target(y, input_name="y") == "unknown":
         y = _numbers_among_objects(y)
     check_classification_targets(y)
@@ -219,7 +170,7 @@ def encode_labels(y: Any) -> tuple[NDArray[Any], Indices]:
     return classes, labels
 
 
-def _numbers_among_objects(y: NDArray[Any]) -> NDArray[Any]:
+def _numbers_among_objects(y: Names) -> Names:
     """Numbers that came as objects, as a column of mixed origin does."""
     names = y.tolist()
     types = {type(name) for name in names}
@@ -232,14 +183,8 @@ def _numbers_among_objects(y: NDArray[Any]) -> NDArray[Any]:
     )
 
 
-def known_labels(y: NDArray[Any], classes: NDArray[Any], *, owner: str) -> Indices:
-    """Class index of every label, all of which must be known.
-
-    Examples
-    --------
-    >>> known_labels(np.array(["b"]), np.array(["a", "b"]), owner="the model").tolist()
-    [1]
-    """
+def known_labels(y: Names, classes: Names, *, owner: str) -> Indices:
+    """Class index of every label, all of which must be known."""
     labels = positions(y, classes)
     if np.any(labels < 0):
         stray = y[labels < 0].tolist()[0]
@@ -247,4 +192,63 @@ def known_labels(y: NDArray[Any], classes: NDArray[Any], *, owner: str) -> Indic
             f"y must hold classes that {owner} knows, {classes.tolist()}, got {stray!r}: "
             "leave such rows out."
         )
-    return np.asarray(labels, dtype=np.intp)
+    return labels
+
+
+def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
+    """Weights of the rows: finite, none negative, some positive; all one where none are given."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"sample_weight must hold numbers: {error}.") from error
+    if weights.shape != (n_rows,):
+        raise InvalidInputError(
+            f"sample_weight must have one value for each of the {n_rows} rows, got an array of "
+            f"shape {weights.shape}."
+        )
+    if n_rows:
+        _refuse_bad(weights)
+    return weights
+
+
+def _refuse_bad(weights: Vector) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        smallest, total = float(weights.min()), float(weights.sum())
+    # NaN compares false, and makes the sum NaN.
+    if not np.isfinite(total):
+        what = "NaN" if np.isnan(weights).any() else f"a largest value of {weights.max():.6g}"
+        raise InvalidInputError(
+            f"sample_weight must hold finite values with a finite sum, got {what}."
+        )
+    if smallest < 0:
+        raise InvalidInputError(
+            f"sample_weight must not be negative, got a smallest value of {smallest:.6g}."
+        )
+    if total == 0:
+        raise InvalidInputError(
+            "sample_weight must be positive in at least one row, got only zeros."
+        )
+
+
+def row_shares(sample_weight: Any, n_rows: int) -> Vector:
+    """Weights of the rows, scaled to sum to one."""
+    weights = check_sample_weight(sample_weight, n_rows)
+    return np.asarray(weights / weights.sum())
+
+
+def weights_and_totals(
+    sample_weight: Any, labels: Indices, classes: Names
+) -> tuple[Vector, Vector]:
+    """Weights of the rows, and their sums over the classes, none of which may be without weight."""
+    weights = check_sample_weight(sample_weight, len(labels))
+    sums = np.bincount(labels, weights=weights, minlength=len(classes))
+    totals = sums.astype(np.float64, copy=False)
+    if np.any(totals <= 0):
+        empty = [repr(name) for name in classes[totals <= 0].tolist()]
+        raise InvalidInputError(
+            f"sample_weight is zero for every row of class {', '.join(empty)}: "
+            "remove its rows, or give it some weight."
+        )
+    return weights, totals

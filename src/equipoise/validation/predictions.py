@@ -17,17 +17,11 @@ from equipoise.arrays import Indices, Matrix
 from equipoise.exceptions import InvalidInputError
 
 # Probabilities in single precision that are sums over many trees are off by less than this.
-SUM_SLACK = 1e-4
+_SLACK = 1e-4
 
 
 def as_scores(scores: ArrayLike) -> Matrix:
-    """Scores as a finite matrix with a column for each class.
-
-    Examples
-    --------
-    >>> as_scores([2.0]).tolist()
-    [[-1.0, 1.0]]
-    """
+    """Scores as a finite matrix with a column for each class."""
     matrix = _as_matrix(scores, "scores")
     if matrix.shape[1] == 1:
         matrix = np.hstack([-matrix / 2, matrix / 2])
@@ -38,22 +32,7 @@ def as_scores(scores: ArrayLike) -> Matrix:
 def as_probabilities(
     probabilities: ArrayLike, n_classes: int | None = None, *, name: str = "probabilities"
 ) -> Matrix:
-    """Probabilities as a matrix: none missing, none negative, each row summing to one.
-
-    Parameters
-    ----------
-    probabilities : array-like
-        What was given.
-    n_classes : int, optional
-        How many columns there must be.
-    name : str
-        What begins the sentence of every error.
-
-    Examples
-    --------
-    >>> as_probabilities([0.25]).tolist()
-    [[0.75, 0.25]]
-    """
+    """Probabilities as a matrix: none missing, none negative, each row summing to one."""
     if hasattr(probabilities, "predict_proba"):
         raise InvalidInputError(
             f"{name} must be an array, such as classifier.predict_proba(X), got {probabilities!r}."
@@ -110,7 +89,7 @@ def _check_distribution(matrix: Matrix, name: str) -> None:
         return
     sums = matrix @ np.ones(matrix.shape[1])
     worst = int(np.argmax(np.abs(sums - 1)))
-    if abs(sums[worst] - 1) > SUM_SLACK:
+    if abs(sums[worst] - 1) > _SLACK:
         raise InvalidInputError(
             f"{name} must sum to 1 in every row, got {matrix[worst].tolist()} in row {worst} (sum "
             f"{sums[worst]:.6g}); raw scores are no probabilities: take predict_proba, calibrate "
@@ -125,13 +104,7 @@ def _check_distribution(matrix: Matrix, name: str) -> None:
 
 
 def check_true(true: ArrayLike, matrix: Matrix, *, name: str = "true") -> Indices:
-    """Positions of the true classes, one for each row of the matrix and within its columns.
-
-    Examples
-    --------
-    >>> check_true([1], np.array([[0.75, 0.25]])).tolist()
-    [1]
-    """
+    """Positions of the true classes, one for each row of the matrix and within its columns."""
     positions = np.asarray(true)
     n, k = matrix.shape
     if positions.shape != (n,) or positions.dtype.kind not in "iub":
