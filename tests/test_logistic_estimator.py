@@ -181,7 +181,7 @@ def test_a_stated_prior_obeys_bayes_rule(recipe, k):
     by_name = dict(zip(NAMES[:k].tolist(), target, strict=True))
     for prior in (target, by_name):
         np.testing.assert_allclose(clf.predict_population_proba(X, prior), expected, rtol=1e-9)
-    own = clf.predict_population_proba(X, prior=clf.worst_case_masses_)
+    own = clf.predict_population_proba(X, class_prior=clf.worst_case_masses_)
     np.testing.assert_allclose(own, clf.predict_proba(X), rtol=1e-9)
 
 

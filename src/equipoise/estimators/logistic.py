@@ -147,7 +147,7 @@ class RobustLogisticRegression(RobustLinearModel):
         scores = self.decision_function(X)
         return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
 
-    def predict_population_proba(self, X: Any, prior: Any = None) -> NDArray[Any]:
+    def predict_population_proba(self, X: Any, class_prior: Any = None) -> NDArray[Any]:
         r"""Class probabilities on the scale of the population.
 
         The fit sees class ``i`` with mass :math:`m_i = p_i q_i` instead of :math:`p_i`; by Bayes'
@@ -157,7 +157,7 @@ class RobustLogisticRegression(RobustLinearModel):
         ----------
         X : array-like of shape (n_rows, n_features)
             Features.
-        prior : dict or array-like of shape (n_classes,), optional
+        class_prior : dict or array-like of shape (n_classes,), optional
             Class frequencies :math:`\pi` to put the probabilities on. The default is
             ``class_prior_``.
 
@@ -166,8 +166,8 @@ class RobustLogisticRegression(RobustLinearModel):
         probabilities : ndarray of shape (n_rows, n_classes)
         """
         scores = self._class_scores(X)
-        given = self.class_prior_ if prior is None else prior
-        target = check_prior(given, self.classes_, name="prior")
+        given = self.class_prior_ if class_prior is None else class_prior
+        target = check_prior(given, self.classes_)
         mass = np.asarray(self.worst_case_masses_)
         factors = odds_factors(
             mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
