@@ -5,8 +5,7 @@ and judges them on rows left out.
 """
 
 from equipoise.decisions.left_out import Predictions, decide
-from equipoise.decisions.probabilities import tune_weights
 from equipoise.decisions.search import tune
-from equipoise.decisions.tuning import TunedWeights
+from equipoise.decisions.tuning import TunedWeights, tune_weights
 
 __all__ = ["Predictions", "TunedWeights", "decide", "tune", "tune_weights"]

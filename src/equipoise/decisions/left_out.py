@@ -25,6 +25,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
@@ -45,12 +46,6 @@ Parts = list[tuple[Indices, Indices]]
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Rows that decision weights can be tuned or judged on.
-
-    Attributes
-    ----------
-    probabilities : array of shape (n_rows, n_classes)
-    labels : class index of every row.
-    sample_weight : array of shape (n_rows,)
 
     Examples
     --------
@@ -175,37 +170,26 @@ def split_rows(
 ) -> tuple[Parts, Mask, str]:
     """The splits of ``cv`` as scikit-learn understands it, or one that holds out a share.
 
-    Parameters
-    ----------
-    cv : what the user asked for.
-    X, y : all rows, also those left out, which a splitter or its groups may count.
-    labels : class index of every row, -1 for those left out; every class has rows.
-    params : arguments of the splitter.
-    seed : seed of a share to hold out, and of folds given by their number.
-
-    Returns
-    -------
-    parts : splits that test no row twice, without the rows left out.
-    few : which classes have too few rows for it.
-    rule : what they would have to have, in words.
+    They test no row twice, and no row left out, which a splitter or its groups may count. With
+    them come the classes that have too few rows, and in words what they would have to have.
     """
-    used = np.flatnonzero(labels >= 0)
-    if isinstance(cv, Real) and not isinstance(cv, Integral):
-        parts, few, rule = _hold_out(float(cv), labels[used], seed)
-        return [(used[train], used[test]) for train, test in parts], few, rule
     if isinstance(cv, str):
         raise InvalidParameterError(
             "cv must be a number of folds, a share of rows to hold out, a splitter, an iterable "
             f'of splits or "prefit", got {cv!r}.'
         )
-    splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
-    if splitter is not cv and isinstance(splitter, StratifiedKFold):
-        # Rows may come in an order; folds of neighbours would be predicted as no new row is.
-        splitter = StratifiedKFold(splitter.n_splits, shuffle=True, random_state=seed)
-    if isinstance(splitter, StratifiedKFold):
+    used = np.flatnonzero(labels >= 0)
+    if isinstance(cv, Real) and not isinstance(cv, Integral):
+        parts, few, rule = _hold_out(float(cv), labels[used], seed)
+    else:
+        splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
+        if not isinstance(splitter, StratifiedKFold):
+            return _given(splitter.split(X, y, **params), labels)
+        if splitter is not cv:
+            # Rows may come in an order; folds of neighbours would be predicted as no new row is.
+            splitter = StratifiedKFold(splitter.n_splits, shuffle=True, random_state=seed)
         parts, few, rule = _stratified(splitter, labels[used])
-        return [(used[train], used[test]) for train, test in parts], few, rule
-    return _given(splitter.split(X, y, **params), labels)
+    return [(used[train], used[test]) for train, test in parts], few, rule
 
 
 def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
@@ -219,19 +203,18 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
             "without repeats, such as StratifiedKFold."
         )
     parts = without_left_out(parts, labels)
-    every = np.arange(labels.max() + 1)
-    trained = np.all([np.isin(every, labels[train]) for train, _ in parts], axis=0)
-    if len(parts) < FOLDS_OF_A_CLASS:
-        tested = np.concatenate([labels[test] for _, test in parts])
-        times = np.bincount(tested, minlength=len(every))
-    else:
-        times = np.count_nonzero([np.isin(every, labels[test]) for _, test in parts], axis=0)
-    return (
-        parts,
-        np.asarray(~trained | (times < FOLDS_OF_A_CLASS)),
-        f"rows of every class in all training parts of cv and in {FOLDS_OF_A_CLASS} of its test "
-        f"parts (or {FOLDS_OF_A_CLASS} rows in fewer parts)",
+    k = labels.max() + 1
+    trained, tested = (
+        np.array([np.bincount(labels[part], minlength=k) for part in side])
+        for side in zip(*parts, strict=True)
     )
+    # Rows of fewer parts are dealt out to folds.
+    times = tested.sum(axis=0) if len(parts) < FOLDS_OF_A_CLASS else (tested > 0).sum(axis=0)
+    rule = (
+        f"rows of every class in all training parts of cv and in {FOLDS_OF_A_CLASS} of its test "
+        f"parts (or {FOLDS_OF_A_CLASS} rows in fewer parts)"
+    )
+    return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
 
 
 def without_left_out(parts: Parts, labels: Indices) -> Parts:
@@ -275,16 +258,15 @@ def refuse_few(few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rar
     if not np.any(few) or (rare != "error" and enough):
         return
     named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
-    problem = f"Too few rows of class {named}: decision weights need {rule}."
-    if not enough:
-        raise InvalidInputError(
-            f"{problem} Fewer than two classes are left; collect more rows, use fewer folds (cv), "
-            "or give known weights."
-        )
+    remedy = (
+        "Collect more rows, merge it with another class, use fewer folds (cv), or let rare='keep' "
+        "train on it and leave its weight and its risk open, or rare='drop' leave its rows out."
+        if enough
+        else "Fewer than two classes are left; collect more rows, use fewer folds (cv), or give "
+        "known weights."
+    )
     raise InvalidInputError(
-        f"{problem} Collect more rows, merge it with another class, use fewer folds (cv), or let "
-        "rare='keep' train on it and leave its weight and its risk open, or rare='drop' leave its "
-        "rows out."
+        f"Too few rows of class {named}: decision weights need {rule}. {remedy}"
     )
 
 
@@ -307,31 +289,31 @@ def deal(labels: Indices, seed: int) -> Indices:
 # Training, and the probabilities that come out
 
 
+def rows_of(values: Any, rows: Indices, n_rows: int) -> Any:
+    """Some rows, in order; all of them without a copy."""
+    return values if len(rows) == n_rows else _safe_indexing(values, rows)
+
+
 def train_on(
     estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], rows: Indices
 ) -> Any:
     """A copy of the estimator, fitted to some rows; arguments with an entry a row follow them."""
-    if len(rows) == len(y):
-        return clone(estimator).fit(X, y, **params)
-    own = {name: _row_part(value, rows, len(y)) for name, value in params.items()}
-    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **own)
-
-
-def _row_part(value: Any, rows: Indices, n_rows: int) -> Any:
-    shape = getattr(value, "shape", None)
-    length = shape[0] if shape else len(value) if isinstance(value, list | tuple) else None
-    return _safe_indexing(value, rows) if length == n_rows else value
+    n_rows = len(y)
+    own = params if len(rows) == n_rows else _check_method_params(X, params, rows)
+    return clone(estimator).fit(rows_of(X, rows, n_rows), rows_of(y, rows, n_rows), **own)
 
 
 def predict_left_out(
-    train: Callable[[Indices], Any], X: Any, parts: Parts, classes: NDArray[Any], n_jobs: Any
-) -> tuple[Matrix, Any]:
-    """Probabilities of all test rows, one split after the other, and the model of the first."""
+    train: Callable[[Indices], Any], X: Any, labels: Indices, weights: Vector, parts: Parts,
+    *, classes: NDArray[Any], n_jobs: Any,
+) -> tuple[Predictions, Any]:  # fmt: skip
+    """Predictions for all test rows, one split after the other, and the model of the first."""
     found = Parallel(n_jobs=n_jobs)(
         delayed(_predict_part)(train, X, part, classes) for part in parts
     )
     models, tables = zip(*found, strict=True)
-    return np.concatenate(tables), models[0]
+    tested = np.concatenate([test for _, test in parts])
+    return Predictions(np.concatenate(tables), labels[tested], weights[tested]), models[0]
 
 
 def _predict_part(

@@ -57,16 +57,8 @@ class ScoredRows:
 class OpenDecisions:
     """Rows whose decisions are open, on top of rows whose decisions are settled.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        The open rows.
-    theta : array of shape (n_classes,)
-        Log-weights to start from.
-    settled : tuple of arrays (hits, decided, totals), optional
-        What becomes of the other rows, as long as ``theta`` moves by less than ``reach``.
-    reach : float
-        How far any log-weight may move from where it started.
+    Of the latter, ``settled`` are the hits, decisions and totals by class, as long as no
+    log-weight moves by more than ``reach`` from where it started.
     """
 
     def __init__(
@@ -90,13 +82,11 @@ class OpenDecisions:
         top, self._now = self._all.best(theta, everything, with_classes=True)
         self._hits = hits + self._all.sums(self._now == labels, labels, self._k)
         self._decided = decided + self._all.sums(None, self._now, self._k)
-        self._contested = self._contests(top) if np.isfinite(reach) else None
-
-    def _contests(self, top: Vector) -> list[ScoredRows]:
-        """For each class, the rows that it can win or lose within reach."""
-        least = top - 2.01 * self._reach
-        scores = self._all.logs + self.theta[:, None]
-        return [self._all.take(np.flatnonzero(row >= least)) for row in scores]
+        # For each class, the rows that it can win or lose within reach.
+        self._contested: list[ScoredRows] | None = None
+        if np.isfinite(reach):
+            open_rows = logs + theta[:, None] >= top - 2.01 * reach
+            self._contested = [self._all.take(np.flatnonzero(row)) for row in open_rows]
 
     def _rows(self, group: Mask) -> ScoredRows:
         """Rows that a shift of a group can turn."""
@@ -116,7 +106,8 @@ class OpenDecisions:
         inside, there = rows.best(self.theta, group, with_classes=with_decided)
         outside, here = rows.best(self.theta, ~group, with_classes=with_decided)
         tau = outside - inside
-        low, high = self._range(group)
+        moved = (self.theta - self._origin)[group]
+        low, high = -self._reach - moved.min(), self._reach - moved.max()
         binned = len(tau) > MANY_ROWS and not exact
         if binned:
             low, high = max(low, -WIDE), min(high, WIDE)
@@ -159,17 +150,20 @@ class OpenDecisions:
         """Class risks as things stand."""
         return np.asarray(1 - self._hits / self.totals)
 
-    def _range(self, group: Mask) -> tuple[float, float]:
-        if np.isinf(self._reach):
-            return -np.inf, np.inf
-        moved = (self.theta - self._origin)[group]
-        return float(-self._reach - moved.min()), float(self._reach - moved.max())
-
 
 def _between_rows(tau: Vector, low: float, high: float) -> tuple[Vector, Running]:
-    """Shifts between any two thresholds, in their order."""
+    """Shifts between any two distinct thresholds, and beyond them all."""
     order = np.argsort(tau)
-    shifts, kept = _between(tau[order], low, high)
+    shifts, kept = np.array([0.0]), np.array([0])  # how many thresholds lie below each
+    if len(tau):
+        tau = tau[order]
+        first = tau[0] - 1 if np.isinf(low) else (low + tau[0]) / 2
+        last = tau[-1] + 1 if np.isinf(high) else (high + tau[-1]) / 2
+        middles = (tau[:-1] + tau[1:]) / 2
+        # Rounding could put a middle on a threshold.
+        inner = np.flatnonzero((tau[:-1] < middles) & (middles < tau[1:]))
+        shifts = np.concatenate([[first], middles[inner], [last]])
+        kept = np.concatenate([[0], inner + 1, [len(tau)]])
 
     def running(start: Vector, turns: list[tuple[Indices, Vector]]) -> Matrix:
         table = np.zeros((len(order) + 1, len(start)))
@@ -178,7 +172,7 @@ def _between_rows(tau: Vector, low: float, high: float) -> tuple[Vector, Running
         for classes, weights in turns:
             table[place, classes[order]] += weights[order]
         np.cumsum(table, axis=0, out=table)
-        return table[kept]
+        return np.asarray(table[kept])
 
     return shifts, running
 
@@ -198,16 +192,3 @@ def _on_a_grid(tau: Vector, low: float, high: float) -> tuple[Vector, Running]:
         return np.asarray(np.cumsum(table, axis=0))
 
     return np.linspace(low, high, CELLS + 1), running
-
-
-def _between(tau: Vector, low: float, high: float) -> tuple[Vector, Indices]:
-    """Shifts between distinct thresholds (sorted), and how many thresholds lie below each."""
-    if not len(tau):
-        return np.array([0.0]), np.array([0])
-    first = tau[0] - 1 if np.isinf(low) else (low + tau[0]) / 2
-    last = tau[-1] + 1 if np.isinf(high) else (high + tau[-1]) / 2
-    middles = (tau[:-1] + tau[1:]) / 2
-    # Rounding could put a middle on a threshold.
-    kept = np.flatnonzero((tau[:-1] < middles) & (middles < tau[1:])) + 1
-    shifts = np.concatenate([[first], middles[kept - 1], [last]])
-    return shifts, np.concatenate([[0], kept, [len(tau)]])

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions.left_out import Predictions, decide
+from equipoise.decisions.left_out import Predictions
 from equipoise.decisions.lines import OpenDecisions
 from equipoise.goals import Criterion
 from equipoise.sets import MassSet
@@ -106,7 +106,9 @@ def _search(predictions: Predictions, criterion: Criterion) -> Vector:
     few = _sample(predictions, SIZES[0], rng)
     # The more rows, the fewer local optima.
     many = n_rows > SIZES[-1]
-    starts = list(_starts(predictions, 0 if many else RANDOM_STARTS, rng))
+    balanced = -np.log(predictions.prior)
+    strays = STRAY * rng.standard_normal((0 if many else RANDOM_STARTS, len(balanced)))
+    starts = [balanced, 0.5 * balanced, np.zeros_like(balanced), *(balanced + strays)]
     if masses is not None:
         better = [equalized(few, masses, theta) for theta in starts[:2]]
         starts = better if many else starts + better
@@ -136,15 +138,6 @@ def _two_classes(predictions: Predictions, criterion: Criterion) -> Vector:
     shifts, hits, decided = state.line(second, with_decided=criterion.needs_decided, exact=True)
     best, _ = criterion.lowest(hits, decided, state.totals)
     return np.array([0.0, shifts[best]])
-
-
-def _starts(predictions: Predictions, n_random: int, rng: np.random.Generator) -> Iterator[Vector]:
-    balanced = -np.log(predictions.prior)
-    yield balanced
-    yield 0.5 * balanced
-    yield np.zeros_like(balanced)
-    for _ in range(n_random):
-        yield balanced + STRAY * rng.standard_normal(len(balanced))
 
 
 def _sample(predictions: Predictions, n_rows: int, rng: np.random.Generator) -> Predictions:
@@ -222,18 +215,13 @@ def _open_rows(
 ) -> tuple[Indices, tuple[Vector, Vector, Vector]]:
     """Rows whose decision log-weights within reach can turn, and what becomes of the others."""
     k, weights, open_parts = predictions.n_classes, np.exp(theta - theta.max()), []
-    table = np.zeros(k * k)
+    table = np.zeros((k, k))
     for start in range(0, len(predictions.labels), BLOCK):
-        block = slice(start, start + BLOCK)
-        first, second = _top_two(predictions.probabilities[block], weights)
+        first, second = _top_two(predictions.probabilities[start : start + BLOCK], weights)
         is_open = second > np.exp(-2.01 * REACH) * first
         open_parts.append(start + np.flatnonzero(is_open))
-        shut = np.flatnonzero(~is_open)
-        decisions = decide(predictions.probabilities[block][shut], weights)
-        cells = predictions.labels[block][shut] * k + decisions
-        table += np.bincount(cells, weights=predictions.sample_weight[block][shut], minlength=k * k)
-    square = table.reshape(k, k)
-    settled = np.diag(square).copy(), square.sum(axis=0), square.sum(axis=1)
+        table += predictions.take(start + np.flatnonzero(~is_open)).confusion(weights)
+    settled = np.diag(table).copy(), table.sum(axis=0), table.sum(axis=1)
     return np.concatenate(open_parts), settled
 
 
@@ -299,21 +287,16 @@ def _best_step(
 
 
 def _leads(predictions: Predictions) -> Leads:
-    order = np.argsort(predictions.labels, kind="stable")
-    ends = np.cumsum(np.bincount(predictions.labels, minlength=predictions.n_classes))
-    with np.errstate(divide="ignore"):
-        logs = np.log(predictions.probabilities[order])
-    leads, begin = [], 0
-    for own, end in enumerate(ends):
-        rows = slice(begin, end)
+    leads = []
+    for own, rows in enumerate(predictions.by_class):
         # How far another class is behind the own one; -inf where only others are possible.
-        with np.errstate(invalid="ignore"):
-            lead = np.ascontiguousarray((logs[rows, own][:, None] - logs[rows]).T)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(predictions.probabilities[rows])
+            lead = np.ascontiguousarray((logs[:, own][:, None] - logs).T)
         lead[np.isnan(lead)] = np.inf  # both impossible: never in the way
         lead[own] = np.inf
-        weight = predictions.sample_weight[order[rows]]
+        weight = predictions.sample_weight[rows]
         leads.append((lead, weight / weight.sum()))
-        begin = end
     return leads
 
 

@@ -19,18 +19,21 @@ from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions.left_out import (
     FOLDS_OF_A_CLASS,
     Predictions,
+    deal,
     decide,
     refuse_few,
+    row_weights,
     threshold_of,
 )
 from equipoise.decisions.search import from_logs, tune, tune_resampled
-from equipoise.exceptions import InvalidParameterError, UnattainableError
-from equipoise.goals import Criterion, Goal
+from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
+from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.risks import RiskIntervals, class_risk_intervals
-from equipoise.validation.numbers import check_number
+from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
+from equipoise.validation.numbers import check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
-from equipoise.weights.priors import balanced_weights
+from equipoise.weights.priors import balanced_weights, check_prior
 
 # Amounts of shrinkage that are compared. Of amounts whose values differ by less than this share of
 # a standard error the largest is taken; a whole one gives too much away where rows are many.
@@ -107,6 +110,110 @@ class TunedWeights:
         return "\n".join(class_lines(**shown))
 
 
+def tune_weights(  # noqa: PLR0913  rows, what for, and how
+    y: ArrayLike,
+    probabilities: ArrayLike,
+    goal: Any = None,
+    *,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    folds: ArrayLike | None = None,
+    class_prior: Any = None,
+    shrinkage: float | str = "auto",
+    rare: str = "error",
+    random_state: int | np.random.RandomState | None = None,
+) -> TunedWeights:
+    r"""Decision weights for probabilities of a model that has not seen the rows.
+
+    .. math:: \arg\max_i \; w_i \eta_i(x)
+
+    decides, with the ``w`` that are best for the goal, as in
+    :class:`~equipoise.estimators.PlugInClassifier`, which also trains the model. The rows are
+    dealt out to five folds; what is reported of a fold comes from weights tuned without it.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels that came true.
+    probabilities : array-like of shape (n_rows, n_classes)
+        Columns in the order of the sorted labels, or of ``classes``. For two classes also of shape
+        (n_rows,), about the second.
+    goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
+        What the weights are for; None is ``LabelCVaR(0.1)``.
+    classes : array-like of shape (n_classes,), default=None
+        Names of the columns, where they are not the sorted labels.
+    sample_weight : array-like of shape (n_rows,), default=None
+        Weights of the rows.
+    folds : array-like of int of shape (n_rows,), default=None
+        Fold of every row, ``0..n_folds-1``, at least three. Without it the rows are dealt out to
+        five folds at random. Give it where rows belong together.
+    class_prior, shrinkage, rare, random_state
+        As in ``PlugInClassifier``; with ``rare="drop"`` a class of too few rows has weight 0.
+
+    Returns
+    -------
+    TunedWeights
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from equipoise import tune_weights
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["common", "rare"], [900, 100])
+    >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
+    >>> tuned = tune_weights(y, eta, "worst-class")
+    >>> bool(tuned.threshold < 0.3)
+    True
+    >>> tuned.decide([0.1, 0.6]).tolist()
+    ['common', 'rare']
+    """
+    aim = as_goal(goal)
+    amount = check_shrinkage(shrinkage, aim)
+    if classes is None:
+        names, labels = encode_labels(y)
+    else:
+        names = check_classes(classes)
+        labels = known_labels(as_labels(y, name="y"), names, owner="classes")
+    table = as_probabilities(probabilities, len(names))
+    if len(table) != len(labels):
+        raise InvalidInputError(
+            f"probabilities must have one row for each of the {len(labels)} labels, got "
+            f"{len(table)}."
+        )
+    weights = row_weights(sample_weight, labels, names)
+    used = weights > 0
+    predictions = Predictions(table[used], labels[used], weights[used])
+    prior = predictions.prior
+    if class_prior is not None:
+        prior = check_prior(class_prior, names, name="class_prior")
+    seed = check_seed(random_state)
+    dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
+    tuned = tune_predicted(
+        predictions, dealt, aim, ByClass(prior, names),
+        shrinkage=amount, rare=check_word(rare, "rare", RARE),
+    )  # fmt: skip
+    every = np.zeros(len(labels), dtype=np.intp)
+    every[used] = dealt
+    return replace(tuned, folds=None if aim.is_known else every)
+
+
+def _check_folds(folds: Any, used: Mask) -> Indices:
+    """The folds of the rows that have weight, as the user numbered them."""
+    given = np.asarray(folds)
+    if given.shape != used.shape or given.dtype.kind not in "iu":
+        raise InvalidInputError(
+            f"folds must hold a whole number for each of the {len(used)} rows, got an array of "
+            f"shape {given.shape} and type {given.dtype}."
+        )
+    found = np.unique(given[used])
+    if len(found) < FOLDS_OF_A_CLASS or not np.array_equal(found, np.arange(len(found))):
+        raise InvalidInputError(
+            f"folds must number at least {FOLDS_OF_A_CLASS} folds from 0 on, each with rows that "
+            f"have weight, got {found[:10].tolist()}."
+        )
+    return np.asarray(given[used], dtype=np.intp)
+
+
 def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
     """An amount from 0 to 1, or "auto"; weights that keep floors cannot be drawn elsewhere."""
     named = isinstance(shrinkage, str) and shrinkage == "auto"
@@ -115,42 +222,26 @@ def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
             f'shrinkage must be "auto" or a number in [0, 1], got {shrinkage!r}.'
         )
     amount = 0.0 if named else check_number(shrinkage, "shrinkage", "[0, 1]")
-    if goal.may_shrink:
-        return "auto" if named else amount
-    if amount > 0:
+    if amount > 0 and not goal.may_shrink:
         raise InvalidParameterError(
             f'shrinkage must be "auto" or 0 for {type(goal).__name__}, got {shrinkage!r}: weights '
             "drawn towards balanced ones would not keep the floors."
         )
-    return 0.0
+    return "auto" if named and goal.may_shrink else amount
 
 
 def tune_predicted(
-    predictions: Predictions,
-    folds: Indices,
-    goal: Goal,
-    prior: ByClass,
-    *,
-    shrinkage: Shrinkage = "auto",
-    rare: str = "error",
-) -> TunedWeights:
-    """Weights for rows that were predicted elsewhere; known ones are judged.
-
-    Parameters
-    ----------
-    predictions : the rows.
-    folds : fold of every row, ``0..n_folds-1``.
-    goal : what the weights are for.
-    prior : class frequencies of the population.
-    shrinkage, rare : as in :class:`~equipoise.estimators.PlugInClassifier`.
-    """
+    predictions: Predictions, folds: Indices, goal: Goal, prior: ByClass, *,
+    shrinkage: Shrinkage, rare: str,
+) -> TunedWeights:  # fmt: skip
+    """Weights for rows that were predicted elsewhere, each row in a fold; known ones are judged."""
     classes, vector, shares = prior.classes, np.asarray(prior), predictions.prior
     counts = np.bincount(predictions.labels, minlength=len(classes))
     few, rule = counts < 1, "a row of every class to be judged by"
     if not goal.is_known:
-        n = int(folds.max()) + 1
-        cells = np.bincount(predictions.labels * n + folds, minlength=n * len(classes))
-        few = np.count_nonzero(cells.reshape(-1, n), axis=1) < FOLDS_OF_A_CLASS
+        cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
+        cells[predictions.labels, folds] = True
+        few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
         rule = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
     refuse_few(few, rule, counts, classes, rare)
     if goal.is_known:
@@ -165,57 +256,38 @@ def tune_predicted(
 
 
 def tune_on_folds(
-    predictions: Predictions,
-    folds: Indices,
-    criterion: Criterion,
-    shares: ByClass,
-    *,
-    few: Mask,
-    drop: bool = False,
-    shrinkage: Shrinkage = "auto",
-) -> TunedWeights:
+    predictions: Predictions, folds: Indices, criterion: Criterion, shares: ByClass, *,
+    few: Mask, drop: bool, shrinkage: Shrinkage,
+) -> TunedWeights:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out.
 
-    Parameters
-    ----------
-    predictions : rows that their models have not seen.
-    folds : fold of every row, ``0..n_folds-1``.
-    criterion : what the weights are for, among the classes that have rows enough.
-    shares : class frequencies of the rows that the probabilities were learnt from.
-    few : which classes have too few rows to be tuned or judged.
-    drop : whether these are never decided; otherwise they have weight 1.
-    shrinkage : how far weights are drawn towards balanced ones.
+    The criterion is among the classes that have rows enough. Classes of too ``few`` are neither
+    tuned nor judged, and never decided if ``drop``; otherwise they have weight 1. ``shares`` are
+    those of the rows that the probabilities were learnt from.
     """
     rows = np.flatnonzero(~few[predictions.labels])
     tuner = FoldTuner(predictions.among(~few), folds[rows], criterion, shrinkage)
     tuned, amount = tuner.choose()
-    fold_tuned = [tuner.without(fold) for fold in range(tuner.n_folds)]
-    weights, *fold_weights = (
-        _of_all_classes(own, np.asarray(shares), few, drop) for own in (tuned, *fold_tuned)
-    )
+    own = np.asarray(shares)[~few]
+    every = np.full((1 + tuner.n_folds, len(few)), 0.0 if drop else 1.0)
+    for line, found in zip(every, (tuned, *map(tuner.without, range(tuner.n_folds))), strict=True):
+        # With a mean of one over the classes that count.
+        line[~few] = found * (own.sum() / (own @ found))
+    weights, fold_weights = every[0], every[1:]
     decided = np.empty(len(folds), dtype=np.intp)
-    for fold, own in enumerate(fold_weights):
+    for fold, line in enumerate(fold_weights):
         here = folds == fold
-        decided[here] = decide(predictions.probabilities[here], own)
-    found = _judged(predictions, decided, few, weights, shares.classes)
+        decided[here] = decide(predictions.probabilities[here], line)
     # A decision for a class that was not tuned is an error like any other.
     table = predictions.take(rows).table(decided[rows])
     value = _value(criterion, table[:, ~few][~few], table.sum(axis=1)[~few])
-    return replace(
-        found,
+    return _judged(
+        predictions, decided, few, weights, shares.classes,
         robust_risk=value if criterion.measures == "risk" else None,
         metric_value=1 - value if criterion.measures == "metric" else None,
-        fold_weights=np.array(fold_weights),
+        fold_weights=fold_weights,
         shrinkage=amount,
-    )
-
-
-def _of_all_classes(weights: Vector, shares: Vector, few: Mask, drop: bool) -> Vector:
-    r"""Weights of all classes with :math:`\sum_i p_i w_i = 1` over the classes that count."""
-    own = shares[~few]
-    every = np.full(len(few), 0.0 if drop else 1.0)
-    every[~few] = weights * (own.sum() / (own @ weights))
-    return every
+    )  # fmt: skip
 
 
 def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) -> float:
@@ -225,13 +297,9 @@ def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) ->
 
 
 def _judged(
-    predictions: Predictions,
-    decided: Indices,
-    few: Mask,
-    weights: Vector | None,
-    classes: NDArray[Any],
-    costs: Matrix | None = None,
-) -> TunedWeights:
+    predictions: Predictions, decided: Indices, few: Mask, weights: Vector | None,
+    classes: NDArray[Any], **more: Any,
+) -> TunedWeights:  # fmt: skip
     """Risks of decisions; that of a class of too few rows is nan, somewhere from 0 to 1."""
     rows, enough = np.flatnonzero(~few[predictions.labels]), np.flatnonzero(~few)
     found = class_risk_intervals(
@@ -244,14 +312,11 @@ def _judged(
         every[enough] = np.asarray(values)
         return ByClass(every, classes)
 
-    intervals = replace(
-        found,
-        risks=with_few(found.risks, np.nan),
-        lower=with_few(found.lower, 0.0),
-        upper=with_few(found.upper, 1.0),
-    )
+    risks = with_few(found.risks, np.nan)
+    lower, upper = with_few(found.lower, 0.0), with_few(found.upper, 1.0)
+    intervals = replace(found, risks=risks, lower=lower, upper=upper)
     named = None if weights is None else ByClass(weights, classes)
-    return TunedWeights(named, threshold_of(weights), intervals.risks, intervals, costs=costs)
+    return TunedWeights(named, threshold_of(weights), risks, intervals, **more)
 
 
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:
@@ -265,19 +330,10 @@ def _centered(weights: Vector) -> Vector:
 
 
 class FoldTuner:
-    """Tunes decision weights on folds, with any of them left out.
+    """Tunes decision weights on folds ``0..n_folds-1``, with any of them left out.
 
-    Parameters
-    ----------
-    predictions : Predictions
-        All rows; every class has rows in three folds or more.
-    folds : array of shape (n_rows,)
-        Fold of every row, ``0..n_folds-1``.
-    criterion : Criterion
-        What the weights are for.
-    shrinkage : float or "auto"
-        The amount of shrinkage of the best weights for the rows; or the wish to average them over
-        the folds and to choose the amount.
+    Every class must have rows in three folds or more. A number is the amount of shrinkage of the
+    best weights for the rows; "auto" averages them over the folds and chooses the amount.
     """
 
     def __init__(
@@ -292,11 +348,11 @@ class FoldTuner:
     def choose(self, left_out: Folds = frozenset()) -> tuple[Vector, float]:
         """Weights from all folds but those left out, and how far they were shrunk."""
         if self._shrinkage != "auto":
-            amount = self._shrinkage
-            return shrunk(self._tune(left_out), self._balanced, amount), amount
-        others = [left_out | {fold} for fold in range(self.n_folds) if fold not in left_out]
-        amount = self._best_amount(left_out)
-        average = np.exp(np.mean([_centered(self._tune(rest)) for rest in others], axis=0))
+            return shrunk(self._tune(left_out), self._balanced, self._shrinkage), self._shrinkage
+        inner = [fold for fold in range(self.n_folds) if fold not in left_out]
+        tuned = [self._tune(left_out | {fold}) for fold in inner]
+        amount = self._best_amount(inner, tuned)
+        average = np.exp(np.mean([_centered(weights) for weights in tuned], axis=0))
         return shrunk(average, self._balanced, amount), amount
 
     def without(self, fold: int) -> Vector:
@@ -313,36 +369,39 @@ class FoldTuner:
         # Two folds are left out together once for each of them.
         if left_out not in self._tuned:
             rows = np.flatnonzero(~np.isin(self._folds, list(left_out)))
-            self._tuned[left_out] = self._weights(self._predictions.take(rows))
+            part, criterion = self._predictions.take(rows), self._criterion
+            enough = min(map(len, part.by_class)) >= ENOUGH_ROWS
+            if self._shrinkage == "auto" and criterion.masses is not None and enough:
+                self._tuned[left_out] = tune_resampled(part, criterion, criterion.masses)
+            else:
+                self._tuned[left_out] = tune(part, criterion)
         return self._tuned[left_out]
 
-    def _weights(self, predictions: Predictions) -> Vector:
-        masses = self._criterion.masses if self._shrinkage == "auto" else None
-        if masses is None or min(map(len, predictions.by_class)) < ENOUGH_ROWS:
-            return tune(predictions, self._criterion)
-        return tune_resampled(predictions, self._criterion, masses)
-
-    def _best_amount(self, left_out: Folds) -> float:
-        """The largest amount that is as good as the best, up to noise, on folds left out next."""
-        inner = [fold for fold in range(self.n_folds) if fold not in left_out]
-        rows = [np.flatnonzero(self._folds == fold) for fold in inner]
-        tuned = [self._tune(left_out | {fold}) for fold in inner]
-        judged = self._predictions.take(np.concatenate(rows))
-        decisions = [
-            self._decisions(rows, [shrunk(weights, self._balanced, amount) for weights in tuned])
-            for amount in AMOUNTS
-        ]
-        return AMOUNTS[_largest_as_good(judged, decisions, self._criterion)]
-
-    def _decisions(self, rows: list[Indices], weights: list[Vector]) -> Indices:
-        probabilities = self._predictions.probabilities
-        parts = [decide(probabilities[part], w) for part, w in zip(rows, weights, strict=True)]
-        return np.concatenate(parts)
+    def _best_amount(self, folds: list[int], tuned: list[Vector]) -> float:
+        """The largest amount that is as good as the best, up to noise, for folds left out."""
+        rows = [np.flatnonzero(self._folds == fold) for fold in folds]
+        parts = [self._predictions.probabilities[part] for part in rows]
+        judged, tables = self._predictions.take(np.concatenate(rows)), []
+        for amount in AMOUNTS:
+            weights = [shrunk(own, self._balanced, amount) for own in tuned]
+            decided = np.concatenate(list(map(decide, parts, weights)))
+            tables.append(_tables(judged, decided))
+        return AMOUNTS[_largest_as_good(tables, self._criterion)]
 
 
-def _largest_as_good(judged: Predictions, decisions: list[Indices], criterion: Criterion) -> int:
+def _tables(judged: Predictions, decided: Indices) -> Matrix:
+    """Tables of true class by decision, one for each of the jackknife's groups."""
+    k, groups = judged.n_classes, np.zeros_like(judged.labels)
+    # Dealt out class by class, so that no group takes all rows of a class.
+    for own in judged.by_class:
+        groups[own] = np.arange(len(own)) % GROUPS
+    cells = (groups * k + judged.labels) * k + decided
+    counts = np.bincount(cells, weights=judged.sample_weight, minlength=GROUPS * k * k)
+    return np.asarray(counts, dtype=np.float64).reshape(GROUPS, k, k)
+
+
+def _largest_as_good(tables: list[Matrix], criterion: Criterion) -> int:
     """The last candidate whose value is the lowest, up to the noise of the comparison."""
-    tables = [_tables(judged, decided) for decided in decisions]
     values = np.array([_value(criterion, table.sum(axis=0)) for table in tables])
     without = np.array(
         [[_value(criterion, table.sum(axis=0) - part) for part in table] for table in tables]
@@ -352,16 +411,3 @@ def _largest_as_good(judged: Predictions, decisions: list[Indices], criterion: C
     spread = excess_without - excess_without.mean(axis=1, keepdims=True)
     errors = np.sqrt((spread**2).sum(axis=1) * (GROUPS - 1) / GROUPS)
     return int(np.flatnonzero(excess <= NOISE * errors)[-1])
-
-
-def _tables(judged: Predictions, decided: Indices) -> Matrix:
-    """Tables of true class by decision, one for each of the jackknife's groups."""
-    k, labels = judged.n_classes, judged.labels
-    # Dealt out class by class, so that no group takes all rows of a class.
-    order = np.argsort(labels, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(labels))])[labels[order]]
-    groups = np.empty_like(labels)
-    groups[order] = (np.arange(len(labels)) - starts) % GROUPS
-    cells = (groups * k + labels) * k + decided
-    counts = np.bincount(cells, weights=judged.sample_weight, minlength=GROUPS * k * k)
-    return np.asarray(counts, dtype=np.float64).reshape(GROUPS, k, k)

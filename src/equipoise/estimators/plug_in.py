@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
@@ -24,6 +24,7 @@ from equipoise.decisions.left_out import (
     predict_left_out,
     refuse_few,
     row_weights,
+    rows_of,
     scores,
     split_rows,
     threshold_of,
@@ -105,27 +106,13 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Class names.
     estimator_ : estimator
         The fitted base estimator.
-    weights_ : ByClass
-        Decision weights on the scale of ``predict_proba``, with :math:`\sum_i p_i w_i = 1` for
-        the class shares :math:`p` of the rows trained on. Absent where a cost matrix says more.
-    costs_ : ndarray of shape (n_classes, n_classes)
-        Costs beyond those of right decisions, where they decide.
-    threshold_ : float
-        For two classes: the second is decided where its probability is above this.
-    class_risks_ : ByClass
-        Share of wrong decisions in each class, by cross-fitting: each fold was decided by weights
-        that were tuned on the other folds. nan for a class of too few rows.
-    class_risk_intervals_ : RiskIntervals
-        The same with 95% confidence intervals.
-    robust_risk_ : float
-        Their worst case over the set of weightings.
-    metric_value_ : float
-        The metric, by cross-fitting.
-    fold_weights_ : ndarray of shape (n_folds, n_classes)
-        The weights that each fold was decided by: how far they differ says how uncertain the
-        choice is.
-    shrinkage_ : float
-        How far the weights were drawn towards balanced ones.
+    weights_, threshold_, costs_, fold_weights_, shrinkage_
+        What decides, as in :class:`~equipoise.TunedWeights`, on the scale of ``predict_proba``.
+        There are ``costs_`` and no ``weights_`` where a cost matrix says more than weights can, and
+        a ``threshold_`` for two classes.
+    class_risks_, class_risk_intervals_, robust_risk_, metric_value_
+        What the decisions do to new rows, as in ``TunedWeights``, by cross-fitting: each fold was
+        decided by weights that were tuned on the other folds. Intervals are of 95% confidence.
     class_prior_ : ByClass
         Class frequencies of the population: those given, or those of the rows.
     n_features_in_, feature_names_in_
@@ -210,9 +197,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self : PlugInClassifier
         """
         found = self._fitted(X, y, sample_weight, params)
-        model = found["estimator_"]
         for name in ("n_features_in_", "feature_names_in_"):
-            found[name] = getattr(model, name, None)
+            found[name] = getattr(found["estimator_"], name, None)
         given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         # In one step, so that nothing can be left half-done.
         self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
@@ -220,56 +206,58 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def _fitted(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
         """All attributes of the fit."""
+        # What is asked for.
         goal = as_goal(self.goal)
         shrinkage = check_shrinkage(self.shrinkage, goal)
-        check_flag(self.refit, "refit")
         rare, seed = check_word(self.rare, "rare", RARE), check_seed(self.random_state)
+        check_flag(self.refit, "refit")
         self._check_estimator()
+
+        # The rows, of which those without weight are left out.
         X, y, classes, labels = self._labelled(X, y)
         weights = row_weights(sample_weight, labels, classes)
         to_fit, to_split = self._route(None if sample_weight is None else weights, params)
-        used = np.flatnonzero(weights > 0)
         totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        prior = shares = np.asarray(totals / totals.sum(), dtype=np.float64)
+        shares = ByClass(totals / totals.sum(), classes)
+        labels = np.where(weights > 0, labels, -1)
+        used = np.flatnonzero(labels >= 0)
+        prior = shares
         if self.class_prior is not None:
-            prior = check_prior(self.class_prior, classes, name="class_prior")
-        by_class = ByClass(prior, classes)
-        found: dict[str, Any] = {"classes_": classes, "class_prior_": by_class}
+            prior = ByClass(check_prior(self.class_prior, classes, name="class_prior"), classes)
+        found: dict[str, Any] = {"classes_": classes, "class_prior_": prior}
+
         if self._is_fitted_before():
-            some = X if len(used) == len(y) else _safe_indexing(X, used)
-            table = class_probabilities(self.estimator, some, classes)
+            table = class_probabilities(self.estimator, rows_of(X, used, len(y)), classes)
             predictions = Predictions(table, labels[used], weights[used])
-            tuned = tune_predicted(
-                predictions, deal(predictions.labels, seed), goal, by_class,
-                shrinkage=shrinkage, rare=rare,
-            )  # fmt: skip
-            return found | {"estimator_": self.estimator} | _attributes(tuned)
+            folds = deal(predictions.labels, seed)
+            tuned = tune_predicted(predictions, folds, goal, prior, shrinkage=shrinkage, rare=rare)
+            return found | _attributes(self.estimator, tuned)
+
         train = partial(train_on, self.estimator, X, y, to_fit)
         if goal.is_known:
-            known, costs = goal.resolve(prior, classes).known(shares)
+            known, costs = goal.resolve(np.asarray(prior), classes).known(np.asarray(shares))
             named = None if known is None else ByClass(known, classes)
             found |= {"weights_": named, "threshold_": threshold_of(known), "costs_": costs}
             return found | {"estimator_": train(used)}
-        labels = np.where(weights > 0, labels, -1)
+
+        # What cannot be tuned is refused before any model is trained.
         parts, few, rule = split_rows(self.cv, X, y, labels, to_split, seed)
         refuse_few(few, rule, np.bincount(labels[used]), classes, rare)
         self._check_refit(len(parts))
-        # What cannot be a goal is refused before any model is trained.
-        criterion = goal.resolve_some(prior, classes, few)
-        if rare == "drop" and np.any(few):
-            labels = np.where((labels >= 0) & few[labels], -1, labels)
+        criterion = goal.resolve_some(np.asarray(prior), classes, few)
+        if rare == "drop":
+            labels = np.where(few[labels], -1, labels)
             parts, used = without_left_out(parts, labels), np.flatnonzero(labels >= 0)
-        table, model = predict_left_out(train, X, parts, classes, self.n_jobs)
-        tested = np.concatenate([test for _, test in parts])
-        predictions = Predictions(table, labels[tested], weights[tested])
+
+        predictions, model = predict_left_out(
+            train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
+        )
         folds = folds_of(parts, predictions.labels, seed)
         tuned = tune_on_folds(
-            predictions, folds, criterion, ByClass(shares, classes),
+            predictions, folds, criterion, shares,
             few=few, drop=rare == "drop", shrinkage=shrinkage,
         )  # fmt: skip
-        if self.refit:
-            model = train(used)
-        return found | {"estimator_": model} | _attributes(tuned)
+        return found | _attributes(train(used) if self.refit else model, tuned)
 
     def _is_fitted_before(self) -> bool:
         prefit = isinstance(self.cv, str) and self.cv == "prefit"
@@ -343,18 +331,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What metadata ``fit`` takes, and where it goes."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the largest weighted probability, or of the least expected cost."""
@@ -390,6 +371,6 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return class_probabilities(self.estimator_, X, self.classes_)
 
 
-def _attributes(tuned: TunedWeights) -> dict[str, Any]:
-    """What was tuned, as the attributes of a fit."""
-    return {f"{name}_": value for name, value in vars(tuned).items()}
+def _attributes(model: Any, tuned: TunedWeights) -> dict[str, Any]:
+    """A model, and what was tuned for it, as the attributes of a fit."""
+    return {"estimator_": model} | {f"{name}_": value for name, value in vars(tuned).items()}

@@ -79,14 +79,14 @@ def mean_risks(hits: Matrix, totals: Vector) -> Vector:
     return np.asarray(1 - hits @ (1 / totals) / len(totals))
 
 
-def renormalized(prior: Vector, classes: NDArray[Any]) -> Vector:
+def prior_among(prior: Vector, classes: NDArray[Any], some: Mask) -> Vector:
     """Frequencies among some of the classes."""
-    if not prior.sum() > 0:
+    if not prior[some].sum() > 0:
         raise InvalidParameterError(
             "class_prior must be positive for a class whose weight can be tuned, got "
-            f"{prior.tolist()} for {classes.tolist()}."
+            f"{prior[some].tolist()} for {classes[some].tolist()}."
         )
-    return np.asarray(prior / prior.sum())
+    return np.asarray(prior[some] / prior[some].sum())
 
 
 class Goal(BaseEstimator, ABC):  # type: ignore[misc]
@@ -127,8 +127,7 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
         """The criterion among the classes that have rows enough, as if there were no others."""
-        tuned = classes[~few]
-        return self.resolve(renormalized(prior[~few], tuned), tuned)
+        return self.resolve(prior_among(prior, classes, ~few), classes[~few])
 
     @classmethod
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, permutations
 from typing import Any, Self
 
 import numpy as np
@@ -82,14 +83,8 @@ class CostMatrix(Goal):
 def _from_dicts(costs: Mapping[Any, Any], classes: NDArray[Any]) -> Matrix:
     names = classes.tolist()
     rows = {true: row for true, row in costs.items() if isinstance(row, Mapping)}
-    named = [*costs, *(decided for row in rows.values() for decided in row)]
-    unknown = [name for name in named if name not in names]
-    missing = [
-        (true, decided)
-        for true in names
-        for decided in names
-        if true != decided and decided not in rows.get(true, {})
-    ]
+    unknown = [name for name in chain(costs, *rows.values()) if name not in names]
+    missing = [pair for pair in permutations(names, 2) if pair[1] not in rows.get(pair[0], {})]
     if unknown or missing:
         problem = f"names {unknown[0]!r}" if unknown else f"lacks {missing[0]}"
         raise ClassMismatchError(

@@ -18,7 +18,8 @@ from scipy.stats import binom
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError, UnattainableError
-from equipoise.goals.base import Criterion, Goal, renormalized
+from equipoise.goals.base import Criterion, Goal, prior_among
+from equipoise.text import listing
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import check_prior
 
@@ -30,19 +31,7 @@ SLACK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FlooredRisk(Criterion):
-    """The standard risk, with recalls no smaller than floors.
-
-    Parameters
-    ----------
-    floors : array of shape (n_classes,)
-        Smallest recall of each class; 0 leaves it free.
-    prior : array of shape (n_classes,)
-        Class frequencies that weigh the risk.
-    classes : array of shape (n_classes,)
-        Names for messages.
-    confidence : float, optional
-        Probability with which the floors shall hold on new data.
-    """
+    """The standard risk, with recalls no smaller than floors; a floor of 0 leaves a class free."""
 
     floors: Vector
     prior: Vector
@@ -60,18 +49,17 @@ class FlooredRisk(Criterion):
             return self
         bound = self.floors > 0
         tail = (1 - self.confidence) / max(1, int(np.count_nonzero(bound)))
-        raised = np.zeros_like(self.floors)
-        for i in np.flatnonzero(bound):
-            allowed = _allowed_errors(int(counts[i]), float(self.floors[i]), tail)
-            if allowed < 0:
-                needed = int(np.ceil(np.log(tail) / np.log(self.floors[i])))
-                raise UnattainableError(
-                    f"{counts[i]} rows of class {self.classes.tolist()[i]!r} cannot show a recall "
-                    f"of {self.floors[i]:.6g} with confidence {self.confidence:.6g}: at least "
-                    f"{needed} are needed. Lower the floor or the confidence, or give more rows."
-                )
-            raised[i] = 1 - allowed / counts[i]
-        return replace(self, floors=raised, confidence=None)
+        allowed = _allowed_errors(counts, self.floors, tail)
+        short = np.flatnonzero(bound & (allowed < 0))
+        if len(short):
+            i = short[0]
+            needed = int(np.ceil(np.log(tail) / np.log(self.floors[i])))
+            raise UnattainableError(
+                f"{counts[i]} rows of class {self.classes.tolist()[i]!r} cannot show a recall of "
+                f"{self.floors[i]:.6g} with confidence {self.confidence:.6g}: at least {needed} "
+                "are needed. Lower the floor or the confidence, or give more rows."
+            )
+        return replace(self, floors=np.where(bound, 1 - allowed / counts, 0.0), confidence=None)
 
     def instead(self, risks: Vector) -> "Shortfall | None":
         """Where a floor is missed, the distance to the floors alone."""
@@ -94,14 +82,10 @@ class Shortfall(Criterion):
         """Nothing else: floors that are still missed are out of reach."""
         missed = self.floors - SLACK > 1 - risks
         if np.any(missed):
-            named = [
-                (repr(name), floor, 1 - risk)
-                for name, floor, risk in zip(self.classes.tolist(), self.floors, risks, strict=True)
-                if floor > 0
-            ]
-            asked = " and ".join(f"{floor:.6g} for class {name}" for name, floor, _ in named)
-            found = ", ".join(f"{recall:.3f} for class {name}" for name, _, recall in named)
-            short = ", ".join(map(repr, self.classes[missed].tolist()))
+            names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
+            asked = " and ".join(f"{self.floors[i]:.6g} for class {names[i]!r}" for i in bound)
+            found = ", ".join(f"{1 - risks[i]:.3f} for class {names[i]!r}" for i in bound)
+            short = listing(self.classes[missed].tolist())
             raise UnattainableError(
                 f"No decision weights reach recalls of at least {asked} together on the tuning "
                 f"rows: the nearest found are {found} (short for {short}). Lower a floor."
@@ -135,24 +119,25 @@ class RecallFloors(Goal):
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRisk:
         """The standard risk with floors."""
         names = np.asarray(np.arange(np.size(prior)) if classes is None else classes)
-        vector = check_prior(prior, names, name="prior")
-        return self.resolve_some(vector, names, np.zeros(len(names), dtype=bool))
+        floors = check_numbers(self.floors, names, name="floors", default=0.0)
+        confidence, allowed = self.confidence, "[0, 1]"
+        if confidence is not None:
+            # No number of rows shows that errors never happen.
+            confidence, allowed = check_number(confidence, "confidence", "(0, 1)"), "[0, 1)"
+        check_interval(floors, names, "floors", allowed)
+        return FlooredRisk(floors, check_prior(prior, names, name="prior"), names, confidence)
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRisk:
-        """The same among the classes that have rows enough, which no other may have a floor."""
-        floors = check_numbers(self.floors, classes, name="floors", default=0.0)
-        check_interval(floors, classes, "floors", "[0, 1]")
-        confidence = self.confidence
-        if confidence is not None:
-            confidence = check_number(confidence, "confidence", "(0, 1)")
-        unknown = few & (floors > 0)
+        """The same among the classes that have rows enough; no other may have a floor."""
+        found = self.resolve(prior, classes)
+        unknown = few & (found.floors > 0)
         if np.any(unknown):
             raise InvalidParameterError(
                 f"floors must not name {classes[unknown].tolist()}, which has too few rows to be "
                 "tuned; leave it out of the floors, or collect more rows."
             )
-        among = renormalized(prior[~few], classes[~few])
-        return FlooredRisk(floors[~few], among, classes[~few], confidence)
+        among = prior_among(prior, classes, ~few)
+        return FlooredRisk(found.floors[~few], among, classes[~few], found.confidence)
 
     @classmethod
     def examples(cls) -> list[Self]:
@@ -160,12 +145,8 @@ class RecallFloors(Goal):
         return [cls(0.1), cls(0.05, confidence=0.6)]
 
 
-def _allowed_errors(count: int, floor: float, tail: float) -> int:
+def _allowed_errors(counts: Indices, floors: Vector, tail: float) -> Vector:
     """The most errors that a class with a recall below its floor shows with small probability."""
-    if floor >= 1:
-        return -1 if tail < 1 else 0
     # The largest e with P(Bin(count, 1 - floor) <= e) <= tail.
-    errors = int(binom.ppf(tail, count, 1 - floor))
-    while errors >= 0 and binom.cdf(errors, count, 1 - floor) > tail:
-        errors -= 1
-    return errors
+    errors = binom.ppf(tail, counts, 1 - floors)
+    return np.asarray(errors - (binom.cdf(errors, counts, 1 - floors) > tail))

@@ -24,6 +24,7 @@ from equipoise.metrics.named import (
     mean_fbeta,
     root_of_recalls,
 )
+from equipoise.text import listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
 
@@ -84,13 +85,12 @@ class Ratio(Criterion):
 
 
 # For any number of classes, given their frequencies.
-AVERAGES: dict[str, Callable[[Vector], Criterion]] = {
+AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
     "accuracy": MeanRecall,
     "balanced_accuracy": lambda prior: MeanRecall(np.full(len(prior), 1 / len(prior))),
     "geometric_mean": lambda prior: GeometricMean(),
-    "macro_f1": lambda prior: MacroFBeta(),
 }
-METRIC_NAMES = sorted({*AVERAGES, *METRICS})
+METRIC_NAMES = sorted({*AVERAGES, "macro_f1", *METRICS})
 
 
 def is_metric(value: Any) -> bool:
@@ -126,15 +126,15 @@ class MetricGoal(Goal):
         names = np.arange(np.size(prior)) if classes is None else classes
         vector = check_prior(prior, names, name="prior")
         if not is_metric(self.metric):
-            names = ", ".join(map(repr, METRIC_NAMES))
             raise InvalidParameterError(
-                f"metric must be a linear-fractional metric or one of {names}, got {self.metric!r}."
+                "metric must be a linear-fractional metric or one of "
+                f"{listing(METRIC_NAMES)}, got {self.metric!r}."
             )
+        if self.metric in AVERAGES:
+            return AVERAGES[self.metric](vector)
         named = _F_BETA.fullmatch(self.metric) if isinstance(self.metric, str) else None
         if named and named[1]:
             return MacroFBeta(check_number(float(named[2]), "beta", "(0, inf)"))
-        if isinstance(self.metric, str) and self.metric in AVERAGES:
-            return AVERAGES[self.metric](vector)
         if len(vector) != 2:
             raise InvalidParameterError(
                 f"metric {self.metric!r} is defined for two classes and there are {len(vector)}. "
