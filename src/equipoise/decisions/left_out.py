@@ -202,7 +202,7 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
             f"{int(times.max())} test parts: repeated rows would count as new ones. Use a splitter "
             "without repeats, such as StratifiedKFold."
         )
-    parts = without_left_out(parts, labels)
+    parts = used_parts(parts, labels)
     k = labels.max() + 1
     trained, tested = (
         np.array([np.bincount(labels[part], minlength=k) for part in side])
@@ -217,7 +217,7 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
     return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
 
 
-def without_left_out(parts: Parts, labels: Indices) -> Parts:
+def used_parts(parts: Parts, labels: Indices) -> Parts:
     """The same splits without the rows whose label is -1."""
     return [(train[labels[train] >= 0], test[labels[test] >= 0]) for train, test in parts]
 
@@ -303,7 +303,7 @@ def train_on(
     return clone(estimator).fit(rows_of(X, rows, n_rows), rows_of(y, rows, n_rows), **own)
 
 
-def predict_left_out(
+def predict_parts(
     train: Callable[[Indices], Any], X: Any, labels: Indices, weights: Vector, parts: Parts,
     *, classes: NDArray[Any], n_jobs: Any,
 ) -> tuple[Predictions, Any]:  # fmt: skip

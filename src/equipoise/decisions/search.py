@@ -6,7 +6,7 @@ where none of them helps. Of very many rows only those matter in the end whose d
 changes can still turn: the search runs on a sample first, and then exactly on these.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -173,7 +173,7 @@ def _descend(state: OpenDecisions, criterion: Criterion, rounds: int = ROUNDS) -
     value = np.inf
     for left in reversed(range(rounds)):
         before = value
-        value = _round(state, criterion, value, iter(np.eye(len(state.theta), dtype=bool)))
+        value = _round(state, criterion, value, np.eye(len(state.theta), dtype=bool))
         if value > before - ENOUGH and left:
             value = _round(state, criterion, value, _worst_groups(state.risks()))
             if value > before - ENOUGH:
@@ -182,7 +182,7 @@ def _descend(state: OpenDecisions, criterion: Criterion, rounds: int = ROUNDS) -
 
 
 def _round(
-    state: OpenDecisions, criterion: Criterion, value: float, groups: Iterator[Mask]
+    state: OpenDecisions, criterion: Criterion, value: float, groups: Iterable[Mask]
 ) -> float:
     for group in groups:
         shifts, hits, decided = state.line(group, with_decided=criterion.needs_decided)
@@ -193,13 +193,10 @@ def _round(
     return value
 
 
-def _worst_groups(risks: Vector) -> Iterator[Mask]:
+def _worst_groups(risks: Vector) -> list[Mask]:
     """The two worst classes together, the three worst, and so on."""
-    order, k = np.argsort(-risks), len(risks)
-    for size in range(2, k - 1):
-        group = np.zeros(k, dtype=bool)
-        group[order[:size]] = True
-        yield group
+    ranks = np.argsort(np.argsort(-risks))
+    return [ranks < size for size in range(2, len(risks) - 1)]
 
 
 def _refined(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:

@@ -14,30 +14,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
-from equipoise.arrays import Indices, Vector
-from equipoise.decisions.left_out import (
-    Predictions,
-    class_probabilities,
-    deal,
-    decide,
-    folds_of,
-    predict_left_out,
-    refuse_few,
-    row_weights,
-    rows_of,
-    scores,
-    split_rows,
-    threshold_of,
-    train_on,
-    without_left_out,
-)
-from equipoise.decisions.tuning import (
-    RARE,
-    TunedWeights,
-    check_shrinkage,
-    tune_on_folds,
-    tune_predicted,
-)
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.decisions import Predictions, TunedWeights, decide, left_out
+from equipoise.decisions.tuning import RARE, check_shrinkage, tune_on_folds, tune_predicted
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
@@ -70,12 +49,10 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         ``FrozenEstimator``; ``fit`` is then given rows that it has not seen.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
         A set of weightings such as ``LabelCVaR(0.1)``, which is the default, or
-        ``"worst-class"``; a metric or its name, ``"macro_f1"``, ``"macro_f2"`` and so on,
-        ``"geometric_mean"``, ``"balanced_accuracy"`` or ``"accuracy"``, for two classes, of which
-        the second is the positive one, also ``"f1"`` and every other linear-fractional metric of
-        :mod:`equipoise.metrics`; ``RecallFloors(...)``. ``FixedWeights(...)``, ``"balanced"``,
-        ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and no
-        cross-validation.
+        ``"worst-class"``; a metric or its name, such as ``"macro_f1"``: see
+        :class:`~equipoise.goals.MetricGoal`; ``RecallFloors(...)``. ``FixedWeights(...)``,
+        ``"balanced"``, ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and
+        no cross-validation.
     cv : int, float, splitter, iterable or "prefit", default=5
         The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
         tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
@@ -191,10 +168,6 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         **params : dict
             For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
             routing they go to who requested them.
-
-        Returns
-        -------
-        self : PlugInClassifier
         """
         found = self._fitted(X, y, sample_weight, params)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -215,7 +188,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
         # The rows, of which those without weight are left out.
         X, y, classes, labels = self._labelled(X, y)
-        weights = row_weights(sample_weight, labels, classes)
+        weights = left_out.row_weights(sample_weight, labels, classes)
         to_fit, to_split = self._route(None if sample_weight is None else weights, params)
         totals = np.bincount(labels, weights=weights, minlength=len(classes))
         shares = ByClass(totals / totals.sum(), classes)
@@ -227,32 +200,34 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         found: dict[str, Any] = {"classes_": classes, "class_prior_": prior}
 
         if self._is_fitted_before():
-            table = class_probabilities(self.estimator, rows_of(X, used, len(y)), classes)
+            rows = left_out.rows_of(X, used, len(y))
+            table = left_out.class_probabilities(self.estimator, rows, classes)
             predictions = Predictions(table, labels[used], weights[used])
-            folds = deal(predictions.labels, seed)
+            folds = left_out.deal(predictions.labels, seed)
             tuned = tune_predicted(predictions, folds, goal, prior, shrinkage=shrinkage, rare=rare)
             return found | _attributes(self.estimator, tuned)
 
-        train = partial(train_on, self.estimator, X, y, to_fit)
+        train = partial(left_out.train_on, self.estimator, X, y, to_fit)
         if goal.is_known:
             known, costs = goal.resolve(np.asarray(prior), classes).known(np.asarray(shares))
             named = None if known is None else ByClass(known, classes)
-            found |= {"weights_": named, "threshold_": threshold_of(known), "costs_": costs}
-            return found | {"estimator_": train(used)}
+            found |= {"weights_": named, "costs_": costs}
+            return found | {"threshold_": left_out.threshold_of(known), "estimator_": train(used)}
 
         # What cannot be tuned is refused before any model is trained.
-        parts, few, rule = split_rows(self.cv, X, y, labels, to_split, seed)
-        refuse_few(few, rule, np.bincount(labels[used]), classes, rare)
+        parts, few, rule = left_out.split_rows(self.cv, X, y, labels, to_split, seed)
+        left_out.refuse_few(few, rule, np.bincount(labels[used]), classes, rare)
         self._check_refit(len(parts))
         criterion = goal.resolve_some(np.asarray(prior), classes, few)
         if rare == "drop":
             labels = np.where(few[labels], -1, labels)
-            parts, used = without_left_out(parts, labels), np.flatnonzero(labels >= 0)
+            parts, used = left_out.used_parts(parts, labels), np.flatnonzero(labels >= 0)
 
-        predictions, model = predict_left_out(
+        # Every row is predicted by a model that has not seen it.
+        predictions, model = left_out.predict_parts(
             train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
         )
-        folds = folds_of(parts, predictions.labels, seed)
+        folds = left_out.folds_of(parts, predictions.labels, seed)
         tuned = tune_on_folds(
             predictions, folds, criterion, shares,
             few=few, drop=rare == "drop", shrinkage=shrinkage,
@@ -318,9 +293,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if sample_weight is not None:
             if "sample_weight" in inspect.signature(self.estimator.fit).parameters:
                 to_fit["sample_weight"] = sample_weight
-            elif not self._is_fitted_before() and not any(
-                name.endswith("__sample_weight") for name in to_fit
-            ):
+            elif not self._is_fitted_before() and not any("__sample_weight" in n for n in to_fit):
                 warn(
                     f"{type(self.estimator).__name__} does not take sample_weight in fit: it is "
                     "trained without, and the weights count in the tuning alone. For a step of a "
@@ -339,24 +312,23 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the largest weighted probability, or of the least expected cost."""
-        check_is_fitted(self)
-        table = class_probabilities(self.estimator_, X, self.classes_)
-        return np.asarray(self.classes_[decide(table, *self._rule())])
+        decided = decide(*self._probabilities_and_rule(X))
+        return np.asarray(self.classes_[decided])
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         r"""What decides: :math:`w_i \eta_i(x)`, or minus the expected cost of each class.
 
         For two classes it is the difference, of shape (n_rows,), positive for the second class.
         """
-        check_is_fitted(self)
-        table = class_probabilities(self.estimator_, X, self.classes_)
-        return scores(table, *self._rule())
+        return left_out.scores(*self._probabilities_and_rule(X))
 
-    def _rule(self) -> tuple[Vector | None, NDArray[np.float64] | None]:
-        """Weights, or costs where these decide."""
+    def _probabilities_and_rule(self, X: Any) -> tuple[Matrix, Vector | None, Matrix | None]:
+        """Probabilities, and the weights, or the costs where these decide."""
+        check_is_fitted(self)
+        table = left_out.class_probabilities(self.estimator_, X, self.classes_)
         if hasattr(self, "costs_"):
-            return None, self.costs_
-        return np.asarray(self.weights_, dtype=np.float64), None
+            return table, None, self.costs_
+        return table, np.asarray(self.weights_, dtype=np.float64), None
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The base estimator's probabilities as they are, *not* reweighted.
@@ -368,7 +340,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         table = np.asarray(self.estimator_.predict_proba(X))
         if table.shape[1] == len(self.classes_):
             return table
-        return class_probabilities(self.estimator_, X, self.classes_)
+        return left_out.class_probabilities(self.estimator_, X, self.classes_)
 
 
 def _attributes(model: Any, tuned: TunedWeights) -> dict[str, Any]:

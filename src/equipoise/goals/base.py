@@ -31,13 +31,6 @@ TIE_BREAK = 1e-7
 class Criterion(ABC):
     """What the search for decision weights goes by; smaller values are better.
 
-    Attributes
-    ----------
-    needs_decided : whether the values depend on all decisions, and not on the right ones alone.
-    masses : the set whose worst case the value is, if it is one: weights can then be improved all
-        at once, and averaged over resamples.
-    measures : what the value is reported as, ``"risk"``, or ``"metric"`` for one minus it.
-
     Examples
     --------
     >>> from equipoise.goals import as_goal
@@ -47,8 +40,11 @@ class Criterion(ABC):
     (array([0.25 , 0.125]), 1)
     """
 
+    # Whether the values depend on all decisions, and not on the right ones alone.
     needs_decided: ClassVar[bool] = False
+    # The set whose worst case the value is: weights can then be improved all at once, and averaged.
     masses: MassSet | None = None
+    # What the value is reported as; a metric is one minus it.
     measures: ClassVar[Literal["risk", "metric"] | None] = None
 
     @abstractmethod

@@ -31,14 +31,21 @@ SLACK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class FlooredRisk(Criterion):
-    """The standard risk, with recalls no smaller than floors; a floor of 0 leaves a class free."""
+    """The standard risk, with recalls no smaller than floors; a floor of 0 leaves a class free.
+
+    Floors ``alone`` are the largest distance of a recall below its floor, whatever the risk.
+    """
 
     floors: Vector
     prior: Vector
     classes: NDArray[Any]
     confidence: float | None = None
+    alone: bool = False
 
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
+        if self.alone:
+            distances = np.where(self.floors > 0, self.floors - hits / totals, -1.0)
+            return np.asarray(distances.max(axis=1))
         risks = 1 - hits / totals
         short = np.maximum(self.floors - SLACK - (1 - risks), 0).sum(axis=1)
         return np.asarray(risks @ self.prior + PRICE * short)
@@ -61,35 +68,21 @@ class FlooredRisk(Criterion):
             )
         return replace(self, floors=np.where(bound, 1 - allowed / counts, 0.0), confidence=None)
 
-    def instead(self, risks: Vector) -> "Shortfall | None":
-        """Where a floor is missed, the distance to the floors alone."""
-        missed = np.any(self.floors - SLACK > 1 - risks)
-        return Shortfall(self.floors, self.classes) if missed else None
-
-
-@dataclass(frozen=True, eq=False)
-class Shortfall(Criterion):
-    """The largest distance of a recall below its floor."""
-
-    floors: Vector
-    classes: NDArray[Any]
-
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        recalls = hits / totals
-        return np.asarray(np.where(self.floors > 0, self.floors - recalls, -1.0).max(axis=1))
-
-    def instead(self, risks: Vector) -> None:
-        """Nothing else: floors that are still missed are out of reach."""
+    def instead(self, risks: Vector) -> "FlooredRisk | None":
+        """Where a floor is missed, the floors alone; those missed even then are out of reach."""
         missed = self.floors - SLACK > 1 - risks
-        if np.any(missed):
-            names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
-            asked = " and ".join(f"{self.floors[i]:.6g} for class {names[i]!r}" for i in bound)
-            found = ", ".join(f"{1 - risks[i]:.3f} for class {names[i]!r}" for i in bound)
-            short = listing(self.classes[missed].tolist())
-            raise UnattainableError(
-                f"No decision weights reach recalls of at least {asked} together on the tuning "
-                f"rows: the nearest found are {found} (short for {short}). Lower a floor."
-            )
+        if not np.any(missed):
+            return None
+        if not self.alone:
+            return replace(self, alone=True)
+        names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
+        asked = " and ".join(f"{self.floors[i]:.6g} for class {names[i]!r}" for i in bound)
+        found = ", ".join(f"{1 - risks[i]:.3f} for class {names[i]!r}" for i in bound)
+        short = listing(self.classes[missed].tolist())
+        raise UnattainableError(
+            f"No decision weights reach recalls of at least {asked} together on the tuning "
+            f"rows: the nearest found are {found} (short for {short}). Lower a floor."
+        )
 
 
 class RecallFloors(Goal):

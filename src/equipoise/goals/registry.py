@@ -1,10 +1,4 @@
-"""All goals by name, and what users may give as one.
-
-Examples
---------
->>> list(GOALS)
-['SetGoal', 'MetricGoal', 'CostMatrix', 'RecallFloors']
-"""
+"""All goals by name, and what users may give as one."""
 
 from typing import Any
 
