@@ -43,15 +43,10 @@ def middle_alpha(prior: ArrayLike) -> float:
 
 
 def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
-    """Levels from standard to worst class, evenly spaced on a logarithmic scale.
+    """So many levels from standard to worst class, evenly spaced on a logarithmic scale.
 
-    Parameters
-    ----------
-    prior : array-like of shape (n_classes,), optional
-        Class prior. With it the grid ends where no cap binds any more, and holds the level of
-        :func:`middle_alpha`; without it the grid ends at 0.01.
-    n_values : int, default=10
-        How many levels.
+    With a class prior the grid ends where no cap binds any more, and holds the level of
+    :func:`middle_alpha`; without one it ends at 0.01.
 
     Examples
     --------

@@ -48,10 +48,8 @@ class MassSet(ABC):
     def bounds(self) -> tuple[Vector, Vector]:
         """The least and the largest mass of each class over the set."""
         units = np.eye(self.n_classes)
-        least, largest = (
-            np.array([self.maximize(sign * unit) @ unit for unit in units]) for sign in (-1, 1)
-        )
-        return least, largest
+        ends = [[self.maximize(sign * unit) @ unit for unit in units] for sign in (-1, 1)]
+        return np.array(ends[0]), np.array(ends[1])
 
     @cached_property
     def is_simplex(self) -> bool:

@@ -46,7 +46,7 @@ class WeightBox(Uncertainty):
         low, up = _ranges(self.lower, self.upper, names, np.inf)
         # A finite number stands for no cap: a class of prior zero has no mass under any weight.
         floors, caps = masses_of(low, p), masses_of(np.minimum(up, _NO_CAP), p)
-        check_sums(floors, caps, "prior * ")
+        check_sums(floors, caps, ("prior * lower", "prior * upper"))
         return CappedSimplex(floors, caps)
 
 
@@ -66,9 +66,8 @@ class PriorBox(Uncertainty):
 
     Examples
     --------
-    >>> mass_set = PriorBox(lower={"rare": 0.001}, upper={"rare": 0.05}).resolve(
-    ...     [0.9, 0.1], ["common", "rare"]
-    ... )
+    >>> recipe = PriorBox(lower={"rare": 0.001}, upper={"rare": 0.05})
+    >>> mass_set = recipe.resolve([0.9, 0.1], ["common", "rare"])
     >>> mass_set.maximize([0.2, 0.6]).round(12)
     array([0.95, 0.05])
     """

@@ -19,7 +19,7 @@ from equipoise.sets.filling import fill, fill_level, project_box, project_simple
 
 # A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
 _SNAP = 1e-12
-SUM_SLACK = 1e-9
+_SUM_SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +43,8 @@ class CappedSimplex(MassSet):
     upper: Vector
 
     def __post_init__(self) -> None:
-        lower, upper = _bounds(self.lower, self.upper)
-        object.__setattr__(self, "lower", frozen(lower))
-        object.__setattr__(self, "upper", frozen(upper))
+        for name, values in zip(("lower", "upper"), _bounds(self.lower, self.upper), strict=True):
+            object.__setattr__(self, name, frozen(values))
 
     @cached_property
     def n_classes(self) -> int:
@@ -124,14 +123,15 @@ def _bounds(lower: ArrayLike, upper: ArrayLike) -> tuple[Vector, Vector]:
     return low / max(low.sum(), 1.0), up / min(up.sum(), 1.0)
 
 
-def check_sums(lower: Vector, upper: Vector, factor: str = "") -> None:
-    """Refuse floors and caps that leave no mass; ``factor`` is what multiplied the user's own."""
-    for total, name, side, sign in (
-        (lower.sum(), "lower", "most", 1),
-        (upper.sum(), "upper", "least", -1),
+def check_sums(
+    lower: Vector, upper: Vector, names: tuple[str, str] = ("lower", "upper"), *, remedy: str = ""
+) -> None:
+    """Refuse floors and caps that leave no mass, by the names that users know them under."""
+    for values, name, side, sign in zip(
+        (lower, upper), names, ("most", "least"), (1, -1), strict=True
     ):
-        if sign * (total - 1) > SUM_SLACK:
+        if sign * (values.sum() - 1) > _SUM_SLACK:
             raise EmptySetError(
-                f"The set is empty unless the sum of {factor}{name} over the classes is at {side} "
-                f"1, got a sum of {total:.6g}."
+                f"The set is empty unless the sum of {name} over the classes is at {side} 1, "
+                f"got a sum of {values.sum():.6g}{remedy}."
             )

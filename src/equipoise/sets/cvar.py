@@ -1,18 +1,14 @@
-"""The sets of the paper: each class weight is capped at an inverse level.
-
-Where every cap of a mass is at least one it binds nowhere, and the robust risk is the worst class
-risk.
-"""
+"""The sets of the paper: each class weight is capped at an inverse level, or not at all."""
 
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from equipoise.arrays import Vector
-from equipoise.exceptions import EmptySetError, InvalidParameterError
+from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
-from equipoise.sets.capped_simplex import SUM_SLACK, CappedSimplex
+from equipoise.sets.capped_simplex import CappedSimplex, check_sums
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import masses_of
 
@@ -112,17 +108,14 @@ class LabelHCVaR(Uncertainty):
                 "LabelHCVaR takes either alphas, or c and kappa (one of them is enough), "
                 f"got c={self.c!r}, kappa={self.kappa!r}, alphas={self.alphas!r}."
             )
-        caps = _caps(p, self._by_formula(p) if by_formula else self._by_class(names))
-        if caps.sum() < 1 - SUM_SLACK:
-            raise EmptySetError(
-                "LabelHCVaR is empty unless the sum of prior / alpha over the classes is at least "
-                f"1, got a sum of {caps.sum():.6g}: lower the alphas."
-            )
-        return CappedSimplex(np.zeros(len(p)), caps)
-
-    def _by_class(self, classes: NDArray[Any]) -> Vector:
-        alphas = check_numbers(self.alphas, classes, name="alphas")
-        return check_interval(alphas, classes, "alphas", "(0, inf)")
+        if by_formula:
+            alphas = self._by_formula(p)
+        else:
+            alphas = check_numbers(self.alphas, names, name="alphas")
+            check_interval(alphas, names, "alphas", "(0, inf)")
+        none, caps = np.zeros(len(p)), _caps(p, alphas)
+        check_sums(none, caps, ("", "prior / alpha"), remedy=": lower the alphas")
+        return CappedSimplex(none, caps)
 
     def _by_formula(self, prior: Vector) -> Vector:
         c = check_number(1.0 if self.c is None else self.c, "c", "(0, 1]")

@@ -7,7 +7,6 @@ falls from its free value to zero as the multiplier :math:`\mu` grows. The const
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from scipy.special import wrightomega
@@ -50,7 +49,8 @@ def meet_radius(trial: Callable[[float], AtMultiplier], radius: float, start: fl
         new = math.nan
         if slope < 0 < divergence:
             new = mu + 2 * divergence / slope * (1 - math.sqrt(divergence / radius))
-        if abs(new - mu) <= _TOLERANCE * mu or _closed(low, high):
+        closed = high < math.inf and (high - low <= _TOLERANCE * high or high < _SMALLEST)
+        if closed or abs(new - mu) <= _TOLERANCE * mu:
             break
         outside = not low < new < high
         mu = _between(low, high) if outside or (count > _PATIENCE and count % 2) else new
@@ -61,10 +61,6 @@ def _between(low: float, high: float) -> float:
     if high == math.inf:
         return 16 * low
     return math.sqrt(low) * math.sqrt(high) if low > 0 else high / 16
-
-
-def _closed(low: float, high: float) -> bool:
-    return high < math.inf and (high - low <= _TOLERANCE * high or high < _SMALLEST)
 
 
 class KullbackLeibler(Divergence):
@@ -139,14 +135,9 @@ class PenalisedKL:
         safe = np.where(masses > mu, masses, self.center)
         logs = np.where(masses > mu, np.log(safe / self.center), rest / mu)
         divergence = _entropy(logs, masses, self.center)
-        return masses / masses.sum(), divergence, -_spread(logs, rates)
-
-
-def _spread(values: Vector, scale: Vector) -> float:
-    """The weighted sum of squared deviations from the weighted mean."""
-    used = scale > 0
-    mean = values[used] @ scale[used] / scale[used].sum()
-    return float((values[used] - mean) ** 2 @ scale[used])
+        logs, rates = logs[rates > 0], rates[rates > 0]
+        slope = -float((logs - logs @ rates / rates.sum()) ** 2 @ rates)
+        return masses / masses.sum(), divergence, slope
 
 
 def _entropy(logs: Vector, masses: Vector, center: Vector) -> float:
@@ -201,7 +192,7 @@ class ChiSquared(Divergence):
         deviation = float(c @ (gap - c @ gap) ** 2)
         masses = np.empty_like(point)
         start = (deviation / radius) ** 0.5
-        masses[order] = meet_radius(partial(penalised_chi2, gap, c), radius, start)
+        masses[order] = meet_radius(lambda mu: penalised_chi2(gap, c, mu), radius, start)
         return masses
 
 

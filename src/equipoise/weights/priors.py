@@ -23,13 +23,7 @@ from equipoise.validation.numbers import check_numbers
 
 
 def check_prior(prior: Any, classes: ArrayLike, *, name: str = "class_prior") -> Vector:
-    """A prior as a probability vector: one non-negative value per class, summing to one.
-
-    Examples
-    --------
-    >>> check_prior({"b": 0.1, "a": 0.9}, ["a", "b"]).tolist()
-    [0.9, 0.1]
-    """
+    """A prior as a probability vector: one non-negative value per class, summing to one."""
     vector = check_numbers(prior, np.asarray(classes), name=name)
     if not np.all(np.isfinite(vector)) or np.any(vector < 0):
         raise InvalidParameterError(
@@ -42,13 +36,7 @@ def check_prior(prior: Any, classes: ArrayLike, *, name: str = "class_prior") ->
 
 
 def normalize_weights(weights: ArrayLike, prior: ArrayLike, *, name: str = "weights") -> Vector:
-    r"""Scale weights so that :math:`\sum_i p_i q_i = 1`.
-
-    Examples
-    --------
-    >>> normalize_weights([1, 9], [0.9, 0.1]).round(6).tolist()
-    [0.555556, 5.0]
-    """
+    r"""Scale weights so that :math:`\sum_i p_i q_i = 1`."""
     q, p = np.asarray(weights, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     if not np.all(np.isfinite(q)) or np.any(q < 0):
         raise InvalidParameterError(
@@ -63,37 +51,19 @@ def normalize_weights(weights: ArrayLike, prior: ArrayLike, *, name: str = "weig
 
 
 def masses_of(weights: ArrayLike, prior: ArrayLike) -> Vector:
-    r"""Masses :math:`m_i = p_i q_i` of normalised weights.
-
-    Examples
-    --------
-    >>> masses_of([0.5, 5.5], [0.9, 0.1]).round(12).tolist()
-    [0.45, 0.55]
-    """
+    r"""Masses :math:`m_i = p_i q_i` of normalised weights."""
     return np.asarray(weights, dtype=np.float64) * np.asarray(prior, dtype=np.float64)
 
 
 def weights_of(masses: ArrayLike, prior: ArrayLike) -> Vector:
-    r"""Weights :math:`q_i = m_i / p_i`; a class without prior and without mass has weight 0.
-
-    Examples
-    --------
-    >>> weights_of([0.5, 0.5], [0.8, 0.2]).tolist()
-    [0.625, 2.5]
-    """
+    r"""Weights :math:`q_i = m_i / p_i`; a class without prior and without mass has weight 0."""
     m, p = np.asarray(masses, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.divide(m, p, out=np.where(m > 0, np.inf, 0.0), where=p > 0)
 
 
 def balanced_weights(prior: ArrayLike) -> Vector:
-    r"""Weights :math:`q_i = 1 / (k p_i)` under which every class carries the same mass.
-
-    Examples
-    --------
-    >>> balanced_weights([0.8, 0.2]).tolist()
-    [0.625, 2.5]
-    """
+    r"""Weights :math:`q_i = 1 / (k p_i)` under which every class carries the same mass."""
     p = np.asarray(prior, dtype=np.float64)
     return weights_of(np.full(len(p), 1 / len(p)), p)
 
