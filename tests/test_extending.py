@@ -147,7 +147,7 @@ def fitted_on_the_command_line(goal, folder):
 
 def completed(start):
     pytest.importorskip("click")
-    from equipoise.cli.output import GoalText
+    from equipoise.cli.main import GoalText
 
     return [item.value for item in GoalText().shell_complete(None, None, start)]
 

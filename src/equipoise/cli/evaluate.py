@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import EXIT_CODES, Output, json_option, quiet_option
+from equipoise.cli.main import Output, command
 from equipoise.cli.predict import table_chunks
 from equipoise.text import listing, percent, short_name, text_table
 
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
     from equipoise.models import SavedModel
 
-EPILOG = f"""\b
+EPILOG = """\b
 Examples:
   equipoise evaluate mail.skops test.csv
   equipoise evaluate mail.skops test.csv --target spam --confidence 0.99 --json
+"""
 
-{EXIT_CODES}"""
 
-
-@click.command(epilog=EPILOG, short_help="Measure a saved model's class risks on a table.")
+@command(EPILOG)
 @click.argument("model", type=click.Path())
 @click.argument("table", type=click.Path())
 @click.option("-t", "--target", default=None, help="Label column; by default that of the training.")
@@ -35,10 +34,8 @@ Examples:
     default=0.95,
     help="Probability that an interval covers its risk.",
 )
-@quiet_option
-@json_option
 def evaluate(
-    *, model: str, table: str, target: str | None, confidence: float, quiet: bool, as_json: bool
+    *, model: str, table: str, target: str | None, confidence: float, output: Output
 ) -> None:
     """Measure MODEL, a file that 'equipoise fit' wrote, on the rows of TABLE.
 
@@ -49,17 +46,26 @@ def evaluate(
     from equipoise.goals import bind_classes, parse_goal
     from equipoise.models import load_model
 
-    output = Output(quiet=quiet, as_json=as_json)
     saved = load_model(model)
     y_true, y_pred = _predicted(saved, table, target, output)
-    classes = saved.facts.class_names()
-    text = saved.facts.goal
+    classes, text = saved.facts.class_names(), saved.facts.goal
     goal = None if text is None else bind_classes(parse_goal(text), classes)
     found = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
-    notes = [*saved.notes, *_absent(found)]
-    output.warn(notes)
-    result = {"rows": len(y_true), "uncertainty": text, **found, "warnings": notes}
-    output.show(_lines(found, text), result)
+    absent = listing(row["class"] for row in found["classes"] if row["rows"] == 0)
+    missing = f"The table has no rows of class {absent}: nothing is known about that risk."
+    notes = [*saved.notes, *([missing] if absent else [])]
+    lines = [
+        *error_lines(found),
+        f"Standard risk: {percent(found['standard_risk'])}. Balanced risk: "
+        f"{percent(found['balanced_risk'])}.",
+    ]
+    if found["metric_value"] is not None:
+        lines.append(f"{short_name(text)}: {found['metric_value']:.4g}.")
+    elif found["robust_risk"] is not None:
+        lines.append(f"Robust risk over {short_name(text)}: {percent(found['robust_risk'])}.")
+    elif text is not None and absent:
+        lines.append(f"{short_name(text)}: not estimable, because a class has no rows.")
+    output.show(lines, {"rows": len(y_true), "uncertainty": text, **found}, notes)
 
 
 def _predicted(
@@ -141,13 +147,6 @@ def _interval(found: Any) -> dict[str, float | None]:
     return {"risk": found.estimate, "lower": found.lower, "upper": found.upper}
 
 
-def _absent(found: dict[str, Any]) -> list[str]:
-    names = [row["class"] for row in found["classes"] if row["rows"] == 0]
-    if not names:
-        return []
-    return [f"The table has no rows of class {listing(names)}: nothing is known about that risk."]
-
-
 def error_lines(found: dict[str, Any]) -> list[str]:
     """The classes as a table, and the worst of them."""
     header = ("class", "rows", "risk", f"{percent(found['confidence'])} interval")
@@ -166,18 +165,3 @@ def _range(row: dict[str, Any]) -> str:
     if row["risk"] is None:
         return "not estimable"
     return f"{percent(row['lower'])} to {percent(row['upper'])}"
-
-
-def _lines(found: dict[str, Any], goal: str | None) -> list[str]:
-    lines = [
-        *error_lines(found),
-        f"Standard risk: {percent(found['standard_risk'])}. Balanced risk: "
-        f"{percent(found['balanced_risk'])}.",
-    ]
-    if found["metric_value"] is not None:
-        lines.append(f"{short_name(goal)}: {found['metric_value']:.4g}.")
-    elif found["robust_risk"] is not None:
-        lines.append(f"Robust risk over {short_name(goal)}: {percent(found['robust_risk'])}.")
-    elif goal is not None and _absent(found):
-        lines.append(f"{short_name(goal)}: not estimable, because a class has no rows.")
-    return lines

@@ -8,54 +8,40 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.evaluate import class_errors, error_lines
-from equipoise.cli.output import (
-    EXIT_CODES,
-    GoalText,
-    Output,
-    check_output,
-    drop_option,
-    json_option,
-    labels_option,
-    quiet_option,
-    seed_option,
-    target_option,
-)
+from equipoise.cli.main import TABLE_OPTIONS, GoalText, Output, check_output, command
 from equipoise.text import percent
 
 if TYPE_CHECKING:
     from equipoise.tables import LabelledTable
 
-EPILOG = f"""\b
+EPILOG = """\b
 Examples:
   equipoise fit mail.csv --target spam --out mail.skops
-  equipoise fit cards.csv -t fraud -g "PriorBox(upper={{'yes': 0.05}})" -o cards.skops
+  equipoise fit cards.csv -t fraud -g "PriorBox(upper={'yes': 0.05})" -o cards.skops
   equipoise fit mail.csv -t spam --model boosting -g worst-class -o mail.skops --json
 
 \b
 Goals (--goal, or --uncertainty), written as in Python or as a word:
   standard, balanced                       one weighting
-  FixedWeights({{'ham': 1, 'spam': 5}})      one weighting, class by class
+  FixedWeights({'ham': 1, 'spam': 5})      one weighting, class by class
   worst-class                              any weighting: the worst class decides
   lcvar:0.1, LabelCVaR(alpha=0.1)          no class counts more than 1/0.1 times its share
   LabelHCVaR(c=0.5, kappa=2)               the same, with a level for each class
-  WeightBox(upper={{'spam': 10}})            weights between bounds
-  PriorBox(upper={{'fraud': 0.05}})          class frequencies between bounds
+  WeightBox(upper={'spam': 10})            weights between bounds
+  PriorBox(upper={'fraud': 0.05})          class frequencies between bounds
   PriorBall(0.1, 'kl')                     class frequencies near those of the table
   WeightHull(['standard', 'balanced'])     one of these weightings, or a mixture
   macro_f1, geometric_mean, f1, ...        the largest value of a metric
-  RecallFloors({{'spam': 0.9}})              recalls no smaller than floors
+  RecallFloors({'spam': 0.9})              recalls no smaller than floors
   CostMatrix([[0, 1], [5, 0]])             a table of costs, true classes first
 
 \b
 Shell completion (bash_source, zsh_source or fish_source):
   eval "$(_EQUIPOISE_COMPLETE=bash_source equipoise)"
+"""
 
-{EXIT_CODES}"""
 
-
-@click.command(epilog=EPILOG, short_help="Fit a model to a table and save it.")
-@click.argument("table", type=click.Path())
-@target_option
+@command(EPILOG, *TABLE_OPTIONS)
 @click.option("-o", "--out", required=True, type=click.Path(), help="Model file to write (.skops).")
 @click.option(
     "--model",
@@ -88,11 +74,6 @@ Shell completion (bash_source, zsh_source or fish_source):
     default=0.2,
     help="Share of the rows set aside to measure class risks before the final fit; 0 for none.",
 )
-@drop_option
-@labels_option
-@seed_option
-@quiet_option
-@json_option
 def fit(  # noqa: PLR0913  one argument for each option
     *,
     table: str,
@@ -102,11 +83,9 @@ def fit(  # noqa: PLR0913  one argument for each option
     goal: Any,
     strength: float,
     share: float,
-    drop: tuple[str, ...],
-    text_labels: bool,
     seed: int,
-    quiet: bool,
-    as_json: bool,
+    output: Output,
+    **reading: Any,
 ) -> None:
     """Fit a robust classifier to TABLE and save it as a model file.
 
@@ -118,17 +97,16 @@ def fit(  # noqa: PLR0913  one argument for each option
     from equipoise.models import TrainingFacts, save_model
     from equipoise.tables import read_labelled
 
-    output = Output(quiet=quiet, as_json=as_json)
     check_output(out, table)
-    with output.progress(4, "Reading") as bar:
-        rows = read_labelled(table, target, drop=drop, text_labels=text_labels)
+    with output.progress(4, "Reading") as reach:
+        rows = read_labelled(table, target, **reading)
         goal = _usable(goal, rows)
         train = partial(_fitted, kind=kind, goal=goal, C=strength, seed=seed)
-        bar.reach(1, "Measuring")
+        reach(1, "Measuring")
         found = _measured(train, rows, goal, share, seed)
-        bar.reach(2, "Fitting")
+        reach(2, "Fitting")
         model, notes = train(rows.X, rows.y)
-        bar.reach(3, "Saving")
+        reach(3, "Saving")
         facts = TrainingFacts(
             target=target,
             columns=rows.columns,
@@ -141,8 +119,7 @@ def fit(  # noqa: PLR0913  one argument for each option
             notes=(*rows.warnings, *notes),
         )
         save_model(model, out, facts)
-        bar.reach(4)
-    output.warn(facts.notes)
+        reach(4)
     counts = zip(facts.classes, rows.counts.tolist(), strict=True)
     result = {
         "model_file": out,
@@ -154,9 +131,8 @@ def fit(  # noqa: PLR0913  one argument for each option
         "counts": [{"class": name, "rows": n} for name, n in counts],
         "held_out": found,
         "seed": seed,
-        "warnings": list(facts.notes),
     }
-    output.show(_lines(result, share), result)
+    output.show(_lines(result, share), result, facts.notes)
 
 
 def _usable(goal: Any, rows: "LabelledTable") -> Any:

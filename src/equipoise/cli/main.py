@@ -1,18 +1,23 @@
-"""The group of commands: loaded when used, with one way of failing.
+"""What all commands share: the group that loads them when used, their output, options and errors.
 
-Whatever goes wrong ends in one sentence on stderr and an exit code: 1 for a problem with data or
-files, 2 for wrong usage, 130 for an interruption. ``--debug``, before or after the command, shows
-the traceback instead.
+Results go to stdout, everything else to stderr. Whatever goes wrong ends in one sentence and an
+exit code: 1 for a problem with data or files, 2 for wrong usage, 130 for an interruption.
+``--debug``, before or after the command, shows the traceback instead.
 """
 
-import errno
+import json
+import math
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from equipoise import __version__
 from equipoise.text import printable
@@ -29,6 +34,12 @@ COMMANDS = {
     "reproduce": "Make the paper's figures and tables again.",
 }
 
+_EXIT_CODES = """
+
+\b
+Exit codes: 0 done, 1 a problem with the data or the files, 2 wrong usage, 130 interrupted.
+"""
+
 
 class Commands(click.Group):
     """The commands of :data:`COMMANDS`; listing them imports none."""
@@ -39,10 +50,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"equipoise.cli.{cmd_name}"), cmd_name)
-        if all(parameter.name != "debug" for parameter in command.params):
-            command.params.append(_debug_option())
-        return command
+        found: click.Command = getattr(import_module(f"equipoise.cli.{cmd_name}"), cmd_name)
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -50,7 +59,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _one_line_warnings():
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -58,12 +68,13 @@ class Commands(click.Group):
             click.echo("Interrupted. What was finished is kept.", err=True)
             ctx.exit(INTERRUPTED)
         except Exception as error:
-            if ctx.meta.get(_DEBUG) or _is_closed_pipe(error):
+            # Where nobody reads the output any more, click ends the run quietly.
+            if ctx.meta.get(_DEBUG) or isinstance(error, BrokenPipeError):
                 raise
-            raise click.ClickException(sentence(error)) from error
+            raise click.ClickException(_sentence(error)) from error
 
 
-def sentence(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     """An error as one line for a person."""
     from equipoise.exceptions import EquipoiseError
 
@@ -76,41 +87,150 @@ def sentence(error: Exception) -> str:
     return printable(" ".join(text.split()))
 
 
-def _is_closed_pipe(error: Exception) -> bool:
-    """Whether nobody reads the output any more; click ends such a run quietly."""
-    return isinstance(error, OSError) and error.errno == errno.EPIPE
+def _show_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
+    """A warning without file names and source lines."""
+    click.echo(f"Warning: {printable(' '.join(str(message).split()))}", err=True)
 
 
-@contextmanager
-def _one_line_warnings() -> Iterator[None]:
-    """Warnings without file names and source lines."""
+class Output:
+    """Writes for a person, for a script (one JSON object), or, if quiet, nothing but errors."""
 
-    def show(message: Warning | str, *_details: Any, **_more: Any) -> None:
-        click.echo(f"Warning: {printable(' '.join(str(message).split()))}", err=True)
+    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+        self.as_json = as_json
+        self.talks = not quiet and not as_json
 
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
+    def show(
+        self,
+        lines: Sequence[str],
+        result: dict[str, Any],
+        notes: Sequence[str],
+        *,
+        err: bool = False,
+    ) -> None:
+        """The result and what to beware of: lines for a person, an object for a script."""
+        if self.as_json:
+            found = _plain({**result, "warnings": notes})
+            click.echo(json.dumps(found, ensure_ascii=True, allow_nan=False))
+        elif self.talks:
+            for note in notes:
+                click.echo(f"Warning: {printable(note)}", err=True)
+            for line in lines:
+                click.echo(line, err=err)
+
+    @contextmanager
+    def progress(self, length: int, label: str) -> Iterator[Callable[..., None]]:
+        """How to move a bar on a terminal; in a pipe there is none."""
+        if not self.talks or not sys.stderr.isatty():
+            yield lambda position, label=None: None
+            return
+        with click.progressbar(length=max(1, length), label=label, file=sys.stderr) as bar:
+
+            def reach(position: int, label: str | None = None) -> None:
+                bar.label = bar.label if label is None else label
+                bar.update(max(0, position - bar.pos))
+                bar.render_progress()
+
+            yield reach
 
 
-def _debug_option() -> click.Option:
-    def remember(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
-        if value:
-            ctx.meta[_DEBUG] = True
+def _plain(value: Any) -> Any:
+    """A value that JSON can hold: no NaN, no infinity, no NumPy."""
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return click.Option(
-        ["--debug"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=remember,
-        help="Show the traceback of an error.",
-    )
+
+def check_output(out: str, *inputs: str) -> None:
+    """Refuse a folder, a place that is not there, and any of the inputs, before any work."""
+    from equipoise.exceptions import InvalidInputError
+    from equipoise.files import check_place
+
+    place = check_place(out)
+    for given in inputs:
+        if place.exists() and Path(given).exists() and place.samefile(given):
+            raise InvalidInputError(f"{out} is an input: writing would destroy it.")
+
+
+class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A goal as a text; what is none is wrong usage."""
+
+    name = "goal"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        from equipoise.exceptions import InvalidInputError
+        from equipoise.goals import parse_goal
+
+        try:
+            return parse_goal(value)
+        except InvalidInputError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        from equipoise.goals import GOAL_WORDS, goal_names
+
+        forms = [*GOAL_WORDS, "lcvar:", *(f"{name}(" for name in goal_names())]
+        return [CompletionItem(form) for form in forms if form.startswith(incomplete)]
+
+
+def _remember_debug(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_DEBUG] = True
+
+
+_DEBUG_OPTION = click.Option(
+    ["--debug"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember_debug,
+    help="Show the traceback of an error.",
+)
+_QUIET_OPTION = click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing but errors.")
+_JSON_OPTION = click.Option(
+    ["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."
+)
+# What commands that learn from a table are told about it.
+TABLE_OPTIONS: tuple[click.Parameter, ...] = (
+    click.Argument(["table"], type=click.Path()),
+    click.Option(
+        ["-t", "--target"], required=True, help="Column that holds the class of each row."
+    ),
+    click.Option(
+        ["--drop"], multiple=True, metavar="COLUMN", help="Column to leave out; repeatable."
+    ),
+    click.Option(
+        ["--text-labels"], is_flag=True, help="Every distinct number in the target is a class."
+    ),
+    click.Option(
+        ["--seed"], type=click.IntRange(0, 2**32 - 1), default=0, help="Seed of everything random."
+    ),
+)
+
+
+def command(
+    epilog: str, *options: click.Parameter, has_json: bool = True
+) -> Callable[[Callable[..., None]], click.Command]:
+    """A command with options before its own and those of all, whose function gets an ``output``."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        def run(*, quiet: bool, as_json: bool = False, **given: Any) -> None:
+            function(output=Output(quiet=quiet, as_json=as_json), **given)
+
+        made = click.command(epilog=epilog.rstrip() + _EXIT_CODES, params=list(options))(run)
+        made.params += [_QUIET_OPTION, *([_JSON_OPTION] if has_json else []), _DEBUG_OPTION]
+        return made
+
+    return decorate
 
 
 @click.group(
     cls=Commands,
-    params=[_debug_option()],
+    params=[_DEBUG_OPTION],
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="equipoise")

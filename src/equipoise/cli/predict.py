@@ -4,28 +4,27 @@ import gzip
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import EXIT_CODES, Output, check_output, json_option, quiet_option
+from equipoise.cli.main import Output, check_output, command
 from equipoise.text import listing
 
 if TYPE_CHECKING:
     from equipoise.models import SavedModel
 
-EPILOG = f"""\b
+EPILOG = """\b
 Examples:
   equipoise predict mail.skops new.csv --out classes.csv
   equipoise predict mail.skops new.csv.gz --proba --keep id --out classes.csv.gz
   equipoise predict mail.skops new.parquet --out - | head
+"""
 
-{EXIT_CODES}"""
 
-
-@click.command(epilog=EPILOG, short_help="Apply a saved model to the rows of a table.")
+@command(EPILOG)
 @click.argument("model", type=click.Path())
 @click.argument("table", type=click.Path())
 @click.option(
@@ -44,9 +43,7 @@ Examples:
     "agrees with the predictions, or on the scale of the training table.",
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Column to copy; repeatable.")
-@quiet_option
-@json_option
-def predict(  # noqa: PLR0913  one argument for each option
+def predict(
     *,
     model: str,
     table: str,
@@ -54,8 +51,7 @@ def predict(  # noqa: PLR0913  one argument for each option
     proba: bool,
     scale: str,
     keep: tuple[str, ...],
-    quiet: bool,
-    as_json: bool,
+    output: Output,
 ) -> None:
     """Apply MODEL, a file that 'equipoise fit' wrote, to the rows of TABLE.
 
@@ -63,11 +59,10 @@ def predict(  # noqa: PLR0913  one argument for each option
     than memory work. The output has one row for each row of the table, in its order; it appears
     under its name only when it is complete.
     """
-    if out == "-" and as_json:
+    if out == "-" and output.as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
     from equipoise.models import load_model
 
-    output = Output(quiet=quiet, as_json=as_json)
     if out != "-":
         check_output(out, table, model)
     saved = load_model(model)
@@ -78,15 +73,14 @@ def predict(  # noqa: PLR0913  one argument for each option
             text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
             stream.write(text.encode("utf-8"))
             counts.update(frame["prediction"].tolist())
-    output.warn(saved.notes)
     result = {
         "rows": counts.total(),
         "predicted": [{"class": name, "rows": rows} for name, rows in counts.items()],
         "out": out,
-        "warnings": list(saved.notes),
     }
     place = "stdout" if out == "-" else out
-    output.show([f"Wrote {counts.total():,} predictions to {place}."], result, err=out == "-")
+    lines = [f"Wrote {counts.total():,} predictions to {place}."]
+    output.show(lines, result, saved.notes, err=out == "-")
 
 
 @contextmanager
@@ -103,8 +97,8 @@ def table_chunks(
             "use it in Python (equipoise.load_model), or save it with facts."
         )
     size = Path(path).stat().st_size if Path(path).is_file() else 0
-    with output.progress(size, label) as bar:
-        chunks = read_chunks(path, saved.facts.columns, texts=texts, progress=bar.reach)
+    with output.progress(size, label) as reach:
+        chunks = read_chunks(path, saved.facts.columns, texts=texts, progress=reach)
         with closing(chunks):
             yield chunks
 
@@ -115,36 +109,22 @@ def _stream(out: str) -> Iterator[Any]:
     from equipoise.files import atomic_write
 
     if out == "-":
-        stdout = sys.stdout.buffer
-        yield stdout
-        stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
-    with atomic_write(out) as file:
-        if not out.endswith(".gz"):
+    with atomic_write(out) as file, ExitStack() as packing:
+        if out.endswith(".gz"):
+            # Without a name and a time in it, equal predictions are equal files.
+            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
+            yield packing.enter_context(packed)
+        else:
             yield file
-            return
-        # Without a name and a time in it, equal predictions are equal files.
-        with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
-            yield packed
 
 
 def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: str | None) -> Any:
     """Kept columns, predictions, and probabilities on a scale if there is one."""
-    from equipoise.extras import require
-
-    pandas = require("pandas", extra="cli")
-    kept = _kept(chunk, keep)
-    frame = pandas.DataFrame({**kept, "prediction": saved.predict(chunk)}, index=chunk.index)
-    if scale is not None:
-        of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
-        found = of_scale[scale](chunk)
-        for place, name in enumerate(saved.facts.classes):
-            frame[f"probability[{name}]"] = found[:, place]
-    return frame
-
-
-def _kept(chunk: Any, keep: tuple[str, ...]) -> dict[str, Any]:
     from equipoise.exceptions import InvalidInputError
+    from equipoise.extras import require
 
     names = {str(name): name for name in chunk.columns}
     for name in keep:
@@ -154,4 +134,9 @@ def _kept(chunk: Any, keep: tuple[str, ...]) -> dict[str, Any]:
             )
         if name == "prediction":
             raise InvalidInputError("The column 'prediction' cannot be kept: rename it first.")
-    return {name: chunk[names[name]] for name in keep}
+    columns = {name: chunk[names[name]] for name in keep} | {"prediction": saved.predict(chunk)}
+    if scale is not None:
+        of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
+        for label, column in zip(saved.facts.classes, of_scale[scale](chunk).T, strict=True):
+            columns[f"probability[{label}]"] = column
+    return require("pandas", extra="cli").DataFrame(columns, index=chunk.index)

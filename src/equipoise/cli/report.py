@@ -4,38 +4,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import (
-    EXIT_CODES,
-    GoalText,
-    Output,
-    check_output,
-    drop_option,
-    json_option,
-    labels_option,
-    quiet_option,
-    seed_option,
-    target_option,
-)
+from equipoise.cli.main import TABLE_OPTIONS, GoalText, Output, check_output, command
 from equipoise.text import percent, printable, short_name, text_table, without_isolates
 
 if TYPE_CHECKING:
     from equipoise.report import Comparison
 
-EPILOG = f"""\b
+EPILOG = """\b
 Examples:
   equipoise report mail.csv --target spam --out mail.html
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
   equipoise report mail.csv -t spam -o mail.html -g balanced -g "LabelCVaR(alpha=0.2)"
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
-
-{EXIT_CODES}"""
+"""
 
 _STEPS = 1000
 
 
-@click.command(epilog=EPILOG, short_help="Tell the whole story of a table as a page.")
-@click.argument("path", metavar="TABLE", type=click.Path())
-@target_option
+@command(EPILOG, *TABLE_OPTIONS)
 @click.option("-o", "--out", required=True, type=click.Path(), help="Page to write (.html).")
 @click.option(
     "--model",
@@ -55,23 +41,16 @@ _STEPS = 1000
     help="Set of class weightings to compare beside standard, as in 'equipoise fit'; repeatable. "
     "Balanced weights, lcvar:0.1 and the worst class by default.",
 )
-@drop_option
-@labels_option
-@seed_option
-@quiet_option
-@json_option
-def report(  # noqa: PLR0913  one argument for each option
+def report(
     *,
-    path: str,
+    table: str,
     target: str,
     out: str,
     models: tuple[str, ...],
     goals: tuple[Any, ...],
-    drop: tuple[str, ...],
-    text_labels: bool,
     seed: int,
-    quiet: bool,
-    as_json: bool,
+    output: Output,
+    **reading: Any,
 ) -> None:
     """Compare class weights on TABLE and write one self-contained HTML page.
 
@@ -82,27 +61,23 @@ def report(  # noqa: PLR0913  one argument for each option
     from equipoise.extras import require
     from equipoise.report import compare_file
 
-    check_output(out, path)
+    check_output(out, table)
     # Known at the end of long work, this would be a pity.
     require("jinja2", extra="report")
-    output = Output(quiet=quiet, as_json=as_json)
-    with output.progress(_STEPS, "Reading") as bar:
+    with output.progress(_STEPS, "Reading") as reach:
         found = compare_file(
-            path,
+            table,
             target,
             models=models or ("linear", "boosting"),
             uncertainties=_sets(goals) if goals else None,
-            drop=drop,
-            text_labels=text_labels,
             random_state=seed,
-            progress=lambda share, what: bar.reach(round(share * _STEPS), what),
+            **reading,
+            progress=lambda share, what: reach(round(share * _STEPS), what),
         )
     found.save(out)
     result = found.to_dict()
-    output.warn(result["data"]["warnings"])
-    output.show(
-        _lines(found, result, out), {"page": out, "recommended": found.recommended, **result}
-    )
+    shown = {"page": out, "recommended": found.recommended, **result}
+    output.show(_lines(found, result, out), shown, result["data"]["warnings"])
 
 
 def _sets(goals: tuple[Any, ...]) -> dict[str, Any]:

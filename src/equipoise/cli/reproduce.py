@@ -5,15 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.output import Bar, Output, quiet_option
+from equipoise.cli.main import Output, command
 from equipoise.paper.registry import NAMES, STUDIES
 from equipoise.text import text_table
 
 if TYPE_CHECKING:
     from equipoise.paper import Reproduction, StudyStep
-
-# Studies derive further seeds, which must fit into 32 bits.
-_LARGEST_SEED = 10**9
 
 # The name of each study, what the paper calls that which it makes, and what it is about.
 _STUDY_LINES = text_table(
@@ -22,22 +19,18 @@ _STUDY_LINES = text_table(
     gap="  ",
 )
 
-EPILOG = "\n".join(
-    [
-        "\b",
-        "Studies, to be named as on the left or by what they make:",
-        *(f"  {line}" for line in _STUDY_LINES),
-        "",
-        "\b",
-        "Examples:",
-        "  equipoise reproduce --quick",
-        "  equipoise reproduce figure-2 --quick",
-        "  equipoise reproduce covertype --data covtype.data.gz --out results",
-        "",
-        "\b",
-        "Exit codes: 0 done, 1 a problem with data or files, 2 wrong usage, 130 interrupted.",
-    ]
-)
+_LISTED = "\n  ".join(_STUDY_LINES)
+
+EPILOG = f"""\b
+Studies, to be named as on the left or by what they make:
+  {_LISTED}
+
+\b
+Examples:
+  equipoise reproduce --quick
+  equipoise reproduce figure-2 --quick
+  equipoise reproduce covertype --data covtype.data.gz --out results
+"""
 
 
 def _known(_context: Any, parameter: Any, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -61,7 +54,7 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
         context.exit()
 
 
-@click.command(epilog=EPILOG, short_help="Make the paper's figures and tables again.")
+@command(EPILOG, has_json=False)
 @click.argument(
     "studies", nargs=-1, metavar="[STUDY]...", callback=_known, shell_complete=_complete
 )
@@ -75,11 +68,7 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
 )
 @click.option("--quick", is_flag=True, help="The one-minute version: directions, not numbers.")
 @click.option(
-    "-o",
-    "--out",
-    type=click.Path(file_okay=False),
-    default="results",
-    help="Folder for pages, figures and data.",
+    "-o", "--out", type=click.Path(file_okay=False), default="results", help="Folder to write to."
 )
 @click.option(
     "--data",
@@ -88,27 +77,14 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
     help="Covertype: a file (covtype.data, .gz or .npz) or its folder. By default the folder that "
     "EQUIPOISE_DATA names, and else scikit-learn's copy, which is downloaded.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, _LARGEST_SEED),
-    default=0,
-    help="First seed.",
-)
+# Studies derive further seeds, which must fit into 32 bits.
+@click.option("--seed", type=click.IntRange(0, 10**9), default=0, help="First seed.")
 @click.option(
     "--from-records",
     is_flag=True,
     help="Compute nothing: make pages and figures again from the CSV files of an earlier run.",
 )
-@quiet_option
-def reproduce(
-    studies: tuple[str, ...],
-    quick: bool,
-    out: str,
-    data: str | None,
-    seed: int,
-    from_records: bool,
-    quiet: bool,
-) -> None:
+def reproduce(*, studies: tuple[str, ...], output: Output, **options: Any) -> None:
     """Run the studies of the paper, all or those named.
 
     Each writes its data (CSV), figures (SVG and PNG) and a page (Markdown) into a folder of its
@@ -117,35 +93,20 @@ def reproduce(
     """
     from equipoise.paper import reproduce as run
 
-    output = Output(quiet=quiet)
-    with ExitStack() as bars:
-        summary = run(
-            studies or None,
-            quick=quick,
-            seed=seed,
-            out=out,
-            data=data,
-            progress=_Bars(output, bars),
-            from_records=from_records,
-        )
-    output.warn([f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out])
-    output.show(_lines(summary), {})
+    bars: dict[str, Any] = {}
+    with ExitStack() as stack:
 
+        def reach(step: "StudyStep") -> None:
+            if step.study not in bars:
+                # Ends the line of the study before.
+                stack.close()
+                bar = output.progress(step.total, f"{step.study:<18}")
+                bars[step.study] = stack.enter_context(bar)
+            bars[step.study](step.done)
 
-class _Bars:
-    """A progress bar for each study, one after the other."""
-
-    def __init__(self, output: Output, stack: ExitStack) -> None:
-        self._output, self._stack = output, stack
-        self._bar = Bar(None)
-
-    def __call__(self, step: "StudyStep") -> None:
-        if step.done == 0:
-            # Ends the line of the study before.
-            self._stack.close()
-            bar = self._output.progress(step.total, f"{step.study:<18}")
-            self._bar = self._stack.enter_context(bar)
-        self._bar.reach(step.done)
+        summary = run(studies or None, progress=reach, **options)
+    notes = [f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out]
+    output.show(_lines(summary), {}, notes)
 
 
 def _lines(summary: "Reproduction") -> list[str]:
