@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.evaluate import class_errors, error_lines
-from equipoise.cli.main import TABLE_OPTIONS, GoalText, Output, check_output, command
+from equipoise.cli.main import TABLE_OPTIONS, Output, check_output, command, goal_option
 from equipoise.text import percent
 
 if TYPE_CHECKING:
@@ -50,14 +50,8 @@ Shell completion (bash_source, zsh_source or fish_source):
     default="linear",
     help="Logistic regression, or gradient boosting with robust decisions.",
 )
-@click.option(
-    "-g",
-    "--goal",
-    "-u",
-    "--uncertainty",
-    "goal",
+@goal_option(
     show_default="LabelCVaR(alpha=0.1)",
-    type=GoalText(),
     help="What the model shall be good at: a set of class weightings, for one; see below.",
 )
 @click.option(

@@ -6,7 +6,6 @@ exit code: 1 for a problem with data or files, 2 for wrong usage, 130 for an int
 """
 
 import json
-import math
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,6 @@ from click.shell_completion import CompletionItem
 from equipoise import __version__
 from equipoise.text import printable
 
-INTERRUPTED = 130
 _DEBUG = "equipoise.debug"
 
 # Each is a function of a file of its name.
@@ -66,7 +64,7 @@ class Commands(click.Group):
             raise
         except KeyboardInterrupt:
             click.echo("Interrupted. What was finished is kept.", err=True)
-            ctx.exit(INTERRUPTED)
+            ctx.exit(130)
         except Exception as error:
             # Where nobody reads the output any more, click ends the run quietly.
             if ctx.meta.get(_DEBUG) or isinstance(error, BrokenPipeError):
@@ -100,17 +98,13 @@ class Output:
         self.talks = not quiet and not as_json
 
     def show(
-        self,
-        lines: Sequence[str],
-        result: dict[str, Any],
-        notes: Sequence[str],
-        *,
-        err: bool = False,
+        self, lines: list[str], result: dict[str, Any], notes: Sequence[str], *, err: bool = False
     ) -> None:
         """The result and what to beware of: lines for a person, an object for a script."""
         if self.as_json:
-            found = _plain({**result, "warnings": notes})
-            click.echo(json.dumps(found, ensure_ascii=True, allow_nan=False))
+            text = json.dumps({**result, "warnings": notes}, default=lambda number: number.item())
+            # NaN and infinity, which JSON does not have, become null.
+            click.echo(json.dumps(json.loads(text, parse_constant=lambda _: None)))
         elif self.talks:
             for note in notes:
                 click.echo(f"Warning: {printable(note)}", err=True)
@@ -131,17 +125,6 @@ class Output:
                 bar.render_progress()
 
             yield reach
-
-
-def _plain(value: Any) -> Any:
-    """A value that JSON can hold: no NaN, no infinity, no NumPy."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def check_output(out: str, *inputs: str) -> None:
@@ -174,6 +157,11 @@ class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
         forms = [*GOAL_WORDS, "lcvar:", *(f"{name}(" for name in goal_names())]
         return [CompletionItem(form) for form in forms if form.startswith(incomplete)]
+
+
+def goal_option(**more: Any) -> Callable[[Any], Any]:
+    """An option for a goal, or for several."""
+    return click.option("-g", "--goal", "-u", "--uncertainty", "goal", type=GoalText(), **more)
 
 
 def _remember_debug(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.main import TABLE_OPTIONS, GoalText, Output, check_output, command
+from equipoise.cli.main import TABLE_OPTIONS, Output, check_output, command, goal_option
 from equipoise.text import percent, printable, short_name, text_table, without_isolates
 
 if TYPE_CHECKING:
@@ -30,13 +30,7 @@ _STEPS = 1000
     multiple=True,
     help="Compare this kind of model only; both by default.",
 )
-@click.option(
-    "-g",
-    "--goal",
-    "-u",
-    "--uncertainty",
-    "goals",
-    type=GoalText(),
+@goal_option(
     multiple=True,
     help="Set of class weightings to compare beside standard, as in 'equipoise fit'; repeatable. "
     "Balanced weights, lcvar:0.1 and the worst class by default.",
@@ -47,7 +41,7 @@ def report(
     target: str,
     out: str,
     models: tuple[str, ...],
-    goals: tuple[Any, ...],
+    goal: tuple[Any, ...],
     seed: int,
     output: Output,
     **reading: Any,
@@ -69,7 +63,7 @@ def report(
             table,
             target,
             models=models or ("linear", "boosting"),
-            uncertainties=_sets(goals) if goals else None,
+            uncertainties=_sets(goal) if goal else None,
             random_state=seed,
             **reading,
             progress=lambda share, what: reach(round(share * _STEPS), what),
@@ -103,9 +97,7 @@ def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
     rows = [
         [
             short_name(one["label"]),
-            percent(one["standard"]),
-            percent(one["balanced"]),
-            percent(one["worst"]),
+            *(percent(one[risk]) for risk in ("standard", "balanced", "worst")),
             short_name(names[one["worst_class"]]),
             f"{100 * one['largest_regret']:.1f}",
         ]

@@ -39,6 +39,7 @@ MAX_SCHEMA_BYTES = 1 << 27
 MAX_FACTS_BYTES = 1 << 24
 MAX_MEMBERS = 1 << 20
 MAX_DEPTH = 200
+_TOO_LARGE = "would unpack to more than a model can need"
 
 # The module that our classes have in a file; skops finds them in this one.
 PACKAGE = "equipoise"
@@ -190,7 +191,7 @@ def checked(data: bytes) -> bytes:
         if any(name not in members for name in arrays):
             raise InvalidInputError("it refers to a member that it does not hold")
         if sum(members[name].file_size for name in arrays) > MAX_BYTES:
-            raise InvalidInputError(_too_large("its arrays"))
+            raise InvalidInputError(f"its arrays {_TOO_LARGE}")
         needed = sorted(set(arrays))
         for name in needed:
             _check_array(archive, members[name])
@@ -207,14 +208,10 @@ def _members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         if name not in members:
             raise InvalidInputError(f"it holds no {name}, so it is no model of equipoise")
         if members[name].file_size > limit:
-            raise InvalidInputError(_too_large(name))
+            raise InvalidInputError(f"{name} {_TOO_LARGE}")
     if len(members) > MAX_MEMBERS or sum(m.file_size for m in found) > MAX_BYTES:
-        raise InvalidInputError(_too_large("it"))
+        raise InvalidInputError(f"it {_TOO_LARGE}")
     return members
-
-
-def _too_large(what: str) -> str:
-    return f"{what} would unpack to more than a model can need"
 
 
 def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
@@ -236,14 +233,14 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
 def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
     """Refuse an array whose header asks for other than the bytes that follow it."""
     with archive.open(member) as stream:
-        number = np.lib.format.read_magic(stream)
         readers = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
         }
-        if number not in readers:
+        read = readers.get(np.lib.format.read_magic(stream))
+        if read is None:
             raise InvalidInputError("it holds an array in an unknown form")
-        shape, _, dtype = readers[number](stream)
+        shape, _, dtype = read(stream)
         rest = member.file_size - stream.tell()
     if dtype.hasobject or dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != rest:
         raise InvalidInputError("it holds an array that is not as long as it says")
