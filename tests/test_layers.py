@@ -1,6 +1,7 @@
-"""The shape of the source: layers that only look down, and nothing that outgrows a reader."""
+"""The shape of the source: rooms that only look down, one meaning a name, nothing too long to read."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,9 @@ USE_DATA = {"report", "paper", "cli", "demo"}
 
 ALLOWED = {name: LAYERS[:place] for place, name in enumerate(LAYERS)} | BESIDE
 ALLOWED |= {name: [*ALLOWED[name], "datasets"] for name in USE_DATA}
+
+# File names that may stand in every room.
+IN_EVERY_ROOM = {"__init__.py", "__main__.py", "base.py", "registry.py"}
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
@@ -97,6 +101,15 @@ def _relative_imports(tree):
     return [node.lineno for node in found]
 
 
+def _class_names(trees):
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    return Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+
+
+def _repeated(counts):
+    return sorted(name for name, count in counts.items() if count > 1)
+
+
 each_source = pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
 
 
@@ -129,7 +142,18 @@ def test_files_are_named_for_what_they_hold(path):
     assert path.stem not in {"utils", "_utils", "util", "helpers", "common", "misc"}
 
 
+def test_no_two_classes_share_a_name():
+    assert not _repeated(_class_names(map(_tree, SOURCES)))
+
+
+def test_no_two_modules_share_a_file_name():
+    names = Counter(path.name for path in SOURCES if path.name not in IN_EVERY_ROOM)
+    assert not _repeated(names)
+
+
 def test_the_checks_can_fail():
+    twice = _class_names([ast.parse("class A: pass"), ast.parse("def f():\n    class A: pass")])
+    assert _repeated(twice) == ["A"]
     up = ast.parse("def f():\n    from equipoise.solvers import x\nimport equipoise")
     assert _parts_imported(up) == {"solvers", ""}
     assert _parts_imported(ast.parse("from equipoise import sets")) == {"sets"}

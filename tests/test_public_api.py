@@ -5,11 +5,14 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
 
 import equipoise
+
+ROOMS = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
 
 HIDE_OPTIONAL = """
 import sys
@@ -59,7 +62,26 @@ def test_the_listings_agree():
 
 
 def test_the_surface_is_small():
+<<<<<<< HEAD
     assert len(equipoise._HOME) <= 36
+=======
+    assert len(equipoise._HOME) <= 38
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_function_has_an_example(room):
+    module = pytest.importorskip(f"equipoise.{room}", exc_type=ImportError)
+    public = {name: getattr(module, name) for name in module.__all__}
+    functions = [name for name, value in public.items() if inspect.isfunction(value)]
+    assert not [name for name in functions if ">>> " not in (inspect.getdoc(public[name]) or "")]
+
+
+@pytest.mark.parametrize("name", sorted(equipoise._HOME))
+def test_every_name_at_the_top_has_an_example(name):
+    value = getattr(equipoise, name)
+    parts = [value, *vars(value).values()] if inspect.isclass(value) else [value]
+    assert any(">>> " in (inspect.getdoc(part) or "") for part in parts)
+>>>>>>> 0b4b774 (House: one meaning a name is tested; two versions of the library side by side)
 
 
 def test_every_subpackage_says_what_it_offers():
