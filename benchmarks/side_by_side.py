@@ -61,7 +61,7 @@ def numbers(found: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def by_turns(other: Path, name: str, repeats: int) -> Iterator[tuple[str, float, float]]:
-    """Each number before and after: of times the shortest, of everything else the last."""
+    """Each number before and after: of times the shortest, of everything else the largest."""
     measure = small if name in SMALL else robust
     before: dict[str, list[float]] = {}
     after: dict[str, list[float]] = {}
@@ -69,11 +69,11 @@ def by_turns(other: Path, name: str, repeats: int) -> Iterator[tuple[str, float,
         for checkout, found in ((other, before), (HERE, after)):
             for key, value in measure(checkout, name).items():
                 found.setdefault(key, []).append(value)
-    for key in before:
+    for key, earlier in before.items():
         if key in after:
             is_time = "seconds" in key or key in ("ours", "maximize", "project")
-            pick = min if is_time else (lambda values: values[-1])
-            yield key, pick(before[key]), pick(after[key])
+            place = min if is_time else max
+            yield key, place(earlier), place(after[key])
 
 
 def main() -> None:

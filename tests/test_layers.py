@@ -1,4 +1,4 @@
-"""The shape of the source: rooms that only look down, one meaning a name, nothing too long to read."""
+"""The shape of the source: rooms that only look down, one meaning a name, nothing too long."""
 
 import ast
 from collections import Counter
