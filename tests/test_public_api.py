@@ -62,9 +62,6 @@ def test_the_listings_agree():
 
 
 def test_the_surface_is_small():
-<<<<<<< HEAD
-    assert len(equipoise._HOME) <= 36
-=======
     assert len(equipoise._HOME) <= 38
 
 
@@ -81,7 +78,6 @@ def test_every_name_at_the_top_has_an_example(name):
     value = getattr(equipoise, name)
     parts = [value, *vars(value).values()] if inspect.isclass(value) else [value]
     assert any(">>> " in (inspect.getdoc(part) or "") for part in parts)
->>>>>>> 0b4b774 (House: one meaning a name is tested; two versions of the library side by side)
 
 
 def test_every_subpackage_says_what_it_offers():
