@@ -39,7 +39,7 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 	print(*(floor.replace(">=", "==") + ".*" for floor in project["dependencies"]))')
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
-EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_cli*.py test_tables.py \
+EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
 	test_models.py test_paper.py test_sets_arrays.py) $(addprefix src/equipoise/,display models paper)
 
 .PHONY: demo test test-extras test-slow bench results lint clean
