@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from equipoise import exceptions as exceptions
     from equipoise import goals as goals
     from equipoise import losses as losses
+    from equipoise import metrics as metrics
     from equipoise import models as models
     from equipoise import objectives as objectives
     from equipoise import paper as paper
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from equipoise import sets as sets
     from equipoise import solvers as solvers
     from equipoise import tables as tables
+    from equipoise import theory as theory
     from equipoise import weights as weights
     from equipoise.analysis import robust_path as robust_path
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
@@ -77,6 +79,7 @@ _ROOMS = {
     "exceptions": [],
     "goals": ["CostMatrix", "RecallFloors"],
     "losses": [],
+    "metrics": [],
     "models": ["load_model", "save_model"],
     "objectives": [],
     "paper": [],
@@ -107,6 +110,7 @@ _ROOMS = {
     ],
     "solvers": [],
     "tables": [],
+    "theory": [],
     "weights": ["ByClass"],
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
