@@ -178,10 +178,6 @@ def class_risks(
         A class in ``classes`` without a row of positive weight has no risk: refuse, or leave it
         out of the result. There is no third way that would not invent a number.
 
-    Returns
-    -------
-    ClassRisks
-
     Examples
     --------
     >>> risks = class_risks(["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"])

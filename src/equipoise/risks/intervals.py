@@ -164,10 +164,6 @@ def class_risk_intervals(
     simultaneous : bool, default=False
         Whether it is the probability that all intervals cover, or that any given one does.
 
-    Returns
-    -------
-    RiskIntervals
-
     Examples
     --------
     >>> y = ["ham"] * 50 + ["spam"] * 4
@@ -215,10 +211,6 @@ def worst_class_interval(
     ----------
     y_true, y_pred, confidence, loss, classes, sample_weight
         As in :func:`class_risk_intervals`, also for when the interval is approximate.
-
-    Returns
-    -------
-    RiskInterval
 
     Examples
     --------

@@ -1,6 +1,8 @@
 """What the paper proves, to compute with: bounds, decompositions, margins, robust Bayes."""
 
 from equipoise.theory.bounds import (
+    RiskBound,
+    RowsNeeded,
     conditional_bound,
     iid_bound,
     rate_bound,
@@ -20,7 +22,6 @@ from equipoise.theory.rademacher import (
     contracted,
     linear_rademacher,
 )
-from equipoise.theory.risk_bound import RiskBound, RowsNeeded
 from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
 from equipoise.theory.shifted_margin import MarginCondition, MarginRate, margin_condition
 

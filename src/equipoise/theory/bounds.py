@@ -12,19 +12,9 @@ With :math:`m_i = q_i p_i` the mass of class ``i``, :math:`M` the set of masses,
     \quad\text{for all } f \in \mathcal{F}, \qquad
     R_Q(\hat{f}) - \min_{f \in \mathcal{F}} R_Q(f) \leq 2 \max_{m \in M} \sum_i m_i w_i
 
-where :math:`\hat{f}` has the smallest empirical robust risk in :math:`\mathcal{F}`. The loss is the
-margin loss, whose values lie in the unit interval.
-
-===============  ===========  ============================================  =====================
-theorem          :math:`s_i`  complexity term of :math:`w_i`                deviation term
-===============  ===========  ============================================  =====================
-iid              p'_i / p_i   4k E[p'_i / p_i Rad_i]                        sqrt(L / (2 n)) / p_i
-iid, C / sqrt n  p'_i / p_i   4k C / sqrt(p_i n)                            sqrt(L / (2 n)) / p_i
-conditional      1            4k E[Rad_i]                                   sqrt(L / (2 n_i))
-===============  ===========  ============================================  =====================
-
-with :math:`p'` the shares in the sample, Rad_i the complexity of :math:`\Pi_1(\mathcal{F})` on the
-rows of class ``i``, and :math:`L = \log(k / \delta)`. Excess risks have 8k instead of 4k.
+where :math:`\hat{f}` has the smallest empirical robust risk in :math:`\mathcal{F}`, :math:`s_i` is
+1 or the share of class ``i`` in the sample over its prior, and :math:`w_i` the sum of a complexity
+term and a deviation term. The loss is the margin loss, whose values lie in the unit interval.
 
 Departures from the paper, each for the sake of a proof:
 
@@ -42,21 +32,208 @@ Xu, Dan, Khim and Ravikumar (2020), Theorem 1, Corollary 2 and Appendix D.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from math import ceil
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Vector
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.sets import MassSet, as_uncertainty
 from equipoise.theory.rademacher import contracted
-from equipoise.theory.risk_bound import RiskBound
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
-from equipoise.weights.by_class import ByClass
+from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior
 
-_THEOREM = {"iid": "Theorem 1", "rate": "Corollary 2", "conditional": "Appendix D"}
+# Rows beyond which a number of rows is no plan.
+_MANY_ROWS = 1e15
+
+
+@dataclass(frozen=True)
+class RowsNeeded:
+    """How many more rows of a class a bound needs to have a given width.
+
+    Attributes
+    ----------
+    name : class name
+    rows : float
+        More rows of this class; infinite where no number is enough.
+    total : float
+        More rows in all: the same where rows of one class can be had alone, more where rows come as
+        they are and only some of them are of the class.
+    width : float
+        The width asked for.
+    sentence : str
+
+    Examples
+    --------
+    >>> conditional_bound([900, 100], 0.001, uncertainty="worst-class").more_rows(0.5).rows
+    291.0
+    """
+
+    name: Any
+    rows: float
+    total: float
+    width: float
+    sentence: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class RiskBound:
+    r"""A bound that holds with the stated confidence for all classifiers of a class at once.
+
+    Attributes
+    ----------
+    value : float
+        The bound: of the robust risk, or of the excess robust risk.
+    width : float
+        :math:`\max_m \sum_i m_i w_i`, twice that for an excess risk. The robust risk exceeds the
+        empirical one by no more.
+    complexity, deviation : ByClass
+        The two terms of :math:`w_i`.
+    masses : ByClass
+        Masses that attain the width.
+    counts, prior : ByClass
+        Rows and prior of each class.
+    kind : {"generalization", "excess"}
+    sampling : {"iid", "conditional"}
+    theorem : str
+        Where the bound stands in the paper.
+    confidence : float
+    mass_set : MassSet
+
+    Examples
+    --------
+    >>> bound = conditional_bound({"a": 9000, "b": 100}, 0.0, observed=False)
+    >>> bound.kind, bound.dominant, bound.vacuous
+    ('excess', 'b', False)
+    """
+
+    value: float
+    width: float
+    complexity: ByClass
+    deviation: ByClass
+    masses: ByClass
+    counts: ByClass
+    prior: ByClass
+    kind: Literal["generalization", "excess"]
+    sampling: Literal["iid", "conditional"]
+    theorem: str
+    confidence: float
+    mass_set: MassSet
+
+    @property
+    def terms(self) -> ByClass:
+        """The term :math:`w_i` of each class."""
+        values = np.asarray(self.complexity) + np.asarray(self.deviation)
+        return ByClass(values, self.counts.classes)
+
+    @property
+    def contributions(self) -> ByClass:
+        """What each class adds to the width: its mass times its term."""
+        values = self._factor * np.asarray(self.masses) * np.asarray(self.terms)
+        return ByClass(values, self.counts.classes)
+
+    @property
+    def dominant(self) -> Any:
+        """The name of the class that adds most to the width."""
+        return self.contributions.idxmax()
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing, since no loss exceeds 1."""
+        return self.value >= 1
+
+    @property
+    def sentence(self) -> str:
+        """The bound in words."""
+        what = {
+            "generalization": "the robust risk of every classifier is at most",
+            "excess": "the robust risk of the empirical minimiser is above the lowest by at most",
+        }[self.kind]
+        said = f"With probability at least {self.confidence:g}, {what} {self.value:.4g}"
+        if self.vacuous:
+            return f"{said}: the bound is vacuous, because no risk exceeds 1."
+        return f"{said}."
+
+    def more_rows(self, width: float, of: Any = None) -> RowsNeeded:
+        r"""How many more rows of a class, the dominant one if not given, make the bound so wide.
+
+        With conditional sampling the other classes keep their rows; with iid sampling all classes
+        grow in proportion. Complexities are taken to shrink like :math:`1/\sqrt{n_i}` as rows are
+        added, as those of norm-bounded linear functions do.
+        """
+        target = check_number(width, "width", "(0, inf)")
+        name = self.dominant if of is None else of
+        if name not in self.counts:
+            raise ClassMismatchError(
+                f"of must be one of the classes {self.counts.classes.tolist()}, got {name!r}."
+            )
+        return (self._more_iid if self.sampling == "iid" else self._more_of_one)(name, target)
+
+    def _more_iid(self, name: Any, target: float) -> RowsNeeded:
+        n = float(np.asarray(self.counts).sum())
+        # Every term is a constant over the root of n.
+        total = max(0, ceil(n * (self.width / target) ** 2 * (1 - 1e-12) - n))
+        rows = ceil(self.prior[name] * total)
+        sentence = (
+            f"{total:.6g} more rows in all, about {rows:.6g} of them of class {name!r}, would make "
+            f"the bound {target:.4g} wide."
+        )
+        return RowsNeeded(name, rows, total, target, sentence)
+
+    def _more_of_one(self, name: Any, target: float) -> RowsNeeded:
+        names = self.counts.classes.tolist()
+        place = names.index(name)
+        least = self._width_with(place, np.inf)
+        if least < target or self.width <= target:
+            rows = self._smallest(place, target)
+            said = f"{rows:.6g} more rows of class {name!r} would make the bound {target:.4g} wide."
+            return RowsNeeded(name, rows, rows, target, said)
+        others = np.asarray(self.contributions)
+        others[place] = -np.inf
+        said = (
+            f"No number of rows of class {name!r} would make the bound {target:.4g} wide: it stays "
+            f"at {least:.4g} because of the other classes, {names[int(np.argmax(others))]!r} first "
+            "among them."
+        )
+        return RowsNeeded(name, np.inf, np.inf, target, said)
+
+    def _smallest(self, place: int, target: float) -> float:
+        """The smallest number of rows that is enough, by bisection: more rows never hurt."""
+        low, high = -1.0, 1.0
+        while self._width_with(place, high) > target and high < _MANY_ROWS:
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = np.floor((low + high) / 2)
+            if self._width_with(place, middle) > target:
+                low = middle
+            else:
+                high = middle
+        return float(high)
+
+    def _width_with(self, place: int, more: float) -> float:
+        terms, rows = np.asarray(self.terms), float(np.asarray(self.counts)[place])
+        terms[place] *= 0.0 if np.isinf(more) else np.sqrt(rows / (rows + more))
+        return self._factor * float(self.mass_set.support(terms))
+
+    @property
+    def _factor(self) -> float:
+        return 2.0 if self.kind == "excess" else 1.0
+
+    def __repr__(self) -> str:
+        lines = class_lines(
+            rows=self.counts,
+            mass=self.masses,
+            complexity=self.complexity,
+            deviation=self.deviation,
+            adds=self.contributions,
+        )
+        title = (
+            f"{self.theorem}, {self.sampling} sampling: {self.value:.4g}, width {self.width:.4g}"
+        )
+        return "\n".join([title, self.sentence, *lines])
 
 
 def iid_bound(
@@ -107,10 +284,6 @@ def iid_bound(
     observed : bool, default=True
         Whether the complexity is that of the sample, which costs a wider deviation.
 
-    Returns
-    -------
-    RiskBound
-
     Examples
     --------
     >>> counts, complexity, prior = [90_000, 10_000], [0.001, 0.002], [0.9, 0.1]
@@ -120,8 +293,8 @@ def iid_bound(
     >>> round(iid_bound(counts, complexity, prior, "balanced").value, 3)
     0.216
     """
-    sample = _Sampling.of("iid", counts, class_prior, uncertainty, risks, complexity)
-    return sample.bound(risks, complexity, confidence, observed)
+    sample = _sample("iid", counts, class_prior, risks, complexity)
+    return _bound("Theorem 1", sample, complexity, uncertainty, risks, confidence, observed)
 
 
 def rate_bound(
@@ -151,18 +324,17 @@ def rate_bound(
         for *any* sample: for linear functions :math:`\langle w, x \rangle` with
         :math:`\|w\|_2 \leq \Lambda` and :math:`\|x\|_2 \leq r` it is :math:`\Lambda r`.
 
-    Returns
-    -------
-    RiskBound
-
     Examples
     --------
     >>> bound = rate_bound([90_000, 10_000], 0.5, [0.9, 0.1], "balanced", risks=[0.1, 0.3])
     >>> round(bound.value, 3)
     0.251
     """
-    sample = _Sampling.of("rate", counts, class_prior, uncertainty, risks)
-    return sample.bound(risks, sample.rate(constant), confidence, observed=False)
+    number = check_number(constant, "constant", "[0, inf)")
+    sample = _sample("iid", counts, class_prior, risks)
+    # Jensen: the expected complexities are at most this.
+    complexity = number / np.sqrt(sample.prior * sample.rows.sum())
+    return _bound("Corollary 2", sample, complexity, uncertainty, risks, confidence, observed=False)
 
 
 def conditional_bound(
@@ -194,14 +366,9 @@ def conditional_bound(
     counts, uncertainty, risks, confidence, observed
         As in :func:`iid_bound`.
     complexity : dict by class, array-like of shape (n_classes,) or float
-        The complexity of :math:`\Pi_1(\mathcal{F})` on the rows of each class, expected with
-        ``observed=False``.
+        As in :func:`iid_bound`; its expectation with ``observed=False``.
     class_prior : dict by class or array-like of shape (n_classes,), optional
         Class priors, the shares in the sample if not given.
-
-    Returns
-    -------
-    RiskBound
 
     Examples
     --------
@@ -220,90 +387,78 @@ def conditional_bound(
     >>> bound.more_rows(0.1).sentence
     "3859 more rows of class 'rare' would make the bound 0.1 wide."
     """
-    sample = _Sampling.of("conditional", counts, class_prior, uncertainty, risks, complexity)
-    return sample.bound(risks, complexity, confidence, observed)
+    sample = _sample("conditional", counts, class_prior, risks, complexity)
+    return _bound("Appendix D", sample, complexity, uncertainty, risks, confidence, observed)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sampling:
-    """How many rows there are of each class, what its prior is, and which masses may be."""
+class _Sample(NamedTuple):
+    """How the rows came, how many there are of each class, and what its prior is."""
 
-    theorem: str
+    sampling: Literal["iid", "conditional"]
     classes: NDArray[Any]
-    counts: Vector
+    rows: Vector
     prior: Vector
-    mass_set: MassSet
 
-    @classmethod
-    def of(cls, theorem: str, counts: Any, prior: Any, uncertainty: Any, *others: Any) -> Self:
-        classes = _names(counts, prior, *others)
-        # Theorem 1 divides by the priors, the conditional theorem by the rows.
-        least = "[1, inf)" if theorem == "conditional" else "[0, inf)"
-        rows = check_interval(
-            check_numbers(counts, classes, name="counts"), classes, "counts", least
-        )
-        if not rows.sum() >= 1:
-            raise InvalidInputError(f"counts must hold at least one row, got {rows.tolist()}.")
-        p = rows / rows.sum() if prior is None else check_prior(prior, classes)
-        if theorem != "conditional":
-            check_interval(p, classes, "class_prior", "(0, 1]")
-        return cls(theorem, classes, rows, p, as_uncertainty(uncertainty).resolve(p, classes))
-
-    @property
-    def is_iid(self) -> bool:
-        return self.theorem != "conditional"
-
-    @property
-    def share_ratios(self) -> Vector:
-        """How many times its prior the share of each class in the sample is."""
-        n = self.counts.sum()
-        return self.counts / (n * self.prior) if self.is_iid else np.ones_like(self.counts)
-
-    def rate(self, constant: Any) -> Vector:
-        r"""The bound :math:`C / \sqrt{p_i n}` of the expected complexities (Jensen)."""
-        number = check_number(constant, "constant", "[0, inf)")
-        return np.asarray(number / np.sqrt(self.prior * self.counts.sum()))
-
-    def bound(self, risks: Any, complexity: Any, confidence: Any, observed: bool) -> RiskBound:
-        """The bound of the robust risk, or without risks of the excess risk."""
-        k, level = len(self.classes), check_number(confidence, "confidence", "(0, 1)")
-        # Excess risks need deviations on both sides.
-        sides = 2 if risks is None else 1
-        # Twice the complexity of the loss, and twice that again where deviations have two sides.
-        factor = 2 * sides * contracted(1.0, k)
-        terms = factor * self._values(complexity, "complexity", "[0, inf)")
-        if observed:
-            terms = terms * self.share_ratios
-        deviation = self._deviation(sides * k / (1 - level), observed)
-        masses = np.asarray(self.mass_set.maximize(terms + deviation))
-        width = sides * float(self.mass_set.support(terms + deviation))
-        value = width
-        if risks is not None:
-            observed_risks = self.share_ratios * self._values(risks, "risks", "[0, 1]")
-            value = float(self.mass_set.support(observed_risks + terms + deviation))
-        return RiskBound(
-            value=value,
-            width=width,
-            complexity=ByClass(terms, self.classes),
-            deviation=ByClass(deviation, self.classes),
-            masses=ByClass(masses, self.classes),
-            counts=ByClass(self.counts, self.classes),
-            prior=ByClass(self.prior, self.classes),
-            kind="excess" if risks is None else "generalization",
-            sampling="iid" if self.is_iid else "conditional",
-            theorem=_THEOREM[self.theorem],
-            confidence=level,
-            mass_set=self.mass_set,
-        )
-
-    def _values(self, values: Any, name: str, interval: str) -> Vector:
+    def checked(self, values: Any, name: str, interval: str) -> Vector:
         vector = check_numbers(values, self.classes, name=name)
         return check_interval(vector, self.classes, name, interval)
 
-    def _deviation(self, odds: float, observed: bool) -> Vector:
-        root = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
-        units = self.prior * np.sqrt(self.counts.sum()) if self.is_iid else np.sqrt(self.counts)
-        return np.asarray(root / units)
+
+def _sample(
+    sampling: Literal["iid", "conditional"], counts: Any, prior: Any, *others: Any
+) -> _Sample:
+    classes = _names(counts, prior, *others)
+    # Theorem 1 divides by the priors, the conditional theorem by the rows.
+    least, most = ("[0, inf)", "(0, 1]") if sampling == "iid" else ("[1, inf)", "[0, 1]")
+    rows = check_interval(check_numbers(counts, classes, name="counts"), classes, "counts", least)
+    if not rows.sum() >= 1:
+        raise InvalidInputError(f"counts must hold at least one row, got {rows.tolist()}.")
+    p = rows / rows.sum() if prior is None else check_prior(prior, classes)
+    return _Sample(sampling, classes, rows, check_interval(p, classes, "class_prior", most))
+
+
+def _bound(
+    theorem: str,
+    sample: _Sample,
+    complexity: Any,
+    uncertainty: Any,
+    risks: Any,
+    confidence: Any,
+    observed: bool,
+) -> RiskBound:
+    """The bound of the robust risk, or without risks of the excess risk."""
+    sampling, classes, rows, p = sample
+    n, k = rows.sum(), len(classes)
+    mass_set = as_uncertainty(uncertainty).resolve(p, classes)
+    level = check_number(confidence, "confidence", "(0, 1)")
+    # Excess risks need deviations on both sides.
+    sides = 2 if risks is None else 1
+    # Twice the complexity of the loss, and twice that again where deviations have two sides.
+    terms = 2 * sides * contracted(1.0, k) * sample.checked(complexity, "complexity", "[0, inf)")
+    odds = sides * k / (1 - level)
+    deviation = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
+    # How many times its prior the share of each class in the sample is.
+    ratios = rows / (n * p) if sampling == "iid" else np.ones(k)
+    deviation = deviation / (p * np.sqrt(n) if sampling == "iid" else np.sqrt(rows))
+    terms = terms * ratios if observed else terms
+    value = width = sides * float(mass_set.support(terms + deviation))
+    if risks is not None:
+        empirical = ratios * sample.checked(risks, "risks", "[0, 1]")
+        value = float(mass_set.support(empirical + terms + deviation))
+    return RiskBound(
+        value=value,
+        width=width,
+        complexity=ByClass(terms, classes),
+        deviation=ByClass(deviation, classes),
+        masses=ByClass(mass_set.maximize(terms + deviation), classes),
+        counts=ByClass(rows, classes),
+        prior=ByClass(p, classes),
+        kind="excess" if risks is None else "generalization",
+        sampling=sampling,
+        theorem=theorem,
+        confidence=level,
+        mass_set=mass_set,
+    )
 
 
 def _names(counts: Any, *others: Any) -> NDArray[Any]:

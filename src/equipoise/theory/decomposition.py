@@ -30,7 +30,7 @@ paper's rates are those of the :math:`L_1` distance, which stands here itself.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,27 +43,13 @@ from equipoise.risks import ClassRisks
 from equipoise.validation.labels import row_shares
 from equipoise.validation.numbers import check_count, check_number, check_numbers
 from equipoise.validation.predictions import as_probabilities, check_true
-from equipoise.weights.priors import check_prior, scaled_weights
+from equipoise.weights.priors import check_prior, mass_of_weighting, scaled_weights
 
 # Percentiles of finitely many resamples are a little too close: 0.93 to 0.94 of 95% intervals held
 # in simulations. Tails of this share of the nominal ones make it at least 95%.
 CAUTION = 0.5
 
 _PARTS = ("excess", "estimation", "irreducible")
-
-
-class KnownRegression(Protocol):
-    """A distribution with known class probabilities that can be integrated over."""
-
-    @property
-    def prior(self) -> Vector:
-        """Class priors."""
-
-    def quadrature(self, n_points: int) -> tuple[Matrix, Vector]:
-        """Points and weights that stand for the distribution of the features."""
-
-    def predict_proba(self, X: Matrix) -> Matrix:
-        """True class probabilities."""
 
 
 @dataclass(frozen=True)
@@ -131,22 +117,14 @@ class ExcessRisk:
             for name in _PARTS[1:]
         )
         text = f"excess risk {self.excess:.4g} = {estimation} + {irreducible}"
-        ends = [f"{name} {low:.4g} to {up:.4g}" for name, (low, up) in self._intervals().items()]
-        return "\n".join([text, *ends])
-
-    def _intervals(self) -> Mapping[str, tuple[float, float]]:
-        return {} if self.intervals is None else self.intervals
-
-    @property
-    def excess_bound(self) -> float:
-        """The sum of the two bounds."""
-        return self.estimation_bound + self.irreducible_bound
+        ends = (self.intervals or {}).items()
+        return "\n".join([text, *(f"{name} {low:.4g} to {up:.4g}" for name, (low, up) in ends)])
 
     def to_dict(self) -> dict[str, float]:
         """The numbers by name, with ``_lower`` and ``_upper`` ends where there are intervals."""
         names = (*_PARTS, "l1", "disagreement", "estimation_bound", "irreducible_bound")
         found = {name: float(getattr(self, name)) for name in names}
-        for name, (lower, upper) in self._intervals().items():
+        for name, (lower, upper) in (self.intervals or {}).items():
             found |= {f"{name}_lower": lower, f"{name}_upper": upper}
         return found
 
@@ -162,9 +140,6 @@ def excess_risk(
 ) -> ExcessRisk:
     r"""Excess risk of the plug-in rule where the true probabilities are known at points.
 
-    .. math:: R_{q'}(\hat f_q) - R_{q'}(f^*_{q'}) =
-              [R_{q'}(\hat f_q) - R_{q'}(f^*_q)] + [R_{q'}(f^*_q) - R_{q'}(f^*_{q'})]
-
     Parameters
     ----------
     truth, estimate : array-like of shape (n, n_classes), or (n,) for two classes
@@ -176,13 +151,8 @@ def excess_risk(
     sample_weight : array-like of shape (n,), optional
         Weights of the points, such as those of a quadrature.
 
-    Returns
-    -------
-    ExcessRisk
-
     Examples
     --------
-    >>> from equipoise.theory import excess_risk
     >>> found = excess_risk([0.2, 0.4, 0.9], [0.2, 0.6, 0.9], "standard", (1, 4))
     >>> round(found.estimation, 4), round(found.irreducible, 4)
     (-0.1333, 0.1333)
@@ -190,13 +160,11 @@ def excess_risk(
     eta = as_probabilities(truth)
     weights = row_shares(sample_weight, len(eta))
     p = weights @ eta if class_prior is None else check_prior(class_prior, np.arange(eta.shape[1]))
-    q, judged = _pair(made_for, judged_under, p)
-    rules = _rules(eta, _matching(estimate, eta), q, judged)
-    return _exact(eta, rules, weights, q, judged)
+    return _decomposed(eta, estimate, eta, weights, _pair(made_for, judged_under, p))[0]
 
 
 def model_excess_risk(
-    model: KnownRegression,
+    model: Any,
     estimate: Any,
     made_for: Any,
     judged_under: Any,
@@ -211,18 +179,13 @@ def model_excess_risk(
         Such as :class:`equipoise.datasets.PowerImbalance`.
     estimate : fitted classifier with ``predict_proba``, or callable
         Gives class probabilities for rows (for two classes those of the second are enough).
-    made_for, judged_under : "standard", "balanced", dict by class, or array
-        The weightings of the rule and of its judge.
+    made_for, judged_under
+        As in :func:`excess_risk`.
     n_points : int, default=20,000
         Points of the quadrature.
 
-    Returns
-    -------
-    ExcessRisk
-
     Examples
     --------
-    >>> from equipoise.theory import model_excess_risk
     >>> from equipoise.datasets import PowerImbalance
     >>> model = PowerImbalance(p=0.9)
     >>> found = model_excess_risk(model, lambda X: X[:, 0] ** 7, "standard", "balanced")
@@ -273,14 +236,12 @@ def estimated_excess_risk(
     reference, estimate : array-like of shape (n, n_classes), or (n,) for two classes
         Calibrated class probabilities, and those that the rule goes by. Give the same twice to
         ask for the irreducible error alone.
-    made_for, judged_under : "standard", "balanced", dict by class, or array
-        The weightings of the rule and of its judge.
+    made_for, judged_under, sample_weight
+        As in :func:`excess_risk`.
     y : array-like of int of shape (n,), optional
         Class positions of the rows (0 for the first column). With them risks are counted, which
         is right even where the reference is not calibrated; without them they are expected under
         the reference, which is less noisy.
-    sample_weight : array-like of shape (n,), optional
-        Weights of the rows.
     bootstrap : Bootstrap, optional
         Number of resamples (500), confidence (0.95) and seed.
 
@@ -310,21 +271,11 @@ def estimated_excess_risk(
         raise InvalidInputError(
             f"every class must occur, got shares {p.tolist()}: leave out columns without rows."
         )
-    q, judged = _pair(made_for, judged_under, p)
-    rules = _rules(eta, _matching(estimate, eta), q, judged)
-    found = _exact(eta, rules, weights, q, judged)
-    costs = _costs(outcome, rules, judged)
+    pair = _pair(made_for, judged_under, p)
+    found, costs = _decomposed(eta, estimate, outcome, weights, pair)
     # The weights have mean one under the outcome, in each resample as in the sample.
-    scale = outcome @ judged
-    excess, estimation, irreducible = map(float, weights @ costs / float(weights @ scale))
-    ends = _resampled(costs, scale, weights, how)
-    return replace(
-        found,
-        excess=excess,
-        estimation=estimation,
-        irreducible=irreducible,
-        intervals=MappingProxyType(dict(zip(_PARTS, ends, strict=True))),
-    )
+    ends = _resampled(costs, outcome @ pair[1], weights, how)
+    return replace(found, intervals=MappingProxyType(dict(zip(_PARTS, ends, strict=True))))
 
 
 class ClassExcess(NamedTuple):
@@ -368,43 +319,28 @@ def excess_risk_in_class(
     class_prior : dict by class or array, optional
         Class priors; those of ``fitted`` if it is a ClassRisks.
 
-    Returns
-    -------
-    ClassExcess
-
     Examples
     --------
-    >>> from equipoise.theory import excess_risk_in_class
     >>> found = excess_risk_in_class([1, 0], [0, 1], [0, 1], (1.8, 0.2), class_prior=[0.5, 0.5])
     >>> round(found.estimation, 3), round(found.irreducible, 3)
     (0.8, 0.0)
     """
     if isinstance(fitted, ClassRisks):
-        first = fitted if class_prior is None else fitted.with_prior(class_prior)
+        first = fitted.with_prior(class_prior)
     elif class_prior is None:
         raise InvalidParameterError("class_prior must be given where class risks are plain arrays.")
     else:
         first = ClassRisks(fitted, class_prior)
-    p = np.asarray(first.prior, dtype=np.float64)
-    mass = p * scaled_weights(judged_under, p, first.classes, name="judged_under")
+    mass = mass_of_weighting(
+        judged_under, np.asarray(first.prior), first.classes, name="judged_under"
+    )
+    given = {"best_made_for": best_made_for, "best_judged_under": best_judged_under}
     made, judged = (
         float(mass @ check_numbers(risks, first.classes, name=name))
-        for risks, name in (
-            (best_made_for, "best_made_for"),
-            (best_judged_under, "best_judged_under"),
-        )
+        for name, risks in given.items()
     )
     mine = float(mass @ np.asarray(first))
     return ClassExcess(mine - judged, mine - made, made - judged)
-
-
-class _ThreeRules(NamedTuple):
-    """Decisions of the fitted rule, of the best one for q, and of the best one for q'."""
-
-    fitted: Any
-    best: Any
-    judge: Any
-    estimate: Matrix
 
 
 def _pair(made_for: Any, judged_under: Any, prior: Vector) -> tuple[Vector, Vector]:
@@ -414,27 +350,28 @@ def _pair(made_for: Any, judged_under: Any, prior: Vector) -> tuple[Vector, Vect
     )
 
 
-def _matching(estimate: ArrayLike, eta: Matrix) -> Matrix:
+def _decomposed(
+    eta: Matrix, estimate: ArrayLike, outcome: Matrix, weights: Vector, pair: tuple[Vector, Vector]
+) -> tuple[ExcessRisk, Matrix]:
+    """The excess risk in parts, and for each row what it adds to them, under the outcome."""
     found = as_probabilities(estimate, name="estimate")
     if found.shape != eta.shape:
         raise InvalidInputError(
             f"estimate must have the shape of the true probabilities, {eta.shape}, got "
             f"{found.shape}."
         )
-    return found
-
-
-def _rules(eta: Matrix, estimate: Matrix, q: Vector, judged: Vector) -> _ThreeRules:
-    return _ThreeRules(decide(estimate, q), decide(eta, q), decide(eta, judged), estimate)
-
-
-def _costs(outcome: Matrix, rules: _ThreeRules, judged: Vector) -> Matrix:
-    """Excess, estimation and irreducible error of each row."""
+    q, judged = pair
+    rules = decide(found, q), decide(eta, q), decide(eta, judged)
     # A decision saves the weight of its own class; what it does not save is its risk.
-    saved = outcome * judged
-    rows = np.arange(len(saved))
-    mine, best, judge = (saved[rows, rule] for rule in (rules.fitted, rules.best, rules.judge))
-    return np.column_stack([judge - mine, best - mine, judge - best])
+    saved, rows = outcome * judged, np.arange(len(outcome))
+    mine, best, judge = (saved[rows, rule] for rule in rules)
+    costs = np.column_stack([judge - mine, best - mine, judge - best])
+    excess, estimation, irreducible = (weights @ costs).tolist()
+    l1 = float(weights @ np.abs(eta - found).sum(axis=1)) / 2
+    disagreement = float(weights @ (rules[0] != rules[1]))
+    bounds = _bounds(eta, weights, pair, (l1, disagreement))
+    parts = excess, estimation, irreducible
+    return ExcessRisk(*parts, q, judged, l1, disagreement, *bounds), costs
 
 
 def _resampled(
@@ -451,26 +388,6 @@ def _resampled(
     tail = CAUTION * (1 - bootstrap.confidence) / 2
     ends = np.quantile(kept[:, :-1] / kept[:, -1:], [tail, 1 - tail], axis=0)
     return [(float(lower), float(upper)) for lower, upper in ends.T]
-
-
-def _exact(
-    eta: Matrix, rules: _ThreeRules, weights: Vector, q: Vector, judged: Vector
-) -> ExcessRisk:
-    excess, estimation, irreducible = weights @ _costs(eta, rules, judged)
-    l1 = float(weights @ np.abs(eta - rules.estimate).sum(axis=1)) / 2
-    disagreement = float(weights @ (rules.fitted != rules.best))
-    bounds = _bounds(eta, weights, (q, judged), (l1, disagreement))
-    return ExcessRisk(
-        excess=float(excess),
-        estimation=float(estimation),
-        irreducible=float(irreducible),
-        made_for=q,
-        judged_under=judged,
-        l1=l1,
-        disagreement=disagreement,
-        estimation_bound=bounds[0],
-        irreducible_bound=bounds[1],
-    )
 
 
 def _bounds(

@@ -132,10 +132,6 @@ def linear_rademacher(
     random_state : None, int, numpy.random.Generator, ...
         Whatever :func:`numpy.random.default_rng` takes.
 
-    Returns
-    -------
-    RademacherComplexity
-
     Examples
     --------
     >>> complexity = linear_rademacher([[3.0, 0.0], [0.0, 4.0]])

@@ -141,10 +141,6 @@ def robust_bayes(
     classes : array-like of shape (n_classes,), optional
         Class names, ``0..k-1`` if not given.
 
-    Returns
-    -------
-    RobustBayes
-
     Examples
     --------
     >>> from equipoise.theory import robust_bayes
@@ -183,10 +179,6 @@ def robust_bayes_known(model: KnownModel, uncertainty: Any = None) -> RobustBaye
         Such as :class:`equipoise.datasets.PowerImbalance`.
     uncertainty : uncertainty set, or one of the names that estimators take
         The set of weightings; ``LabelCVaR(0.1)`` if not given.
-
-    Returns
-    -------
-    RobustBayes
 
     Examples
     --------

@@ -111,16 +111,8 @@ class MarginCondition:
     def rate(self, smoothness: float, n_features: int) -> MarginRate:
         r"""What the exponent implies for local polynomials.
 
-        Parameters
-        ----------
-        smoothness : float
-            The smoothness :math:`\beta` of the class probabilities.
-        n_features : int
-            Number of features :math:`d`.
-
-        Returns
-        -------
-        MarginRate
+        With :math:`\beta` the smoothness of the class probabilities and :math:`d` the number of
+        features.
         """
         beta = check_number(smoothness, "smoothness", "(0, inf)")
         base = beta / (2 * beta + check_count(n_features, "n_features"))
@@ -163,10 +155,6 @@ def margin_condition(
     confidence : float in (0, 1), default=0.95
         Probability that each of the two intervals covers.
 
-    Returns
-    -------
-    MarginCondition
-
     Examples
     --------
     >>> from equipoise.theory import margin_condition
@@ -204,11 +192,6 @@ class _Distances(NamedTuple):
     weights: Vector
     rounding: float
 
-    def effective(self, rows: slice) -> float:
-        """Kish: unequal weights tell as much as so many equal ones."""
-        weights = self.weights[rows]
-        return float(weights.sum() ** 2 / (weights**2).sum())
-
 
 def _tail_size(n_tail: Any, n_rows: int) -> int:
     if n_tail is None:
@@ -226,70 +209,47 @@ def _estimate(
     edge = float(distances.values[tail])
     shares = np.cumsum(distances.weights) / distances.weights.sum()
     here = int(np.count_nonzero(distances.values <= distances.rounding))
-    facts: dict[str, Any] = {
-        "threshold": threshold,
-        "at_threshold": float(shares[here - 1]) if here else 0.0,
-        "distance": edge,
-        "n_tail": tail,
-        "confidence": confidence,
-    }
-    # A row or two at the threshold is chance; a power law allows none, so more have exponent 0.
+    law: _Law
     if edge <= distances.rounding or here > np.sqrt(tail):
-        return _without_law(0.0, 1.0, facts)
-    # No row is nearer than the nearest of many: any power bounds that.
-    if distances.values[0] == edge:
-        return _without_law(np.inf, np.nan, facts)
-    exponent, between = _exponent(distances, tail, edge, confidence)
-    share = float(shares[tail - 1])
-    ends = _share_ends(distances, share, confidence)
+        # A row or two at the threshold is chance; a power law allows none, so more have exponent 0.
+        law = 0.0, (0.0, 0.0), 1.0, (1.0, 1.0), 1.0
+    elif distances.values[0] == edge:
+        # No row is nearer than the nearest of many: any power bounds that.
+        law = np.inf, (np.inf, np.inf), np.nan, (np.nan, np.nan), np.nan
+    else:
+        law = _power_law(distances, tail, shares, confidence)
+    at_threshold = float(shares[here - 1]) if here else 0.0
+    return MarginCondition(threshold, *law, at_threshold, edge, tail, confidence)
+
+
+# Exponent, constant, each followed by its interval, and the constant that holds everywhere.
+_Law = tuple[float, tuple[float, float], float, tuple[float, float], float]
+
+
+def _power_law(distances: _Distances, tail: int, shares: Vector, confidence: float) -> _Law:
+    edge, share = float(distances.values[tail]), float(shares[tail - 1])
+    # Half the nominal tails: room for what a law that is no pure power adds.
+    tails = np.array([1 - confidence, 3 + confidence]) / 4
+    # Hill's estimate; for a power law the sum of logarithms is gamma distributed.
+    logs = np.log(edge / np.maximum(distances.values[:tail], distances.rounding))
+    exponent = 1 / float(np.average(logs, weights=distances.weights[:tail]))
+    k = _effective(distances.weights[:tail])
+    between = exponent * gammaincinv(k, tails) / k
+    # The mass within the edge, as an order statistic, is beta distributed.
+    n = _effective(distances.weights)
+    ends = betaincinv(share * n + 1, (1 - share) * n, tails)
     # Exponent and share are independent: the logarithms of their limits combine by recovered
     # variances, as squares do.
     depth = -np.log(edge)
-    down = np.hypot(np.log(share / ends[0]), depth * (exponent - between[0]))
-    up = np.hypot(np.log(ends[1] / share), depth * (between[1] - exponent))
+    reach = np.hypot(np.log(ends / share), depth * (between - exponent))
     middle = np.log(share) + exponent * depth
     every = np.log(shares[tail:]) - exponent * np.log(distances.values[tail:])
     with np.errstate(over="ignore"):
-        constant, lower, upper, largest = np.exp([middle, middle - down, middle + up, every.max()])
-    return MarginCondition(
-        exponent=exponent,
-        exponent_interval=between,
-        constant=float(constant),
-        constant_interval=(float(lower), float(upper)),
-        global_constant=float(largest),
-        **facts,
-    )
+        found = np.exp([middle, middle - reach[0], middle + reach[1], every.max()])
+    constant, lower, upper, largest = found.tolist()
+    return exponent, (float(between[0]), float(between[1])), constant, (lower, upper), largest
 
 
-def _without_law(exponent: float, constant: float, facts: dict[str, Any]) -> MarginCondition:
-    return MarginCondition(
-        exponent=exponent,
-        exponent_interval=(exponent, exponent),
-        constant=constant,
-        constant_interval=(constant, constant),
-        global_constant=constant,
-        **facts,
-    )
-
-
-def _exponent(
-    distances: _Distances, tail: int, edge: float, confidence: float
-) -> tuple[float, tuple[float, float]]:
-    """Hill's estimate; for a power law the sum of logarithms is gamma distributed."""
-    logs = np.log(edge / np.maximum(distances.values[:tail], distances.rounding))
-    exponent = 1 / float(np.average(logs, weights=distances.weights[:tail]))
-    k = distances.effective(slice(tail))
-    ends = gammaincinv(k, _tails(confidence)) / k
-    return exponent, (float(exponent * ends[0]), float(exponent * ends[1]))
-
-
-def _share_ends(distances: _Distances, share: float, confidence: float) -> Vector:
-    """Limits of the mass within the edge, which as an order statistic is beta distributed."""
-    n = distances.effective(slice(None))
-    return np.asarray(betaincinv(share * n + 1, (1 - share) * n, _tails(confidence)))
-
-
-def _tails(confidence: float) -> list[float]:
-    """Half the nominal tails: room for what a law that is no pure power adds."""
-    tail = (1 - confidence) / 4
-    return [tail, 1 - tail]
+def _effective(weights: Vector) -> float:
+    """Kish: unequal weights tell as much as so many equal ones."""
+    return float(weights.sum() ** 2 / (weights**2).sum())
