@@ -62,8 +62,6 @@ class RowsNeeded:
     total : float
         More rows in all: the same where rows of one class can be had alone, more where rows come as
         they are and only some of them are of the class.
-    width : float
-        The width asked for.
     sentence : str
 
     Examples
@@ -75,7 +73,6 @@ class RowsNeeded:
     name: Any
     rows: float
     total: float
-    width: float
     sentence: str
 
 
@@ -181,7 +178,7 @@ class RiskBound:
             f"{total:.6g} more rows in all, about {rows:.6g} of them of class {name!r}, would make "
             f"the bound {target:.4g} wide."
         )
-        return RowsNeeded(name, rows, total, target, sentence)
+        return RowsNeeded(name, rows, total, sentence)
 
     def _more_of_one(self, name: Any, target: float) -> RowsNeeded:
         names = self.counts.classes.tolist()
@@ -190,7 +187,7 @@ class RiskBound:
         if least < target or self.width <= target:
             rows = self._smallest(place, target)
             said = f"{rows:.6g} more rows of class {name!r} would make the bound {target:.4g} wide."
-            return RowsNeeded(name, rows, rows, target, said)
+            return RowsNeeded(name, rows, rows, said)
         others = np.asarray(self.contributions)
         others[place] = -np.inf
         said = (
@@ -198,7 +195,7 @@ class RiskBound:
             f"at {least:.4g} because of the other classes, {names[int(np.argmax(others))]!r} first "
             "among them."
         )
-        return RowsNeeded(name, np.inf, np.inf, target, said)
+        return RowsNeeded(name, np.inf, np.inf, said)
 
     def _smallest(self, place: int, target: float) -> float:
         """The smallest number of rows that is enough, by bisection: more rows never hurt."""

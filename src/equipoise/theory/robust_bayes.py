@@ -20,7 +20,7 @@ Xu, Dan, Khim and Ravikumar (2020), Section 6, asks for this rule.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,17 +45,6 @@ _ROUNDS = 500
 _CAUTION = 0.8
 # Halvings that exhaust the digits of a mass in [0, 1].
 _HALVINGS = 60
-
-
-class KnownModel(Protocol):
-    """A distribution whose Bayes rules are known."""
-
-    @property
-    def prior(self) -> Vector:
-        """Class priors."""
-
-    def bayes_class_risks(self, weights: Any) -> Vector:
-        """Class risks of the rule that is optimal under the weights."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -143,7 +132,6 @@ def robust_bayes(
 
     Examples
     --------
-    >>> from equipoise.theory import robust_bayes
     >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
     >>> found
     robust Bayes risk 0.321429 (certified to 0.0e+00), threshold 0.3
@@ -163,12 +151,18 @@ def robust_bayes(
         )
     p = shares / shares.sum() if class_prior is None else check_prior(class_prior, names)
     masses = as_uncertainty(uncertainty).resolve(p, names)
-    solve = _walk if len(names) == 2 else _play_rows
-    saddle = solve(matrix, weights, shares, masses)
+
+    def oracle(mass: Vector) -> Vector:
+        chosen = decide(matrix, mass / shares)
+        right = weights * matrix[np.arange(len(matrix)), chosen]
+        return 1 - np.bincount(chosen, weights=right, minlength=len(shares)) / shares
+
+    two = len(names) == 2
+    saddle = _walk(matrix, weights, shares, masses) if two else _play(oracle, masses)
     return _result(saddle, masses, p, shares, names)
 
 
-def robust_bayes_known(model: KnownModel, uncertainty: Any = None) -> RobustBayes:
+def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
     r"""The robust Bayes rule of a model whose Bayes rules are known in closed form.
 
     .. math:: \max_{m \in M} \sum_i m_i R_i(f^*_m)
@@ -177,12 +171,11 @@ def robust_bayes_known(model: KnownModel, uncertainty: Any = None) -> RobustBaye
     ----------
     model : object with ``prior`` and ``bayes_class_risks(weights)``
         Such as :class:`equipoise.datasets.PowerImbalance`.
-    uncertainty : uncertainty set, or one of the names that estimators take
-        The set of weightings; ``LabelCVaR(0.1)`` if not given.
+    uncertainty
+        As in :func:`robust_bayes`.
 
     Examples
     --------
-    >>> from equipoise.theory import robust_bayes_known
     >>> from equipoise.datasets import PowerImbalance
     >>> found = robust_bayes_known(PowerImbalance(p=0.9), "worst-class")
     >>> round(found.risk, 6), round(found.threshold, 6)
@@ -294,15 +287,10 @@ def _crossing(difference: Vector) -> float:
 
 def _indifferent(values: Vector, group: int, part: float, shares: Vector) -> float:
     """The mass of the second class at which the rule of this cut is Bayes."""
-    if part > 0:
-        return _tie_mass(float(values[group]), shares)
-    sides = values[max(group - 1, 0) : group + 1]
-    return float(np.mean([_tie_mass(float(side), shares) for side in sides]))
-
-
-def _tie_mass(value: float, shares: Vector) -> float:
-    odds = np.array([(1 - value) / shares[0], value / shares[1]])
-    return float(odds[0] / odds.sum())
+    # A cut between two values is Bayes for all masses between those of their ties.
+    ties = values[group if part > 0 else max(group - 1, 0) : group + 1]
+    odds = (1 - ties) / shares[0], ties / shares[1]
+    return float(np.mean(odds[0] / (odds[0] + odds[1])))
 
 
 def _threshold(values: Vector, group: int, part: float, decision: Vector) -> tuple[float, float]:
@@ -337,17 +325,6 @@ def _bisect(oracle: Oracle, masses: MassSet) -> _Saddle:
     share = leads[0] / (leads[0] - leads[1]) if leads[0] > leads[1] else 0.5
     risks = (1 - share) * sides[0] + share * sides[1]
     return _Saddle(_pair(low), risks, float(_pair(low) @ sides[0]))
-
-
-def _play_rows(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> _Saddle:
-    """More classes: the game, with the Bayes rules of the rows."""
-
-    def oracle(mass: Vector) -> Vector:
-        chosen = decide(matrix, mass / shares)
-        right = weights * matrix[np.arange(len(matrix)), chosen]
-        return 1 - np.bincount(chosen, weights=right, minlength=len(shares)) / shares
-
-    return _play(oracle, masses)
 
 
 def _play(oracle: Oracle, masses: MassSet) -> _Saddle:
