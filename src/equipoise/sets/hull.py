@@ -49,10 +49,13 @@ class Hull(MassSet):
     def maximize(self, risks: Any) -> Any:
         """The best vertex, the first of them where several tie."""
         vector, xp = self._risks(risks)
-        vertices = like(self.vertices, vector, xp)
-        # A class without mass counts nothing, even where its risk is infinite.
-        values = xp.sum(vertices * xp.where(vertices > 0, vector, 0.0), axis=1)
-        return like(self.vertices[int(xp.argmax(values))].copy(), vector, xp)
+        best = 0
+        if len(self.vertices) > 1:
+            vertices = like(self.vertices, vector, xp)
+            # A class without mass counts nothing, even where its risk is infinite.
+            values = xp.sum(vertices * xp.where(vertices > 0, vector, 0.0), axis=1)
+            best = int(xp.argmax(values))
+        return like(self.vertices[best].copy(), vector, xp)
 
     def project(self, point: Any) -> Any:
         vector, xp = self._point(point)
@@ -72,9 +75,7 @@ def _mixture(offsets: Matrix) -> Vector:
     :math:`x = s \lambda` and the best ``s`` this is :math:`d / (1 + d)` for
     :math:`d = \|\lambda Y\|^2`.
     """
-    scale = float(np.abs(offsets).max())
-    if scale == 0:
-        return np.full(len(offsets), 1 / len(offsets))
+    scale = float(np.abs(offsets).max()) or 1.0
     system = np.vstack([offsets.T / scale, np.ones(len(offsets))])
     target = np.append(np.zeros(offsets.shape[1]), 1.0)
     mixture: Vector = nnls(system, target, maxiter=100 + 10 * len(offsets))[0]
