@@ -21,7 +21,6 @@ from equipoise.decisions.tuning import shrunk
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals import MetricGoal
 from equipoise.goals.floors import FlooredRisk, _allowed_errors
-from equipoise.goals.metric_goal import GeometricMean, MacroFBeta, MeanRecall
 from equipoise.goals.set_goal import RobustRisk
 from equipoise.metrics.named import fbeta, jaccard
 from set_examples import few_examples
@@ -59,13 +58,12 @@ def gaussian_predictions(rng, n_rows, n_classes, *, weighted=False, coarse=False
 
 SETS = few_examples()
 each_set = pytest.mark.parametrize("uncertainty", SETS, ids=str)
-AVERAGES = [MacroFBeta(), MacroFBeta(2.0), GeometricMean()]
+AVERAGES = [MetricGoal(name) for name in ("macro_f1", "macro_f2", "geometric_mean", "accuracy")]
 
 
 def goals(predictions):
     yield from (RobustRisk(one.resolve(predictions.prior)) for one in SETS)
-    yield from AVERAGES
-    yield MeanRecall(predictions.prior)
+    yield from (one.resolve(predictions.prior) for one in AVERAGES)
 
 
 def all_thresholds(predictions):
@@ -289,17 +287,17 @@ def test_resampling_gives_the_mean_of_resamples_and_is_repeated_exactly():
     for _ in range(10):
         rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
         start = -np.log(predictions.prior)
-        point = search.equalized(predictions.take(rows), goal.masses, start)
+        point = search.equalized(predictions.take(rows), goal, start)
         logs.append(point - point.mean())
-    found = np.log(tune_resampled(predictions, goal, goal.masses))
+    found = np.log(tune_resampled(predictions, goal))
     np.testing.assert_allclose(found - found.mean(), np.mean(logs, axis=0))
     assert np.all(np.std(logs, axis=0) > 0)
-    again = tune_resampled(predictions, goal, goal.masses)
+    again = tune_resampled(predictions, goal)
     np.testing.assert_array_equal(found, np.log(again))
 
 
 @pytest.mark.parametrize("goal_of", [lambda p: RobustRisk(WorstClass().resolve(p)),
-                                     lambda p: MacroFBeta()])  # fmt: skip
+                                     lambda p: MetricGoal("macro_f1").resolve(p)])  # fmt: skip
 def test_samples_of_many_rows_lead_where_all_rows_do(goal_of, monkeypatch):
     predictions = gaussian_predictions(np.random.default_rng(16), 12_000, 4)
     whole = tuned_value(goal_of(predictions.prior), predictions)
@@ -340,5 +338,5 @@ def test_probabilities_next_to_nothing_leave_all_weights_positive():
         weights = tune(predictions, goal)
         assert np.all(np.isfinite(weights)) and np.all(weights > 0), goal
         if goal.masses is not None:
-            averaged = tune_resampled(predictions, goal, goal.masses)
+            averaged = tune_resampled(predictions, goal)
             assert np.all(np.isfinite(averaged)) and np.all(averaged > 0), goal

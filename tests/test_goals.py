@@ -130,8 +130,8 @@ def test_every_goal_serves_the_plug_in(recipe):
 @each_known
 def test_known_decisions_are_on_the_scale_of_the_probabilities(recipe):
     prior, shares = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
-    own, _ = recipe.resolve(prior).known(prior)
-    other, _ = recipe.resolve(prior).known(shares)
+    own = recipe.resolve(prior).known(prior)
+    other = recipe.resolve(prior).known(shares)
     odds = own * prior / shares
     np.testing.assert_allclose(other / other[0], odds / odds[0], rtol=1e-12)
     assert shares @ other == pytest.approx(1)
@@ -244,5 +244,8 @@ def test_a_set_of_ones_own_is_a_goal_at_once():
 
 
 def test_metrics_by_name_resolve_to_what_they_say():
-    assert MetricGoal("macro_f2").resolve([0.5, 0.5]).beta == 2
-    np.testing.assert_array_equal(MetricGoal("accuracy").resolve([0.7, 0.3]).mass, [0.7, 0.3])
+    hits, decided, totals = np.array([[6.0, 2]]), np.array([[7.0, 3]]), np.array([7.0, 3])
+    expected = {"macro_f2": 1 - (6 / 7 + 2 / 3) / 2, "accuracy": 0.2}
+    for name, value in expected.items():
+        found = MetricGoal(name).resolve([0.7, 0.3]).values(hits, decided, totals)
+        np.testing.assert_allclose(found, value)

@@ -31,6 +31,7 @@ from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.by_class import ByClass
 
 # Weights are judged without one fold, and shrunk by what they do without another: a class must
 # have rows beside these two.
@@ -117,49 +118,48 @@ def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> V
 # Decisions
 
 
-def decide(probabilities: Matrix, weights: Vector | None, costs: Matrix | None = None) -> Indices:
-    """Class indices chosen by the decision weights, or by costs where these are given.
+def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
+    """Class indices chosen by decision weights, or by a matrix of costs.
 
     Examples
     --------
     >>> table = np.array([[0.5, 0.3, 0.2]])
-    >>> decide(table, np.array([1.0, 1, 3])), decide(table, None, np.array([[0, 1, 9]] * 3))
+    >>> decide(table, np.array([1.0, 1, 3])), decide(table, np.array([[0, 1, 9]] * 3))
     (array([2]), array([0]))
     """
-    if costs is not None or weights is None:
-        return np.asarray(np.argmax(scores(probabilities, None, costs), axis=1), dtype=np.intp)
+    if rule.ndim == 2:
+        return np.asarray(np.argmax(scores(probabilities, rule), axis=1), dtype=np.intp)
     if probabilities.shape[1] == 2:
-        second = probabilities[:, 1] * weights[1] > probabilities[:, 0] * weights[0]
+        second = probabilities[:, 1] * rule[1] > probabilities[:, 0] * rule[0]
         return np.asarray(second, dtype=np.intp)
     out = np.empty(len(probabilities), dtype=np.intp)
     for start in range(0, len(out), _BLOCK):
         block = slice(start, start + _BLOCK)
-        np.argmax(probabilities[block] * weights, axis=1, out=out[block])
+        np.argmax(probabilities[block] * rule, axis=1, out=out[block])
     return out
 
 
-def scores(
-    probabilities: Matrix, weights: Vector | None, costs: Matrix | None = None
-) -> NDArray[np.float64]:
+def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
     """What the decision goes by: the largest of a row decides.
 
     For two classes and weights it is one number a row, positive for the second class.
     """
-    if weights is not None:
-        weighted = probabilities * weights
-        return weighted if len(weights) > 2 else np.asarray(weighted[:, 1] - weighted[:, 0])
+    if rule.ndim == 1:
+        weighted = probabilities * rule
+        return weighted if len(rule) > 2 else np.asarray(weighted[:, 1] - weighted[:, 0])
     found = np.zeros_like(probabilities)
     # Class by class and not as one product, whose rounding depends on the number of rows.
-    for column, prices in zip(probabilities.T, np.asarray(costs), strict=True):
+    for column, prices in zip(probabilities.T, rule, strict=True):
         found -= column[:, None] * prices
     return found
 
 
-def threshold_of(weights: Vector | None) -> float | None:
-    r"""For two classes, the ``t`` of :math:`\eta_1 > t`."""
-    if weights is None or len(weights) != 2:
-        return None
-    return float(weights[0] / weights.sum())
+def what_decides(rule: Vector | Matrix, classes: NDArray[Any]) -> dict[str, Any]:
+    """Decision weights, or costs, as results; with weights of two classes, their threshold."""
+    if rule.ndim == 2:
+        return {"weights": None, "threshold": None, "costs": rule}
+    threshold = float(rule[0] / rule.sum()) if len(rule) == 2 else None
+    return {"weights": ByClass(rule, classes), "threshold": threshold}
 
 
 # Which rows are predicted by which model

@@ -7,6 +7,7 @@ once :math:`t` exceeds :math:`\tau = \max_{j \notin T} s_j - \max_{i \in T} s_i`
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,11 +31,6 @@ class ScoredRows:
     own: Vector
     labels: Indices
     weight: Vector
-
-    def take(self, index: Indices) -> "ScoredRows":
-        """Some of these rows, which must be all rows."""
-        logs, own = self.logs[:, index], self.own[index]
-        return ScoredRows(index, logs, own, self.labels[index], self.weight[index])
 
     def best(self, theta: Vector, group: Mask, *, with_classes: bool) -> tuple[Vector, Indices]:
         """The best score of a group for each row, and the class that has it, if asked for."""
@@ -62,31 +58,29 @@ class OpenDecisions:
     """
 
     def __init__(
-        self,
-        predictions: Predictions,
-        theta: Vector,
-        settled: tuple[Vector, Vector, Vector] | None = None,
-        reach: float = np.inf,
+        self, rows: Predictions, theta: Vector, settled: Any = (0, 0, 0), reach: float = np.inf
     ) -> None:
-        self._k = predictions.n_classes
+        self._k, labels = rows.n_classes, rows.labels
         with np.errstate(divide="ignore"):
-            logs = np.ascontiguousarray(np.log(predictions.probabilities).T)
-        labels = predictions.labels
+            logs = np.ascontiguousarray(np.log(rows.probabilities).T)
         own = logs[labels, np.arange(len(labels))]
-        self._all = ScoredRows(slice(None), logs, own, labels, predictions.sample_weight)
+        weight = rows.sample_weight
+        self._all = ScoredRows(slice(None), logs, own, labels, weight)
         self.theta, self._origin, self._reach = theta.copy(), theta.copy(), reach
-        nothing = np.zeros(self._k)
-        hits, decided, totals = settled or (nothing, nothing, nothing)
-        self.totals = totals + predictions.totals
+        hits, decided, totals = settled
+        self.totals = totals + rows.totals
         everything = np.ones(self._k, dtype=bool)
         top, self._now = self._all.best(theta, everything, with_classes=True)
-        self._hits = hits + self._all.sums(self._now == labels, labels, self._k)
-        self._decided = decided + self._all.sums(None, self._now, self._k)
+        self._hits, self._decided = hits, decided
+        self._count(self._all, self._now)
         # For each class, the rows that it can win or lose within reach.
         self._contested: list[ScoredRows] | None = None
         if np.isfinite(reach):
             open_rows = logs + theta[:, None] >= top - 2.01 * reach
-            self._contested = [self._all.take(np.flatnonzero(row)) for row in open_rows]
+            self._contested = [
+                ScoredRows(here, logs[:, here], own[here], labels[here], weight[here])
+                for here in map(np.flatnonzero, open_rows)
+            ]
 
     def _rows(self, group: Mask) -> ScoredRows:
         """Rows that a shift of a group can turn."""
@@ -139,12 +133,14 @@ class OpenDecisions:
         rows = self._rows(group)
         before = self._now[rows.index]
         _, after = rows.best(self.theta, np.ones(self._k, dtype=bool), with_classes=True)
-        for sign, decisions in ((-1, before), (1, after)):
-            self._hits = self._hits + sign * rows.sums(
-                decisions == rows.labels, rows.labels, self._k
-            )
-            self._decided = self._decided + sign * rows.sums(None, decisions, self._k)
+        self._count(rows, before, -1)
+        self._count(rows, after)
         self._now[rows.index] = after
+
+    def _count(self, rows: ScoredRows, decided: Indices, sign: int = 1) -> None:
+        right = rows.sums(decided == rows.labels, rows.labels, self._k)
+        self._hits = self._hits + sign * right
+        self._decided = self._decided + sign * rows.sums(None, decided, self._k)
 
     def risks(self) -> Vector:
         """Class risks as things stand."""

@@ -71,7 +71,7 @@ def tune(predictions: Predictions, criterion: Criterion) -> Vector:
     return weights
 
 
-def tune_resampled(predictions: Predictions, criterion: Criterion, masses: MassSet) -> Vector:
+def tune_resampled(predictions: Predictions, criterion: Criterion) -> Vector:
     """The geometric mean of the weights of resamples: steadier than the optimum of a few rows.
 
     The optimum of a piecewise constant value fits the very rows it was tuned on; the mean keeps
@@ -86,7 +86,7 @@ def tune_resampled(predictions: Predictions, criterion: Criterion, masses: MassS
         rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
         drawn = predictions.take(rows)
         two = drawn.n_classes == 2
-        theta = _two_classes(drawn, criterion) if two else equalized(drawn, masses, start)
+        theta = _two_classes(drawn, criterion) if two else equalized(drawn, criterion, start)
         found.append(theta - theta.mean())
     return from_logs(np.mean(found, axis=0))
 
@@ -102,15 +102,15 @@ def _search(predictions: Predictions, criterion: Criterion) -> Vector:
     """Log-weights with the lowest value that the search finds."""
     if predictions.n_classes == 2:
         return _two_classes(predictions, criterion)
-    rng, n_rows, masses = np.random.default_rng(0), len(predictions.labels), criterion.masses
+    rng, n_rows = np.random.default_rng(0), len(predictions.labels)
     few = _sample(predictions, SIZES[0], rng)
     # The more rows, the fewer local optima.
     many = n_rows > SIZES[-1]
     balanced = -np.log(predictions.prior)
     strays = STRAY * rng.standard_normal((0 if many else RANDOM_STARTS, len(balanced)))
     starts = [balanced, 0.5 * balanced, np.zeros_like(balanced), *(balanced + strays)]
-    if masses is not None:
-        better = [equalized(few, masses, theta) for theta in starts[:2]]
+    if criterion.masses is not None:
+        better = [equalized(few, criterion, theta) for theta in starts[:2]]
         starts = better if many else starts + better
     found = [_descended(few, criterion, start) for start in starts]
     value, theta = min(found, key=lambda pair: pair[0])
@@ -122,13 +122,14 @@ def _search(predictions: Predictions, criterion: Criterion) -> Vector:
     for smaller, size in pairwise(SIZES):
         if n_rows > smaller:
             larger = _sample(predictions, size, rng)
-            if masses is not None:
-                theta = equalized(larger, masses, theta)
-            _, theta = _descended(larger, criterion, theta)
+            _, theta = _descended(larger, criterion, equalized(larger, criterion, theta))
     if many:
-        if masses is not None:
-            theta = equalized(_sample(predictions, LARGE, rng), masses, theta)
-        theta = _refined(predictions, criterion, theta)
+        theta = equalized(_sample(predictions, LARGE, rng), criterion, theta)
+        # Of all rows only those that can turn are looked at again.
+        rows, settled = _open_rows(predictions, theta)
+        state = OpenDecisions(predictions.take(rows), theta, settled, REACH)
+        _descend(state, criterion, LAST_ROUNDS)
+        theta = state.theta
     return theta
 
 
@@ -199,14 +200,6 @@ def _worst_groups(risks: Vector) -> list[Mask]:
     return [ranks < size for size in range(2, len(risks) - 1)]
 
 
-def _refined(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:
-    """Descent on all rows, of which only those that can turn are looked at again."""
-    rows, settled = _open_rows(predictions, theta)
-    state = OpenDecisions(predictions.take(rows), theta, settled, REACH)
-    _descend(state, criterion, LAST_ROUNDS)
-    return state.theta
-
-
 def _open_rows(
     predictions: Predictions, theta: Vector
 ) -> tuple[Indices, tuple[Vector, Vector, Vector]]:
@@ -235,7 +228,7 @@ def _top_two(probabilities: Matrix, weights: Vector) -> tuple[Vector, Vector]:
 # All classes at once
 
 
-def equalized(predictions: Predictions, masses: MassSet, theta: Vector) -> Vector:
+def equalized(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:
     r"""Log-weights with a lower robust risk than ``theta``, or ``theta`` itself.
 
     Over many rows the zero-one risks are nearly smooth in the log-weights :math:`\theta`: the rows
@@ -248,6 +241,9 @@ def equalized(predictions: Predictions, masses: MassSet, theta: Vector) -> Vecto
     through its dual in the masses. Lines alone would stall where several classes share the worst
     case.
     """
+    masses = criterion.masses
+    if masses is None:
+        return theta
     leads = _leads(predictions)
     start = np.full(masses.n_classes, 1 / masses.n_classes)
     program = mass_program(masses, np.asarray(masses.project(start)))

@@ -23,12 +23,13 @@ from equipoise.decisions.left_out import (
     decide,
     refuse_few,
     row_weights,
-    threshold_of,
+    what_decides,
 )
 from equipoise.decisions.search import from_logs, tune, tune_resampled
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
 from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.risks import RiskIntervals, class_risk_intervals
+from equipoise.text import listing
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
 from equipoise.validation.numbers import check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities
@@ -93,15 +94,14 @@ class TunedWeights:
         """The class of every row of probabilities, which are as in :func:`tune_weights`."""
         classes = self.class_risks.classes
         table = as_probabilities(probabilities, len(classes))
-        weights = None if self.weights is None else np.asarray(self.weights, dtype=np.float64)
-        return np.asarray(classes[decide(table, weights, self.costs)])
+        rule = np.asarray(self.costs if self.weights is None else self.weights, dtype=np.float64)
+        return np.asarray(classes[decide(table, rule)])
 
     def __repr__(self) -> str:
-        intervals = self.class_risk_intervals
-        columns = {"weight": self.weights, "risk": self.class_risks}
-        columns |= {"lower": intervals.lower, "upper": intervals.upper}
-        shown = {name: values for name, values in columns.items() if values is not None}
-        return "\n".join(class_lines(**shown))
+        found = self.class_risk_intervals
+        weights = {} if self.weights is None else {"weight": self.weights}
+        columns = weights | {"risk": found.risks, "lower": found.lower, "upper": found.upper}
+        return "\n".join(class_lines(**columns))
 
 
 def tune_weights(  # noqa: PLR0913  rows, what for, and how
@@ -187,16 +187,13 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
 def _check_folds(folds: Any, used: Mask) -> Indices:
     """The folds of the rows that have weight, as the user numbered them."""
     given = np.asarray(folds)
-    if given.shape != used.shape or given.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"folds must hold a whole number for each of the {len(used)} rows, got an array of "
-            f"shape {given.shape} and type {given.dtype}."
-        )
-    found = np.unique(given[used])
+    whole = given.shape == used.shape and given.dtype.kind in "iu"
+    found = np.unique(given[used]) if whole else np.empty(0)
     if len(found) < FOLDS_OF_A_CLASS or not np.array_equal(found, np.arange(len(found))):
         raise InvalidInputError(
-            f"folds must number at least {FOLDS_OF_A_CLASS} folds from 0 on, each with rows that "
-            f"have weight, got {found[:10].tolist()}."
+            f"folds must hold a whole number for each of the {len(used)} rows, and number at least "
+            f"{FOLDS_OF_A_CLASS} folds from 0 on, each with rows that have weight, got an array of "
+            f"shape {given.shape} and type {given.dtype} with {listing(np.unique(given).tolist())}."
         )
     return np.asarray(given[used], dtype=np.intp)
 
@@ -224,17 +221,16 @@ def tune_predicted(
     """Weights for rows that were predicted elsewhere, each row in a fold; known ones are judged."""
     classes, vector, shares = prior.classes, np.asarray(prior), predictions.prior
     counts = np.bincount(predictions.labels, minlength=len(classes))
-    few, rule = counts < 1, "a row of every class to be judged by"
-    if not goal.is_known:
-        cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
-        cells[predictions.labels, folds] = True
-        few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
-        rule = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
-    refuse_few(few, rule, counts, classes, rare)
     if goal.is_known:
-        weights, costs = goal.resolve(vector, classes).known(shares)
-        decided = decide(predictions.probabilities, weights, costs)
-        return _judged(predictions, decided, few, weights, classes, costs=costs)
+        few = counts < 1
+        refuse_few(few, "a row of every class to be judged by", counts, classes, rare)
+        rule = goal.resolve(vector, classes).known(shares)
+        return _judged(predictions, decide(predictions.probabilities, rule), few, rule, classes)
+    cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
+    cells[predictions.labels, folds] = True
+    few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
+    needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
+    refuse_few(few, needed, counts, classes, rare)
     criterion = goal.resolve_some(vector, classes, few)
     return tune_on_folds(
         predictions, folds, criterion, ByClass(shares, classes),
@@ -284,7 +280,7 @@ def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) ->
 
 
 def _judged(
-    predictions: Predictions, decided: Indices, few: Mask, weights: Vector | None,
+    predictions: Predictions, decided: Indices, few: Mask, rule: Vector | Matrix,
     classes: NDArray[Any], **more: Any,
 ) -> TunedWeights:  # fmt: skip
     """Risks of decisions; that of a class of too few rows is nan, somewhere from 0 to 1."""
@@ -302,8 +298,8 @@ def _judged(
     risks = with_few(found.risks, np.nan)
     lower, upper = with_few(found.lower, 0.0), with_few(found.upper, 1.0)
     intervals = replace(found, risks=risks, lower=lower, upper=upper)
-    named = None if weights is None else ByClass(weights, classes)
-    return TunedWeights(named, threshold_of(weights), risks, intervals, **more)
+    more |= {"class_risks": risks, "class_risk_intervals": intervals}
+    return TunedWeights(**what_decides(rule, classes), **more)
 
 
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:
@@ -359,7 +355,7 @@ class FoldTuner:
             part, criterion = self._predictions.take(rows), self._criterion
             enough = min(map(len, part.by_class)) >= ENOUGH_ROWS
             if self._shrinkage == "auto" and criterion.masses is not None and enough:
-                self._tuned[left_out] = tune_resampled(part, criterion, criterion.masses)
+                self._tuned[left_out] = tune_resampled(part, criterion)
             else:
                 self._tuned[left_out] = tune(part, criterion)
         return self._tuned[left_out]

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.decisions import Predictions, TunedWeights, decide, left_out
+from equipoise.decisions import Predictions, decide, left_out
 from equipoise.decisions.tuning import RARE, check_shrinkage, tune_on_folds, tune_predicted
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
@@ -205,14 +205,12 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             predictions = Predictions(table, labels[used], weights[used])
             folds = left_out.deal(predictions.labels, seed)
             tuned = tune_predicted(predictions, folds, goal, prior, shrinkage=shrinkage, rare=rare)
-            return found | _attributes(self.estimator, tuned)
+            return found | _attributes(self.estimator, vars(tuned))
 
         train = partial(left_out.train_on, self.estimator, X, y, to_fit)
         if goal.is_known:
-            known, costs = goal.resolve(np.asarray(prior), classes).known(np.asarray(shares))
-            named = None if known is None else ByClass(known, classes)
-            found |= {"weights_": named, "costs_": costs}
-            return found | {"threshold_": left_out.threshold_of(known), "estimator_": train(used)}
+            known = goal.resolve(np.asarray(prior), classes).known(np.asarray(shares))
+            return found | _attributes(train(used), left_out.what_decides(known, classes))
 
         # What cannot be tuned is refused before any model is trained.
         parts, few, rule = left_out.split_rows(self.cv, X, y, labels, to_split, seed)
@@ -232,7 +230,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             predictions, folds, criterion, shares,
             few=few, drop=rare == "drop", shrinkage=shrinkage,
         )  # fmt: skip
-        return found | _attributes(train(used) if self.refit else model, tuned)
+        return found | _attributes(train(used) if self.refit else model, vars(tuned))
 
     def _is_fitted_before(self) -> bool:
         prefit = isinstance(self.cv, str) and self.cv == "prefit"
@@ -322,13 +320,12 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """
         return left_out.scores(*self._probabilities_and_rule(X))
 
-    def _probabilities_and_rule(self, X: Any) -> tuple[Matrix, Vector | None, Matrix | None]:
+    def _probabilities_and_rule(self, X: Any) -> tuple[Matrix, Vector | Matrix]:
         """Probabilities, and the weights, or the costs where these decide."""
         check_is_fitted(self)
         table = left_out.class_probabilities(self.estimator_, X, self.classes_)
-        if hasattr(self, "costs_"):
-            return table, None, self.costs_
-        return table, np.asarray(self.weights_, dtype=np.float64), None
+        rule = self.costs_ if hasattr(self, "costs_") else self.weights_
+        return table, np.asarray(rule, dtype=np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The base estimator's probabilities as they are, *not* reweighted.
@@ -343,6 +340,6 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return left_out.class_probabilities(self.estimator_, X, self.classes_)
 
 
-def _attributes(model: Any, tuned: TunedWeights) -> dict[str, Any]:
-    """A model, and what was tuned for it, as the attributes of a fit."""
-    return {"estimator_": model} | {f"{name}_": value for name, value in vars(tuned).items()}
+def _attributes(model: Any, found: dict[str, Any]) -> dict[str, Any]:
+    """A model, and what was found for it, as the attributes of a fit."""
+    return {"estimator_": model} | {f"{name}_": value for name, value in found.items()}

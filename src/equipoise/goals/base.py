@@ -41,7 +41,7 @@ class Criterion(ABC):
     """
 
     # Whether the values depend on all decisions, and not on the right ones alone.
-    needs_decided: ClassVar[bool] = False
+    needs_decided: bool = False
     # The set whose worst case the value is: weights can then be improved all at once, and averaged.
     masses: MassSet | None = None
     # What the value is reported as; a metric is one minus it.
@@ -57,8 +57,8 @@ class Criterion(ABC):
         best = int(np.argmin(values))
         return best, float(values[best])
 
-    def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
-        """Decision weights that need no search, or costs where these say more; one is None."""
+    def known(self, shares: Vector) -> Vector | Matrix:
+        """Decision weights that need no search, or a matrix of costs where it says more."""
         raise TypeError(f"{type(self).__name__} has no known weights: they must be searched for.")
 
     def for_rows(self, counts: Indices) -> "Criterion":

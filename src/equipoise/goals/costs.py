@@ -24,16 +24,16 @@ class ExpectedCost(Criterion):
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
         raise TypeError("Which error a row suffers is not seen in hits and decisions.")
 
-    def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
+    def known(self, shares: Vector) -> Vector | Matrix:
         """Decision weights where they say the same as the costs."""
         # What turns the probabilities into those of the population.
         p = shares / shares.sum()
         factors = np.divide(self.prior, p, out=np.ones_like(p), where=p > 0)
-        regrets, k = self.regrets * factors[:, None], len(shares)
+        regrets, k = np.asarray(self.regrets * factors[:, None]), len(shares)
         off_diagonal = regrets[~np.eye(k, dtype=bool)].reshape(k, -1)
         if np.all(off_diagonal == off_diagonal[:, :1]):
-            return normalize_weights(off_diagonal[:, 0], shares), None
-        return None, regrets
+            return normalize_weights(off_diagonal[:, 0], shares)
+        return regrets
 
 
 class CostMatrix(Goal):
@@ -52,17 +52,14 @@ class CostMatrix(Goal):
     >>> from equipoise import CostMatrix
     >>> goal = CostMatrix({"healthy": {"ill": 1}, "ill": {"healthy": 9}})
     >>> criterion = goal.resolve([0.5, 0.5], ["healthy", "ill"])
-    >>> criterion.known(np.array([0.5, 0.5]))[0]
+    >>> criterion.known(np.array([0.5, 0.5]))
     array([0.2, 1.8])
     """
 
+    is_known = True
+
     def __init__(self, costs: Any) -> None:
         self.costs = costs
-
-    @property
-    def is_known(self) -> bool:
-        """Costs are known."""
-        return True
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> ExpectedCost:
         """The costs beyond those of the right decision."""

@@ -16,14 +16,7 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal
 from equipoise.metrics.fractional import LinearFractional
-from equipoise.metrics.named import (
-    METRICS,
-    Metric,
-    as_metric,
-    fbeta,
-    mean_fbeta,
-    root_of_recalls,
-)
+from equipoise.metrics.named import METRICS, Metric, as_metric, fbeta, mean_fbeta, root_of_recalls
 from equipoise.text import listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior
@@ -31,64 +24,40 @@ from equipoise.weights.priors import check_prior
 _F_BETA = re.compile(r"(macro_)?f(\d+(?:\.\d+)?)")
 
 
-@dataclass(frozen=True)
-class MacroFBeta(Criterion):
-    r"""The mean over classes of :math:`(1+\beta^2) h_i / (\beta^2 n_i + d_i)`."""
-
-    beta: float = 1.0
-    needs_decided = True
-    measures = "metric"
-
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        if decided is None:
-            raise TypeError("macro F-beta depends on all decisions: see needs_decided.")
-        return 1 - mean_fbeta(hits, decided, totals, self.beta)
-
-
-@dataclass(frozen=True)
-class GeometricMean(Criterion):
-    r"""The geometric mean of the recalls :math:`h_i / n_i`."""
-
-    measures = "metric"
-
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        return 1 - root_of_recalls(hits, totals)
-
-
 @dataclass(frozen=True, eq=False)
-class MeanRecall(Criterion):
-    r"""The mean :math:`\sum_i m_i h_i / n_i` of the recalls with given masses.
+class MetricLoss(Criterion):
+    """One minus a metric, as a function of the right decisions, all decisions and the totals."""
 
-    With the class shares as masses it is the accuracy, with equal ones the balanced accuracy.
-    """
-
-    mass: Vector
+    loss: Callable[[Matrix, Any, Vector], Vector]
+    needs_decided: bool = False
     measures = "metric"
 
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        return np.asarray((1 - hits / totals) @ self.mass)
+        return self.loss(hits, decided, totals)
 
 
-@dataclass(frozen=True, eq=False)
-class Ratio(Criterion):
-    """A linear-fractional metric of two classes, the second being the positive one."""
+def _mean_recall(mass: Vector) -> MetricLoss:
+    return MetricLoss(lambda hits, _, totals: np.asarray((1 - hits / totals) @ mass))
 
-    metric: LinearFractional
-    measures = "metric"
 
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        true_negatives, true_positives = hits.T
-        negatives, positives = totals
-        false_positives = negatives - true_negatives
-        ratio = self.metric.ratio(true_positives, false_positives, positives, negatives)
-        return np.asarray(1 - ratio)
+def _mean_fbeta(beta: float) -> MetricLoss:
+    return MetricLoss(lambda hits, d, n: 1 - mean_fbeta(hits, d, n, beta), needs_decided=True)
+
+
+def _fractional(metric: LinearFractional) -> MetricLoss:
+    """For two classes, of which the second is the positive one."""
+    return MetricLoss(
+        lambda hits, _, totals: np.asarray(
+            1 - metric.ratio(hits[:, 1], totals[0] - hits[:, 0], totals[1], totals[0])
+        )
+    )
 
 
 # For any number of classes, given their frequencies.
 AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
-    "accuracy": MeanRecall,
-    "balanced_accuracy": lambda prior: MeanRecall(np.full(len(prior), 1 / len(prior))),
-    "geometric_mean": lambda prior: GeometricMean(),
+    "accuracy": _mean_recall,
+    "balanced_accuracy": lambda prior: _mean_recall(np.full(len(prior), 1 / len(prior))),
+    "geometric_mean": lambda prior: MetricLoss(lambda hits, _, n: 1 - root_of_recalls(hits, n)),
 }
 METRIC_NAMES = sorted({*AVERAGES, "macro_f1", *METRICS})
 
@@ -114,8 +83,8 @@ class MetricGoal(Goal):
     Examples
     --------
     >>> from equipoise.goals import MetricGoal
-    >>> MetricGoal("macro_f2").resolve([0.7, 0.2, 0.1])
-    MacroFBeta(beta=2.0)
+    >>> MetricGoal("accuracy").resolve([0.7, 0.3]).values(np.array([[7.0, 1]]), None, [7.0, 3])
+    array([0.2])
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -134,7 +103,7 @@ class MetricGoal(Goal):
             return AVERAGES[self.metric](vector)
         named = _F_BETA.fullmatch(self.metric) if isinstance(self.metric, str) else None
         if named and named[1]:
-            return MacroFBeta(check_number(float(named[2]), "beta", "(0, inf)"))
+            return _mean_fbeta(check_number(float(named[2]), "beta", "(0, inf)"))
         if len(vector) != 2:
             raise InvalidParameterError(
                 f"metric {self.metric!r} is defined for two classes and there are {len(vector)}. "
@@ -142,7 +111,7 @@ class MetricGoal(Goal):
             )
         share = float(vector[1])
         metric = fbeta(float(named[2])) if named else as_metric(self.metric, share)
-        return Ratio(metric.with_positive_denominator(share))
+        return _fractional(metric.with_positive_denominator(share))
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -35,12 +35,10 @@ def as_goal(value: Any = None) -> Goal:
     >>> as_goal("worst-class"), as_goal("macro_f1")
     (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
     """
-    if value is None:
-        return SetGoal(default_uncertainty())
     if isinstance(value, Goal):
         return value
-    if isinstance(value, Uncertainty):
-        return SetGoal(value)
+    if value is None or isinstance(value, Uncertainty):
+        return SetGoal(default_uncertainty() if value is None else value)
     if isinstance(value, str) and value in WORDS:
         return SetGoal(WORDS[value])
     if is_metric(value):

@@ -52,10 +52,10 @@ class RobustRisk(Criterion):
             del self._planes[:-MEMORY]
             bounds = np.maximum(bounds, risks @ mass)
 
-    def known(self, shares: Vector) -> tuple[Vector | None, Matrix | None]:
+    def known(self, shares: Vector) -> Vector:
         """The weights of a single mass, on the scale of the probabilities."""
         mass, present = np.asarray(self.masses.maximize(np.zeros(len(shares)))), shares > 0
-        return np.where(present, weights_of(mass * present, shares), 1.0), None
+        return np.where(present, weights_of(mass * present, shares), 1.0)
 
 
 class SetGoal(Goal):
