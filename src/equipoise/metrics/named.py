@@ -44,12 +44,8 @@ def weighted_accuracy(negative: float, positive: float) -> LinearFractional:
 
     .. math:: \frac{q_1 TP + q_0 TN}{q_1 (TP + FN) + q_0 (TN + FP)}
 
-    One minus the paper's weighted risk with these weights, scaled to mean one.
-
-    Parameters
-    ----------
-    negative, positive : float
-        The weights :math:`q_0` and :math:`q_1`, of at least 0.
+    One minus the paper's weighted risk with the weights :math:`q_0` of the negative and :math:`q_1`
+    of the positive class, scaled to mean one.
 
     Examples
     --------
@@ -112,7 +108,7 @@ def jaccard() -> LinearFractional:
 
 
 def precision_recall_mix(precision: float) -> LinearFractional:
-    r"""The weighted harmonic mean of precision and recall.
+    r"""The harmonic mean of precision, with the given weight :math:`\lambda`, and recall.
 
     .. math:: \left( \frac{\lambda}{\mathrm{precision}} + \frac{1 - \lambda}{\mathrm{recall}}
               \right)^{-1} = \frac{TP}{TP + \lambda FP + (1 - \lambda) FN}
@@ -120,11 +116,6 @@ def precision_recall_mix(precision: float) -> LinearFractional:
     An arithmetic mix of the two is no ratio of linear functions; this is the mix that is one.
     With :math:`\lambda = 1` it is precision itself, whose denominator is 0 when no row is decided
     positive, with :math:`\lambda = 1/2` it is F1, with :math:`\lambda = 0` recall.
-
-    Parameters
-    ----------
-    precision : float in [0, 1]
-        The weight :math:`\lambda` of precision.
 
     Examples
     --------

@@ -132,15 +132,9 @@ def best_threshold(
     lower = max(float(rows[cut - 1]), low) if cut > 0 else low
     upper = min(float(rows[cut]), high) if cut < len(rows) else high
     table = np.array([[totals[1] - alarms, alarms], [totals[0] - hits, hits]])
-    return BestThreshold(
-        threshold=_middle(lower, upper, rows.dtype),
-        value=float(sides[side][best]),
-        lower=lower,
-        upper=upper,
-        above=side == 0,
-        table=table[:, ::-1] if side else table,
-        metric=chosen,
-    )
+    table = table[:, ::-1] if side else table
+    threshold, value = _middle(lower, upper, rows.dtype), float(sides[side][best])
+    return BestThreshold(threshold, value, lower, upper, side == 0, table, chosen)
 
 
 def optimal_rule(

@@ -149,10 +149,8 @@ class RiskBound:
             "generalization": "the robust risk of every classifier is at most",
             "excess": "the robust risk of the empirical minimiser is above the lowest by at most",
         }[self.kind]
-        said = f"With probability at least {self.confidence:g}, {what} {self.value:.4g}"
-        if self.vacuous:
-            return f"{said}: the bound is vacuous, because no risk exceeds 1."
-        return f"{said}."
+        end = ": the bound is vacuous, because no risk exceeds 1." if self.vacuous else "."
+        return f"With probability at least {self.confidence:g}, {what} {self.value:.4g}{end}"
 
     def more_rows(self, width: float, of: Any = None) -> RowsNeeded:
         r"""How many more rows of a class, the dominant one if not given, make the bound so wide.
@@ -227,10 +225,9 @@ class RiskBound:
             deviation=self.deviation,
             adds=self.contributions,
         )
-        title = (
-            f"{self.theorem}, {self.sampling} sampling: {self.value:.4g}, width {self.width:.4g}"
-        )
-        return "\n".join([title, self.sentence, *lines])
+        title = f"{self.theorem}, {self.sampling} sampling"
+        numbers = f"{self.value:.4g}, width {self.width:.4g}"
+        return "\n".join([f"{title}: {numbers}", self.sentence, *lines])
 
 
 def iid_bound(

@@ -205,14 +205,8 @@ def model_excess_risk(
         )
     X, weights = model.quadrature(n_points)
     found = estimate.predict_proba(X) if hasattr(estimate, "predict_proba") else estimate(X)
-    return excess_risk(
-        model.predict_proba(X),
-        found,
-        made_for,
-        judged_under,
-        class_prior=model.prior,
-        sample_weight=weights,
-    )
+    given = model.predict_proba(X), found, made_for, judged_under
+    return excess_risk(*given, class_prior=model.prior, sample_weight=weights)
 
 
 def estimated_excess_risk(
@@ -300,22 +294,20 @@ def excess_risk_in_class(
     *,
     class_prior: Any = None,
 ) -> ClassExcess:
-    r"""The same identity where rules come from a class of functions :math:`F`.
+    r"""The same identity where rules come from a class of functions.
 
-    .. math:: R_{q'}(\hat f_q) - R_{q'}(f_{q'}) =
-              [R_{q'}(\hat f_q) - R_{q'}(f_q)] + [R_{q'}(f_q) - R_{q'}(f_{q'})]
-
-    with :math:`f_q` the best function of the class under :math:`q` and :math:`\hat f_q` the one
-    fitted to data. The second part is irreducible and not negative. Nothing follows for the first
-    from the convergence of :math:`R_q(\hat f_q)`: two functions can tie under :math:`q` and be far
-    apart under :math:`q'`. (Appendix B of the paper prints a bound that would need this.)
+    With :math:`f_q` the best function of the class under :math:`q` in place of :math:`f^*_q`, and
+    :math:`\hat f_q` the one fitted to data. The second part is irreducible and not negative.
+    Nothing follows for the first from the convergence of :math:`R_q(\hat f_q)`: two functions can
+    tie under :math:`q` and be far apart under :math:`q'`. (Appendix B of the paper prints a bound
+    that would need this.)
 
     Parameters
     ----------
     fitted, best_made_for, best_judged_under : ClassRisks, or array of class risks
         Class risks of :math:`\hat f_q`, :math:`f_q` and :math:`f_{q'}`.
-    judged_under : "standard", "balanced", dict by class, or array
-        The weighting :math:`q'`.
+    judged_under
+        As in :func:`excess_risk`.
     class_prior : dict by class or array, optional
         Class priors; those of ``fitted`` if it is a ClassRisks.
 

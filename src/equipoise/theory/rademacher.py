@@ -163,12 +163,7 @@ def class_rademacher(
 ) -> dict[Any, RademacherComplexity]:
     """The complexity on the rows of each class, by class name.
 
-    Parameters
-    ----------
-    X, radius, norm, n_draws, random_state
-        As in :func:`linear_rademacher`.
-    y : array-like of shape (n_rows,)
-        Labels.
+    As in :func:`linear_rademacher`, for the rows of each of the labels ``y``.
 
     Examples
     --------

@@ -310,7 +310,6 @@ def _threshold(values: Vector, group: int, part: float, decision: Vector) -> tup
 def _bisect(oracle: Oracle, masses: MassSet) -> _Saddle:
     """Two classes of a known model: the mass at which the class risks are equal."""
     low, high = _ends(masses)
-
     for end, sign in ((high, 1.0), (low, -1.0)):
         risks = oracle(_pair(end))
         if sign * (risks[1] - risks[0]) >= 0:
