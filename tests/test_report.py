@@ -32,13 +32,7 @@ from equipoise.exceptions import (  # noqa: E402
 )
 from equipoise.goals import as_goal  # noqa: E402
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
-from equipoise.report.candidates import (  # noqa: E402
-    Candidate,
-    make_weightings,
-    python_lines,
-    refit_code,
-)
-from equipoise.report.design import make_design  # noqa: E402
+from equipoise.report.design import Candidate, make_design, make_weightings  # noqa: E402
 from equipoise.report.findings import (  # noqa: E402
     SAME,
     cost_matrix,
@@ -49,6 +43,7 @@ from equipoise.report.findings import (  # noqa: E402
 )
 from equipoise.report.held_out import decisions, stratified_sample  # noqa: E402
 from equipoise.report.page import safe_json  # noqa: E402
+from equipoise.report.summarize import python_lines, refit_code  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, preprocessor  # noqa: E402
 from equipoise.tables.labelled import _without_label  # noqa: E402

@@ -10,11 +10,10 @@ from typing import Any
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
-from equipoise.report.candidates import file_lines, python_lines
 from equipoise.report.findings import find
 from equipoise.report.held_out import Progress
 from equipoise.report.page import page
-from equipoise.report.summarize import summarize
+from equipoise.report.summarize import file_lines, python_lines, summarize
 from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled
 from equipoise.text import text_table
 from equipoise.validation.numbers import check_seed, check_word

@@ -1,22 +1,34 @@
-"""Which rows are judged by which fits: folds in which no row is judged by a fit that has seen it.
+"""What is compared, and which rows are judged by which fits.
 
-Rows with equal features stay together, or a fit would be judged by what it has seen. Every class
-is spread evenly over the folds. A class of fewer distinct rows than folds only trains: it would
-be missing from some of the fits, and its risk cannot be estimated.
+Models are made for several ideas of how much the classes matter, and judged in folds in which no
+row is judged by a fit that has seen it. Rows with equal features stay together, or a fit would be
+judged by what it has seen. Every class is spread evenly over the folds. A class of fewer distinct
+rows than folds only trains: it would be missing from some of the fits, and its risk cannot be
+estimated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.estimators.base import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.tables import LabelledTable, hold_out
+from equipoise.goals import as_goal
+from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, as_uncertainty, middle_alpha
+from equipoise.tables import MODEL_KINDS, LabelledTable, hold_out
 from equipoise.text import listing
 from equipoise.validation.numbers import check_count
+
+STANDARD, BALANCED, WORST = "standard", "balanced", "worst class"
+_ABOUT = {
+    STANDARD: "every row counts the same",
+    BALANCED: "every class counts the same",
+    WORST: "any weights: the class with the largest risk decides",
+}
 
 # Above so many rows one part is held out instead of folds, and costly fits take a sample.
 MANY_ROWS = 100_000
@@ -30,17 +42,71 @@ TRAINS_ONLY = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
-    """Which rows are judged by which fits.
+class Candidate:
+    """One kind of model made for one set of weightings."""
 
-    Attributes
-    ----------
-    table : LabelledTable
-    fold : ndarray of shape (n_rows,)
-        The fold in which a row is judged; -1 for a row that only trains.
-    n_folds : int
-        1 where a part of the rows is held out.
-    """
+    model: str
+    weighting: str
+    uncertainty: Uncertainty
+
+    @property
+    def label(self) -> str:
+        """How tables call it."""
+        return f"{self.model}, {self.weighting}"
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is made for a single weighting, which leaves nothing to tune."""
+        return as_goal(self.uncertainty).is_known
+
+    @property
+    def about(self) -> str:
+        """What the weighting means, in a few words."""
+        if self.weighting in _ABOUT:
+            return _ABOUT[self.weighting]
+        if isinstance(self.uncertainty, LabelCVaR):
+            times = f"{1 / self.uncertainty.alpha:.3g}"
+            return f"the worst weighting in which no row counts more than {times} times"
+        return f"the worst weighting of {self.uncertainty!r}"
+
+
+def make_weightings(
+    uncertainties: Mapping[str, Any] | None, prior: Vector
+) -> dict[str, Uncertainty]:
+    """The sets of weightings by name; standard is always among them."""
+    if uncertainties is None:
+        alpha = middle_alpha(prior)
+        cvar = {f"CVaR {alpha:g}": LabelCVaR(alpha=alpha)}
+        uncertainties = {BALANCED: "balanced", **cvar, WORST: WorstClass()}
+    if not isinstance(uncertainties, Mapping) or not uncertainties:
+        raise InvalidParameterError(
+            "uncertainties must be a dict of at least one uncertainty set by name, got "
+            f"{uncertainties!r}."
+        )
+    given = {str(name): as_uncertainty(value) for name, value in uncertainties.items()}
+    return {STANDARD: as_uncertainty("standard")} | given
+
+
+def make_candidates(
+    models: Sequence[str], weightings: Mapping[str, Uncertainty]
+) -> tuple[Candidate, ...]:
+    """Every model made for every set of weightings, the plainest first."""
+    if isinstance(models, str):
+        models = (models,)
+    if not models or any(model not in MODEL_KINDS for model in models):
+        names = " and ".join(map(repr, MODEL_KINDS))
+        raise InvalidParameterError(f"models must be some of {names}, got {list(models)!r}.")
+    return tuple(
+        Candidate(model, name, uncertainty)
+        for model in MODEL_KINDS
+        if model in models
+        for name, uncertainty in weightings.items()
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """Which rows are judged in which fold, -1 for rows that only train; 1 fold is a hold-out."""
 
     table: LabelledTable
     fold: Indices

@@ -15,8 +15,13 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.report.candidates import Candidate, make_candidates, make_weightings
-from equipoise.report.design import Design, make_design
+from equipoise.report.design import (
+    Candidate,
+    Design,
+    make_candidates,
+    make_design,
+    make_weightings,
+)
 from equipoise.report.held_out import HeldOutPredictions, Progress, held_out_predictions
 from equipoise.risks import (
     ClassRisks,
@@ -26,7 +31,7 @@ from equipoise.risks import (
     worst_class_interval,
 )
 from equipoise.sets import Uncertainty
-from equipoise.tables import MODEL_KINDS, LabelledTable
+from equipoise.tables import LabelledTable
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
@@ -38,17 +43,9 @@ SAME = 0.005
 class HeldOutRisks:
     """What the rows judged say about one candidate.
 
-    Attributes
-    ----------
-    intervals : RiskIntervals
-        Risks of the classes that are judged, by class index, with their intervals.
-    risks : ClassRisks
-        Risks of the classes that decide, by name, with their share of the population.
-    worst : RiskInterval
-        The risk of the worst of these.
-    taken_for : dict by class index
-        The class that each class judged is most often taken for, and the share of its rows; a
-        class without an error is not there.
+    ``intervals`` are those of the classes that are judged, by class index; ``risks`` those of the
+    classes that decide, by name, and ``worst`` is the worst of them. ``taken_for`` has the class
+    that each class with an error is most often taken for, and the share of its rows.
     """
 
     intervals: RiskIntervals
@@ -59,20 +56,11 @@ class HeldOutRisks:
 
 @dataclass(frozen=True, eq=False)
 class Recommendation:
-    """The candidate to take and what speaks for it.
+    """The place of the candidate to take, and what speaks for it.
 
-    Attributes
-    ----------
-    place : int
-        Place of the candidate.
-    plain : int
-        Place of the candidate that errs least over all rows, to compare with.
-    largest_regrets : ndarray of shape (n_candidates,)
-        The most that each costs beyond the best one, over the sets of weightings.
-    stability : float
-        Share of resamplings of the judged rows that recommend the same.
-    rivals : tuple of int
-        Candidates that other resamplings recommend, the most frequent first.
+    ``plain`` is the candidate that errs least over all rows, ``largest_regrets`` the most that
+    each costs beyond the best one, ``stability`` the share of resamplings of the judged rows that
+    recommend the same; the others recommend ``rivals``, the most frequent first.
     """
 
     place: int
@@ -86,19 +74,8 @@ class Recommendation:
 class Findings:
     """All numbers of a comparison.
 
-    Attributes
-    ----------
-    design : Design
-        The table, and the rows judged.
-    candidates : tuple of Candidate
-    weightings : dict of Uncertainty by name
-    predictions : HeldOutPredictions
-    risks : tuple of HeldOutRisks, one for each candidate
-    path_risks : tuple of HeldOutRisks, one for each level of alpha
-    costs : ndarray of shape (n_candidates, n_weightings)
-    recommendation : Recommendation
-    seed : int
-        What everything random began with.
+    ``risks`` has an entry for each candidate, ``path_risks`` one for each level of alpha, ``costs``
+    and ``regrets`` a row for each candidate and a column for each set of weightings.
     """
 
     design: Design
@@ -108,23 +85,19 @@ class Findings:
     risks: tuple[HeldOutRisks, ...]
     path_risks: tuple[HeldOutRisks, ...]
     costs: Matrix
+    regrets: Matrix
     recommendation: Recommendation
     seed: int
-
-    @property
-    def regrets(self) -> Matrix:
-        """What every candidate costs beyond the best one."""
-        return np.asarray(regrets_of(self.costs))
 
 
 def find(
     table: LabelledTable,
-    models: Sequence[str] = MODEL_KINDS,
-    uncertainties: Mapping[str, Any] | None = None,
+    models: Sequence[str],
+    uncertainties: Mapping[str, Any] | None,
     *,
     cv: int = 5,
-    seed: int = 0,
-    progress: Progress | None = None,
+    seed: int,
+    progress: Progress | None,
 ) -> Findings:
     """Fit every candidate, judge it on rows it has not seen, and recommend one."""
     design = make_design(table, cv, seed)
@@ -144,6 +117,7 @@ def find(
         risks=risks,
         path_risks=tuple(held_out_risks(design, each) for each in along),
         costs=costs,
+        regrets=regrets_of(costs),
         recommendation=recommend(costs, resampled),
         seed=seed,
     )
@@ -154,14 +128,14 @@ def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
     rows, table = design.judged, design.table
     weights, true, said = table.weights_at(rows), table.labels[rows], predicted[rows]
     intervals = class_risk_intervals(true, said, confidence=CONFIDENCE, sample_weight=weights)
-    deciding = np.flatnonzero(design.deciding).tolist()
-    among = design.deciding[true]
+    among = rows[design.deciding[true]]
     worst = worst_class_interval(
-        true[among],
-        said[among],
+        table.labels[among],
+        predicted[among],
         confidence=CONFIDENCE,
-        sample_weight=None if weights is None else weights[among],
+        sample_weight=table.weights_at(among),
     )
+    deciding = np.flatnonzero(design.deciding).tolist()
     risks = ByClass([intervals.risks[label] for label in deciding], table.classes[deciding])
     taken = _taken_for(true, said, weights, len(table.classes))
     return HeldOutRisks(intervals, ClassRisks(risks, design.prior), worst, taken)
@@ -199,12 +173,7 @@ def resampled_costs(
     times: int = 200,
     seed: int = 0,
 ) -> Matrix:
-    """Costs of the candidates if other rows had been judged: a bootstrap within each class.
-
-    Returns
-    -------
-    costs : ndarray of shape (times, n_candidates, n_weightings)
-    """
+    """Costs if other rows had been judged: a bootstrap within each class, ``times`` matrices."""
     rng = np.random.default_rng(seed)
     deciding = np.flatnonzero(design.deciding).tolist()
     by_class = [_resampled_class(design, predicted, label, times, rng) for label in deciding]

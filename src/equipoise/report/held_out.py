@@ -19,8 +19,7 @@ from equipoise.analysis import RobustPath, robust_path
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.estimators import RobustLogisticRegression, tune_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
-from equipoise.report.candidates import Candidate
-from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Design
+from equipoise.report.design import MANY_ROWS, TRAINS_ONLY, Candidate, Design
 from equipoise.sets import LabelCVaR, WorstClass, alpha_grid, as_uncertainty
 from equipoise.tables import LabelledTable, booster_for, preprocessor
 from equipoise.validation.labels import positions
@@ -45,18 +44,10 @@ _LEAST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class AlphaPath:
-    """Held-out predictions along a grid of alpha.
+    """Predictions along a grid of alpha: a row of each array for each value.
 
-    Attributes
-    ----------
-    alphas : ndarray of shape (n_values,)
-    predicted : ndarray of shape (n_values, n_rows)
-        Class index predicted for every row, -1 for rows that only train.
-    weights : ndarray of shape (n_values, n_classes)
-        Worst-case weights, mean over the folds.
-    caps_bind : ndarray of bool of shape (n_values,)
-    n_rows : int
-        Training rows of each path at most.
+    The worst-case weights of the classes are the mean over the folds; ``n_rows`` are the training
+    rows of each path at most.
     """
 
     alphas: Vector
@@ -70,18 +61,9 @@ class AlphaPath:
 class HeldOutPredictions:
     """What was predicted for rows that the fits had not seen.
 
-    Attributes
-    ----------
-    by_label : dict of arrays by label of the candidate
-        Class index predicted for every row, -1 for rows that only train.
-    path : AlphaPath or None
-        The linear model along alpha.
-    gaps : tuple of float
-        Certified relative gaps of the linear fits.
-    sampled : dict of int
-        What was fitted to a sample, and its size.
-    notes : tuple of str
-        Warnings of the fits.
+    By label of the candidate, the class index predicted for every row, -1 for rows that only train.
+    Of the linear model also the path along alpha and the certified relative gaps; ``sampled`` says
+    what was fitted to a sample, and its size, ``notes`` what the fits warned of.
     """
 
     by_label: dict[str, Indices]
@@ -92,17 +74,9 @@ class HeldOutPredictions:
 
 
 class FitRecord:
-    """How far the fits have come, and what they warned of.
+    """How far the fits have come of all work, in units, and what they warned of."""
 
-    Parameters
-    ----------
-    total : float
-        All work, in units.
-    progress : callable, optional
-        Called whenever something begins.
-    """
-
-    def __init__(self, total: float, progress: Progress | None = None) -> None:
+    def __init__(self, total: float, progress: Progress | None) -> None:
         self._total, self._done, self._progress = max(total, 1.0), 0.0, progress
         self._notes: dict[tuple[str, str], str] = {}
 
@@ -129,19 +103,18 @@ class FitRecord:
 
 
 def held_out_predictions(
-    design: Design, candidates: Sequence[Candidate], seed: int, progress: Progress | None = None
+    design: Design, candidates: Sequence[Candidate], seed: int, progress: Progress | None
 ) -> HeldOutPredictions:
     """Fit every candidate to the training parts, and predict the rows that are judged."""
     n_rows = len(design.fold)
+    by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
     linear = [each for each in candidates if each.model == "linear"]
     boosting = [each for each in candidates if each.model == "boosting"]
     units = sum(map(_tune_units, boosting)) + BOOST_UNITS if boosting else 0.0
     units += len(linear) + PATH_UNITS if linear else 0.0
     record = FitRecord(design.n_folds * units, progress)
-    by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
-    path: AlphaPath | None = None
+    path, sampled = None, {}
     gaps: list[float] = []
-    sampled: dict[str, int] = {}
     if linear:
         path, gaps = _linear(design, linear, by_label, record, seed)
         if n_rows - len(design.judged) > MANY_ROWS:
@@ -221,9 +194,13 @@ def _boosting(
     parts, tuned_on = list(design.parts()), judged
     folds = design.fold[judged] if design.n_folds >= FEWEST_FOLDS else None
     if design.n_folds == 1:
-        # The weights are tuned on other rows than those judged.
-        fitted, tuned_on = _fit_and_tuning_rows(design, seed)
-        parts = [(parts[0][0], fitted, np.concatenate([tuned_on, judged]))]
+        # Large tables: the weights are tuned on other rows than those judged. A class whose rows
+        # all stand in the sample fitted could not be tuned: leave some of every class.
+        ((part, train, _),) = parts
+        fitted = stratified_sample(table.labels, train, min(MANY_ROWS, len(train) * 3 // 4), seed)
+        others = np.setdiff1d(train, fitted)
+        tuned_on = stratified_sample(table.labels, others, MANY_ROWS, seed)
+        parts = [(part, fitted, np.concatenate([tuned_on, judged]))]
     probabilities = np.zeros((len(table.labels), len(table.classes)))
     for part, train, test in parts:
         with record.step(f"boosting ({part})", BOOST_UNITS, "boosting"):
@@ -235,14 +212,6 @@ def _boosting(
                 table, candidate, probabilities, tuned_on, judged, folds=folds, seed=seed
             )
     return max(len(train) for _, train, _ in parts)
-
-
-def _fit_and_tuning_rows(design: Design, seed: int) -> tuple[Indices, Indices]:
-    """Samples of the training rows of a large table: to fit the booster to, and to tune on."""
-    train, labels = np.flatnonzero(design.fold == TRAINS_ONLY), design.table.labels
-    # A class whose rows all stand in the sample could not be tuned: leave some of every class.
-    fitted = stratified_sample(labels, train, min(MANY_ROWS, len(train) * 3 // 4), seed)
-    return fitted, stratified_sample(labels, np.setdiff1d(train, fitted), MANY_ROWS, seed)
 
 
 def _probabilities(table: LabelledTable, train: Indices, rows: Indices, seed: int) -> Matrix:
@@ -268,13 +237,9 @@ def decisions(
 ) -> Indices:
     """Decisions for the rows judged, by weights that their labels had no part in.
 
-    Parameters
-    ----------
-    table, candidate : what is decided, and for which set of weightings.
-    probabilities : of all rows, by models that have not seen them.
-    tuned_on : rows to tune weights on.
-    judged : rows to decide; if these are the rows tuned on, each by weights of the other folds.
-    folds, seed : folds of the rows tuned on, or the seed of their own.
+    The probabilities are those of all rows, by models that have not seen them. If the rows judged
+    are those tuned on, each is decided by weights of the other folds: the folds given, or their
+    own.
     """
     if candidate.is_known:
         known = candidate.uncertainty.resolve(table.prior, table.classes)
@@ -302,9 +267,7 @@ def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> I
     if len(rows) <= size:
         return rows
     rng = np.random.default_rng(seed)
-    share = size / len(rows)
-    parts = []
-    for label in np.unique(labels[rows]):
-        own = rows[labels[rows] == label]
-        parts.append(rng.choice(own, size=int(np.ceil(share * len(own))), replace=False))
+    by_class = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
+    sizes = [int(np.ceil(size / len(rows) * len(own))) for own in by_class]
+    parts = [rng.choice(own, n, replace=False) for own, n in zip(by_class, sizes, strict=True)]
     return np.sort(np.concatenate(parts))

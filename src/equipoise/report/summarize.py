@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.report.candidates import refit_code
-from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Design
+from equipoise.arrays import Mask
+from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Candidate, Design
 from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
+from equipoise.sets import FixedWeights
 from equipoise.text import in_words, quoted
 from equipoise.theory import conditional_bound
 from equipoise.weights.by_class import ByClass
@@ -15,34 +16,43 @@ from equipoise.weights.by_class import ByClass
 # A width of a bound that is worth having.
 _NARROW = 0.05
 
+_LOST = (
+    "too few different rows to be in every training part and to be judged. They were used for "
+    "training, and nothing is known about their risk."
+)
+_FAINT = (
+    f"fewer than {DECIDING_ROWS} rows. Their risks are shown with their wide intervals, but they "
+    "are left out of the weighted risks and of the recommendation: one row more or less would "
+    "decide."
+)
+
 
 def summarize(
     found: Findings, title: str, loading: Sequence[str], seconds: float
 ) -> dict[str, Any]:
     """Everything worth showing, with nothing but dicts, lists, texts, numbers and None.
 
-    Parameters
-    ----------
-    found : Findings
-        All numbers.
-    title : str
-        Heading of the page.
-    loading : sequence of str
-        Lines of Python that load the table.
-    seconds : float
-        How long it all took.
+    Beside the findings: the heading of the page, lines of Python that load the table, and how long
+    it all took.
     """
-    rarest, chosen = int(found.design.table.counts.min()), found.recommendation.place
+    rarest, chosen = int(found.design.table.counts.min()), found.recommendation
     return {
         "title": title,
         "data": _data(found.design),
         "design": _design(found) | {"seconds": round(seconds, 1)},
         "choices": [_choice(found, place) for place in range(len(found.candidates))],
         "costs": _costs(found),
-        "path": None if found.predictions.path is None else _path(found),
-        "recommendation": _recommendation(found),
-        "trust": [{"heading": heading, "text": text} for heading, text in _trust(found)],
-        "code": refit_code(found.candidates[chosen], loading, rarest, found.seed),
+        "path": _path(found),
+        "recommendation": {
+            "choice": chosen.place,
+            "plain": chosen.plain,
+            "reasons": _reasons(found),
+            "price": _price(found),
+            "stability": chosen.stability,
+            "confidence": _stability(found),
+        },
+        "trust": _trust(found),
+        "code": refit_code(found.candidates[chosen.place], loading, rarest, found.seed),
     }
 
 
@@ -99,10 +109,13 @@ def _design(found: Findings) -> dict[str, Any]:
 def _choice(found: Findings, place: int) -> dict[str, Any]:
     """One candidate: its class risks and its summaries."""
     candidate, risks = found.candidates[place], found.risks[place]
-    classes = []
-    for label, interval in risks.intervals.items():
-        other, share = risks.taken_for.get(label, (None, None))
-        classes.append(
+    return {
+        "label": candidate.label,
+        "model": candidate.model,
+        "weighting": candidate.weighting,
+        "uncertainty": repr(candidate.uncertainty),
+        "about": candidate.about,
+        "classes": [
             {
                 "class": label,
                 "risk": interval.estimate,
@@ -111,14 +124,9 @@ def _choice(found: Findings, place: int) -> dict[str, Any]:
                 "taken_for": other,
                 "taken_share": share,
             }
-        )
-    return {
-        "label": candidate.label,
-        "model": candidate.model,
-        "weighting": candidate.weighting,
-        "uncertainty": repr(candidate.uncertainty),
-        "about": candidate.about,
-        "classes": classes,
+            for label, interval in risks.intervals.items()
+            for other, share in [risks.taken_for.get(label, (None, None))]
+        ],
         "standard": risks.risks.standard(),
         "balanced": risks.risks.balanced(),
         "worst": risks.risks.worst(),
@@ -144,10 +152,11 @@ def _costs(found: Findings) -> dict[str, Any]:
     }
 
 
-def _path(found: Findings) -> dict[str, Any]:
-    """Risks along alpha."""
+def _path(found: Findings) -> dict[str, Any] | None:
+    """Risks of the linear model along alpha."""
     path, every = found.predictions.path, found.path_risks
-    assert path is not None
+    if path is None:
+        return None
     judged = np.flatnonzero(found.design.estimable)
     return {
         "alpha": path.alphas.tolist(),
@@ -166,19 +175,6 @@ def _path(found: Findings) -> dict[str, Any]:
 
 
 # The recommendation, in sentences.
-
-
-def _recommendation(found: Findings) -> dict[str, Any]:
-    """The candidate, its reasons and its price."""
-    chosen = found.recommendation
-    return {
-        "choice": chosen.place,
-        "plain": chosen.plain,
-        "reasons": _reasons(found),
-        "price": _price(found),
-        "stability": chosen.stability,
-        "confidence": _stability(found),
-    }
 
 
 def _points(difference: float) -> str:
@@ -207,21 +203,14 @@ def _reasons(found: Findings) -> list[str]:
             f"{_label(found, chosen.plain)} makes the fewest errors overall, but costs up to "
             f"{_points(largest[chosen.plain])} more than the best choice (under {quoted(worst)})."
         )
-        said.append(_worst_class(found))
+        before, after = found.risks[chosen.plain].risks, found.risks[chosen.place].risks
+        fails, other = before.worst_class(), after.worst_class()
+        own = f", and {after.worst():.1%} of its own worst class, {quoted(other)}"
+        said.append(
+            f"Of the class it fails most, {quoted(fails)}, it gets {before[fails]:.1%} wrong; "
+            f"the recommended choice {after[fails]:.1%}{'' if other == fails else own}."
+        )
     return said
-
-
-def _worst_class(found: Findings) -> str:
-    before = found.risks[found.recommendation.plain].risks
-    after = found.risks[found.recommendation.place].risks
-    name, other = before.worst_class(), after.worst_class()
-    said = (
-        f"Of the class it fails most, {quoted(name)}, it gets {before[name]:.1%} wrong; "
-        f"the recommended choice {after[name]:.1%}"
-    )
-    if other == name:
-        return f"{said}."
-    return f"{said}, and {after.worst():.1%} of its own worst class, {quoted(other)}."
 
 
 def _price(found: Findings) -> list[str]:
@@ -264,46 +253,37 @@ def _stability(found: Findings) -> str:
 # How far the numbers can be trusted: short texts with a heading each.
 
 
-def _trust(found: Findings) -> list[tuple[str, str]]:
+def _trust(found: Findings) -> list[dict[str, str]]:
     design, predictions = found.design, found.predictions
-    parts = [("How the rows were judged", _how(found))]
-    if any(candidate.model == "boosting" for candidate in found.candidates):
-        parts.append(("The decisions of gradient boosting", _decisions(found)))
-    parts.append(("The intervals", _intervals(found)))
-    lost = design.table.classes[~design.estimable].tolist()
-    if lost:
-        parts.append(
-            (
-                "Classes that cannot be judged",
-                f"{in_words(map(quoted, lost))}: too few different rows to be in every training "
-                "part and to be judged. They were used for training, and nothing is known about "
-                "their risk.",
-            )
-        )
-    faint = design.table.classes[design.estimable & ~design.deciding].tolist()
-    if faint:
-        parts.append(
-            (
-                "Classes that do not decide",
-                f"{in_words(map(quoted, faint))}: fewer than {DECIDING_ROWS} rows. Their risks "
-                "are shown with their wide intervals, but they are left out of the weighted risks "
-                "and of the recommendation: one row more or less would decide.",
-            )
-        )
-    if design.table.weights is None:
-        parts.append(("A bound for every weighting", _bound(found)))
-    parts.append(("The recommendation", _stability(found)))
-    if predictions.gaps:
-        gap = max(predictions.gaps)
-        text = (
-            f"The linear fits are within {gap:.0e} of their optimum, relative to the objective, "
-            "by a proven bound."
-            if np.isfinite(gap)
-            else "Some linear fits have no proven bound."
-        )
-        parts.append(("The optimisation", text))
-    parts += [("A warning of the fits", note) for note in predictions.notes]
-    return [*parts, *(("About the table", text) for text in design.table.warnings)]
+    parts = [
+        ("How the rows were judged", _how(found)),
+        ("The decisions of gradient boosting", _decisions(found)),
+        ("The intervals", _intervals(found)),
+        ("Classes that cannot be judged", _about(design, ~design.estimable, _LOST)),
+        ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
+        ("A bound for every weighting", _bound(found)),
+        ("The recommendation", _stability(found)),
+        ("The optimisation", _optimisation(predictions.gaps)),
+        *(("A warning of the fits", note) for note in predictions.notes),
+        *(("About the table", text) for text in design.table.warnings),
+    ]
+    return [{"heading": heading, "text": text} for heading, text in parts if text]
+
+
+def _about(design: Design, which: Mask, text: str) -> str:
+    names = design.table.classes[which].tolist()
+    return f"{in_words(map(quoted, names))}: {text}" if names else ""
+
+
+def _optimisation(gaps: tuple[float, ...]) -> str:
+    if not gaps:
+        return ""
+    if not np.isfinite(max(gaps)):
+        return "Some linear fits have no proven bound."
+    return (
+        f"The linear fits are within {max(gaps):.0e} of their optimum, relative to the objective, "
+        "by a proven bound."
+    )
 
 
 def _how(found: Findings) -> str:
@@ -330,8 +310,11 @@ def _how(found: Findings) -> str:
 
 
 def _decisions(found: Findings) -> str:
-    known = [c.weighting for c in found.candidates if c.model == "boosting" and c.is_known]
-    tuned = [c.weighting for c in found.candidates if c.model == "boosting" and not c.is_known]
+    boosting = [each for each in found.candidates if each.model == "boosting"]
+    if not boosting:
+        return ""
+    known = [each.weighting for each in boosting if each.is_known]
+    tuned = [each.weighting for each in boosting if not each.is_known]
     said = (
         "It is trained once, and its probabilities serve every weighting: each class's is "
         "multiplied by a weight, and the largest product decides. "
@@ -366,6 +349,8 @@ def _intervals(found: Findings) -> str:
 
 def _bound(found: Findings) -> str:
     """What holds for the recommended candidate whatever the weights are (Appendix D)."""
+    if found.design.table.weights is not None:
+        return ""
     risks = found.risks[found.recommendation.place].risks
     counts = ByClass(found.design.tested[found.design.deciding], risks.classes)
     # One classifier, not all of a class of them: no complexity to pay for.
@@ -392,3 +377,43 @@ def _bound(found: Findings) -> str:
             "risks observed."
         )
     return said
+
+
+# The few lines of Python that fit a candidate to the whole table.
+
+
+def refit_code(candidate: Candidate, loading: Sequence[str], rarest: int, seed: int) -> str:
+    """Python code that ends in a fitted ``model``.
+
+    Before come the lines that make ``X`` and ``y``; ``rarest`` is the size of the smallest class.
+    """
+    uncertainty = candidate.uncertainty
+    imports, goal = [f"from equipoise import {type(uncertainty).__name__}"], repr(uncertainty)
+    if isinstance(uncertainty, FixedWeights) and isinstance(uncertainty.weights, str):
+        imports, goal = [], repr(uncertainty.weights)
+    options = f", random_state={seed}, rarest={rarest}" if candidate.model == "boosting" else ""
+    model = f"model = model_for(X, {candidate.model!r}, goal={goal}{options})"
+    return "\n".join([*imports, *loading, model, "model.fit(X, y)"]) + "\n"
+
+
+def file_lines(path: str, target: str, drop: Sequence[str], *, text_labels: bool) -> list[str]:
+    """Lines that read features and labels from a file."""
+    dropped = f".drop(columns={list(drop)!r})" if drop else ""
+    labels = ", text_labels=True" if text_labels else ""
+    return [
+        "from equipoise.tables import model_for, read_table, split_target",
+        "",
+        f"table = read_table({path!r}){dropped}",
+        f"X, y = split_target(table, {target!r}{labels})",
+    ]
+
+
+def python_lines(*, is_frame: bool) -> list[str]:
+    """Lines that bring a DataFrame or an array ``X`` into the form that models read."""
+    return [
+        *([] if is_frame else ["import pandas as pd"]),
+        "from equipoise.tables import columns_of, conform, model_for",
+        "",
+        *([] if is_frame else ["X = pd.DataFrame(X).rename(columns=lambda place: f'x{place}')"]),
+        "X = conform(X, columns_of(X))  # numbers and texts, as the models read them",
+    ]
