@@ -76,10 +76,6 @@ class Comparison:
         by : {"class", "choice"}, default="class"
             One line for each choice and class with its risk and interval, or one for each choice
             with its summaries and its risk under every weighting.
-
-        Returns
-        -------
-        frame : pandas.DataFrame
         """
         check_word(by, "by", ("class", "choice"))
         rows = _choice_rows(self._summary) if by == "choice" else _class_rows(self._summary)
@@ -90,16 +86,7 @@ class Comparison:
         return page(self._summary)
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file; an interrupted or failed write leaves no half file.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        path : Path
-        """
+        """Write the page to a file; an interrupted or failed write leaves no half file."""
         written = self.to_html().encode("utf-8")
         with atomic_write(path) as stream:
             stream.write(written)
@@ -224,22 +211,9 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
 ) -> Comparison:
     """Compare on a CSV, gzipped CSV or Parquet file with the label in a column ``target``.
 
-    Parameters
-    ----------
-    path : str or Path
-    target : str
-    models, uncertainties
-        As in :func:`compare`; classes may be named by their texts.
-    drop : sequence of str
-        Columns to leave out.
-    text_labels : bool, default=False
-        As in :func:`equipoise.tables.split_target`.
-    random_state, progress
-        As in :func:`compare`.
-
-    Returns
-    -------
-    Comparison
+    The columns ``drop`` are left out. ``text_labels`` is that of
+    :func:`equipoise.tables.split_target`, the others those of :func:`compare`; sets of weightings
+    may name classes by their texts.
 
     Examples
     --------

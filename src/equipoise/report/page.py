@@ -36,9 +36,9 @@ def page(summary: dict[str, Any]) -> str:
     environment.filters |= {
         "percent": "{:.1%}".format,
         "count": "{:,}".format,
-        "points": _points,
+        "points": lambda difference: f"{100 * difference:.1f}",
         "position": _position,
-        "shade": _shade,
+        "shade": lambda value, top: min(int(_SHADES * value / top + 0.5), _SHADES),
     }
     view, markup = _view(summary), jinja2.utils.markupsafe.Markup
     style, script = _source("style.css"), _source("page.js")
@@ -65,13 +65,7 @@ def _hash(text: str) -> str:
 
 
 def safe_json(value: Any) -> str:
-    r"""JSON that stays inside a script element, whatever texts it holds.
-
-    Examples
-    --------
-    >>> safe_json(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
+    """JSON that stays inside a script element, whatever texts it holds."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for mark, escaped in _UNSAFE.items():
         text = text.replace(mark, escaped)
@@ -84,7 +78,10 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
     classes, choices, costs = summary["data"]["classes"], summary["choices"], summary["costs"]
     recommended = summary["recommendation"]["choice"]
     by_class = [{each["class"]: each for each in choice["classes"]} for choice in choices]
-    shown = _shown_classes(len(classes), by_class[recommended])
+    shown = list(range(len(classes)))
+    if len(classes) > SHOWN_CLASSES:
+        risks = by_class[recommended]
+        shown = sorted(sorted(risks, key=lambda place: -risks[place]["risk"])[:SHOWN_CLASSES])
     judged = [place for place in shown if classes[place]["estimable"]]
     return {
         "headline": _headline(choices[recommended]),
@@ -100,13 +97,6 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "path": None if summary["path"] is None else _path(summary, shown),
         "ticks_up_to": _ticks,
     }
-
-
-def _shown_classes(n_classes: int, risks: dict[int, dict[str, Any]]) -> list[int]:
-    """Places of the classes to show, in class order."""
-    if n_classes <= SHOWN_CLASSES:
-        return list(range(n_classes))
-    return sorted(sorted(risks, key=lambda place: -risks[place]["risk"])[:SHOWN_CLASSES])
 
 
 def _headline(choice: dict[str, Any]) -> str:
@@ -138,10 +128,19 @@ def _marks(summary: dict[str, Any]) -> list[dict[str, Any]]:
 def _path(summary: dict[str, Any], shown: list[int]) -> dict[str, Any]:
     """The slider: every position, and the picture at the first one shown."""
     path, classes = summary["path"], summary["data"]["classes"]
+    weights = path["weight"]
     columns = [at for at, place in enumerate(path["classes"]) if place in set(shown)]
     top = _top(max(max(row[at] for at in columns) for row in path["upper"]))
-    x, y = _scale(path["standard"]), _scale(path["worst"])
-    steps = [_step(path, classes, place) for place in range(len(path["alpha"]))]
+    steps = [
+        {
+            "alpha": f"{alpha:.2g}",
+            "cap": f"{1 / alpha:.3g}",
+            "free": not path["caps_bind"][place],
+            **{name: f"{path[name][place]:.1%}" for name in ("standard", "balanced", "worst")},
+            "worst_class": classes[path["worst_class"][place]]["name"],
+        }
+        for place, alpha in enumerate(path["alpha"])
+    ]
     bars = [
         {
             "name": classes[path["classes"][at]]["name"],
@@ -149,43 +148,21 @@ def _path(summary: dict[str, Any], shown: list[int]) -> dict[str, Any]:
             "from": [_position(row[at], top) for row in path["lower"]],
             "to": [_position(row[at], top) for row in path["upper"]],
             "text": [f"{row[at]:.1%}" for row in path["risk"]],
-            "weight": [_times(row[at]) for row in path["weight"]],
+            "weight": [f"{row[at]:.2g}" if row[at] < 10 else f"{row[at]:.0f}" for row in weights],
         }
         for at in columns
     ]
-    dots = [
-        (_position(a - x["low"], x["width"]), round(100 - _position(b - y["low"], y["width"]), 3))
-        for a, b in zip(path["standard"], path["worst"], strict=True)
-    ]
+    (across, x_ticks), (up, y_ticks) = _scale(path["standard"]), _scale(path["worst"])
     return {
         "start": len(steps) // 2,
         "last": len(steps) - 1,
         "steps": steps,
         "bars": bars,
-        "dots": dots,
-        "x_ticks": x["ticks"],
-        "y_ticks": y["ticks"],
+        "dots": [(x, round(100 - y, 3)) for x, y in zip(across, up, strict=True)],
+        "x_ticks": x_ticks,
+        "y_ticks": y_ticks,
         "bar_ticks": _ticks(top),
     }
-
-
-def _step(path: dict[str, Any], classes: list[dict[str, Any]], place: int) -> dict[str, Any]:
-    alpha = path["alpha"][place]
-    return {
-        "alpha": f"{alpha:.2g}",
-        "cap": f"{1 / alpha:.3g}",
-        "free": not path["caps_bind"][place],
-        **{name: f"{path[name][place]:.1%}" for name in ("standard", "balanced", "worst")},
-        "worst_class": classes[path["worst_class"][place]]["name"],
-    }
-
-
-def _times(weight: float) -> str:
-    return f"{weight:.2g}" if weight < 10 else f"{weight:.0f}"
-
-
-def _points(difference: float) -> str:
-    return f"{100 * difference:.1f}"
 
 
 def _position(value: float, top: float) -> float:
@@ -202,8 +179,8 @@ def _ticks(top: float) -> list[dict[str, Any]]:
     return [{"at": round(25.0 * step, 3), "text": f"{25 * top * step:.3g}%"} for step in range(5)]
 
 
-def _scale(values: list[float]) -> dict[str, Any]:
-    """An axis around some shares, with a little room at both ends."""
+def _scale(values: list[float]) -> tuple[list[float], list[dict[str, Any]]]:
+    """Positions of shares on an axis around them, with a little room at both ends, and ticks."""
     low, high = min(values), max(values)
     room = max(0.12 * (high - low), 0.004)
     low, high = max(low - room, 0.0), min(high + room, 1.0)
@@ -211,8 +188,4 @@ def _scale(values: list[float]) -> dict[str, Any]:
         {"at": round(100 * step / 3, 3), "text": f"{low + (high - low) * step / 3:.1%}"}
         for step in range(4)
     ]
-    return {"low": low, "width": high - low, "ticks": ticks}
-
-
-def _shade(value: float, top: float) -> int:
-    return min(int(_SHADES * value / top + 0.5), _SHADES)
+    return [_position(value - low, high - low) for value in values], ticks

@@ -80,8 +80,7 @@ def columns_of(frame: Any) -> tuple[Column, ...]:
 def check_names(names: Iterable[Any]) -> None:
     """Refuse column names that occur twice."""
     times = Counter(map(str, names))
-    twice = sorted(name for name, count in times.items() if count > 1)
-    if twice:
+    if twice := sorted(name for name, count in times.items() if count > 1):
         raise InvalidInputError(
             f"Column names must be distinct, but the table has {listing(twice, 5)} more than once: "
             "rename or remove one of them."
@@ -99,34 +98,16 @@ def _column(name: str, series: Any) -> Column:
     return Column(name, kind, str(series.dtype), missing, infinite, distinct)
 
 
-def _kind(name: str, series: Any) -> str:
-    """The kind of a column, from its dtype or, for objects, from what they are."""
-    pandas = require("pandas", extra="cli")
-    types, dtype = pandas.api.types, series.dtype
-    if isinstance(dtype, pandas.CategoricalDtype):
-        return "text"
-    if types.is_bool_dtype(dtype):
-        return "truth"
-    if types.is_complex_dtype(dtype):
-        raise InvalidInputError(
-            f"Column {name!r} holds complex numbers; split it into two columns."
-        )
-    if types.is_numeric_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return "number"
-    if types.is_datetime64_any_dtype(dtype):
-        return "date"
-    if types.is_object_dtype(dtype):
-        return _kind_of_objects(name, series)
-    return "text"
-
-
-_KINDS_OF_OBJECTS = {
+# By what pandas takes the values of a column for.
+_KINDS = {
     "string": "text",
+    "categorical": "text",
     "boolean": "truth",
     "integer": "number",
     "floating": "number",
     "mixed-integer-float": "number",
     "decimal": "number",
+    "timedelta64": "number",
     "date": "date",
     "datetime": "date",
     "datetime64": "date",
@@ -134,13 +115,16 @@ _KINDS_OF_OBJECTS = {
 }
 
 
-def _kind_of_objects(name: str, series: Any) -> str:
-    pandas = require("pandas", extra="cli")
-    inferred = pandas.api.types.infer_dtype(series, skipna=True)
-    kind = _KINDS_OF_OBJECTS.get(inferred)
-    if kind is not None:
-        return kind
-    for value in series.dropna():
+def _kind(name: str, series: Any) -> str:
+    """The kind of a column, from its dtype or, for objects, from what they are."""
+    inferred = require("pandas", extra="cli").api.types.infer_dtype(series, skipna=True)
+    if inferred == "complex":
+        raise InvalidInputError(
+            f"Column {name!r} holds complex numbers; split it into two columns."
+        )
+    if inferred in _KINDS:
+        return _KINDS[inferred]
+    for value in series.dropna() if series.dtype == object else ():
         if not isinstance(value, str | int | float | bool | np.generic):
             raise InvalidInputError(
                 f"Column {name!r} holds values of type {type(value).__name__}, which no model "
@@ -187,21 +171,17 @@ def features_of(frame: Any) -> tuple[Any, tuple[Column, ...]]:
 
 def _made(series: Any, column: Column) -> Any:
     try:
-        return _converted(series, column)
+        if column.kind == "number":
+            values = _numbers(series, column.name)
+            return np.clip(np.where(np.isinf(values), np.nan, values), -LARGEST, LARGEST)
+        if column.kind == "date":
+            return _days(series, column.name)
+        return _texts(series, truth=column.kind == "truth")
     except TypeError as error:
         # Lists and other objects that are no value at all.
         raise InvalidInputError(
             f"Column {column.name!r} must hold {_EXPECTED[column.kind]}: {error}."
         ) from error
-
-
-def _converted(series: Any, column: Column) -> Any:
-    if column.kind == "number":
-        values = _numbers(series, column.name)
-        return np.clip(np.where(np.isinf(values), np.nan, values), -LARGEST, LARGEST)
-    if column.kind == "date":
-        return _days(series, column.name)
-    return _texts(series, truth=column.kind == "truth")
 
 
 def _numbers(series: Any, name: str) -> Any:
@@ -221,15 +201,12 @@ def _refuse_strays(series: Any, unread: Any, name: str, what: str) -> None:
     stray = unread & series.notna().to_numpy()
     if stray.any():
         place = int(np.argmax(stray))
+        row = series.index[place]
+        row = row + 1 if isinstance(row, int | np.integer) else row
         raise InvalidInputError(
             f"Column {name!r} must hold {what}, got {str(series.iloc[place])[:60]!r} in data row "
-            f"{_row_number(series, place)}."
+            f"{row}."
         )
-
-
-def _row_number(series: Any, place: int) -> Any:
-    label = series.index[place]
-    return label + 1 if isinstance(label, int | np.integer) else label
 
 
 def _days(series: Any, name: str) -> Any:
@@ -240,8 +217,7 @@ def _days(series: Any, name: str) -> Any:
         warnings.simplefilter("ignore", UserWarning)
         stamps = pandas.to_datetime(series, errors="coerce", utc=True, format="mixed")
     _refuse_strays(series, stamps.isna().to_numpy(), name, "dates")
-    epoch = pandas.Timestamp(0, unit="s", tz="UTC")
-    days = (stamps - epoch) / pandas.Timedelta(days=1)
+    days = (stamps - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
     return days.to_numpy(dtype=np.float64)
 
 

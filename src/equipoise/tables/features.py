@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
-from equipoise.tables.columns import Column, columns_of
+from equipoise.tables.columns import columns_of
 from equipoise.validation.numbers import check_word
 
 # Levels of fewer rows share one column, and so do those beyond so many.
@@ -61,21 +61,26 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
     ['age', 'missingindicator_age', 'town_Bonn', 'town_Ulm']
     """
     check_word(kind, "kind", MODEL_KINDS)
-    columns = _columns(X)
+    columns = X if isinstance(X, tuple) else columns_of(X)
     numbers = [column.name for column in columns if column.is_numeric]
     texts = [column.name for column in columns if column.is_categorical]
     if not numbers and not texts:
         raise InvalidInputError("The table has no column with any value to learn from.")
-    of_numbers, of_texts = _linear() if kind == "linear" else _boosting()
+    of_numbers, of_texts = _steps(kind)
     parts = [("numbers", of_numbers, numbers), ("texts", of_texts, texts)]
     return ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)
 
 
-def _columns(X: Any) -> tuple[Column, ...]:
-    return X if isinstance(X, tuple) else columns_of(X)
-
-
-def _linear() -> tuple[Any, Any]:
+def _steps(kind: str) -> tuple[Any, Any]:
+    """What is made of numbers, and of texts."""
+    if kind == "boosting":
+        return "passthrough", OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=np.nan,
+            encoded_missing_value=np.nan,
+            min_frequency=MIN_LEVEL_ROWS,
+            max_categories=MAX_BOOSTING_LEVELS,
+        )
     # A column may be empty in the rows of one fold: it is kept, as zeros.
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     name = SimpleImputer(strategy="constant", fill_value=MISSING, keep_empty_features=True)
@@ -87,17 +92,6 @@ def _linear() -> tuple[Any, Any]:
     return make_pipeline(fill, StandardScaler()), make_pipeline(name, levels)
 
 
-def _boosting() -> tuple[Any, Any]:
-    levels = OrdinalEncoder(
-        handle_unknown="use_encoded_value",
-        unknown_value=np.nan,
-        encoded_missing_value=np.nan,
-        min_frequency=MIN_LEVEL_ROWS,
-        max_categories=MAX_BOOSTING_LEVELS,
-    )
-    return "passthrough", levels
-
-
 def booster_for(
     X: Any, *, random_state: int = 0, rarest: int | None = None
 ) -> HistGradientBoostingClassifier:
@@ -105,10 +99,9 @@ def booster_for(
 
     Parameters
     ----------
-    X : pandas.DataFrame or tuple of Column
+    X
         As in :func:`preprocessor`.
     random_state : int
-        Seed of everything random.
     rarest : int, optional
         Rows of the rarest class. Boosting of many rows stops early by what it sees in a part that
         it sets aside, which needs some rows of every class.
@@ -121,7 +114,7 @@ def booster_for(
     HistGradientBoostingClassifier(categorical_features=[1], early_stopping=False,
                                    random_state=0)
     """
-    columns = _columns(X)
+    columns = X if isinstance(X, tuple) else columns_of(X)
     first = sum(column.is_numeric for column in columns)
     texts = range(first, first + sum(column.is_categorical for column in columns))
     booster = HistGradientBoostingClassifier(

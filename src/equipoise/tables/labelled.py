@@ -39,7 +39,6 @@ class LabelledTable:
     X : pandas.DataFrame
         Columns of float64 and of texts, NaN where missing.
     classes : ndarray of shape (n_classes,)
-        Class names.
     labels : ndarray of shape (n_rows,)
         Class index of every row.
     columns : tuple of Column
@@ -99,16 +98,8 @@ def read_labelled(
 ) -> LabelledTable:
     r"""The labelled rows in a file.
 
-    Parameters
-    ----------
-    path : str or Path
-        As in :func:`equipoise.tables.read_table`.
-    target : str
-        The column that holds the class of each row.
-    drop : sequence of str
-        Columns to leave out.
-    text_labels : bool, default=False
-        As in :func:`equipoise.tables.split_target`.
+    The file is read as by :func:`read_table`, its label as by :func:`split_target`; the columns
+    ``drop`` are left out.
 
     Examples
     --------
@@ -132,9 +123,7 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
         Features: numbers and texts, with missing values.
     y : array-like of shape (n_rows,)
-        Labels.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows.
 
     Examples
     --------
@@ -178,11 +167,10 @@ def _frame(X: Any) -> Any:
 
 def _column_warnings(frame: Any, columns: tuple[Column, ...]) -> Iterator[str]:
     empty = [column.name for column in columns if column.kind == "empty"]
-    if len(empty) == 1:
-        yield f"Column {empty[0]!r} is without a single value: left out."
-    elif empty:
-        names = listing(empty, _SHOWN)
-        yield f"{len(empty)} columns ({names}) are without a single value: left out."
+    if empty:
+        which = f"{len(empty)} columns ({listing(empty, _SHOWN)}) are"
+        which = f"Column {empty[0]!r} is" if len(empty) == 1 else which
+        yield f"{which} without a single value: left out."
     for column in columns:
         series = frame[column.name]
         if column.n_infinite:
@@ -202,11 +190,8 @@ def _is_identifier(series: Any, column: Column) -> bool:
     known = len(series) - column.n_missing
     if known < _ENOUGH_ROWS:
         return False
-    if column.kind == "number":
-        if column.n_distinct < known or column.n_missing:
-            return False
-        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return bool(np.all(values % 1 == 0))
+    if column.kind == "number" and column.n_distinct == known == len(series):
+        return bool(np.all(series.to_numpy(dtype=np.float64, na_value=np.nan) % 1 == 0))
     return column.kind == "text" and column.n_distinct >= _ALL_DISTINCT * known
 
 
@@ -229,16 +214,10 @@ def _text_warnings(series: Any, column: Column) -> Iterator[str]:
 
 def _class_warnings(classes: NDArray[Any], counts: Indices) -> Iterator[str]:
     single = classes[counts == 1].tolist()
-    if len(single) == 1:
-        yield (
-            f"Class {single[0]!r} has a single row: it is used for training, but no risk can be "
-            "estimated from it."
-        )
-    elif single:
-        yield (
-            f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row each: they are "
-            "used for training, but their risks cannot be estimated."
-        )
+    if single:
+        which = f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row: they are"
+        which = f"Class {single[0]!r} has a single row: it is" if len(single) == 1 else which
+        yield f"{which} used for training, but no risk can be estimated from one row."
 
 
 # Rows that stay together, and rows set aside to judge a fit by.
@@ -260,25 +239,10 @@ def group_labels(groups: Indices, labels: Indices) -> Indices:
 def hold_out(X: Any, y: Any, share: float = 0.2, random_state: int = 0) -> tuple[Indices, Indices]:
     """Rows to train on and rows to judge by: about ``share`` of every class, at random.
 
-    Repeated rows stay on one side, or a model could be judged by what it has seen; a row repeated
-    so often that it would fill the share by itself stays in training. So does a class whose rows
-    are all alike, such as a class of one row.
-
-    Parameters
-    ----------
-    X : pandas.DataFrame
-        Features.
-    y : array-like of shape (n_rows,)
-        Labels.
-    share : float in [0, 1)
-        Share of the rows to set aside.
-    random_state : int
-        Seed of the random order.
-
-    Returns
-    -------
-    train, test : ndarray of int
-        Positions of rows, in order.
+    Repeated rows of the DataFrame ``X`` stay on one side, or a model could be judged by what it has
+    seen; a row repeated so often that it would fill the share by itself stays in training. So does
+    a class whose rows are all alike, such as a class of one row. The positions of both are given
+    in order.
 
     Examples
     --------
@@ -324,7 +288,6 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
     Parameters
     ----------
     frame : pandas.DataFrame
-        A table.
     target : str
         The column that holds the class of each row. Whole numbers stay numbers; everything else
         becomes text.
@@ -334,8 +297,7 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
     Returns
     -------
     X : pandas.DataFrame
-        Columns of float64 and of ``str`` objects, NaN where missing; see
-        :func:`equipoise.tables.conform`.
+        As :func:`conform` gives it.
     y : ndarray of shape (n_rows,)
         Labels, int64 or ``str`` objects.
 
@@ -420,9 +382,8 @@ def _plain(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
         fit = max(values.tolist()) <= np.iinfo(np.int64).max
         return values.astype(np.int64) if fit else values.astype(str).astype(object)
     numbers = values.astype(np.float64)
-    fraction = numbers[
-        ~np.isfinite(numbers) | (np.floor(numbers) != numbers) | (np.abs(numbers) > _EXACT)
-    ]
+    # Infinite values are beyond the exact ones too.
+    fraction = numbers[(np.floor(numbers) != numbers) | (np.abs(numbers) > _EXACT)]
     if len(fraction) == 0:
         return numbers.astype(np.int64)
     raise InvalidInputError(

@@ -8,11 +8,11 @@ import csv
 import gzip
 import warnings
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from equipoise.exceptions import EquipoiseError, InvalidInputError
 from equipoise.extras import require
@@ -42,15 +42,8 @@ _HIDES_INTERRUPT = "Calling read(nbytes) on source failed"
 def read_table(path: str | Path) -> Any:
     r"""The whole table in a file, as a pandas DataFrame with distinct column names and rows.
 
-    Parameters
-    ----------
-    path : str or Path
-        A CSV file (columns set apart by commas, semicolons, tabs or bars; UTF-8; a header line),
-        gzipped or not, or a Parquet file.
-
-    Returns
-    -------
-    table : pandas.DataFrame
+    The file is a CSV file (columns set apart by commas, semicolons, tabs or bars; UTF-8; a header
+    line), gzipped or not, or a Parquet file.
 
     Examples
     --------
@@ -63,7 +56,11 @@ def read_table(path: str | Path) -> Any:
     [126.0, nan]
     """
     with _sentences(path), _opened(path) as (stream, is_parquet):
-        table = _whole_parquet(stream) if is_parquet else _whole_csv(stream)
+        if is_parquet:
+            table = _parquet_file(stream).read().to_pandas()
+        else:
+            with _strict():
+                table = _csv(stream)
         check_names(table.columns)
     if len(table) == 0:
         raise InvalidInputError(f"{path} has a header but no rows.")
@@ -79,6 +76,8 @@ def read_chunks(
 ) -> Generator[Any, None, None]:
     r"""The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
+    Row numbers run on from chunk to chunk.
+
     Parameters
     ----------
     path : str or Path
@@ -91,11 +90,6 @@ def read_chunks(
     progress : callable, optional
         Called with the number of bytes of the file read so far.
 
-    Yields
-    ------
-    chunk : pandas.DataFrame
-        Row numbers run on from chunk to chunk.
-
     Examples
     --------
     >>> from pathlib import Path
@@ -106,8 +100,7 @@ def read_chunks(
     ...     [len(chunk) for chunk in read_chunks(path)]
     [2]
     """
-    as_text = {column.name: str for column in columns or () if column.kind == "text"}
-    as_text |= dict.fromkeys(texts, str)
+    as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
     empty = True
     with _sentences(path), _opened(path) as (stream, is_parquet):
         parts = _parquet_chunks(stream) if is_parquet else _csv_chunks(stream, as_text)
@@ -193,15 +186,8 @@ def _short(error: Exception) -> str:
 # CSV
 
 
-def _whole_csv(stream: BinaryIO) -> Any:
-    with _strict():
-        return _csv(stream, _header(stream), {})
-
-
-def _csv_chunks(stream: BinaryIO, as_text: dict[str, type[str]]) -> Generator[Any, None, None]:
-    header = _header(stream)
-    rows = _chunk_rows(len(header.names))
-    with _csv(stream, header, as_text, chunksize=rows) as chunks:
+def _csv_chunks(stream: BinaryIO, texts: set[str]) -> Generator[Any, None, None]:
+    with _csv(stream, texts, in_chunks=True) as chunks:
         while True:
             # The filters of warnings are the caller's again while it has the chunk.
             with _strict():
@@ -219,41 +205,36 @@ def _strict() -> Iterator[None]:
         yield
 
 
-class _Header(NamedTuple):
-    names: list[str]
-    delimiter: str
-
-
-def _csv(stream: BinaryIO, header: _Header, as_text: dict[str, type[str]], **options: Any) -> Any:
-    check_names(header.names)
-    known = {name: kind for name, kind in as_text.items() if name in header.names}
+def _csv(stream: BinaryIO, texts: Iterable[str] = (), *, in_chunks: bool = False) -> Any:
+    names, delimiter = _header(stream)
+    check_names(names)
     return require("pandas", extra="cli").read_csv(
         stream,
-        sep=header.delimiter,
-        dtype=known or None,
+        sep=delimiter,
+        dtype={name: str for name in texts if name in names} or None,
         index_col=False,
         low_memory=False,
         na_values=["?"],
         encoding="utf-8-sig",
-        **options,
+        chunksize=_chunk_rows(len(names)) if in_chunks else None,
     )
 
 
-def _header(stream: BinaryIO) -> _Header:
+def _header(stream: BinaryIO) -> tuple[list[str], str]:
     """Column names and delimiter; the stream is left where it began."""
     text = TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     try:
-        found = [_Header(_first_row(text, mark), mark) for mark in _DELIMITERS]
+        found = [(_first_row(text, mark), mark) for mark in _DELIMITERS]
     finally:
         text.detach()
         stream.seek(0)
     # The first of the longest: a comma inside a name outweighs no row of semicolons.
-    header = max(found, key=lambda candidate: len(candidate.names))
-    if any("\x00" in name for name in header.names):
+    names, delimiter = max(found, key=lambda candidate: len(candidate[0]))
+    if any("\x00" in name for name in names):
         raise ValueError("it is not a text: its first line holds a zero byte")
-    if not any(name.strip() for name in header.names):
+    if not any(name.strip() for name in names):
         raise ValueError("it is empty; a table has a header line and at least one row")
-    return header
+    return names, delimiter
 
 
 def _first_row(text: TextIOWrapper, delimiter: str) -> list[str]:
@@ -268,15 +249,10 @@ def _parquet_file(stream: BinaryIO) -> Any:
     return require("pyarrow.parquet", extra="cli").ParquetFile(stream)
 
 
-def _whole_parquet(stream: BinaryIO) -> Any:
-    return _parquet_file(stream).read().to_pandas()
-
-
 def _parquet_chunks(stream: BinaryIO) -> Generator[Any, None, None]:
     file = _parquet_file(stream)
-    rows = _chunk_rows(len(file.schema_arrow.names))
     begin = 0
-    for batch in file.iter_batches(batch_size=rows):
+    for batch in file.iter_batches(batch_size=_chunk_rows(len(file.schema_arrow.names))):
         chunk = batch.to_pandas().reset_index(drop=True)
         chunk.index += begin
         begin += len(chunk)
