@@ -43,7 +43,7 @@ from equipoise.report.findings import (  # noqa: E402
 )
 from equipoise.report.held_out import decisions, stratified_sample  # noqa: E402
 from equipoise.report.page import safe_json  # noqa: E402
-from equipoise.report.summarize import python_lines, refit_code  # noqa: E402
+from equipoise.report.summarize import refit_code  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, preprocessor  # noqa: E402
 from equipoise.tables.labelled import _without_label  # noqa: E402
@@ -562,9 +562,9 @@ def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
 def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weighting):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
     y = np.append(Y, "single")
-    code = refit_code(
-        Candidate("boosting", weighting, uncertainty), python_lines(is_frame=True), 1, 7
-    )
+    loading = ["from equipoise.tables import columns_of, conform, model_for"]
+    loading += ["X = conform(X, columns_of(X))"]
+    code = refit_code(Candidate("boosting", weighting, uncertainty), loading, 1, 7)
     fitted = run_code(code, X=frame, y=y)["model"][-1]
     assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
     assert repr(as_goal(fitted.goal)) == repr(as_goal(uncertainty))

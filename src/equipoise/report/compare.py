@@ -13,7 +13,7 @@ from equipoise.goals import bind_classes
 from equipoise.report.findings import find
 from equipoise.report.held_out import Progress
 from equipoise.report.page import page
-from equipoise.report.summarize import file_lines, python_lines, summarize
+from equipoise.report.summarize import summarize
 from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled
 from equipoise.text import text_table
 from equipoise.validation.numbers import check_seed, check_word
@@ -78,7 +78,36 @@ class Comparison:
             with its summaries and its risk under every weighting.
         """
         check_word(by, "by", ("class", "choice"))
-        rows = _choice_rows(self._summary) if by == "choice" else _class_rows(self._summary)
+        choices, costs = self._summary["choices"], self._summary["costs"]
+        classes, recommended = self._summary["data"]["classes"], self.recommended
+        of_class = [
+            {
+                "model": choice["model"],
+                "weighting": choice["weighting"],
+                "class": classes[each["class"]]["name"],
+                "rows": classes[each["class"]]["tested"],
+                "decides": classes[each["class"]]["deciding"],
+                **{name: each[name] for name in ("risk", "lower", "upper")},
+                "taken_for": None
+                if each["taken_for"] is None
+                else classes[each["taken_for"]]["name"],
+            }
+            for choice in choices
+            for each in choice["classes"]
+        ]
+        worlds = [f"risk[{world['name']}]" for world in costs["worlds"]]
+        columns = ("model", "weighting", "standard", "balanced", "worst")
+        of_choice = [
+            {
+                **{name: choice[name] for name in columns},
+                "worst_class": classes[choice["worst_class"]]["name"],
+                **dict(zip(worlds, risks, strict=True)),
+                "largest_regret": choice["largest_regret"],
+                "recommended": choice["label"] == recommended,
+            }
+            for choice, risks in zip(choices, costs["risk"], strict=True)
+        ]
+        rows = of_class if by == "class" else of_choice
         return require("pandas", extra="report").DataFrame(rows)
 
     def to_html(self) -> str:
@@ -98,43 +127,6 @@ class Comparison:
             f'<iframe srcdoc="{escape(self.to_html(), quote=True)}" title="equipoise report" '
             'sandbox="allow-scripts" style="width:100%;height:48em;border:1px solid #888"></iframe>'
         )
-
-
-def _class_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row for each choice and class: risk, interval, and what it is taken for."""
-    classes = summary["data"]["classes"]
-    return [
-        {
-            "model": choice["model"],
-            "weighting": choice["weighting"],
-            "class": classes[each["class"]]["name"],
-            "rows": classes[each["class"]]["tested"],
-            "decides": classes[each["class"]]["deciding"],
-            "risk": each["risk"],
-            "lower": each["lower"],
-            "upper": each["upper"],
-            "taken_for": None if each["taken_for"] is None else classes[each["taken_for"]]["name"],
-        }
-        for choice in summary["choices"]
-        for each in choice["classes"]
-    ]
-
-
-def _choice_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row for each choice: summaries, and the risk under every weighting."""
-    classes, costs = summary["data"]["classes"], summary["costs"]
-    names = [f"risk[{world['name']}]" for world in costs["worlds"]]
-    columns = ("model", "weighting", "standard", "balanced", "worst")
-    return [
-        {
-            **{name: choice[name] for name in columns},
-            "worst_class": classes[choice["worst_class"]]["name"],
-            **dict(zip(names, costs["risk"][place], strict=True)),
-            "largest_regret": choice["largest_regret"],
-            "recommended": place == summary["recommendation"]["choice"],
-        }
-        for place, choice in enumerate(summary["choices"])
-    ]
 
 
 def compare(  # noqa: PLR0913  the table, what to compare, and how
@@ -194,7 +186,14 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     table = labelled_table(X, y, sample_weight)
     seed = check_seed(random_state)
     found = find(table, models, uncertainties, cv=cv, seed=seed, progress=progress)
-    loading = python_lines(is_frame=hasattr(X, "columns"))
+    is_frame = hasattr(X, "columns")
+    loading = [
+        *([] if is_frame else ["import pandas as pd"]),
+        "from equipoise.tables import columns_of, conform, model_for",
+        "",
+        *([] if is_frame else ["X = pd.DataFrame(X).rename(columns=lambda place: f'x{place}')"]),
+        "X = conform(X, columns_of(X))  # numbers and texts, as the models read them",
+    ]
     return Comparison(summarize(found, "Which class weights?", loading, perf_counter() - began))
 
 
@@ -236,5 +235,11 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         uncertainties = {k: bind_classes(one, table.classes) for k, one in uncertainties.items()}
     found = find(table, models, uncertainties, seed=check_seed(random_state), progress=progress)
     title = f"Which class weights for {Path(path).name}?"
-    loading = file_lines(str(path), target, drop, text_labels=text_labels)
+    dropped = f".drop(columns={list(drop)!r})" if drop else ""
+    loading = [
+        "from equipoise.tables import model_for, read_table, split_target",
+        "",
+        f"table = read_table({str(path)!r}){dropped}",
+        f"X, y = split_target(table, {target!r}{', text_labels=True' if text_labels else ''})",
+    ]
     return Comparison(summarize(found, title, loading, perf_counter() - began))

@@ -31,8 +31,8 @@ Progress = Callable[[float, str], None]
 # Levels of alpha along the path.
 LEVELS = 12
 # Work of a path of fits, each started from the last, of a booster's fit, and of the tuning for one
-# set of weightings or for a single weighting, in linear fits.
-PATH_UNITS, BOOST_UNITS, TUNE_UNITS, KNOWN_UNITS = 8.0, 6.0, 2.0, 0.1
+# set of weightings, in linear fits.
+PATH_UNITS, BOOST_UNITS, TUNE_UNITS = 8.0, 6.0, 2.0
 # Certified relative gap of the fits: shares of errors know nothing finer.
 TOLERANCE = 1e-4
 # What decides a fold is tuned on others, by what it does to others again: with fewer folds, the
@@ -110,8 +110,9 @@ def held_out_predictions(
     by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
     linear = [each for each in candidates if each.model == "linear"]
     boosting = [each for each in candidates if each.model == "boosting"]
-    units = sum(map(_tune_units, boosting)) + BOOST_UNITS if boosting else 0.0
-    units += len(linear) + PATH_UNITS if linear else 0.0
+    units = len(linear) + PATH_UNITS if linear else 0.0
+    if boosting:
+        units += BOOST_UNITS + TUNE_UNITS * sum(not each.is_known for each in boosting)
     record = FitRecord(design.n_folds * units, progress)
     path, sampled = None, {}
     gaps: list[float] = []
@@ -124,10 +125,6 @@ def held_out_predictions(
         if n_rows > MANY_ROWS:
             sampled["gradient boosting"] = size
     return HeldOutPredictions(by_label, path, tuple(gaps), sampled, record.end())
-
-
-def _tune_units(candidate: Candidate) -> float:
-    return KNOWN_UNITS if candidate.is_known else TUNE_UNITS
 
 
 def _linear(
@@ -206,7 +203,7 @@ def _boosting(
         with record.step(f"boosting ({part})", BOOST_UNITS, "boosting"):
             probabilities[test] = _probabilities(table, train, test, seed)
     for candidate in candidates:
-        units = _tune_units(candidate) * design.n_folds
+        units = 0.0 if candidate.is_known else TUNE_UNITS * design.n_folds
         with record.step(f"{candidate.label}: decisions", units, candidate.label):
             by_label[candidate.label][judged] = decisions(
                 table, candidate, probabilities, tuned_on, judged, folds=folds, seed=seed

@@ -59,6 +59,9 @@ def summarize(
 def _data(design: Design) -> dict[str, Any]:
     """The table and its classes."""
     table = design.table
+    lost = "not estimable: too few different rows, used for training only"
+    faint = f"fewer than {DECIDING_ROWS} rows: shown, but does not decide"
+    notes = np.select([~design.estimable, ~design.deciding], [lost, faint], "")
     return {
         "rows": len(table.labels),
         "columns": len(table.columns),
@@ -75,20 +78,12 @@ def _data(design: Design) -> dict[str, Any]:
                 "tested": int(design.tested[label]),
                 "estimable": bool(design.estimable[label]),
                 "deciding": bool(design.deciding[label]),
-                "note": _class_note(design, label),
+                "note": str(notes[label]),
             }
             for label, name in enumerate(table.classes.tolist())
         ],
         "warnings": list(table.warnings),
     }
-
-
-def _class_note(design: Design, label: int) -> str:
-    if not design.estimable[label]:
-        return "not estimable: too few different rows, used for training only"
-    if not design.deciding[label]:
-        return f"fewer than {DECIDING_ROWS} rows: shown, but does not decide"
-    return ""
 
 
 def _design(found: Findings) -> dict[str, Any]:
@@ -394,26 +389,3 @@ def refit_code(candidate: Candidate, loading: Sequence[str], rarest: int, seed: 
     options = f", random_state={seed}, rarest={rarest}" if candidate.model == "boosting" else ""
     model = f"model = model_for(X, {candidate.model!r}, goal={goal}{options})"
     return "\n".join([*imports, *loading, model, "model.fit(X, y)"]) + "\n"
-
-
-def file_lines(path: str, target: str, drop: Sequence[str], *, text_labels: bool) -> list[str]:
-    """Lines that read features and labels from a file."""
-    dropped = f".drop(columns={list(drop)!r})" if drop else ""
-    labels = ", text_labels=True" if text_labels else ""
-    return [
-        "from equipoise.tables import model_for, read_table, split_target",
-        "",
-        f"table = read_table({path!r}){dropped}",
-        f"X, y = split_target(table, {target!r}{labels})",
-    ]
-
-
-def python_lines(*, is_frame: bool) -> list[str]:
-    """Lines that bring a DataFrame or an array ``X`` into the form that models read."""
-    return [
-        *([] if is_frame else ["import pandas as pd"]),
-        "from equipoise.tables import columns_of, conform, model_for",
-        "",
-        *([] if is_frame else ["X = pd.DataFrame(X).rename(columns=lambda place: f'x{place}')"]),
-        "X = conform(X, columns_of(X))  # numbers and texts, as the models read them",
-    ]

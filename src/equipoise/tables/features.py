@@ -97,14 +97,9 @@ def booster_for(
 ) -> HistGradientBoostingClassifier:
     """Gradient boosting, not fitted, of features as ``preprocessor(X, "boosting")`` makes them.
 
-    Parameters
-    ----------
-    X
-        As in :func:`preprocessor`.
-    random_state : int
-    rarest : int, optional
-        Rows of the rarest class. Boosting of many rows stops early by what it sees in a part that
-        it sets aside, which needs some rows of every class.
+    ``X`` is as in :func:`preprocessor`, ``rarest`` the number of rows of the rarest class: boosting
+    of many rows stops early by what it sees in a part that it sets aside, which needs some rows of
+    every class.
 
     Examples
     --------
@@ -134,7 +129,7 @@ def model_for(
     random_state: int = 0,
     rarest: int | None = None,
 ) -> Pipeline:
-    """A pipeline, not fitted, from the features of a table to classes.
+    """A pipeline, not fitted, of the steps ``features`` and ``model``: from a table to classes.
 
     Parameters
     ----------
@@ -150,11 +145,6 @@ def model_for(
         Inverse strength of the penalty of the linear model.
     random_state, rarest
         For boosting, as in :func:`booster_for`.
-
-    Returns
-    -------
-    Pipeline
-        With the steps ``features`` and ``model``.
 
     Examples
     --------

@@ -34,6 +34,13 @@ _FOREIGN = {
 }
 _DELIMITERS = (",", ";", "\t", "|")
 
+# What readers raise on damaged files has no end; these can be told apart.
+_PROBLEMS: dict[Any, str] = {
+    MemoryError: "does not fit into memory",
+    UnicodeError: "is not a text in UTF-8 ({}); save it as a CSV file in UTF-8",
+    (EOFError, zlib.error, gzip.BadGzipFile): "is damaged: it cannot be unpacked ({})",
+    Exception: "cannot be read as a table: {}",
+}
 # An interrupt that reaches pandas while it waits for bytes has no text, and is lost: what is left
 # is this sentence, which no other error comes out as.
 _HIDES_INTERRUPT = "Calling read(nbytes) on source failed"
@@ -156,25 +163,15 @@ def _sentences(path: str | Path) -> Iterator[None]:
     """Errors of the readers as sentences that name the file."""
     try:
         yield
-    except EquipoiseError:
-        raise
-    except MemoryError as error:
-        raise InvalidInputError(f"{path} does not fit into memory.") from error
-    except UnicodeError as error:
-        raise InvalidInputError(
-            f"{path} is not a text in UTF-8 ({_short(error)}); save it as a CSV file in UTF-8."
-        ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InvalidInputError(
-            f"{path} is damaged: it cannot be unpacked ({_short(error)})."
-        ) from error
     except Exception as error:
-        # What readers raise on damaged files has no end; an error of the system has a number.
-        if isinstance(error, OSError) and error.errno is not None:
+        # An error of the system has a number.
+        is_clear = isinstance(error, EquipoiseError)
+        if is_clear or (isinstance(error, OSError) and error.errno is not None):
             raise
         if _HIDES_INTERRUPT in str(error):
             raise KeyboardInterrupt from error
-        raise InvalidInputError(f"{path} cannot be read as a table: {_short(error)}.") from error
+        problem = next(text for kinds, text in _PROBLEMS.items() if isinstance(error, kinds))
+        raise InvalidInputError(f"{path} {problem.format(_short(error))}.") from error
 
 
 def _short(error: Exception) -> str:
