@@ -20,6 +20,7 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidP
 pd = pytest.importorskip("pandas", minversion="2.1")
 
 from equipoise.tables import (  # noqa: E402
+    LabelledTable,
     booster_for,
     columns_of,
     conform,
@@ -498,15 +499,19 @@ def labelled_tables(draw):
     return pd.DataFrame({"x": np.array(values, dtype=float)}), np.array(labels)
 
 
+def rows_of(X, y):
+    return LabelledTable(X, *np.unique(y, return_inverse=True), (), ())
+
+
 @settings(deadline=None, max_examples=80)
 @given(rows=labelled_tables(), share=st.sampled_from([0.0, 0.2, 0.5, 0.9]), seed=st.integers(0, 99))
 def test_rows_set_aside_keep_every_class_in_training_and_repeats_together(rows, share, seed):
     X, y = rows
-    train, test = hold_out(X, y, share, seed)
+    train, test = hold_out(rows_of(X, y), share, seed)
     assert sorted([*train, *test]) == list(range(len(y)))
     assert not set(X["x"].iloc[train]) & set(X["x"].iloc[test])
     assert set(y[train]) == set(y)
-    again = hold_out(X, y, share, seed)
+    again = hold_out(rows_of(X, y), share, seed)
     assert np.array_equal(again[0], train) and np.array_equal(again[1], test)
 
 
@@ -514,19 +519,19 @@ def test_rows_set_aside_keep_every_class_in_training_and_repeats_together(rows, 
 def test_the_share_is_met_in_every_class_of_distinct_rows(share):
     y = np.repeat([0, 1, 2], [1000, 100, 10])
     X = pd.DataFrame({"x": np.arange(len(y))})
-    _, test = hold_out(X, y, share, 3)
+    _, test = hold_out(rows_of(X, y), share, 3)
     assert np.bincount(y[test]).tolist() == [round(share * n) for n in (1000, 100, 10)]
 
 
 def test_a_row_repeated_too_often_stays_in_training():
     X = pd.DataFrame({"x": np.r_[np.zeros(500), np.arange(1.0, 501.0)]})
-    _, test = hold_out(X, np.zeros(1000, dtype=int), 0.2, 0)
+    _, test = hold_out(rows_of(X, np.zeros(1000, dtype=int)), 0.2, 0)
     assert len(test) == 200 and test.min() >= 500
 
 
 def test_a_share_outside_its_range_is_refused():
     with pytest.raises(InvalidParameterError, match=r"share must be a number in \[0, 1\)"):
-        hold_out(pd.DataFrame({"x": [1.0]}), [0], 1.0)
+        hold_out(rows_of(pd.DataFrame({"x": [1.0]}), [0]), 1.0)
 
 
 # Real data

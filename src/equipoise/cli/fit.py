@@ -148,7 +148,7 @@ def _measured(
     from equipoise.tables import hold_out
 
     X, y = rows.X, rows.y
-    kept, aside = hold_out(X, y, share, seed)
+    kept, aside = hold_out(rows, share, seed)
     if len(aside) == 0:
         return None
     model, _ = train(X.iloc[kept], y[kept])

@@ -157,7 +157,7 @@ def make_design(table: LabelledTable, cv: int, seed: int) -> Design:
         raise InvalidParameterError(f"cv must be at least 2 folds, got {cv!r}.")
     if len(table.labels) > MANY_ROWS:
         fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
-        fold[hold_out(table.X, table.labels, HELD_OUT, seed)[1]] = 0
+        fold[hold_out(table, HELD_OUT, seed)[1]] = 0
         design = Design(table, fold, 1)
     else:
         design = Design(table, _spread(table, cv, seed), cv)

@@ -35,13 +35,30 @@ def summarize(
     Beside the findings: the heading of the page, lines of Python that load the table, and how long
     it all took.
     """
-    rarest, chosen = int(found.design.table.counts.min()), found.recommendation
+    design, chosen = found.design, found.recommendation
+    rarest, intervals = int(design.table.counts.min()), found.risks[0].intervals
+    about = {candidate.weighting: candidate.about for candidate in found.candidates}
     return {
         "title": title,
-        "data": _data(found.design),
-        "design": _design(found) | {"seconds": round(seconds, 1)},
+        "data": _data(design),
+        "design": {
+            "kind": "folds" if design.n_folds > 1 else "hold-out",
+            "folds": design.n_folds,
+            "judged": len(design.judged),
+            "confidence": CONFIDENCE,
+            "method": intervals.method,
+            "approximate": intervals.approximate,
+            "seed": found.seed,
+            "sampled": dict(found.predictions.sampled),
+            "seconds": round(seconds, 1),
+        },
         "choices": [_choice(found, place) for place in range(len(found.candidates))],
-        "costs": _costs(found),
+        "costs": {
+            "worlds": [{"name": name, "about": about[name]} for name in found.weightings],
+            "risk": found.costs.tolist(),
+            "regret": found.regrets.tolist(),
+            "largest_regret": chosen.largest_regrets.tolist(),
+        },
         "path": _path(found),
         "recommendation": {
             "choice": chosen.place,
@@ -86,21 +103,6 @@ def _data(design: Design) -> dict[str, Any]:
     }
 
 
-def _design(found: Findings) -> dict[str, Any]:
-    """How the candidates were judged."""
-    design, intervals = found.design, found.risks[0].intervals
-    return {
-        "kind": "folds" if design.n_folds > 1 else "hold-out",
-        "folds": design.n_folds,
-        "judged": len(design.judged),
-        "confidence": CONFIDENCE,
-        "method": intervals.method,
-        "approximate": intervals.approximate,
-        "seed": found.seed,
-        "sampled": dict(found.predictions.sampled),
-    }
-
-
 def _choice(found: Findings, place: int) -> dict[str, Any]:
     """One candidate: its class risks and its summaries."""
     candidate, risks = found.candidates[place], found.risks[place]
@@ -134,17 +136,6 @@ def _choice(found: Findings, place: int) -> dict[str, Any]:
 
 def _worst_label(design: Design, risks: HeldOutRisks) -> int:
     return int(design.table.classes.tolist().index(risks.risks.worst_class()))
-
-
-def _costs(found: Findings) -> dict[str, Any]:
-    """Every candidate under every set of weightings."""
-    about = {candidate.weighting: candidate.about for candidate in found.candidates}
-    return {
-        "worlds": [{"name": name, "about": about[name]} for name in found.weightings],
-        "risk": found.costs.tolist(),
-        "regret": found.regrets.tolist(),
-        "largest_regret": found.recommendation.largest_regrets.tolist(),
-    }
 
 
 def _path(found: Findings) -> dict[str, Any] | None:

@@ -118,13 +118,9 @@ _KINDS = {
 def _kind(name: str, series: Any) -> str:
     """The kind of a column, from its dtype or, for objects, from what they are."""
     inferred = require("pandas", extra="cli").api.types.infer_dtype(series, skipna=True)
-    if inferred == "complex":
-        raise InvalidInputError(
-            f"Column {name!r} holds complex numbers; split it into two columns."
-        )
     if inferred in _KINDS:
         return _KINDS[inferred]
-    for value in series.dropna() if series.dtype == object else ():
+    for value in series.dropna() if inferred == "complex" or series.dtype == object else ():
         if not isinstance(value, str | int | float | bool | np.generic):
             raise InvalidInputError(
                 f"Column {name!r} holds values of type {type(value).__name__}, which no model "

@@ -34,19 +34,9 @@ _EXACT = 2.0**53
 class LabelledTable:
     """Labelled rows and what they are made of.
 
-    Attributes
-    ----------
-    X : pandas.DataFrame
-        Columns of float64 and of texts, NaN where missing.
-    classes : ndarray of shape (n_classes,)
-    labels : ndarray of shape (n_rows,)
-        Class index of every row.
-    columns : tuple of Column
-        The feature columns as they came, in order.
-    warnings : tuple of str
-        One sentence for each thing that deserves a look.
-    weights : ndarray of shape (n_rows,) or None
-        Sample weights where they were given.
+    ``X`` are the features as :func:`conform` gives them, ``labels`` the class index of every row;
+    ``columns`` are the features as they came, and ``warnings`` has one sentence for each thing that
+    deserves a look. ``weights`` are sample weights where they were given.
 
     Examples
     --------
@@ -81,12 +71,15 @@ class LabelledTable:
     @cached_property
     def groups(self) -> Indices:
         """Equal numbers for rows with equal features."""
-        return row_groups(self.X)
+        hashes = require("pandas", extra="cli").util.hash_pandas_object(self.X, index=False)
+        return np.asarray(np.unique(hashes.to_numpy(), return_inverse=True)[1], dtype=np.intp)
 
     @cached_property
     def group_labels(self) -> Indices:
-        """The class of every group of equal rows: that of its first row."""
-        return group_labels(self.groups, self.labels)
+        """The class of every group: that of its first row, also where those of others differ."""
+        found = np.zeros(self.groups.max() + 1, dtype=np.intp)
+        found[self.groups[::-1]] = self.labels[::-1]
+        return found
 
     def weights_at(self, rows: Any) -> Vector | None:
         """Sample weights of some rows."""
@@ -116,14 +109,7 @@ def read_labelled(
 
 
 def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
-    """Labelled rows from a DataFrame, an array, or anything that pandas makes a DataFrame of.
-
-    Parameters
-    ----------
-    X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
-        Features: numbers and texts, with missing values.
-    y : array-like of shape (n_rows,)
-    sample_weight : array-like of shape (n_rows,), optional
+    """Labelled rows from a DataFrame or an array ``X`` of numbers and texts, with missing values.
 
     Examples
     --------
@@ -142,7 +128,7 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     weights = None
     if sample_weight is not None:
         weights = weights_and_totals(sample_weight, labels, classes)[0]
-    warnings = (*_column_warnings(frame, columns), *_class_warnings(classes, np.bincount(labels)))
+    warnings = tuple(_warnings(frame, columns, classes, np.bincount(labels)))
     return LabelledTable(features, classes, labels, columns, warnings, weights)
 
 
@@ -165,7 +151,9 @@ def _frame(X: Any) -> Any:
     return X.reset_index(drop=True).set_axis([str(name) for name in X.columns], axis=1)
 
 
-def _column_warnings(frame: Any, columns: tuple[Column, ...]) -> Iterator[str]:
+def _warnings(
+    frame: Any, columns: Sequence[Column], classes: NDArray[Any], counts: Indices
+) -> Iterator[str]:
     empty = [column.name for column in columns if column.kind == "empty"]
     if empty:
         which = f"{len(empty)} columns ({listing(empty, _SHOWN)}) are"
@@ -184,6 +172,11 @@ def _column_warnings(frame: Any, columns: tuple[Column, ...]) -> Iterator[str]:
             )
         elif column.kind == "text":
             yield from _text_warnings(series, column)
+    single = classes[counts == 1].tolist()
+    if single:
+        which = f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row: they are"
+        which = f"Class {single[0]!r} has a single row: it is" if len(single) == 1 else which
+        yield f"{which} used for training, but no risk can be estimated from one row."
 
 
 def _is_identifier(series: Any, column: Column) -> bool:
@@ -212,49 +205,25 @@ def _text_warnings(series: Any, column: Column) -> Iterator[str]:
         )
 
 
-def _class_warnings(classes: NDArray[Any], counts: Indices) -> Iterator[str]:
-    single = classes[counts == 1].tolist()
-    if single:
-        which = f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row: they are"
-        which = f"Class {single[0]!r} has a single row: it is" if len(single) == 1 else which
-        yield f"{which} used for training, but no risk can be estimated from one row."
-
-
-# Rows that stay together, and rows set aside to judge a fit by.
-
-
-def row_groups(X: Any) -> Indices:
-    """Equal numbers for equal rows."""
-    hashes = require("pandas", extra="cli").util.hash_pandas_object(X, index=False)
-    return np.asarray(np.unique(hashes.to_numpy(), return_inverse=True)[1], dtype=np.intp)
-
-
-def group_labels(groups: Indices, labels: Indices) -> Indices:
-    """The class of every group: that of its first row, also where labels of equal rows differ."""
-    found = np.zeros(groups.max() + 1, dtype=np.intp)
-    found[groups[::-1]] = labels[::-1]
-    return found
-
-
-def hold_out(X: Any, y: Any, share: float = 0.2, random_state: int = 0) -> tuple[Indices, Indices]:
+def hold_out(
+    table: LabelledTable, share: float = 0.2, random_state: int = 0
+) -> tuple[Indices, Indices]:
     """Rows to train on and rows to judge by: about ``share`` of every class, at random.
 
-    Repeated rows of the DataFrame ``X`` stay on one side, or a model could be judged by what it has
-    seen; a row repeated so often that it would fill the share by itself stays in training. So does
-    a class whose rows are all alike, such as a class of one row. The positions of both are given
-    in order.
+    Repeated rows stay on one side, or a model could be judged by what it has seen; a row repeated
+    so often that it would fill the share by itself stays in training. So does a class whose rows
+    are all alike, such as a class of one row. The positions of both are given in order.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> train, test = hold_out(pd.DataFrame({"x": range(10)}), [0, 1] * 5, share=0.4)
+    >>> table = labelled_table([[float(place)] for place in range(10)], [0, 1] * 5)
+    >>> train, test = hold_out(table, share=0.4)
     >>> len(train), len(test)
     (6, 4)
     """
     check_number(share, "share", "[0, 1)")
-    groups = row_groups(X)
-    classes, labels = np.unique(np.asarray(y), return_inverse=True)
-    of_group, size = group_labels(groups, labels), np.bincount(groups)
+    groups, labels, classes = table.groups, table.labels, table.classes
+    of_group, size = table.group_labels, np.bincount(groups)
     aside = np.zeros(len(size), dtype=bool)
     rng = np.random.default_rng(random_state)
     for label in range(len(classes)):
@@ -283,7 +252,7 @@ def _some(groups: Indices, sizes: Indices, share: float) -> Indices:
 
 
 def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple[Any, NDArray[Any]]:
-    """Features, as models read them, and labels.
+    """Features, as :func:`conform` gives them, and labels: int64 or ``str`` objects.
 
     Parameters
     ----------
@@ -293,13 +262,6 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
         becomes text.
     text_labels : bool, default=False
         Whether numbers are names of classes too: every distinct value is a class.
-
-    Returns
-    -------
-    X : pandas.DataFrame
-        As :func:`conform` gives it.
-    y : ndarray of shape (n_rows,)
-        Labels, int64 or ``str`` objects.
 
     Examples
     --------

@@ -83,19 +83,10 @@ def read_chunks(
 ) -> Generator[Any, None, None]:
     r"""The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
-    Row numbers run on from chunk to chunk.
-
-    Parameters
-    ----------
-    path : str or Path
-        As in :func:`read_table`.
-    columns : sequence of Column, optional
-        Columns as they were in training: texts are then read as texts in every chunk, whatever
-        a chunk by itself looks like.
-    texts : sequence of str
-        Further columns to read as texts.
-    progress : callable, optional
-        Called with the number of bytes of the file read so far.
+    Row numbers run on from chunk to chunk. With ``columns`` as they were in training, texts are
+    read as texts in every chunk, whatever a chunk by itself looks like; ``texts`` are further
+    columns to read as texts. ``progress`` is called with the number of bytes of the file read so
+    far.
 
     Examples
     --------
@@ -126,8 +117,7 @@ def read_chunks(
 
 
 def _chunk_rows(n_columns: int) -> int:
-    rows = _CHUNK_VALUES // max(1, n_columns)
-    return min(_MAX_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, rows))
+    return min(_MAX_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, _CHUNK_VALUES // max(1, n_columns)))
 
 
 def _position(stream: Any) -> int:
@@ -221,7 +211,11 @@ def _header(stream: BinaryIO) -> tuple[list[str], str]:
     """Column names and delimiter; the stream is left where it began."""
     text = TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     try:
-        found = [(_first_row(text, mark), mark) for mark in _DELIMITERS]
+        found = []
+        for mark in _DELIMITERS:
+            text.seek(0)
+            first = next((row for row in csv.reader(text, delimiter=mark) if row), [])
+            found.append((first, mark))
     finally:
         text.detach()
         stream.seek(0)
@@ -232,11 +226,6 @@ def _header(stream: BinaryIO) -> tuple[list[str], str]:
     if not any(name.strip() for name in names):
         raise ValueError("it is empty; a table has a header line and at least one row")
     return names, delimiter
-
-
-def _first_row(text: TextIOWrapper, delimiter: str) -> list[str]:
-    text.seek(0)
-    return next((row for row in csv.reader(text, delimiter=delimiter) if row), [])
 
 
 # Parquet
