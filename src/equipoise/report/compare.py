@@ -80,17 +80,16 @@ class Comparison:
         check_word(by, "by", ("class", "choice"))
         choices, costs = self._summary["choices"], self._summary["costs"]
         classes, recommended = self._summary["data"]["classes"], self.recommended
+        names = {None: None} | {place: each["name"] for place, each in enumerate(classes)}
         of_class = [
             {
                 "model": choice["model"],
                 "weighting": choice["weighting"],
-                "class": classes[each["class"]]["name"],
+                "class": names[each["class"]],
                 "rows": classes[each["class"]]["tested"],
                 "decides": classes[each["class"]]["deciding"],
                 **{name: each[name] for name in ("risk", "lower", "upper")},
-                "taken_for": None
-                if each["taken_for"] is None
-                else classes[each["taken_for"]]["name"],
+                "taken_for": names[each["taken_for"]],
             }
             for choice in choices
             for each in choice["classes"]
@@ -100,7 +99,7 @@ class Comparison:
         of_choice = [
             {
                 **{name: choice[name] for name in columns},
-                "worst_class": classes[choice["worst_class"]]["name"],
+                "worst_class": names[choice["worst_class"]],
                 **dict(zip(worlds, risks, strict=True)),
                 "largest_regret": choice["largest_regret"],
                 "recommended": choice["label"] == recommended,

@@ -178,7 +178,15 @@ def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:
         own = rng.permutation(np.flatnonzero(of_group == label))
         if len(own) >= n_folds:
             fold[own] = _dealt(size[own], n_folds, rng)
-    return _without_gaps(fold[table.groups], table, n_folds)
+    of_row, k = fold[table.groups], len(table.classes)
+    # Every class is in every training part: one that would be missing only trains.
+    judged = of_row != TRAINS_ONLY
+    cells = of_row[judged] * k + table.labels[judged]
+    counts = np.bincount(cells, minlength=n_folds * k).reshape(n_folds, k)
+    missing = (counts == table.counts).any(axis=0)
+    # Rows of other classes with equal features go with them.
+    affected = np.isin(table.groups, table.groups[missing[table.labels]])
+    return np.where(affected, TRAINS_ONLY, of_row)
 
 
 def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
@@ -199,14 +207,3 @@ def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
     rest = turn[np.arange(len(single) - len(filled)) % n_folds]
     fold[single] = np.concatenate([rng.permutation(filled), rest])
     return fold
-
-
-def _without_gaps(fold: Indices, table: LabelledTable, n_folds: int) -> Indices:
-    """Every class in every training part: one that would be missing only trains."""
-    k, judged = len(table.classes), fold != TRAINS_ONLY
-    cells = fold[judged] * k + table.labels[judged]
-    counts = np.bincount(cells, minlength=n_folds * k).reshape(n_folds, k)
-    missing = (counts == table.counts).any(axis=0)
-    # Rows of other classes with equal features go with them.
-    affected = np.isin(table.groups, table.groups[missing[table.labels]])
-    return np.where(affected, TRAINS_ONLY, fold)

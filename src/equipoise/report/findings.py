@@ -137,22 +137,14 @@ def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
     )
     deciding = np.flatnonzero(design.deciding).tolist()
     risks = ByClass([intervals.risks[label] for label in deciding], table.classes[deciding])
-    taken = _taken_for(true, said, weights, len(table.classes))
-    return HeldOutRisks(intervals, ClassRisks(risks, design.prior), worst, taken)
-
-
-def _taken_for(
-    true: Indices, said: Indices, weights: Vector | None, k: int
-) -> dict[int, tuple[int, float]]:
+    taken, k = {}, len(table.classes)
     cells = np.bincount(true * k + said, weights=weights, minlength=k * k).reshape(k, k)
-    found = {}
-    for label in np.unique(true).tolist():
+    for label in np.flatnonzero(design.estimable).tolist():
         shares = cells[label] / cells[label].sum()
         shares[label] = 0.0
-        other = int(shares.argmax())
-        if shares[other] > 0:
-            found[label] = (other, float(shares[other]))
-    return found
+        if shares.any():
+            taken[label] = (int(shares.argmax()), float(shares.max()))
+    return HeldOutRisks(intervals, ClassRisks(risks, design.prior), worst, taken)
 
 
 def cost_matrix(risks: Sequence[HeldOutRisks], weightings: Mapping[str, Uncertainty]) -> Matrix:

@@ -47,7 +47,7 @@ class AlphaPath:
     """Predictions along a grid of alpha: a row of each array for each value.
 
     The worst-case weights of the classes are the mean over the folds; ``n_rows`` are the training
-    rows of each path at most.
+    rows of each path at most, ``gap`` is the largest certified relative gap of the candidates.
     """
 
     alphas: Vector
@@ -55,6 +55,7 @@ class AlphaPath:
     weights: Matrix
     caps_bind: Mask
     n_rows: int
+    gap: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +63,12 @@ class HeldOutPredictions:
     """What was predicted for rows that the fits had not seen.
 
     By label of the candidate, the class index predicted for every row, -1 for rows that only train.
-    Of the linear model also the path along alpha and the certified relative gaps; ``sampled`` says
-    what was fitted to a sample, and its size, ``notes`` what the fits warned of.
+    ``path`` is that of the linear model, ``sampled`` says what was fitted to a sample, and its
+    size, ``notes`` what the fits warned of.
     """
 
     by_label: dict[str, Indices]
     path: AlphaPath | None
-    gaps: tuple[float, ...]
     sampled: dict[str, int]
     notes: tuple[str, ...]
 
@@ -77,14 +77,14 @@ class FitRecord:
     """How far the fits have come of all work, in units, and what they warned of."""
 
     def __init__(self, total: float, progress: Progress | None) -> None:
-        self._total, self._done, self._progress = max(total, 1.0), 0.0, progress
+        self._total, self._done = max(total, 1.0), 0.0
+        self._progress = progress or (lambda share, what: None)
         self._notes: dict[tuple[str, str], str] = {}
 
     @contextmanager
     def step(self, what: str, units: float, label: str) -> Iterator[None]:
         """A piece of work; the library's warnings are kept, one of each kind for each label."""
-        if self._progress is not None:
-            self._progress(min(self._done / self._total, 1.0), what)
+        self._progress(min(self._done / self._total, 1.0), what)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
@@ -96,8 +96,7 @@ class FitRecord:
 
     def end(self) -> tuple[str, ...]:
         """Say that all is done; of each kind of warning one is enough to be warned."""
-        if self._progress is not None:
-            self._progress(1.0, "done")
+        self._progress(1.0, "done")
         notes = {kind: f"{label}: {text}" for (label, kind), text in self._notes.items()}
         return tuple(notes.values())
 
@@ -115,16 +114,15 @@ def held_out_predictions(
         units += BOOST_UNITS + TUNE_UNITS * sum(not each.is_known for each in boosting)
     record = FitRecord(design.n_folds * units, progress)
     path, sampled = None, {}
-    gaps: list[float] = []
     if linear:
-        path, gaps = _linear(design, linear, by_label, record, seed)
+        path = _linear(design, linear, by_label, record, seed)
         if n_rows - len(design.judged) > MANY_ROWS:
             sampled["the slider"] = path.n_rows
     if boosting:
         size = _boosting(design, boosting, by_label, record, seed)
         if n_rows > MANY_ROWS:
             sampled["gradient boosting"] = size
-    return HeldOutPredictions(by_label, path, tuple(gaps), sampled, record.end())
+    return HeldOutPredictions(by_label, path, sampled, record.end())
 
 
 def _linear(
@@ -133,7 +131,7 @@ def _linear(
     by_label: dict[str, Indices],
     record: FitRecord,
     seed: int,
-) -> tuple[AlphaPath, list[float]]:
+) -> AlphaPath:
     """Predictions of the linear model, along alpha and of every candidate."""
     table, features = design.table, preprocessor(design.table.columns, "linear")
     alphas = alpha_grid(table.prior[design.deciding], LEVELS)
@@ -165,8 +163,8 @@ def _linear(
                     model.fit(rows, table.y[train], sample_weight=table.weights_at(train))
                 gaps.append(model.duality_gap_ / max(model.objective_, 1e-3))
                 by_label[candidate.label][test] = positions(model.predict(new), table.classes)
-    mean = np.mean(weights, axis=0)
-    return AlphaPath(alphas, along, mean, np.any(bind, axis=0), largest), gaps
+    mean, binds = np.mean(weights, axis=0), np.any(bind, axis=0)
+    return AlphaPath(alphas, along, mean, binds, largest, max(gaps))
 
 
 def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:

@@ -8,6 +8,7 @@ import numpy as np
 from equipoise.arrays import Mask
 from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Candidate, Design
 from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
+from equipoise.report.held_out import AlphaPath
 from equipoise.sets import FixedWeights
 from equipoise.text import in_words, quoted
 from equipoise.theory import conditional_bound
@@ -249,7 +250,7 @@ def _trust(found: Findings) -> list[dict[str, str]]:
         ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
         ("A bound for every weighting", _bound(found)),
         ("The recommendation", _stability(found)),
-        ("The optimisation", _optimisation(predictions.gaps)),
+        ("The optimisation", _optimisation(predictions.path)),
         *(("A warning of the fits", note) for note in predictions.notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
@@ -261,13 +262,13 @@ def _about(design: Design, which: Mask, text: str) -> str:
     return f"{in_words(map(quoted, names))}: {text}" if names else ""
 
 
-def _optimisation(gaps: tuple[float, ...]) -> str:
-    if not gaps:
+def _optimisation(path: AlphaPath | None) -> str:
+    if path is None:
         return ""
-    if not np.isfinite(max(gaps)):
+    if not np.isfinite(path.gap):
         return "Some linear fits have no proven bound."
     return (
-        f"The linear fits are within {max(gaps):.0e} of their optimum, relative to the objective, "
+        f"The linear fits are within {path.gap:.0e} of their optimum, relative to the objective, "
         "by a proven bound."
     )
 
