@@ -35,10 +35,12 @@ def as_goal(value: Any = None) -> Goal:
     >>> as_goal("worst-class"), as_goal("macro_f1")
     (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
     """
+    if value is None:
+        return SetGoal(default_uncertainty())
+    if isinstance(value, Uncertainty):
+        return SetGoal(value)
     if isinstance(value, Goal):
         return value
-    if value is None or isinstance(value, Uncertainty):
-        return SetGoal(default_uncertainty() if value is None else value)
     if isinstance(value, str) and value in WORDS:
         return SetGoal(WORDS[value])
     if is_metric(value):
