@@ -302,9 +302,10 @@ class LinearObjective(Objective):
             growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
             for block in self._blocks(piece):
                 kept, labels = state.kept[:, block], self.labels[block]
-                growths += self._class_sums(self.kernel.growth(kept, labels, shift), block)
-                moved = self.kernel.moved(kept, shift)
-                found = self.kernel.moments(moved, labels, scale[block], diagonal=many)
+                if np.any(shift):
+                    growths += self._class_sums(self.kernel.growth(kept, labels, shift), block)
+                    kept = self.kernel.moved(kept, shift)
+                found = self.kernel.moments(kept, labels, scale[block], diagonal=many)
                 slope += found[0]
                 curvature += found[1].ravel()
             return total

@@ -154,10 +154,14 @@ def _is_text(y: Names) -> bool:
 
 def encode_labels(y: Any) -> tuple[Names, Indices]:
     """Class names and the class index of every row."""
-    if type_of_target(y, input_name="y") == "unknown":
-        y = _numbers_among_objects(y)
-    check_classification_targets(y)
-    classes, labels = np.unique(y, return_inverse=True)
+    whole = isinstance(y, np.ndarray) and y.ndim == 1 and y.size > 0 and _is_integer(y)
+    if whole and 2 * len(classes := classes_of(y)) <= len(y):
+        labels = positions(y, classes)
+    else:  # several sorts, but here whatever is no classification is found out
+        if type_of_target(y, input_name="y") == "unknown":
+            y = _numbers_among_objects(y)
+        check_classification_targets(y)
+        classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise InvalidInputError(
             f"y must hold at least 2 classes, got only one class: {classes.tolist()}."
