@@ -24,7 +24,7 @@ from equipoise.losses import (
     margins,
     zero_one,
 )
-from equipoise.losses.smoothed_hinge import SmoothedHinge
+from equipoise.losses.smooth_hinges import SmoothedHinge
 from equipoise.losses.trained import ClassScores
 
 SCORE_LOSSES = [name for name, loss in LOSSES.items() if loss.reads == "scores"]

@@ -17,8 +17,7 @@ A new loss is one file and one line in ``registry.py``; ``LOSSES.register`` adds
 
 from equipoise.losses.base import Loss
 from equipoise.losses.cross_entropy import cross_entropy, cross_entropy_from_scores
-from equipoise.losses.hinge import hinge
-from equipoise.losses.margin import margin_loss, margins
+from equipoise.losses.margin import hinge, margin_loss, margins
 from equipoise.losses.registry import LOSSES, as_loss, as_trained
 from equipoise.losses.trained import TrainedLoss
 from equipoise.losses.zero_one import zero_one

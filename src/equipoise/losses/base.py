@@ -1,7 +1,5 @@
-"""What a loss is: one number per row, from the true class and what was predicted for it.
+"""What a loss is.
 
-Conventions
------------
 ``true`` holds the position of each row's class, an integer array of shape ``(n,)``.
 What is predicted comes in one of three kinds:
 
@@ -14,13 +12,13 @@ Two-class probabilities and scores may also be ``(n,)`` or ``(n, 1)``, about the
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Indices, Vector
-from equipoise.losses.leads import in_blocks
-from equipoise.losses.trained import TrainedLoss
+from equipoise.losses.trained import TrainedLoss, in_blocks
 
 Kind = Literal["labels", "probabilities", "scores"]
 Range = Literal["{0, 1}", "[0, 1]", "[0, inf)"]
@@ -68,7 +66,7 @@ class Loss:
     @classmethod
     def of_scores(cls, name: str, trained: TrainedLoss) -> "Loss":
         """A loss of scores that can be trained, known by its values and derivatives."""
-        return cls(name, ScoreRows(trained), "scores", "[0, inf)", trained)
+        return cls(name, partial(_score_losses, trained), "scores", "[0, inf)", trained)
 
     def __call__(self, true: Indices, predictions: Any) -> Vector:
         """The loss of every row."""
@@ -80,11 +78,5 @@ class Loss:
         return _RESPONSE_METHODS[self.reads]
 
 
-@dataclass(frozen=True)
-class ScoreRows:
-    """Losses of rows of scores that a user gives, by a loss that can be trained."""
-
-    trained: TrainedLoss
-
-    def __call__(self, true: ArrayLike, scores: ArrayLike) -> Vector:
-        return in_blocks(lambda labels, block: self.trained.values(block, labels))(true, scores)
+def _score_losses(trained: TrainedLoss, true: ArrayLike, scores: ArrayLike) -> Vector:
+    return in_blocks(lambda labels, block: trained.values(block, labels))(true, scores)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import Loss
-from equipoise.losses.leads import in_blocks, leads
-from equipoise.losses.trained import ScoreKernel, TrainedLoss
+from equipoise.losses.trained import Pair, ScoreKernel, TrainedLoss, in_blocks, leads
 from equipoise.validation.predictions import as_probabilities, check_true, probability_eps
 
 
@@ -33,10 +33,6 @@ def cross_entropy(true: ArrayLike, probabilities: ArrayLike) -> Vector:
     probabilities : array-like of shape (n, k), or (n,) or (n, 1) for two classes
         Rows sum to one; the short form is the probability of the second class.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-
     Examples
     --------
     >>> cross_entropy([0, 1], [[0.5, 0.5], [0.75, 0.25]]).round(3).tolist()
@@ -54,17 +50,8 @@ def cross_entropy_from_scores(true: Indices, scores: Matrix) -> Vector:
 
     .. math:: \ell(f, z) = \log \sum_j \exp(f_j(x) - f_y(x))
 
-    Parameters
-    ----------
-    true : array-like of shape (n,)
-        Positions of the true classes.
-    scores : array-like of shape (n, k), or (n,) or (n, 1) for two classes
-        One column ``f`` is a decision for the second class, and the loss is the logistic loss,
-        ``log(1 + exp(-f))`` for a row of the second class.
-
-    Returns
-    -------
-    ndarray of shape (n,)
+    Arguments are as in :func:`margins`. With one column ``f`` it is the logistic loss,
+    ``log(1 + exp(-f))`` for a row of the second class.
 
     Examples
     --------
@@ -87,21 +74,17 @@ class CrossEntropy(TrainedLoss):
         return SoftmaxKernel(len(scores)).losses(scores.copy(), labels)
 
     def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
-        return SoftmaxKernel(len(scores)).residual(_softmax(scores), labels, np.ones(len(labels)))
+        kernel = SoftmaxKernel(len(scores))
+        return kernel.residual(softmax(scores, axis=0), labels, np.ones(len(labels)))
 
     def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
-        p = _softmax(scores)
+        p = softmax(scores, axis=0)
         out = -p[:, None] * p[None, :]
         np.einsum("aan->an", out)[:] += p
         return out
 
     def kernel(self, n_classes: int) -> ScoreKernel:
         return LogisticKernel() if n_classes == 2 else SoftmaxKernel(n_classes)
-
-
-def _softmax(scores: Matrix) -> Matrix:
-    p = np.exp(scores - scores.max(axis=0))
-    return np.asarray(p / p.sum(axis=0))
 
 
 class SoftmaxKernel(ScoreKernel):
@@ -155,9 +138,7 @@ class SoftmaxKernel(ScoreKernel):
         growth: Vector = np.log(_positive(np.exp(by) @ kept))
         return growth - np.where(np.isfinite(by), by, 0.0)[labels]
 
-    def moments(
-        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
-    ) -> tuple[Vector, Matrix | Vector]:
+    def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:
         weighted = kept * scale
         mean = weighted.sum(axis=1)
         slope = mean - np.bincount(labels, weights=scale, minlength=self.n_scores)
@@ -206,9 +187,7 @@ class LogisticKernel(ScoreKernel):
             return np.asarray(np.log(_positive(p if shift > 0 else 1 - p)))
         return np.asarray(np.log((1 - p) + p * np.exp(shift)) - shift * (labels == 1))
 
-    def moments(
-        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
-    ) -> tuple[Vector, Matrix | Vector]:
+    def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:
         p = kept[0]
         slope, curvature = (p - (labels == 1)) @ scale, (p * (1 - p)) @ scale
         return np.array([slope]), np.array([[curvature]])

@@ -3,10 +3,8 @@
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses.base import Loss
 from equipoise.losses.cross_entropy import CROSS_ENTROPY, CROSS_ENTROPY_FROM_SCORES
-from equipoise.losses.hinge import HINGE
-from equipoise.losses.margin import MARGIN
-from equipoise.losses.smoothed_hinge import SMOOTHED_HINGE
-from equipoise.losses.squared_hinge import SQUARED_HINGE
+from equipoise.losses.margin import HINGE, MARGIN
+from equipoise.losses.smooth_hinges import SMOOTHED_HINGE, SQUARED_HINGE
 from equipoise.losses.trained import TrainedLoss
 from equipoise.losses.zero_one import ZERO_ONE
 from equipoise.registry import Registry

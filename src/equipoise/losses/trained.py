@@ -4,6 +4,8 @@ It is a convex function of the scores with derivatives, and equal shifts of all 
 it is. A loss says what it is in :class:`TrainedLoss`; a :class:`ScoreKernel` computes it for the
 scores of a linear model, in few passes over memory.
 
+All follows from the leads :math:`f_j - f_y` of the rivals over the true class.
+
 Conventions
 -----------
 Scores are laid out ``(n_scores, rows)``, ``labels`` holds class indices. Two classes have one score
@@ -14,15 +16,21 @@ float64, but that Hessians may be asked for in float32.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.validation.predictions import as_scores, check_true
 
+Pair = tuple[Vector, Matrix | Vector]  # first and second derivatives
 # Second derivatives that are formed at a time.
 _ROOM = 1 << 19
+# A block of this many entries and its temporaries stay in the cache of one core.
+_BLOCK_ENTRIES = 2**17
 
 
 class ScoreKernel(ABC):
@@ -62,9 +70,7 @@ class ScoreKernel(ABC):
         """How much a shift of the scores adds to the losses; infinite shifts add nothing."""
 
     @abstractmethod
-    def moments(
-        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
-    ) -> tuple[Vector, Matrix | Vector]:
+    def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:
         """Sums over rows of the scaled first and second derivatives by the scores.
 
         The second are a matrix, or its ``diagonal``.
@@ -169,9 +175,7 @@ class ClassScores(ScoreKernel):
         before = self._loss.values(self._of_classes(kept), labels)
         return self._loss.values(self._of_classes(self.moved(kept, by)), labels) - before
 
-    def moments(
-        self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool
-    ) -> tuple[Vector, Matrix | Vector]:
+    def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:
         slope = self.residual(kept, labels, scale).sum(axis=1)
         if diagonal:
             return slope, self._loss.diagonal(self._of_classes(kept), labels) @ scale
@@ -214,3 +218,45 @@ def _add_at_once(total: NDArray[Any], weights: NDArray[Any], X: Matrix) -> None:
     squares = (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
     blocks = np.dot(weights.reshape(k * k, n), squares).reshape(k, k, d, d)
     total += blocks.transpose(0, 2, 1, 3)
+
+
+def leads(labels: Indices, scores: Matrix) -> Matrix:
+    r"""Leads :math:`f_j - f_y` of the rivals; minus infinity for ``y`` itself."""
+    places = np.arange(scores.shape[1])
+    lead = np.subtract(scores, scores[labels, places], order="C")
+    lead[labels, places] = -np.inf
+    return lead
+
+
+def slopes_by_scores(labels: Indices, by_leads: Matrix) -> Matrix:
+    """Derivatives by the scores from those by the leads, in the same memory."""
+    by_leads[labels, np.arange(len(labels))] = -by_leads.sum(axis=0)
+    return by_leads
+
+
+def curvature_by_scores(labels: Indices, by_leads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Second derivatives by the scores from those by the leads, in the same memory."""
+    places = np.arange(len(labels))
+    sums = by_leads.sum(axis=0)
+    by_leads[labels, :, places], by_leads[:, labels, places] = -sums.T, -sums
+    by_leads[labels, labels, places] = sums.sum(axis=0)
+    return by_leads
+
+
+def in_blocks(
+    rows: Callable[[Indices, Matrix], Vector],
+) -> Callable[[ArrayLike, ArrayLike], Vector]:
+    """Turn a loss of checked scores into one of user input that needs little extra memory."""
+
+    @wraps(rows)
+    def blockwise(true: ArrayLike, scores: ArrayLike) -> Vector:
+        matrix = as_scores(scores)
+        positions = check_true(true, matrix)
+        size = max(1, _BLOCK_ENTRIES // matrix.shape[1])
+        losses: NDArray[np.float64] = np.empty(len(matrix))
+        for start in range(0, len(matrix), size):
+            block = slice(start, start + size)
+            losses[block] = rows(positions[block], matrix[block].T)
+        return losses
+
+    return blockwise

@@ -18,10 +18,6 @@ def zero_one(true: ArrayLike, predicted: ArrayLike) -> Vector:
     true, predicted : array-like of shape (n,)
         Positions of classes; a prediction of -1 is some other class, and wrong.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-
     Examples
     --------
     >>> zero_one([0, 1, 1], [0, 1, 0]).tolist()
