@@ -14,9 +14,9 @@ from scipy.special import log_softmax
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective, linear_objective
 from equipoise.objectives.dense import DenseFeatures
+from equipoise.objectives.linear_objective import Workers
 from equipoise.objectives.sparse import SparseFeatures
 from equipoise.objectives.standard import StandardizedFeatures
-from equipoise.objectives.threads import Workers
 from linear_models import class_risks, row_losses, small_data
 
 STORAGES = {"dense": (np.asarray, DenseFeatures), "sparse": (sp.csr_matrix, SparseFeatures)}
@@ -44,7 +44,8 @@ class ObjectiveCase(NamedTuple):
 
     def features(self, X):
         store, kind = STORAGES[self.storage]
-        rows = kind(store(X.astype(self.dtype)), self.n_scores, self.fit_intercept)
+        stored = store(X.astype(self.dtype))
+        rows = kind.in_order(stored, None, self.n_scores, self.fit_intercept)
         rng = np.random.default_rng(5)
         shift, scale = rng.normal(size=X.shape[1]), rng.uniform(0.1, 9, X.shape[1])
         views = {

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from equipoise.solvers import Progress, Status
-from equipoise.solvers import solution as module
-from equipoise.solvers.solution import HistoryRecord
+from equipoise.solvers import base as module
+from equipoise.solvers.base import HistoryRecord
 
 RECORDS = [HistoryRecord(i, 2 * i, 1 / i, 10.0**-i, 0.1 * i) for i in (1, 2, 3)]
 

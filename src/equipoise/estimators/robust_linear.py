@@ -161,11 +161,9 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.n_iter_ = max(1, solution.n_iter)
         self.n_evaluations_ = solution.n_evaluations
         self.status_, self.message_ = solution.status.name.lower(), _sentence(solution, problem)
-        fields = ("iteration", "evaluations", "objective", "gap", "seconds")
-        self.history_ = {
-            name: np.array([getattr(record, name) for record in solution.history])
-            for name in fields
-        }
+        columns = zip(*solution.history, strict=True)
+        names = solution.history[0]._fields
+        self.history_ = {n: np.array(column) for n, column in zip(names, columns, strict=True)}
 
     def _warn_of_solve(self, solution: Solution, limits: Limits) -> None:
         if solution.status.converged:

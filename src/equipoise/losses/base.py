@@ -12,7 +12,6 @@ Two-class probabilities and scores may also be ``(n,)`` or ``(n, 1)``, about the
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -66,7 +65,7 @@ class Loss:
     @classmethod
     def of_scores(cls, name: str, trained: TrainedLoss) -> "Loss":
         """A loss of scores that can be trained, known by its values and derivatives."""
-        return cls(name, partial(_score_losses, trained), "scores", "[0, inf)", trained)
+        return cls(name, ScoreRows(trained), "scores", "[0, inf)", trained)
 
     def __call__(self, true: Indices, predictions: Any) -> Vector:
         """The loss of every row."""
@@ -78,5 +77,11 @@ class Loss:
         return _RESPONSE_METHODS[self.reads]
 
 
-def _score_losses(trained: TrainedLoss, true: ArrayLike, scores: ArrayLike) -> Vector:
-    return in_blocks(lambda labels, block: trained.values(block, labels))(true, scores)
+@dataclass(frozen=True)
+class ScoreRows:
+    """Losses of rows of scores that a user gives, by a loss that can be trained."""
+
+    trained: TrainedLoss
+
+    def __call__(self, true: ArrayLike, scores: ArrayLike) -> Vector:
+        return in_blocks(lambda labels, block: self.trained.values(block, labels))(true, scores)

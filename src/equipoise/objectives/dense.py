@@ -21,11 +21,7 @@ class DenseFeatures(Features):
     """An array, its rows taken in their own order or in that of ``order``, a block at a time."""
 
     def __init__(
-        self,
-        X: NDArray[Any],
-        n_scores: int,
-        fit_intercept: bool,
-        order: Indices | None = None,
+        self, X: NDArray[Any], n_scores: int, fit_intercept: bool, order: Indices | None = None
     ) -> None:
         self._X, self._order = X, order
         self.n_scores, self.fit_intercept = n_scores, fit_intercept

@@ -1,23 +1,27 @@
 r"""Class risks and derivatives of a linear model, by blocks of rows sorted by class.
 
 Rows sorted by class make all class gradients contiguous block products that together cost one
-ordinary gradient.
+ordinary gradient. Each block runs on one thread with single-threaded BLAS, and results are handed
+back in the order of the blocks, so sums are the same bit for bit on one core and on many.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.losses.trained import ScoreKernel
 from equipoise.objectives.base import Evaluation, Features, Objective
-from equipoise.objectives.threads import WORTH_A_THREAD, Workers
 
+T = TypeVar("T")
 BLOCK_BYTES = 1 << 21
+# Fewer multiplications than this are done before another thread has woken up.
+WORTH_A_THREAD = 1e6
 # Pieces are handed to workers: enough to share, and large enough to be worth handing over.
 PIECES = 16
 BLOCKS_PER_PIECE = 4
@@ -30,6 +34,23 @@ CENTER_STEPS, CENTER_HALVINGS = 30, 10
 ROUNDING = 1e-13
 # With more intercepts than this, Newton steps in them use the diagonal alone.
 MANY_INTERCEPTS = 1000
+
+
+class Workers:
+    """Maps a function over blocks, in order; with one worker it is the built-in ``map``."""
+
+    def __init__(self, count: int = 1) -> None:
+        self._pool = ThreadPoolExecutor(count) if count > 1 else None
+
+    def map(self, function: Callable[[Any], T], blocks: Iterable[Any]) -> Iterator[T]:
+        work = list(blocks)
+        if self._pool is None or len(work) == 1:
+            return map(function, work)
+        return self._pool.map(function, work)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
 
 
 @dataclass(frozen=True)
@@ -64,18 +85,8 @@ class ShiftMoments(NamedTuple):
 class LinearObjective(Objective):
     """Class risks of a linear model.
 
-    Parameters
-    ----------
-    features : Features
-        The features, rows sorted by class.
-    kernel : ScoreKernel
-        The loss.
-    bounds : array of shape (n_classes + 1,)
-        Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]``.
-    shares : array of shape (n_rows,)
-        Each row's share of its class: sample weights divided by their sum over the class.
-    workers : Workers
-        Threads to share the blocks.
+    Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]`` of the features; ``shares`` is each row's
+    share of its class, sample weights divided by their sum over the class.
     """
 
     def __init__(
@@ -104,12 +115,9 @@ class LinearObjective(Objective):
 
     @cached_property
     def squares(self) -> Vector:
-        ones = np.ones((self.features.n_scores, self.features.n_features))
-        scaled, _ = self.unpack(
-            self.features.fold(np.ones((self.features.n_scores, self.features.width)))
-        )
+        scaled, _ = self.unpack(np.ones(self.size))
         out = np.zeros((self.features.n_scores, self.features.width))
-        out[:, : self.features.n_features] = (ones * scaled) ** 2
+        out[:, : self.features.n_features] = scaled**2
         return self.features.fold(out)
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:
@@ -162,11 +170,9 @@ class LinearObjective(Objective):
         return Evaluation(theta, risks, kept), self._gathered(pieces, parts)
 
     def class_gradients(self, state: Evaluation) -> Matrix:
-        def work(piece: RowRange) -> Vector:
-            return self._pulled(state, piece, self.shares)
-
         pieces = list(self._pieces(by_class=True))
-        return self._gathered(pieces, self._sharing.map(work, pieces))
+        parts = self._sharing.map(lambda piece: self._pulled(state, piece, self.shares), pieces)
+        return self._gathered(pieces, parts)
 
     def _begin(self, theta: Vector) -> tuple[Any, Matrix]:
         """A parameter prepared for a pass, and room for what is kept of its scores."""
@@ -187,27 +193,21 @@ class LinearObjective(Objective):
 
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         scale = self._scale(mass)
-
-        def work(piece: RowRange) -> Vector:
-            return self._pulled(state, piece, scale)
-
-        return self._total(work, self._pieces(self.size))
+        pieces = self._pieces(self.size)
+        return self._total(lambda piece: self._pulled(state, piece, scale), pieces)
 
     def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
         dtype = np.dtype(np.float32 if single else np.float64)
         scale = self._scale(mass).astype(dtype, copy=False)
         step = self._fitting(self.size)
 
-        def part(block: slice) -> Matrix:
-            X = self.features.design(self.features.load(block)).astype(dtype, copy=False)
-            kept = state.kept[:, block].astype(dtype, copy=False)
-            return self.kernel.hessian(X, kept, self.labels[block], scale[block])
-
         def work(piece: RowRange) -> Matrix:
             size = self.size if self.features.n_scores == 1 else self.size - self.features.width
             total = np.zeros((size, size))
             for block in self._blocks(piece, step):
-                total += part(block)
+                X = self.features.design(self.features.load(block)).astype(dtype, copy=False)
+                kept = state.kept[:, block].astype(dtype, copy=False)
+                total += self.kernel.hessian(X, kept, self.labels[block], scale[block])
             return total
 
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
@@ -328,15 +328,14 @@ class LinearObjective(Objective):
 
     def _scale(self, mass: Vector) -> Vector:
         """Each row's share of the weighted risk."""
-        scale: Vector = self.shares * mass[self.labels]
-        return scale
+        return np.asarray(self.shares * mass[self.labels])
 
     def _pulled(self, state: Evaluation, piece: RowRange, scale: Vector) -> Vector:
         """Gradient of the scaled losses of the rows of a piece."""
 
         def part(block: slice) -> Matrix:
-            p = state.kept[:, block]
-            residual = self.kernel.residual(p, self.labels[block], scale[block])
+            kept, labels = state.kept[:, block], self.labels[block]
+            residual = self.kernel.residual(kept, labels, scale[block])
             return self.features.pull(residual, self.features.load(block))
 
         return self.features.finish(_sum(map(part, self._blocks(piece))))

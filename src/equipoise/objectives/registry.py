@@ -1,20 +1,21 @@
 """The kinds of features by name, and from labelled data to an objective over them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.objectives.base import Features
 from equipoise.objectives.dense import DenseFeatures
-from equipoise.objectives.linear_objective import LinearObjective
+from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective, Workers
 from equipoise.objectives.sparse import SparseFeatures
 from equipoise.objectives.standard import standard_or_raw
-from equipoise.objectives.threads import workers_for
 from equipoise.registry import Registry
 
 
@@ -58,36 +59,34 @@ def open_objective(
 
     ``X`` is sorted by class in one copy, in its own dtype. A large array, or one whose rows are
     sorted already, is used in place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
-    >>> with open_objective(X, labels, np.ones(3), n_classes=2, fit_intercept=True) as objective:
-    ...     objective.evaluate(np.zeros(objective.size)).risks.round(3)
-    array([0.693, 0.693])
     """
     kernel = (loss or as_trained("cross_entropy")).kernel(n_classes)
     order, bounds, shares = _by_class(labels, sample_weight, n_classes)
-    kind = _kind_of(X)
+    kind = next((known for known in OBJECTIVES.values() if known.takes(X)), None)
+    if kind is None:
+        raise InvalidInputError(
+            f"X must be of a kind that some features take ({', '.join(OBJECTIVES)}), got "
+            f"{type(X).__name__}."
+        )
     features = kind.in_order(X, order, kernel.n_scores, fit_intercept)
-    workers, limit = workers_for(features.n_rows * features.row_cost * kernel.n_scores)
-    try:
-        with limit:
-            features = standard_or_raw(features, kind.column_moments(X), ridge)
-            yield LinearObjective(features, kernel, bounds, shares, workers)
-    finally:
-        workers.close()
+    work = features.n_rows * features.row_cost * kernel.n_scores
+    workers = Workers(n_threads() if work > WORTH_A_THREAD else 1)
+    # One thread for each BLAS call, while our own threads share the rows.
+    with closing(workers), _blas().limit(limits=1):
+        features = standard_or_raw(features, kind.column_moments(X), ridge)
+        yield LinearObjective(features, kernel, bounds, shares, workers)
 
 
-def _kind_of(X: Any) -> FeatureKind:
-    for kind in OBJECTIVES.values():
-        if kind.takes(X):
-            return kind
-    known = ", ".join(OBJECTIVES)
-    raise InvalidInputError(
-        f"X must be of a kind that some features take ({known}), got {type(X).__name__}."
-    )
+@cache
+def _blas() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  its BLAS must be loaded to be found
+
+    return ThreadpoolController()
+
+
+def n_threads() -> int:
+    """Threads that BLAS would use now: honours environment variables and joblib's limits."""
+    return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
 def _by_class(

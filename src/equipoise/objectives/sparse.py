@@ -20,20 +20,7 @@ class SparseFeatures(Features):
     whole cache lines, and no transposed copy is ever made. The intercept is a stored column.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        n_scores: int,
-        fit_intercept: bool,
-        order: Indices | None = None,
-    ) -> None:
-        if fit_intercept:
-            X = _with_ones(X, order)
-        elif order is not None:
-            X = X[order]
-        self._init(X, n_scores, fit_intercept)
-
-    def _init(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
+    def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape[0], X.shape[1] - fit_intercept
 
@@ -45,7 +32,12 @@ class SparseFeatures(Features):
     def in_order(
         cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
     ) -> "SparseFeatures":
-        return cls(sp.csr_matrix(X, copy=False), n_scores, fit_intercept, order)
+        X = sp.csr_matrix(X, copy=False)
+        if fit_intercept:
+            X = _with_ones(X, order)
+        elif order is not None:
+            X = X[order]
+        return cls(X, n_scores, fit_intercept)
 
     @classmethod
     def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
@@ -90,9 +82,7 @@ class SparseFeatures(Features):
         return np.asarray(loaded.todense())
 
     def take(self, rows: Indices) -> "SparseFeatures":
-        taken = SparseFeatures.__new__(SparseFeatures)
-        taken._init(self._X[rows], self.n_scores, self.fit_intercept)
-        return taken
+        return SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
 
     @property
     def row_cost(self) -> float:
@@ -131,7 +121,6 @@ def _sparse_sums(X: Any) -> Matrix:
     for start in range(0, X.nnz, _VALUES_AT_A_TIME):
         part = slice(start, start + _VALUES_AT_A_TIME)
         values = X.data[part].astype(np.float64)
-        for power in (1, 2):
-            found = np.bincount(X.indices[part], weights=values**power, minlength=X.shape[1])
-            sums[power - 1] += found
+        for row, terms in enumerate((values, values**2)):
+            sums[row] += np.bincount(X.indices[part], weights=terms, minlength=X.shape[1])
     return sums

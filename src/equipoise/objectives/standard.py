@@ -40,26 +40,29 @@ class StandardizedFeatures(Features):
         return self._features.fold(theta)
 
     def raw(self, theta: Matrix) -> Matrix:
-        out, features = theta.copy(), slice(self.n_features)
-        view = self.unfold(out)
+        out = theta.copy()
+        coef, intercept = self._parts(out)
         if self._scale is not None:
-            view[:, features] /= self._scale
-        if self.fit_intercept:
-            view[:, -1] *= self.unit
-            if self._shift is not None:
-                view[:, -1] -= view[:, features] @ self._shift
+            coef /= self._scale
+        intercept *= self.unit
+        if self._shift is not None:
+            intercept -= coef @ self._shift
         return out
 
     def standard(self, raw: Matrix) -> Matrix:
-        out, features = raw.copy(), slice(self.n_features)
-        view = self.unfold(out)
-        if self.fit_intercept:
-            if self._shift is not None:
-                view[:, -1] += view[:, features] @ self._shift
-            view[:, -1] /= self.unit
+        out = raw.copy()
+        coef, intercept = self._parts(out)
+        if self._shift is not None:
+            intercept += coef @ self._shift
+        intercept /= self.unit
         if self._scale is not None:
-            view[:, features] *= self._scale
+            coef *= self._scale
         return out
+
+    def _parts(self, theta: Matrix) -> tuple[Matrix, Vector]:
+        """Views of the coefficients and of the intercepts, which are zeros where there are none."""
+        view, none = self.unfold(theta), np.zeros(self.n_scores)
+        return view[:, : self.n_features], view[:, -1] if self.fit_intercept else none
 
     def prepare(self, theta: Matrix) -> Any:
         return self._features.prepare(self.raw(theta))
@@ -74,14 +77,13 @@ class StandardizedFeatures(Features):
         return self._features.pull(residual, loaded)
 
     def finish(self, pulled: Matrix) -> Matrix:
-        out, features = self._features.finish(pulled), slice(self.n_features)
-        view = self.unfold(out)
-        if self.fit_intercept:
-            if self._shift is not None:
-                view[:, features] -= np.outer(view[:, -1], self._shift)
-            view[:, -1] *= self.unit
+        out = self._features.finish(pulled)
+        coef, intercept = self._parts(out)
+        if self._shift is not None:
+            coef -= np.outer(intercept, self._shift)
+        intercept *= self.unit
         if self._scale is not None:
-            view[:, features] /= self._scale
+            coef /= self._scale
         return out
 
     def design(self, loaded: Any) -> Matrix:

@@ -1,9 +1,8 @@
 """Solvers of the minimax problem: one contract, one loop, one result."""
 
-from equipoise.solvers.base import Limits, Solver
+from equipoise.solvers.base import Limits, Progress, Solution, Solver, Status
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.registry import SOLVERS, NamedSolver, choose, run
-from equipoise.solvers.solution import Progress, Solution, Status
 
 __all__ = [
     "SOLVERS",

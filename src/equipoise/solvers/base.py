@@ -1,15 +1,18 @@
-"""The contract of a solver, and the one loop that runs them all."""
+"""The contract of a solver, the one loop that runs them all, and what it hands back."""
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from enum import Enum
+from shutil import get_terminal_size
+from time import perf_counter
+from typing import Generic, NamedTuple, TextIO, TypeVar
 
 import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.solution import HistoryRecord, Progress, Solution, Status
 
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
@@ -17,25 +20,96 @@ FLOOR = 1e-3
 PATIENCE = 250
 
 
+class Status(Enum):
+    """How a solve ended, with the sentence that the user reads."""
+
+    CONVERGED = "The certified gap reached the tolerance."
+    STATIONARY = "The optimality conditions hold to the tolerance (no bound without a penalty)."
+    STALLED = "Rounding stopped the progress before the gap reached the tolerance."
+    MAX_ITER = "The iterations ran out before the gap reached the tolerance."
+
+    @property
+    def converged(self) -> bool:
+        return self in (Status.CONVERGED, Status.STATIONARY)
+
+
+class HistoryRecord(NamedTuple):
+    """One line of the history of a solve."""
+
+    iteration: int
+    evaluations: int
+    objective: float
+    gap: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best point found, the masses that certify it, and the record of the solve."""
+
+    theta: Vector
+    risks: Vector
+    mass: Vector
+    objective: float
+    lower_bound: float
+    last_step: float
+    n_iter: int
+    n_evaluations: int
+    status: Status
+    history: tuple[HistoryRecord, ...]
+
+    @property
+    def gap(self) -> float:
+        return self.objective - self.lower_bound
+
+
+class Progress:
+    """Writes the current state of a solve over itself on a terminal, and the end everywhere.
+
+    It also keeps the clock that the history is written by.
+    """
+
+    def __init__(self, verbose: int = 0, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._on = verbose > 0
+        self._moving = self._on and self._stream.isatty()
+        # A line as long as the terminal is wide would scroll.
+        self._width = get_terminal_size().columns - 1
+        self._began = perf_counter()
+
+    def seconds(self) -> float:
+        """Time since the solve was asked for."""
+        return perf_counter() - self._began
+
+    def show(self, record: HistoryRecord, target: float) -> None:
+        if self._moving:
+            line = _line(record, target)[: self._width]
+            print("\r" + line.ljust(self._width), end="", file=self._stream, flush=True)
+
+    def end(self, record: HistoryRecord, target: float, sentence: str) -> None:
+        if self._on:
+            start, width = ("\r", self._width) if self._moving else ("", 0)
+            line = start + _line(record, target).ljust(width)
+            print(line, sentence, sep="\n", file=self._stream, flush=True)
+
+
+def _line(record: HistoryRecord, target: float) -> str:
+    return (
+        f"iteration {record.iteration}, {record.evaluations} evaluations: "
+        f"objective {record.objective:.6g}, gap {record.gap:.1e} (target {target:.1e})"
+    )
+
+
 @dataclass(frozen=True)
 class Iterate:
-    """Where a solver stands.
-
-    Attributes
-    ----------
-    state, mass : the point and the masses that the next certificate would use.
-    gradient : of the Lagrangian there.
-    decrease : the decrease of the objective that the last model promised.
-    step : length of the last step relative to the point.
-    stuck : whether rounding allows no further step.
-    """
+    """Where a solver stands: the point and the masses that the next certificate would use."""
 
     state: Evaluation
     mass: Vector
-    gradient: Vector
-    decrease: float = np.inf
-    step: float = np.inf
-    stuck: bool = False
+    gradient: Vector  # of the Lagrangian
+    decrease: float = np.inf  # of the objective, as the last model promised
+    step: float = np.inf  # length of the last one, relative to the point
+    stuck: bool = False  # whether rounding allows no further step
 
 
 I = TypeVar("I", bound=Iterate)  # noqa: E741  reads as in the mathematics of iterations
@@ -141,7 +215,18 @@ def solve(
         if track.gap <= limits.target(track.objective):
             status = Status.CONVERGED
     progress.end(record, limits.target(track.objective), status.value)
-    return _solution(track, iterate, iteration, status)
+    return Solution(
+        theta=track.theta,
+        risks=track.risks,
+        mass=track.mass,
+        objective=track.objective,
+        lower_bound=track.bound,
+        last_step=iterate.step,
+        n_iter=iteration,
+        n_evaluations=problem.objective.n_evaluations,
+        status=status,
+        history=tuple(track.history),
+    )
 
 
 def _status(track: BestSoFar, iterate: Iterate, target: float, certified: bool) -> Status | None:
@@ -152,18 +237,3 @@ def _status(track: BestSoFar, iterate: Iterate, target: float, certified: bool) 
         return Status.STATIONARY
     patience = max(PATIENCE, len(track.history) // 5)
     return Status.STALLED if iterate.stuck or track.idle > patience else None
-
-
-def _solution(track: BestSoFar, iterate: Iterate, n_iter: int, status: Status) -> Solution:
-    return Solution(
-        theta=track.theta,
-        risks=track.risks,
-        mass=track.mass,
-        objective=track.objective,
-        lower_bound=track.bound,
-        last_step=iterate.step,
-        n_iter=n_iter,
-        n_evaluations=track.problem.objective.n_evaluations,
-        status=status,
-        history=tuple(track.history),
-    )

@@ -49,12 +49,8 @@ class AscentIterate(Iterate):
 class DescentAscent(Solver[AscentIterate]):
     """Descent-ascent in a ball of parameters.
 
-    Parameters
-    ----------
-    constants : StepConstants, optional
-        Diameters and slopes that set the steps. By default the ball is the smallest that is
-        certain to hold the solution when there is a penalty, but of radius 100 at the most, and
-        the slopes are those seen so far.
+    Without constants, the ball is the smallest that is certain to hold the solution when there is a
+    penalty, but of radius 100 at the most, and the slopes are those at the start.
     """
 
     def __init__(self, constants: StepConstants | None = None) -> None:

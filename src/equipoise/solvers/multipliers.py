@@ -67,9 +67,8 @@ class Multipliers(Solver[MultiplierIterate]):
             return self._next_round(problem, replace(iterate, stuck=iterate.mu > 0))
         step = moved.state.theta - iterate.state.theta
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
-        if self._round_is_over(problem, moved):
-            return self._next_round(problem, moved)
-        return moved
+        masses, gradient = _gaps(problem, moved)
+        return self._next_round(problem, moved) if gradient <= INNER * masses else moved
 
     def _direction(self, iterate: MultiplierIterate) -> Vector:
         if iterate.curvature.n_pairs:
@@ -125,10 +124,6 @@ class Multipliers(Solver[MultiplierIterate]):
             iterate, state=state, mass=mass, gradient=gradient, value=value, step=length
         )
         return replace(moved, decrease=sum(_gaps(problem, moved)))
-
-    def _round_is_over(self, problem: Problem, iterate: MultiplierIterate) -> bool:
-        masses, gradient = _gaps(problem, iterate)
-        return gradient <= INNER * masses
 
     def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
         masses, _ = _gaps(problem, iterate)

@@ -44,18 +44,16 @@ class Problem:
     def value(self, state: Evaluation) -> float:
         """The robust risk plus the penalty; infinite where a risk is not a number."""
         if state not in self._values:
-            self._values[state] = self._value(state)
+            value = np.inf
+            if np.all(np.isfinite(state.risks)):
+                value = float(self.masses.support(state.risks)) + self.penalty(state.theta)
+            self._values[state] = value
         return self._values[state]
 
     @cached_property
     def _values(self) -> WeakKeyDictionary[Evaluation, float]:
         """Objectives of living states: solvers and the loop ask again and again."""
         return WeakKeyDictionary()
-
-    def _value(self, state: Evaluation) -> float:
-        if not np.all(np.isfinite(state.risks)):
-            return np.inf
-        return float(self.masses.support(state.risks)) + self.penalty(state.theta)
 
     def lagrangian(self, state: Evaluation, mass: Vector) -> float:
         """The weighted risk plus the penalty."""

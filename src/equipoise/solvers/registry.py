@@ -6,11 +6,10 @@ from typing import Any
 
 from equipoise.arrays import Vector
 from equipoise.registry import Registry
-from equipoise.solvers.base import Limits, Solver, solve
+from equipoise.solvers.base import Limits, Progress, Solution, Solver, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.solution import Progress, Solution
 from equipoise.solvers.sqp import MinimaxSqp
 from equipoise.validation.numbers import check_word
 
@@ -29,25 +28,18 @@ COARSE_SHARE = 3
 
 @dataclass(frozen=True)
 class NamedSolver:
-    """A solver as users know it.
-
-    Parameters
-    ----------
-    name : str
-        What users write.
-    make : callable
-        ``make(problem, tol)`` gives the solver for a problem and a relative accuracy.
-    warmed : bool
-        Whether a cold start is warmed on fewer rows.
-    """
+    """A solver as users know it: ``make`` gives it for a problem and a relative accuracy."""
 
     name: str
     make: Callable[[Problem, float], Solver[Any]]
-    warmed: bool = False
+    warmed: bool = False  # whether a cold start is warmed on fewer rows
 
 
 def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
-    return MinimaxSqp(newton=True, sample=_sample(problem), tol=tol)
+    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
+    few = enough < problem.objective.n_rows / 2
+    sample = enough // problem.masses.n_classes if few else 0
+    return MinimaxSqp(newton=True, sample=sample, tol=tol)
 
 
 SOLVERS: Registry[NamedSolver] = Registry(
@@ -60,18 +52,7 @@ SOLVERS: Registry[NamedSolver] = Registry(
 
 
 def choose(problem: Problem) -> str:
-    """The name of the solver for a problem of this size.
-
-    Examples
-    --------
-    >>> from equipoise.objectives import open_objective
-    >>> from equipoise.sets import WorstClass
-    >>> import numpy as np
-    >>> X, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
-    >>> with open_objective(X, labels, np.ones(3), n_classes=2, fit_intercept=True) as objective:
-    ...     choose(Problem(objective, WorstClass().resolve([0.7, 0.3]), ridge=0.1))
-    'sqp-newton'
-    """
+    """The name of the solver for a problem of this size."""
     objective, classes = problem.objective, problem.masses.n_classes
     if objective.size <= FEW_PARAMETERS:
         return "sqp-newton"
@@ -89,20 +70,7 @@ def run(
     *,
     cold: bool = True,
 ) -> Solution:
-    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows.
-
-    Examples
-    --------
-    >>> from equipoise.objectives import open_objective
-    >>> from equipoise.sets import WorstClass
-    >>> import numpy as np
-    >>> X, labels = np.array([[0.0], [1.0], [2.0]]), np.array([0, 1, 0])
-    >>> with open_objective(X, labels, np.ones(3), n_classes=2, fit_intercept=True) as objective:
-    ...     problem = Problem(objective, WorstClass().resolve([0.7, 0.3]), ridge=0.1)
-    ...     start = np.zeros(objective.size), np.array([0.7, 0.3])
-    ...     run(problem, "auto", start, Limits(tol=1e-6, max_iter=100), Progress()).status.name
-    'CONVERGED'
-    """
+    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows."""
     check_word(name, "solver", ("auto", *SOLVERS))
     chosen = SOLVERS[choose(problem) if name == "auto" else name]
     if cold and chosen.warmed:
@@ -111,34 +79,21 @@ def run(
 
 
 def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
-    """The solution of the same problem on a few rows, then on more, to a loose tolerance."""
-    rows, tol = _coarse_rows(problem), 1e-1
-    while rows * problem.masses.n_classes < problem.objective.n_rows / COARSE_SHARE:
-        coarse = _penalised(problem.thin(rows), problem)
+    """The solution of the same problem on a few rows, then on more, to a loose tolerance.
+
+    Its penalty is half way to that of a fit to the few rows alone. That of all rows is too weak for
+    them: columns that are rare would separate the classes, and their coefficients begin far out,
+    where Hessians say little.
+    """
+    n_classes, n_rows = problem.masses.n_classes, problem.objective.n_rows
+    enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
+    rows, tol = max(1, enough // n_classes), 1e-1
+    while rows * n_classes < n_rows / COARSE_SHARE:
+        coarse = problem.thin(rows)
+        fewer = n_rows / coarse.objective.n_rows
+        coarse = replace(coarse, ridge=problem.ridge * fewer**0.5)
         solver = MinimaxSqp(newton=True, tol=tol)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
         rows, tol = rows * REFINEMENT, tol / 10
     return start
-
-
-def _penalised(coarse: Problem, problem: Problem) -> Problem:
-    """The coarse problem with a penalty half way to that of a fit to its rows alone.
-
-    That of all rows is too weak for a few: columns that are rare would separate the classes, and
-    their coefficients begin far out, where Hessians say little.
-    """
-    fewer = problem.objective.n_rows / coarse.objective.n_rows
-    return replace(coarse, ridge=problem.ridge * fewer**0.5)
-
-
-def _coarse_rows(problem: Problem) -> int:
-    """Rows of each class on the coarsest problem: enough to determine the parameters."""
-    enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
-    return max(1, enough // problem.masses.n_classes)
-
-
-def _sample(problem: Problem) -> int:
-    """Rows of each class in a sampled Hessian; 0 where all rows are few enough."""
-    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
-    return enough // problem.masses.n_classes if enough < problem.objective.n_rows / 2 else 0

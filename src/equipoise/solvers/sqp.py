@@ -19,7 +19,7 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.objectives import Evaluation
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseCurvature, NewtonInverse, NothingKnown
+from equipoise.solvers.curvature import InverseBase, InverseCurvature, NewtonInverse, NothingKnown
 from equipoise.solvers.problem import Problem
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
@@ -44,28 +44,24 @@ DAMPING_STEP = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class SqpIterate(Iterate):
-    """An iterate with all class gradients, the values of the last steps, and what was learnt.
+    """An iterate with the values at the last few points, and what was learnt.
 
-    ``program`` and ``curvature`` are handed on: steps are taken from the last iterate alone.
-
-    Attributes
-    ----------
-    class_gradients : of all class risks at the point.
-    recent : values of the objective at the last few points.
-    program : the mass programme, started from where the last one ended.
-    curvature : of the Lagrangian; None before the first step.
-    age : steps since the last Hessian.
-    precise : whether Hessians must be formed in double precision.
-    damping : curvature added along every parameter, where a loss may have none of its own.
+    ``program``, started from where the last one ended, and ``curvature`` are handed on: steps are
+    taken from the last iterate alone.
     """
 
     class_gradients: Matrix
     recent: tuple[float, ...]
     program: MassProgram
-    curvature: InverseCurvature | None = None
-    age: int = 0
-    precise: bool = False
-    damping: float = 0.0
+    curvature: InverseCurvature
+    age: int = 0  # steps since the last Hessian
+    precise: bool = False  # whether Hessians must be formed in double precision
+    damping: float = 0.0  # curvature added along every parameter, where a loss may have none
+
+    @property
+    def has_aged(self) -> bool:
+        """Whether steps have been taken, or learnt from, since the last Hessian."""
+        return self.age > 0 or self.curvature.n_pairs > 0
 
 
 @dataclass(frozen=True)
@@ -81,17 +77,9 @@ class QuadraticModel:
 class MinimaxSqp(Solver[SqpIterate]):
     """Minimax SQP with Hessians (``newton``) or with the memory of past steps alone.
 
-    Parameters
-    ----------
-    newton : bool
-        Whether to form Hessians. The first comes from a sample of ``sample`` rows a class; when
-        it contracts too slowly it is followed by exact ones.
-    sample : int
-        Rows of each class in the sampled Hessian.
-    memory : int
-        Pairs of steps and gradient changes kept on top.
-    tol : float
-        Relative accuracy that will be asked for; it decides when a new Hessian pays.
+    The first Hessian comes from a sample of ``sample`` rows a class; when it contracts too slowly
+    it is followed by exact ones. ``memory`` pairs of steps and gradient changes are kept on top;
+    ``tol``, the relative accuracy that will be asked for, decides when a new Hessian pays.
     """
 
     def __init__(
@@ -101,6 +89,7 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
+        base = self._first(problem, state, mass)
         return SqpIterate(
             state,
             mass,
@@ -108,11 +97,10 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
+            curvature=InverseCurvature(base, problem.objective.size, self._memory),
         )
 
-    def _first(
-        self, problem: Problem, state: Evaluation, mass: Vector
-    ) -> NothingKnown | NewtonInverse:
+    def _first(self, problem: Problem, state: Evaluation, mass: Vector) -> InverseBase:
         if not self._newton:
             return NothingKnown()
         if not 0 < self._sample < problem.objective.n_rows:
@@ -121,19 +109,15 @@ class MinimaxSqp(Solver[SqpIterate]):
         return NewtonInverse(sample, sample.objective.evaluate(state.theta), mass)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
-        if iterate.curvature is None:
-            base = self._first(problem, iterate.state, iterate.mass)
-            curvature = InverseCurvature(base, problem.objective.size, self._memory)
-            iterate = replace(iterate, curvature=curvature)
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(iterate, model):
             iterate = self._renewed(problem, iterate, model.mass)
             model = _model(problem, iterate)
         iterate, model = self._damped(problem, iterate, model)
         found = self._search(problem, iterate, model)
-        while found is None and _can_be_sharper(iterate):
+        while found is None and (iterate.has_aged or iterate.curvature.base.single):
             # Rows that are all but certain have less curvature than single precision can hold.
-            precise = iterate.precise or not _has_aged(iterate)
+            precise = iterate.precise or not iterate.has_aged
             iterate = self._renewed(problem, replace(iterate, precise=precise), model.mass)
             iterate, model = self._damped(problem, iterate, _model(problem, iterate))
             found = self._search(problem, iterate, model)
@@ -184,7 +168,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             base = NewtonInverse(
                 problem, iterate.state, mass, precise=iterate.precise, damping=iterate.damping
             )
-        _curvature(iterate).clear(base)
+        iterate.curvature.clear(base)
         return replace(iterate, age=0)
 
     def _search(
@@ -200,7 +184,11 @@ class MinimaxSqp(Solver[SqpIterate]):
         reference += 0.1 * HIDDEN * before if hidden else 0.0
         for _ in range(TRIALS):
             theta = iterate.state.theta + length * model.direction
-            state, gradients = self._try(problem, theta, likely=length == 1)
+            gradients = None
+            if self._newton and length == 1:  # likely to be taken, and its gradients are small
+                state, gradients = problem.objective.evaluate_with_gradients(theta)
+            else:
+                state = problem.objective.evaluate(theta)
             value = problem.value(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
                 if gradients is None:
@@ -213,40 +201,17 @@ class MinimaxSqp(Solver[SqpIterate]):
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
 
-    def _try(
-        self, problem: Problem, theta: Vector, *, likely: bool
-    ) -> tuple[Evaluation, Matrix | None]:
-        """A trial point; with its gradients where it is likely to be taken and they are small."""
-        if likely and self._newton:
-            return problem.objective.evaluate_with_gradients(theta)
-        return problem.objective.evaluate(theta), None
-
-
-def _curvature(iterate: SqpIterate) -> InverseCurvature:
-    assert iterate.curvature is not None  # set by the first step
-    return iterate.curvature
-
-
-def _has_aged(iterate: SqpIterate) -> bool:
-    """Whether steps have been taken, or learnt from, since the last Hessian."""
-    return iterate.age > 0 or _curvature(iterate).n_pairs > 0
-
-
-def _can_be_sharper(iterate: SqpIterate) -> bool:
-    """Whether there is better curvature than that with which no step was found."""
-    return _has_aged(iterate) or _curvature(iterate).base.single
-
 
 def _more_damped(iterate: SqpIterate) -> SqpIterate:
     """The iterate with its Hessian damped more, and without the steps that went before."""
     damping = max(SLIGHT, DAMPING_STEP * iterate.damping)
-    _curvature(iterate).base.damp(damping)
-    _curvature(iterate).clear()
+    iterate.curvature.base.damp(damping)
+    iterate.curvature.clear()
     return replace(iterate, damping=damping)
 
 
 def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
-    G, state, curvature = iterate.class_gradients, iterate.state, _curvature(iterate)
+    G, state, curvature = iterate.class_gradients, iterate.state, iterate.curvature
     pull = problem.pull(state.theta)
     A, c = curvature.gram(G, pull)
     value = problem.value(state)
@@ -267,7 +232,7 @@ def _moved(
     """The iterate after a step, which the curvature learns from."""
     gradient = model.mass @ gradients + problem.pull(state.theta)
     step = state.theta - iterate.state.theta
-    _curvature(iterate).update(step, gradient - model.gradient)
+    iterate.curvature.update(step, gradient - model.gradient)
     return replace(
         iterate,
         state=state,
