@@ -1,10 +1,10 @@
 """Estimators in scikit-learn's form."""
 
 from equipoise.decisions import TunedWeights, tune_weights
-from equipoise.estimators.linear_classifier import RobustLinearClassifier
 from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.plug_in import PlugInClassifier
+from equipoise.estimators.robust_linear import RobustLinearClassifier
 
 __all__ = [
     "LocalPolynomialClassifier",

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.neighbors import KDTree
 
-from equipoise.arrays import Indices, Matrix
+from equipoise.arrays import Indices, Matrix, Vector
 
 # Queries served together.
 _BLOCK = 256
@@ -67,17 +67,9 @@ def n_monomials(degree: int, n_features: int) -> int:
 class Smoother:
     """Local polynomial regression with windows of radius one.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, d)
-    weights : ndarray of shape (n,)
-        Positive weights.
-    targets : ndarray of shape (n, t)
-    degree : {0, 1, 2}
-    power : int
-        The exponent ``r`` of the kernel.
-    ridge : float
-        The penalty of all coefficients but the constant, in the unit of the weights.
+    ``points`` have shape (n, d), positive ``weights`` (n,) and ``targets`` (n, t). ``power`` is the
+    exponent ``r`` of the kernel; ``ridge`` penalises all coefficients but the constant, in the unit
+    of the weights.
     """
 
     points: Matrix
@@ -96,14 +88,14 @@ class Smoother:
         """The points, ready to be searched."""
         return KDTree(self.points)
 
-    @property
-    def _p(self) -> int:
-        return n_monomials(self.degree, self.points.shape[1])
-
     @cached_property
     def _order(self) -> Indices:
         """Points of a line from left to right."""
         return np.argsort(self.points[:, 0], kind="stable")
+
+    @property
+    def _p(self) -> int:
+        return n_monomials(self.degree, self.points.shape[1])
 
     def __call__(self, queries: Matrix) -> Matrix:
         """Fitted values at the queries, of shape (m, t)."""
@@ -146,12 +138,11 @@ class Smoother:
     def _solved(self, moments: Moments) -> Matrix:
         """The constants of the fitted polynomials."""
         total = moments.gram[:, 0, 0]
-        p = moments.gram.shape[1]
         # A window without weight is not solved here, but must not stop the others.
         total = np.where(total > 0, total, 1.0)
         scaled = moments.gram / total[:, None, None]
         scaled[:, 0, 0] = 1.0
-        others = np.arange(1, p)
+        others = np.arange(1, self._p)
         scaled[:, others, others] += (self.ridge / total + _JITTER)[:, None]
         solution = np.linalg.solve(scaled, moments.cross / total[:, None, None])
         return np.asarray(solution[:, 0])
@@ -228,11 +219,9 @@ class Smoother:
             query, rows = _pairs(queries[start : start + step], self.points, near)
             if not len(query):
                 continue
-            u = self.points[rows] - queries[start + query]
-            kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0) ** self.power
-            phi = monomials(u, self.degree)
+            phi, weights = self._at(self.points[rows] - queries[start + query], rows)
             some, starts = np.unique(query, return_index=True)
-            weighted = (phi * (self.weights[rows] * kernel)[:, None])[:, :, None]
+            weighted = (phi * weights[:, None])[:, :, None]
             gram[start + some] = np.add.reduceat(weighted * phi[:, None, :], starts)
             cross[start + some] = np.add.reduceat(weighted * self.targets[rows, None], starts)
         return Moments(gram, cross, 0.0)
@@ -243,12 +232,15 @@ class Smoother:
         gram, cross = np.zeros((m, p, p)), np.zeros((m, p, t))
         for place in range(m):
             _, rows = _pairs(queries[place : place + 1], self.points, near)
-            u = self.points[rows] - queries[place]
-            kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0) ** self.power
-            phi = monomials(u, self.degree)
-            weighted = phi.T * (self.weights[rows] * kernel)
+            phi, weights = self._at(self.points[rows] - queries[place], rows)
+            weighted = phi.T * weights
             gram[place], cross[place] = weighted @ phi, weighted @ self.targets[rows]
         return Moments(gram, cross, 0.0)
+
+    def _at(self, u: Matrix, rows: Indices) -> tuple[Matrix, Vector]:
+        """Monomials of points that stand so far from their queries, and their weights there."""
+        kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0) ** self.power
+        return monomials(u, self.degree), self.weights[rows] * kernel
 
 
 def _pairs(queries: Matrix, points: Matrix, near: Indices) -> tuple[Indices, Indices]:

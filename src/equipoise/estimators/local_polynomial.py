@@ -111,19 +111,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows ``X`` with labels ``y``.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        y : array-like of shape (n_rows,)
-            Labels.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows. A weight of two is a row that occurs twice, so their sum is the
-            number of rows that the bandwidth goes by.
-
-        Returns
-        -------
-        self : LocalPolynomialClassifier
+        A sample weight of two is a row that occurs twice, so the sum of the weights is the number
+        of rows that the bandwidth goes by.
         """
         with unchanged_on_failure(self):
             self._fit(X, y, sample_weight)
@@ -132,7 +121,12 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        self._check_terms(X.shape[1])
+        terms = n_monomials(int(self.degree), X.shape[1])
+        if terms > _MOST_TERMS:
+            raise InvalidInputError(
+                f"a polynomial of degree {self.degree} in {X.shape[1]} features has {terms} terms, "
+                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
+            )
         self.classes_, labels = encode_labels(y)
         weights, _ = weights_and_totals(sample_weight, labels, self.classes_)
         # The estimates of all classes sum to one, so the first class needs no regression.
@@ -142,7 +136,9 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             factor = 1.0
             if self.bandwidth == "cv":
                 self.cv_results_ = self._cross_validate(X, labels, targets, weights)
-                factor = _best_factor(self.cv_results_)
+                # The largest of the best: what the data cannot tell apart is made smooth.
+                brier = self.cv_results_["brier"]
+                factor = float(_FACTORS[np.flatnonzero(brier == brier.min())[-1]])
             self.bandwidth_ = factor * self._rate(X, weights)
         else:
             self.bandwidth_ = _given_bandwidth(self.bandwidth, X.shape[1])
@@ -150,37 +146,14 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._smoother = self._smooth(X - self._origin, targets, weights, self.bandwidth_)
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Class probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_rows, n_classes)
-            One column per class, in the order of ``classes_``.
-        """
+        """Class probabilities, one column per class in the order of ``classes_``."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return _probabilities(self._smoother((X - self._origin) / self.bandwidth_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of largest probability, the first one if several tie.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_rows,)
-        """
-        probabilities = self.predict_proba(X)
-        labels: NDArray[Any] = self.classes_[np.argmax(probabilities, axis=1)]
-        return labels
+        """The class of largest probability, the first one if several tie."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
     def _check_parameters(self) -> None:
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
@@ -190,10 +163,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 f"kernel must be one of {sorted(_KERNELS)}, got {self.kernel!r}."
             )
         if isinstance(self.bandwidth, str) and self.bandwidth not in ("rate", "cv"):
-            raise InvalidParameterError(
-                f'bandwidth must be "rate", "cv", a positive number or one per feature, got '
-                f"{self.bandwidth!r}."
-            )
+            raise _no_bandwidth(self.bandwidth)
         if self.ridge != 0:
             check_number(self.ridge, "ridge", "(0, inf)")
         if self.smoothness is not None:
@@ -203,14 +173,6 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                     f"smoothness must be at most degree + 1 = {self.degree + 1}, the most that "
                     f"polynomials of degree {self.degree} can make use of, got {smoothness:.6g}."
                 )
-
-    def _check_terms(self, n_features: int) -> None:
-        terms = n_monomials(int(self.degree), n_features)
-        if terms > _MOST_TERMS:
-            raise InvalidInputError(
-                f"a polynomial of degree {self.degree} in {n_features} features has {terms} terms, "
-                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
-            )
 
     def _rate(self, X: Matrix, weights: Vector) -> Vector:
         """Bandwidths that shrink at the paper's rate."""
@@ -226,14 +188,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def _smooth(self, X: Matrix, targets: Matrix, weights: Vector, bandwidth: Vector) -> Smoother:
         used = weights > 0
-        return Smoother(
-            points=X[used] / bandwidth,
-            weights=weights[used],
-            targets=targets[used],
-            degree=int(self.degree),
-            power=_KERNELS[self.kernel],
-            ridge=float(self.ridge),
-        )
+        shape = int(self.degree), _KERNELS[self.kernel], float(self.ridge)
+        return Smoother(X[used] / bandwidth, weights[used], targets[used], *shape)
 
     def _cross_validate(
         self, X: Matrix, labels: NDArray[np.intp], targets: Matrix, weights: Vector
@@ -265,20 +221,11 @@ def _probabilities(others: Matrix) -> Matrix:
     return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
 
 
-def _best_factor(results: dict[str, Vector]) -> float:
-    """The largest factor among the best: what the data cannot tell apart is made smooth."""
-    best = np.flatnonzero(results["brier"] == results["brier"].min())
-    return float(results["factor"][best[-1]])
-
-
 def _given_bandwidth(bandwidth: Any, n_features: int) -> Vector:
     try:
         given = np.asarray(bandwidth, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidParameterError(
-            f'bandwidth must be "rate", "cv", a positive number or one per feature, got '
-            f"{bandwidth!r}."
-        ) from error
+        raise _no_bandwidth(bandwidth) from error
     if given.ndim > 1 or given.size not in (1, n_features):
         raise InvalidParameterError(
             f"bandwidth must be one number or one for each of the {n_features} features, got an "
@@ -287,3 +234,9 @@ def _given_bandwidth(bandwidth: Any, n_features: int) -> Vector:
     if not np.all(np.isfinite(given) & (given > 0)):
         raise InvalidParameterError(f"bandwidth must be positive and finite, got {bandwidth!r}.")
     return np.broadcast_to(given, (n_features,)).copy()
+
+
+def _no_bandwidth(given: Any) -> InvalidParameterError:
+    return InvalidParameterError(
+        f'bandwidth must be "rate", "cv", a positive number or one per feature, got {given!r}.'
+    )

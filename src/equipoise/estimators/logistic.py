@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.risks.population import odds_factors
-from equipoise.sets import Uncertainty
 from equipoise.weights.priors import check_prior
 
 # Below this mass a class decides nothing, and dividing by it would amplify rounding.
@@ -102,29 +101,6 @@ class RobustLogisticRegression(RobustLinearModel):
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
     """
-
-    def __init__(
-        self,
-        uncertainty: Uncertainty | str | None = None,
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        class_prior: Any = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.uncertainty = uncertainty
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.class_prior = class_prior
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def _trained_loss(self) -> TrainedLoss:
         return as_trained("cross_entropy")

@@ -22,7 +22,7 @@ from equipoise.exceptions import (
     SeparableDataWarning,
     warn,
 )
-from equipoise.losses import TrainedLoss
+from equipoise.losses import Loss, TrainedLoss, as_trained
 from equipoise.objectives import Objective, open_objective
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
@@ -47,15 +47,28 @@ _ADVICE = {
 class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A linear model of least worst weighted risk; a subclass says of which loss."""
 
-    uncertainty: Uncertainty | str | None
-    C: float
-    fit_intercept: bool
-    tol: float
-    max_iter: int
-    solver: str
-    class_prior: Any
-    warm_start: bool
-    verbose: int
+    def __init__(
+        self,
+        uncertainty: Uncertainty | str | None = None,
+        *,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        solver: str = "auto",
+        class_prior: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.uncertainty = uncertainty
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.class_prior = class_prior
+        self.warm_start = warm_start
+        self.verbose = verbose
 
     @abstractmethod
     def _trained_loss(self) -> TrainedLoss:
@@ -102,7 +115,9 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         used = weights > 0
         if not np.all(used):
             X, labels, weights = X[used], labels[used], weights[used]
-        prior = self._prior(totals, classes)
+        prior = np.asarray(totals / totals.sum())
+        if self.class_prior is not None:
+            prior = check_prior(self.class_prior, classes, name="class_prior")
         masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
         ridge = _ridge(self.C, float(totals.sum()))
         with open_objective(
@@ -119,13 +134,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             solution = run(problem, self.solver, start, limits, progress, cold=cold)
             self._take(problem, solution, prior, classes)
             self.caps_bind_ = _caps_bind(problem, solution, limits)
-        self._warn_of_solve(solution, limits)
-        self._warn_of_set(solution, masses, np.bincount(labels))
-
-    def _prior(self, totals: Vector, classes: NDArray[Any]) -> Vector:
-        if self.class_prior is None:
-            return np.asarray(totals / totals.sum())
-        return check_prior(self.class_prior, classes, name="class_prior")
+        self._warn(solution, limits, masses, np.bincount(labels))
 
     def _start(
         self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
@@ -160,23 +169,22 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.duality_gap_ = float(solution.gap)
         self.n_iter_ = max(1, solution.n_iter)
         self.n_evaluations_ = solution.n_evaluations
-        self.status_, self.message_ = solution.status.name.lower(), _sentence(solution, problem)
+        self.status_, self.message_ = solution.status.name.lower(), solution.status.value
+        if problem.masses.is_simplex:
+            self.message_ += " The set is the whole simplex: the worst-class problem."
         columns = zip(*solution.history, strict=True)
         names = solution.history[0]._fields
         self.history_ = {n: np.array(column) for n, column in zip(names, columns, strict=True)}
 
-    def _warn_of_solve(self, solution: Solution, limits: Limits) -> None:
-        if solution.status.converged:
-            return
-        target = limits.target(solution.objective)
-        gap = f"The gap is {solution.gap:.3g}, the target was {target:.3g}, "
-        warn(
-            f"{solution.status.value} {gap if np.isfinite(solution.gap) else 'It stopped '}"
-            f"after {solution.n_iter} iterations. {_ADVICE[solution.status]}",
-            NotConvergedWarning,
-        )
-
-    def _warn_of_set(self, solution: Solution, masses: MassSet, rows: Indices) -> None:
+    def _warn(self, solution: Solution, limits: Limits, masses: MassSet, rows: Indices) -> None:
+        if not solution.status.converged:
+            target = limits.target(solution.objective)
+            gap = f"The gap is {solution.gap:.3g}, the target was {target:.3g}, "
+            warn(
+                f"{solution.status.value} {gap if np.isfinite(solution.gap) else 'It stopped '}"
+                f"after {solution.n_iter} iterations. {_ADVICE[solution.status]}",
+                NotConvergedWarning,
+            )
         if np.isinf(self.C) and _diverges(solution, self._trained_loss()):
             barred = np.any(masses.bounds[1] <= 0)
             reason = "a class can carry no mass" if barred else "some classes can be separated"
@@ -208,12 +216,6 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
-
-
-def _sentence(solution: Solution, problem: Problem) -> str:
-    if problem.masses.is_simplex:
-        return f"{solution.status.value} The set is the whole simplex: the worst-class problem."
-    return solution.status.value
 
 
 def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -250,3 +252,70 @@ def _ridge(C: float, total: float) -> float:
             f"{total:.6g}."
         )
     return 1 / scale
+
+
+class RobustLinearClassifier(RobustLinearModel):
+    r"""Linear classifier that minimises the worst weighted risk over an uncertainty set.
+
+    .. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
+
+    with :math:`R_i` the mean loss over the rows of class ``i``, and all else as in
+    :class:`RobustLogisticRegression`, which is this model with the cross-entropy. There are no
+    probabilities: for those take that one.
+
+    Parameters
+    ----------
+    uncertainty
+        The set of weightings, as in :class:`RobustLogisticRegression`.
+    loss : str or Loss, default="squared_hinge"
+        ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, or another registered loss
+        that can be trained (see :mod:`equipoise.losses`).
+    C, fit_intercept, tol, max_iter, solver, class_prior, warm_start, verbose
+        As in :class:`RobustLogisticRegression`.
+
+    Attributes
+    ----------
+    class_risks_ : ByClass
+        Mean loss of each class on the training rows.
+    classes_, coef_, intercept_, robust_risk_, objective_, lower_bound_, duality_gap_, ...
+        As in :class:`RobustLogisticRegression`.
+
+    Examples
+    --------
+    >>> from equipoise import LabelCVaR, RobustLinearClassifier
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> clf = RobustLinearClassifier(LabelCVaR(alpha=0.05), loss="smoothed_hinge").fit(X, y)
+    >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
+    True
+    """
+
+    def __init__(
+        self,
+        uncertainty: Uncertainty | str | None = None,
+        loss: str | Loss = "squared_hinge",
+        *,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        solver: str = "auto",
+        class_prior: Any = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        super().__init__(
+            uncertainty,
+            C=C,
+            fit_intercept=fit_intercept,
+            tol=tol,
+            max_iter=max_iter,
+            solver=solver,
+            class_prior=class_prior,
+            warm_start=warm_start,
+            verbose=verbose,
+        )
+
+    def _trained_loss(self) -> TrainedLoss:
+        return as_trained(self.loss)
