@@ -336,7 +336,7 @@ def test_a_failed_fit_leaves_the_last_one():
 BAD = {
     "degree": ({"degree": 3}, "degree must be 0, 1 or 2, got 3"),
     "a flag": ({"degree": True}, "degree must be 0, 1 or 2, got True"),
-    "kernel": ({"kernel": "gauss"}, r"kernel must be one of \['biweight', .*got 'gauss'"),
+    "kernel": ({"kernel": "gauss"}, r"kernel must be one of 'uniform', .*got 'gauss'"),
     "word": ({"bandwidth": "silverman"}, 'bandwidth must be "rate", "cv", .*silverman'),
     "zero": ({"bandwidth": 0.0}, r"bandwidth must be positive and finite, got 0\.0"),
     "nan": ({"bandwidth": np.nan}, "bandwidth must be positive and finite"),

@@ -13,7 +13,7 @@ from equipoise.estimators.base import unchanged_on_failure
 from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.validation.labels import encode_labels, weights_and_totals
-from equipoise.validation.numbers import check_number
+from equipoise.validation.numbers import check_number, check_word
 
 # The exponent r of the kernel (1 - |u|^2)^r.
 _KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
@@ -158,10 +158,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _check_parameters(self) -> None:
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
             raise InvalidParameterError(f"degree must be 0, 1 or 2, got {self.degree!r}.")
-        if self.kernel not in _KERNELS:
-            raise InvalidParameterError(
-                f"kernel must be one of {sorted(_KERNELS)}, got {self.kernel!r}."
-            )
+        check_word(self.kernel, "kernel", tuple(_KERNELS))
         if isinstance(self.bandwidth, str) and self.bandwidth not in ("rate", "cv"):
             raise _no_bandwidth(self.bandwidth)
         if self.ridge != 0:

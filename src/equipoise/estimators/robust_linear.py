@@ -119,7 +119,13 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         if self.class_prior is not None:
             prior = check_prior(self.class_prior, classes, name="class_prior")
         masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
-        ridge = _ridge(self.C, float(totals.sum()))
+        total = float(totals.sum())
+        if not self.C * total > np.finfo(np.float64).tiny:
+            raise InvalidParameterError(
+                f"C times the sum of the sample weights must not vanish, got C = {self.C:.6g} and "
+                f"a sum of {total:.6g}."
+            )
+        ridge = 1 / (float(self.C) * total)
         with open_objective(
             X,
             labels,
@@ -133,23 +139,21 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             start, cold = self._start(objective, masses, prior, classes)
             solution = run(problem, self.solver, start, limits, progress, cold=cold)
             self._take(problem, solution, prior, classes)
-            self.caps_bind_ = _caps_bind(problem, solution, limits)
+        # Where the set does not hold the worst case back from the worst class, the model and its
+        # worst case are optimal over the whole simplex as well.
+        excess = float(solution.risks.max()) - self.robust_risk_
+        self.caps_bind_ = excess > _SAME_RISK * limits.target(solution.objective)
         self._warn(solution, limits, masses, np.bincount(labels))
 
     def _start(
         self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
     ) -> tuple[tuple[Vector, Vector], bool]:
         """Parameters and masses to start from, and whether they know nothing yet."""
-        if self.warm_start and self._fits_again(objective, classes):
+        known = self.warm_start and np.array_equal(getattr(self, "classes_", []), classes)
+        if known and objective.unpack(np.zeros(objective.size))[0].shape == self.coef_.shape:
             mass = masses.project(np.asarray(self.worst_case_masses_))
             return (objective.pack(self.coef_, self.intercept_), mass), False
         return (np.zeros(objective.size), masses.project(prior)), True
-
-    def _fits_again(self, objective: Objective, classes: NDArray[Any]) -> bool:
-        if not hasattr(self, "coef_") or not np.array_equal(classes, self.classes_):
-            return False
-        coef, _ = objective.unpack(np.zeros(objective.size))
-        return bool(coef.shape == self.coef_.shape)
 
     def _take(
         self, problem: Problem, solution: Solution, prior: Vector, classes: NDArray[Any]
@@ -232,26 +236,6 @@ def _diverges(solution: Solution, loss: TrainedLoss) -> bool:
     large = float(np.linalg.norm(solution.theta)) > 1
     vanished = solution.objective < 1e-6 and not loss.reaches_zero
     return (large and _DIVERGING < solution.last_step < np.inf) or vanished
-
-
-def _caps_bind(problem: Problem, solution: Solution, limits: Limits) -> bool:
-    """Whether the set holds the worst case back from the worst class.
-
-    Where it does not, the model and its worst case are optimal over the whole simplex as well.
-    """
-    excess = float(solution.risks.max() - problem.masses.support(solution.risks))
-    return excess > _SAME_RISK * limits.target(solution.objective)
-
-
-def _ridge(C: float, total: float) -> float:
-    """The strength ``1 / (C n)`` of the penalty, ``n`` the sum of the sample weights."""
-    scale = float(C) * total
-    if not scale > np.finfo(np.float64).tiny:
-        raise InvalidParameterError(
-            f"C times the sum of the sample weights must not vanish, got C = {C:.6g} and a sum of "
-            f"{total:.6g}."
-        )
-    return 1 / scale
 
 
 class RobustLinearClassifier(RobustLinearModel):

@@ -105,6 +105,7 @@ class Features(ABC):
     n_scores: int
     n_rows: int
     n_features: int
+    row_cost: float  # stored values in an average row
     unit: float = 1.0  # the intercept's column holds this value
 
     @property
@@ -149,9 +150,9 @@ class Features(ABC):
     def pull(self, residual: Matrix, loaded: Any) -> Matrix:
         """Residuals of a block times its rows: a fresh float64 array."""
 
-    @abstractmethod
     def finish(self, pulled: Matrix) -> Matrix:
         """A sum of pulled residuals as a flat gradient; may use its memory."""
+        return pulled.reshape(self.size)
 
     @abstractmethod
     def design(self, loaded: Any) -> Matrix:
@@ -160,8 +161,3 @@ class Features(ABC):
     @abstractmethod
     def take(self, rows: Indices) -> "Features":
         """Chosen rows, as a copy."""
-
-    @property
-    @abstractmethod
-    def row_cost(self) -> float:
-        """Stored values in an average row."""

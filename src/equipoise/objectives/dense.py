@@ -26,6 +26,7 @@ class DenseFeatures(Features):
         self._X, self._order = X, order
         self.n_scores, self.fit_intercept = n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape
+        self.row_cost = float(self.n_features)
 
     @classmethod
     def takes(cls, X: Any) -> bool:
@@ -82,19 +83,12 @@ class DenseFeatures(Features):
             pulled[:, -1] = residual.sum(axis=1)
         return pulled
 
-    def finish(self, pulled: Matrix) -> Matrix:
-        return pulled.reshape(self.size)
-
     def design(self, loaded: Matrix) -> Matrix:
         return np.hstack([loaded, np.ones((len(loaded), 1))]) if self.fit_intercept else loaded
 
     def take(self, rows: Indices) -> "DenseFeatures":
         chosen = rows if self._order is None else self._order[rows]
         return DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
-
-    @property
-    def row_cost(self) -> float:
-        return float(self.n_features)
 
 
 def _reordered(X: NDArray[Any], order: Indices) -> NDArray[Any]:

@@ -23,6 +23,8 @@ class SparseFeatures(Features):
     def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
         self.n_rows, self.n_features = X.shape[0], X.shape[1] - fit_intercept
+        # Blocks of sparse rows gain little from the cache and lose much by being many.
+        self.row_cost = float(X.nnz / max(1, self.n_rows)) / 4
 
     @classmethod
     def takes(cls, X: Any) -> bool:
@@ -75,19 +77,11 @@ class SparseFeatures(Features):
     def pull(self, residual: Matrix, loaded: Any) -> Matrix:
         return np.asarray(_transposed(loaded) @ np.ascontiguousarray(residual.T))
 
-    def finish(self, pulled: Matrix) -> Matrix:
-        return pulled.reshape(self.size)
-
     def design(self, loaded: Any) -> Matrix:
         return np.asarray(loaded.todense())
 
     def take(self, rows: Indices) -> "SparseFeatures":
         return SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
-
-    @property
-    def row_cost(self) -> float:
-        # Blocks of sparse rows gain little from the cache and lose much by being many.
-        return float(self._X.nnz / max(1, self.n_rows)) / 4
 
 
 def _transposed(X: Any) -> Any:

@@ -32,6 +32,7 @@ class StandardizedFeatures(Features):
         self._features, self._shift, self._scale, self.unit = features, shift, scale, unit
         self.n_scores, self.fit_intercept = features.n_scores, features.fit_intercept
         self.n_rows, self.n_features = features.n_rows, features.n_features
+        self.row_cost = features.row_cost
 
     def unfold(self, theta: Matrix) -> Matrix:
         return self._features.unfold(theta)
@@ -100,21 +101,10 @@ class StandardizedFeatures(Features):
     def take(self, rows: Indices) -> "StandardizedFeatures":
         return StandardizedFeatures(self._features.take(rows), self._shift, self._scale, self.unit)
 
-    @property
-    def row_cost(self) -> float:
-        return self._features.row_cost
-
 
 def _constant(shift: Vector, scale: Vector) -> Mask:
     """Columns whose spread is rounding."""
     return scale <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
-
-
-def is_tame(shift: Vector, scale: Vector) -> bool:
-    """Whether columns are scaled well enough to be taken as they are."""
-    used = ~_constant(shift, scale)
-    scales_tame = np.all((scale[used] < _TAME_SCALE) & (scale[used] > 1 / _TAME_SCALE))
-    return bool(scales_tame and np.all(np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1)))
 
 
 def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: float) -> Features:
@@ -127,12 +117,13 @@ def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: f
     scale = np.where(_constant(shift, scale), scale, np.sqrt(scale**2 + 4 * ridge))
     if not features.fit_intercept:  # nothing absorbs a shift: scale about zero instead
         shift, scale = np.zeros_like(shift), np.hypot(shift, scale)
-    if is_tame(shift, scale):
+    constant = _constant(shift, scale)
+    tame = constant | ((scale < _TAME_SCALE) & (scale > 1 / _TAME_SCALE))
+    if np.all(tame & (np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1))):
         length = float(np.sqrt(np.sum(shift**2 + scale**2)))
         if not features.fit_intercept or length < _TAME_LENGTH:
             return features
         return StandardizedFeatures(features, None, None, float(np.sqrt(length)))
     # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
-    constant = _constant(shift, scale)
     scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
     return StandardizedFeatures(features, shift, scale, max(1.0, float(np.sum(~constant)) ** 0.25))

@@ -12,6 +12,7 @@ problem what L-BFGS is to the plain one.
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,8 +65,7 @@ class SqpIterate(Iterate):
         return self.age > 0 or self.curvature.n_pairs > 0
 
 
-@dataclass(frozen=True)
-class QuadraticModel:
+class QuadraticModel(NamedTuple):
     """The optimum of the quadratic model: masses, the step, and the decrease it promises."""
 
     mass: Vector
@@ -121,20 +121,14 @@ class MinimaxSqp(Solver[SqpIterate]):
             iterate = self._renewed(problem, replace(iterate, precise=precise), model.mass)
             iterate, model = self._damped(problem, iterate, _model(problem, iterate))
             found = self._search(problem, iterate, model)
-        while found is None and self._newton and problem.objective.flat:
-            if iterate.damping >= STRONG:
-                break
+        flat = self._newton and problem.objective.flat
+        while found is None and flat and iterate.damping < STRONG:
             iterate = _more_damped(iterate)
             model = _model(problem, iterate)
             found = self._search(problem, iterate, model)
         if found is None:
-            return replace(
-                iterate,
-                mass=model.mass,
-                gradient=model.gradient,
-                decrease=model.decrease,
-                stuck=True,
-            )
+            mass, gradient, _, decrease = model
+            return replace(iterate, mass=mass, gradient=gradient, decrease=decrease, stuck=True)
         return _moved(problem, iterate, model, *found)
 
     def _pays(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
