@@ -153,7 +153,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of largest probability, the first one if several tie."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        best = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def _check_parameters(self) -> None:
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
