@@ -42,15 +42,10 @@ MODEL_KINDS = ("linear", "boosting")
 
 
 def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
-    """The preprocessing of a table, not fitted.
+    """The preprocessing of a table, not fitted, for a model of a kind, "linear" or "boosting".
 
-    Parameters
-    ----------
-    X : pandas.DataFrame or tuple of Column
-        Features as :func:`equipoise.tables.conform` or ``split_target`` give them; or what is
-        known of their columns, where that has been looked at before.
-    kind : {"linear", "boosting"}
-        The model that reads them.
+    ``X`` are features as :func:`equipoise.tables.conform` or ``split_target`` give them, or a tuple
+    of their columns, where these have been looked at before.
 
     Examples
     --------
