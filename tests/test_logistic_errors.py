@@ -276,7 +276,7 @@ def test_an_interruption_at_the_very_end_is_no_half_fit(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RobustLogisticRegression, "_warn_of_set", interrupted)
+    monkeypatch.setattr(RobustLogisticRegression, "_warn", interrupted)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X[:, :2], Y)
     assert frozen(clf) == before and clf.n_features_in_ == 3
