@@ -73,7 +73,7 @@ class TunedWeights:
     Examples
     --------
     >>> from equipoise import tune_weights
-    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.4] * 6, "worst-class")
+    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, "worst-class")
     class weight   risk lower upper
     0:    0.833333 0    0     0.336267
     1:    1.25     0    0     0.459258

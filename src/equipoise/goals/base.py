@@ -104,7 +104,7 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
     ...     def examples(cls):
     ...         return [cls()]
     >>> from equipoise import tune_weights
-    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.4] * 6, MedianRisk()).class_risks
+    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, MedianRisk()).class_risks
     0: 0
     1: 0
     """
