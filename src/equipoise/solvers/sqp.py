@@ -55,7 +55,7 @@ class SqpIterate(Iterate):
     recent: tuple[float, ...]
     program: MassProgram
     curvature: InverseCurvature
-    age: int = 0  # steps since the last Hessian
+    age: int = 0  # steps since the last Hessian; below zero before the first
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
 
@@ -89,7 +89,7 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
-        base = self._first(problem, state, mass)
+        # The first Hessian waits for the first step: the start is known, and timed, without it.
         return SqpIterate(
             state,
             mass,
@@ -97,18 +97,21 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(base, problem.objective.size, self._memory),
+            curvature=InverseCurvature(NothingKnown(), problem.objective.size, self._memory),
+            age=-1 if self._newton else 0,
         )
 
-    def _first(self, problem: Problem, state: Evaluation, mass: Vector) -> InverseBase:
-        if not self._newton:
-            return NothingKnown()
+    def _first_hessian(self, problem: Problem, state: Evaluation, mass: Vector) -> InverseBase:
         if not 0 < self._sample < problem.objective.n_rows:
             return NewtonInverse(problem, state, mass)
         sample = problem.thin(self._sample)
         return NewtonInverse(sample, sample.objective.evaluate(state.theta), mass)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
+        if iterate.age < 0:
+            base = self._first_hessian(problem, iterate.state, iterate.mass)
+            curvature = InverseCurvature(base, problem.objective.size, self._memory)
+            iterate = replace(iterate, curvature=curvature, age=0)
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(iterate, model):
             iterate = self._renewed(problem, iterate, model.mass)
