@@ -58,6 +58,8 @@ BAD_SETTINGS = {
         r"confidence must be a number in \(0, 1\), got 'high'"),
     "confidence 1": ({"goal": RecallFloors(0.5, 1)}, InvalidParameterError,
         r"confidence must be a number in \(0, 1\), got 1"),
+    "a floor of 1 with a confidence": ({"goal": RecallFloors(1.0, 0.9)}, InvalidParameterError,
+        r"floors must be in \[0, 1\) for every class, got 1"),
     "unknown weights": ({"goal": FixedWeights("heavy")}, InvalidParameterError,
         "weights must be .*'heavy'"),
     "a class for a goal": ({"goal": LabelCVaR}, InvalidParameterError,
