@@ -4,9 +4,10 @@ python benchmarks/walks.py
 
 Every call of a Python function is looked at. A class is counted if one of its own methods runs,
 its constructor included, wherever the method is written; a file if any of its code runs. What is
-left out, with everything that it calls: sets, losses and validation, which are values and checks;
-and the two rooms that turn the finished decisions into numbers, ``weights`` (values by class) and
-``risks`` (their intervals), which are printed apart.
+left out, with everything that it calls: sets, losses and validation, which are values and checks.
+The two rooms that turn the finished decisions into numbers, ``weights`` (values by class) and
+``risks`` (their intervals), are counted in the second of the two lines alone: the first is the
+shorter count, not the whole one.
 
 Of a page the hops are counted, from the file to the page. A hop is a function of ours that is
 entered from another file and takes or returns the rows, predictions for them, a stage of the
