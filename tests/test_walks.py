@@ -24,7 +24,7 @@ def printed():
 
 
 def test_a_plug_in_takes_eight_classes_and_a_page_fourteen_hops(printed):
-    counts = re.search(r"own rooms: (\d+) classes in (\d+) files", printed)
+    counts = re.search(r"PlugInClassifier.fit: (\d+) classes in (\d+) files", printed)
     hops = re.search(r"to the page: (\d+) hops", printed)
     assert int(counts[1]) <= 8 and int(counts[2]) <= 8
     assert int(hops[1]) <= 14

@@ -31,7 +31,6 @@ from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities
-from equipoise.weights.by_class import ByClass
 
 # Weights are judged without one fold, and shrunk by what they do without another: a class must
 # have rows beside these two.
@@ -152,14 +151,6 @@ def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
     for column, prices in zip(probabilities.T, rule, strict=True):
         found -= column[:, None] * prices
     return found
-
-
-def what_decides(rule: Vector | Matrix, classes: NDArray[Any]) -> dict[str, Any]:
-    """Decision weights, or costs, as results; with weights of two classes, their threshold."""
-    if rule.ndim == 2:
-        return {"weights": None, "threshold": None, "costs": rule}
-    threshold = float(rule[0] / rule.sum()) if len(rule) == 2 else None
-    return {"weights": ByClass(rule, classes), "threshold": threshold}
 
 
 # Which rows are predicted by which model

@@ -23,18 +23,17 @@ from equipoise.decisions.left_out import (
     decide,
     refuse_few,
     row_weights,
-    what_decides,
 )
 from equipoise.decisions.search import from_logs, tune, tune_resampled
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
 from equipoise.goals import Criterion, Goal, as_goal
-from equipoise.risks import RiskIntervals, class_risk_intervals
+from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
 from equipoise.validation.numbers import check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
-from equipoise.weights.priors import balanced_weights, check_prior
+from equipoise.weights.priors import check_prior
 
 # Amounts of shrinkage that are compared. Of amounts whose values differ by less than this share of
 # a standard error the largest is taken; a whole one gives too much away where rows are many.
@@ -57,18 +56,23 @@ class TunedWeights:
 
     Attributes
     ----------
+    classes : class names.
+    rule : what decides: one weight a class, or costs by true class (first) and decision (second).
     weights : decision weights :math:`w` by class with :math:`\sum_i p_i w_i = 1`, :math:`p` the
         class shares of the rows. None where a cost matrix says more than weights can.
     threshold : for two classes, the second is decided where its probability is above this.
+    costs : costs beyond those of the right decision, where they decide.
+    class_prior : class frequencies of the population.
     class_risks : share of wrong decisions in each class; nan for a class of too few rows.
-    class_risk_intervals : the same with confidence intervals.
+    class_risk_intervals : the same with confidence intervals. None where nothing was judged.
+    held_out : what the risks are made of: number of rows, their weight, that of wrong decisions,
+        and the squares of shares in the class's weight, of shape (n_folds, 4, n_classes).
     robust_risk : the worst case of the risks over the set of weightings, if there is one.
     metric_value : the metric, if there is one.
     fold_weights : weights that each fold was judged by, of shape (n_folds, n_classes): how far they
         differ says how uncertain the choice is.
     folds : fold of every row, the line of ``fold_weights`` that its label had no part in.
     shrinkage : how far the weights were drawn towards balanced ones.
-    costs : costs beyond those of the right decision, where they decide.
 
     Examples
     --------
@@ -79,29 +83,52 @@ class TunedWeights:
     1:    1.25     0    0     0.459258
     """
 
-    weights: ByClass | None
-    threshold: float | None
-    class_risks: ByClass
-    class_risk_intervals: RiskIntervals
+    classes: NDArray[Any]
+    prior: Vector
+    rule: Vector | Matrix
+    held_out: NDArray[np.float64] | None = None
     robust_risk: float | None = None
     metric_value: float | None = None
     fold_weights: Matrix | None = None
     folds: Indices | None = None
     shrinkage: float | None = None
-    costs: Matrix | None = None
+
+    @property
+    def weights(self) -> ByClass | None:
+        return ByClass(self.rule, self.classes) if self.rule.ndim == 1 else None
+
+    @property
+    def threshold(self) -> float | None:
+        return float(self.rule[0] / self.rule.sum()) if self.rule.shape == (2,) else None
+
+    @property
+    def costs(self) -> Matrix | None:
+        return self.rule if self.rule.ndim == 2 else None
+
+    @property
+    def class_prior(self) -> ByClass:
+        return ByClass(self.prior, self.classes)
+
+    @property
+    def class_risks(self) -> ByClass | None:
+        found = self.class_risk_intervals
+        return None if found is None else found.risks
+
+    @property
+    def class_risk_intervals(self) -> RiskIntervals | None:
+        return None if self.held_out is None else counted_intervals(self.held_out, self.classes)
 
     def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`."""
-        classes = self.class_risks.classes
-        table = as_probabilities(probabilities, len(classes))
-        rule = np.asarray(self.costs if self.weights is None else self.weights, dtype=np.float64)
-        return np.asarray(classes[decide(table, rule)])
+        table = as_probabilities(probabilities, len(self.classes))
+        return np.asarray(self.classes[decide(table, self.rule)])
 
     def __repr__(self) -> str:
-        found = self.class_risk_intervals
-        weights = {} if self.weights is None else {"weight": self.weights}
-        columns = weights | {"risk": found.risks, "lower": found.lower, "upper": found.upper}
-        return "\n".join(class_lines(**columns))
+        weights, found = self.weights, self.class_risk_intervals
+        columns = {} if weights is None else {"weight": weights}
+        if found is not None:
+            columns |= {"risk": found.risks, "lower": found.lower, "upper": found.upper}
+        return "\n".join(class_lines(**(columns or {"prior": self.class_prior})))
 
 
 def tune_weights(  # noqa: PLR0913  rows, what for, and how
@@ -176,7 +203,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     seed = check_seed(random_state)
     dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
     tuned = tune_predicted(
-        predictions, dealt, aim, ByClass(prior, names),
+        predictions, dealt, aim, prior, names,
         shrinkage=amount, rare=check_word(rare, "rare", RARE),
     )  # fmt: skip
     every = np.zeros(len(labels), dtype=np.intp)
@@ -215,34 +242,34 @@ def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
 
 
 def tune_predicted(
-    predictions: Predictions, folds: Indices, goal: Goal, prior: ByClass, *,
+    predictions: Predictions, folds: Indices, goal: Goal, prior: Vector, classes: NDArray[Any], *,
     shrinkage: Shrinkage, rare: str,
 ) -> TunedWeights:  # fmt: skip
     """Weights for rows that were predicted elsewhere, each row in a fold; known ones are judged."""
-    classes, vector, shares = prior.classes, np.asarray(prior), predictions.prior
     counts = np.bincount(predictions.labels, minlength=len(classes))
     if goal.is_known:
         few = counts < 1
         refuse_few(few, "a row of every class to be judged by", counts, classes, rare)
-        rule = goal.resolve(vector, classes).known(shares)
-        return _judged(predictions, decide(predictions.probabilities, rule), few, rule, classes)
+        rule = goal.resolve(prior, classes).known(predictions.prior)
+        decided = decide(predictions.probabilities, rule)
+        return TunedWeights(classes, prior, rule, _held_out(predictions, decided, folds, few))
     cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
     cells[predictions.labels, folds] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
     needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
     refuse_few(few, needed, counts, classes, rare)
-    criterion = goal.resolve_some(vector, classes, few)
-    return tune_on_folds(
-        predictions, folds, criterion, ByClass(shares, classes),
+    found = tune_on_folds(
+        predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior,
         few=few, drop=rare == "drop", shrinkage=shrinkage,
     )  # fmt: skip
+    return TunedWeights(classes, prior, **found)
 
 
 def tune_on_folds(
-    predictions: Predictions, folds: Indices, criterion: Criterion, shares: ByClass, *,
+    predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector, *,
     few: Mask, drop: bool, shrinkage: Shrinkage,
-) -> TunedWeights:  # fmt: skip
-    """Weights tuned on all rows, and judged fold by fold on rows left out.
+) -> dict[str, Any]:  # fmt: skip
+    """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
     The criterion is among the classes that have rows enough. Classes of too ``few`` are neither
     tuned nor judged, and never decided if ``drop``; otherwise they have weight 1. ``shares`` are
@@ -251,7 +278,7 @@ def tune_on_folds(
     rows = np.flatnonzero(~few[predictions.labels])
     tuner = FoldTuner(predictions.among(~few), folds[rows], criterion, shrinkage)
     tuned, amount = tuner.choose()
-    own = np.asarray(shares)[~few]
+    own = shares[~few]
     every = np.full((1 + tuner.n_folds, len(few)), 0.0 if drop else 1.0)
     for line, found in zip(every, (tuned, *map(tuner.without, range(tuner.n_folds))), strict=True):
         # With a mean of one over the classes that count.
@@ -264,13 +291,14 @@ def tune_on_folds(
     # A decision for a class that was not tuned is an error like any other.
     table = predictions.take(rows).table(decided[rows])
     value = _value(criterion, table[:, ~few][~few], table.sum(axis=1)[~few])
-    return _judged(
-        predictions, decided, few, weights, shares.classes,
-        robust_risk=value if criterion.measures == "risk" else None,
-        metric_value=1 - value if criterion.measures == "metric" else None,
-        fold_weights=fold_weights,
-        shrinkage=amount,
-    )  # fmt: skip
+    return {
+        "rule": weights,
+        "held_out": _held_out(predictions, decided, folds, few),
+        "robust_risk": value if criterion.measures == "risk" else None,
+        "metric_value": 1 - value if criterion.measures == "metric" else None,
+        "fold_weights": fold_weights,
+        "shrinkage": amount,
+    }
 
 
 def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) -> float:
@@ -279,27 +307,19 @@ def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) ->
     return float(criterion.values(np.diag(table)[None], table.sum(axis=0)[None], totals)[0])
 
 
-def _judged(
-    predictions: Predictions, decided: Indices, few: Mask, rule: Vector | Matrix,
-    classes: NDArray[Any], **more: Any,
-) -> TunedWeights:  # fmt: skip
-    """Risks of decisions; that of a class of too few rows is nan, somewhere from 0 to 1."""
-    rows, enough = np.flatnonzero(~few[predictions.labels]), np.flatnonzero(~few)
-    found = class_risk_intervals(
-        predictions.labels[rows], decided[rows],
-        classes=enough, sample_weight=predictions.sample_weight[rows],
-    )  # fmt: skip
-
-    def with_few(values: ByClass, unknown: float) -> ByClass:
-        every = np.full(len(classes), unknown)
-        every[enough] = np.asarray(values)
-        return ByClass(every, classes)
-
-    risks = with_few(found.risks, np.nan)
-    lower, upper = with_few(found.lower, 0.0), with_few(found.upper, 1.0)
-    intervals = replace(found, risks=risks, lower=lower, upper=upper)
-    more |= {"class_risks": risks, "class_risk_intervals": intervals}
-    return TunedWeights(**what_decides(rule, classes), **more)
+def _held_out(
+    predictions: Predictions, decided: Indices, folds: Indices, few: Mask
+) -> NDArray[np.float64]:
+    """What class risks and their intervals are made of; no rows of classes that have too few."""
+    labels, weights = predictions.labels, predictions.sample_weight
+    counts = (~few[labels]).astype(np.float64)
+    own, shares = weights * counts, counts * weights / predictions.totals[labels]
+    k, n_folds = len(few), int(folds.max()) + 1
+    sums = [
+        np.bincount(folds * k + labels, weights=values, minlength=n_folds * k).reshape(n_folds, k)
+        for values in (counts, own, own * (decided != labels), shares**2)
+    ]
+    return np.stack(sums, axis=1)
 
 
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:
@@ -325,7 +345,8 @@ class FoldTuner:
         self.n_folds = int(folds.max()) + 1
         self._predictions, self._folds, self._criterion = predictions, folds, criterion
         self._shrinkage = shrinkage
-        self._balanced = balanced_weights(predictions.prior)
+        # Up to a factor, which decides nothing.
+        self._balanced = 1 / predictions.totals
         self._tuned: dict[Folds, Vector] = {}
 
     def choose(self, left_out: Folds = frozenset()) -> tuple[Vector, float]:

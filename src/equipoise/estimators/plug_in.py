@@ -15,14 +15,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.decisions import Predictions, decide, left_out
+from equipoise.decisions import Predictions, TunedWeights, decide, left_out
 from equipoise.decisions.tuning import RARE, check_shrinkage, tune_on_folds, tune_predicted
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_flag, check_seed, check_word
-from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
+
+
+def _of_tuned(name: str) -> property:
+    """A fitted attribute that the tuned weights hold, or do not have."""
+
+    def read(self: Any) -> Any:
+        value = getattr(self.tuned_, name)
+        if value is None:
+            raise AttributeError(f"this {type(self).__name__} has no {name}_")
+        return value
+
+    return property(read)
 
 
 class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -83,6 +94,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         Class names.
     estimator_ : estimator
         The fitted base estimator.
+    tuned_ : TunedWeights
+        All of what follows.
     weights_, threshold_, costs_, fold_weights_, shrinkage_
         What decides, as in :class:`~equipoise.TunedWeights`, on the scale of ``predict_proba``.
         There are ``costs_`` and no ``weights_`` where a cost matrix says more than weights can, and
@@ -143,6 +156,17 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    weights_ = _of_tuned("weights")
+    threshold_ = _of_tuned("threshold")
+    costs_ = _of_tuned("costs")
+    fold_weights_ = _of_tuned("fold_weights")
+    shrinkage_ = _of_tuned("shrinkage")
+    class_risks_ = _of_tuned("class_risks")
+    class_risk_intervals_ = _of_tuned("class_risk_intervals")
+    robust_risk_ = _of_tuned("robust_risk")
+    metric_value_ = _of_tuned("metric_value")
+    class_prior_ = _of_tuned("class_prior")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         base = get_tags(self.estimator)
@@ -169,16 +193,19 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
             routing they go to who requested them.
         """
-        found = self._fitted(X, y, sample_weight, params)
+        model, tuned = self._fitted(X, y, sample_weight, params)
+        found = {"classes_": tuned.classes, "estimator_": model, "tuned_": tuned}
         for name in ("n_features_in_", "feature_names_in_"):
-            found[name] = getattr(found["estimator_"], name, None)
+            found[name] = getattr(model, name, None)
         given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         # In one step, so that nothing can be left half-done.
         self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
         return self
 
-    def _fitted(self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any]:
-        """All attributes of the fit."""
+    def _fitted(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[Any, TunedWeights]:
+        """The fitted base estimator, and the weights that decide."""
         # What is asked for.
         goal = as_goal(self.goal)
         shrinkage = check_shrinkage(self.shrinkage, goal)
@@ -191,32 +218,31 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         weights = left_out.row_weights(sample_weight, labels, classes)
         to_fit, to_split = self._route(None if sample_weight is None else weights, params)
         totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        shares = ByClass(totals / totals.sum(), classes)
+        prior = shares = totals / totals.sum()
+        if self.class_prior is not None:
+            prior = check_prior(self.class_prior, classes, name="class_prior")
         labels = np.where(weights > 0, labels, -1)
         used = np.flatnonzero(labels >= 0)
-        prior = shares
-        if self.class_prior is not None:
-            prior = ByClass(check_prior(self.class_prior, classes, name="class_prior"), classes)
-        found: dict[str, Any] = {"classes_": classes, "class_prior_": prior}
 
         if self._is_fitted_before():
             rows = left_out.rows_of(X, used, len(y))
             table = left_out.class_probabilities(self.estimator, rows, classes)
             predictions = Predictions(table, labels[used], weights[used])
             folds = left_out.deal(predictions.labels, seed)
-            tuned = tune_predicted(predictions, folds, goal, prior, shrinkage=shrinkage, rare=rare)
-            return found | _attributes(self.estimator, vars(tuned))
+            return self.estimator, tune_predicted(
+                predictions, folds, goal, prior, classes, shrinkage=shrinkage, rare=rare
+            )
 
         train = partial(left_out.train_on, self.estimator, X, y, to_fit)
         if goal.is_known:
-            known = goal.resolve(np.asarray(prior), classes).known(np.asarray(shares))
-            return found | _attributes(train(used), left_out.what_decides(known, classes))
+            rule = goal.resolve(prior, classes).known(shares)
+            return train(used), TunedWeights(classes, prior, rule)
 
         # What cannot be tuned is refused before any model is trained.
-        parts, few, rule = left_out.split_rows(self.cv, X, y, labels, to_split, seed)
-        left_out.refuse_few(few, rule, np.bincount(labels[used]), classes, rare)
+        parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed)
+        left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare)
         self._check_refit(len(parts))
-        criterion = goal.resolve_some(np.asarray(prior), classes, few)
+        criterion = goal.resolve_some(prior, classes, few)
         if rare == "drop":
             labels = np.where(few[labels], -1, labels)
             parts, used = left_out.used_parts(parts, labels), np.flatnonzero(labels >= 0)
@@ -226,11 +252,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
         )
         folds = left_out.folds_of(parts, predictions.labels, seed)
-        tuned = tune_on_folds(
+        found = tune_on_folds(
             predictions, folds, criterion, shares,
             few=few, drop=rare == "drop", shrinkage=shrinkage,
         )  # fmt: skip
-        return found | _attributes(train(used) if self.refit else model, vars(tuned))
+        return train(used) if self.refit else model, TunedWeights(classes, prior, **found)
 
     def _is_fitted_before(self) -> bool:
         prefit = isinstance(self.cv, str) and self.cv == "prefit"
@@ -324,8 +350,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """Probabilities, and the weights, or the costs where these decide."""
         check_is_fitted(self)
         table = left_out.class_probabilities(self.estimator_, X, self.classes_)
-        rule = self.costs_ if hasattr(self, "costs_") else self.weights_
-        return table, np.asarray(rule, dtype=np.float64)
+        return table, self.tuned_.rule
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The base estimator's probabilities as they are, *not* reweighted.
@@ -338,8 +363,3 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         if table.shape[1] == len(self.classes_):
             return table
         return left_out.class_probabilities(self.estimator_, X, self.classes_)
-
-
-def _attributes(model: Any, found: dict[str, Any]) -> dict[str, Any]:
-    """A model, and what was found for it, as the attributes of a fit."""
-    return {"estimator_": model} | {f"{name}_": value for name, value in found.items()}

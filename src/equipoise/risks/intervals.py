@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, rel_entr, stdtrit
 
 from equipoise.arrays import Vector
@@ -182,6 +182,32 @@ def class_risk_intervals(
     ends = (moments.risks, *bounds(moments, tail))
     risks, lower, upper = (ByClass(values, moments.classes) for values in ends)
     return RiskIntervals(risks, lower, upper, confidence, simultaneous, method)
+
+
+def counted_intervals(
+    counted: NDArray[np.float64], classes: Names, confidence: float = 0.95
+) -> RiskIntervals:
+    """Intervals from sums over rows: number, weight, weight of errors, squares of shares.
+
+    The sums are of shape ``(n_parts, 4, n_classes)``, a share being that of a row in the weight of
+    its class. A class without rows has the risk nan, somewhere from 0 to 1.
+    """
+    counts, totals, errors, squares = counted.sum(axis=0)
+    some = counts > 0
+    effective = 1 / np.where(some, squares, 1.0)
+    equal = np.isclose(effective, counts, rtol=1e-9)
+    effective = np.where(equal, counts, effective)
+    risks = np.divide(errors, totals, out=np.zeros_like(errors), where=some)
+    spread = np.full_like(risks, np.nan)
+    moments = ClassMoments(classes, risks, effective, spread, bool(equal[some].all()))
+    method, bounds = _method(as_loss("zero_one"), moments)
+    lower, upper = bounds(moments, tail_of(confidence))
+    ends = (
+        np.where(some, values, unknown)
+        for values, unknown in ((risks, np.nan), (lower, 0.0), (upper, 1.0))
+    )
+    risk, low, high = (ByClass(values, classes) for values in ends)
+    return RiskIntervals(risk, low, high, confidence, simultaneous=False, method=method)
 
 
 def worst_class_interval(
