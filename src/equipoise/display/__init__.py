@@ -5,10 +5,13 @@ analysis, draws itself by ``plot(ax=None)`` and gives its numbers by ``to_frame(
 loaded when something is drawn.
 """
 
-from equipoise.display.bars import ErrorDecompositionDisplay, WorstCaseWeightsDisplay
-from equipoise.display.curves import ConvergenceDisplay, RobustPathDisplay
-from equipoise.display.heatmap import TradeoffDisplay
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
+from equipoise.display.robust_fits import (
+    ConvergenceDisplay,
+    RobustPathDisplay,
+    WorstCaseWeightsDisplay,
+)
+from equipoise.display.weightings import ErrorDecompositionDisplay, TradeoffDisplay
 
 __all__ = [
     "ClassRisksDisplay",

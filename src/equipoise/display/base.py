@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Self
 
-import numpy as np
-
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
@@ -69,22 +67,14 @@ def named(values: Any, single: str) -> dict[str, Any]:
 
 
 def responses(estimator: Any, X: Any, loss: str | Loss) -> tuple[dict[str, Any], Any]:
-    """What the loss reads of classifiers by name: labels, probabilities or scores.
+    """What the loss reads of classifiers by name, and the classes of its columns if it has any.
 
-    A single classifier is called by its class. The second value holds the classes that the columns
-    belong to, and is None where labels are read.
+    A single classifier is called by its class.
     """
-    chosen, found = as_loss(loss), {}
     fits = named(estimator, type(last_step(estimator)).__name__)
-    for key, fit in fits.items():
-        method = getattr(fit, chosen.response_method, None)
-        if method is None:
-            raise InvalidInputError(
-                f"loss={chosen.name!r} needs classifiers with {chosen.response_method}, "
-                f"{key!r} has none."
-            )
-        found[key] = np.asarray(method(X))
-    return found, None if chosen.reads == "labels" else next(iter(fits.values())).classes_
+    found = {name: as_loss(loss).response(fit, X) for name, fit in fits.items()}
+    classes = next(iter(found.values()))[1]
+    return {name: predicted for name, (predicted, _) in found.items()}, classes
 
 
 def last_step(estimator: Any) -> Any:

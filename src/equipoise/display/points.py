@@ -58,16 +58,7 @@ class ClassRisksDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, loss: str | Loss = "zero_one", **options: Any
     ) -> Self:
-        """Judge one fitted classifier, or several by name, on rows they have not seen.
-
-        Parameters
-        ----------
-        estimator : classifier, or dict of classifiers by name
-        X, y : array-like
-            Rows and labels.
-        loss, **options
-            As in :meth:`from_predictions`.
-        """
+        """Judge a fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
         predicted, classes = responses(estimator, X, loss)
         return cls.from_predictions(y, predicted, loss=loss, classes=classes, **options)
 
@@ -85,10 +76,9 @@ class ClassRisksDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
         y_pred : array-like, or dict of arrays by name
         ax : matplotlib Axes, optional
-        loss, **options
+        y_true, loss, **options
             ``confidence``, ``simultaneous``, ``classes``, ``sample_weight``: as in
             :func:`equipoise.class_risk_intervals`.
         """

@@ -14,9 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices, Vector
+from equipoise.exceptions import InvalidInputError
 from equipoise.losses.trained import TrainedLoss, in_blocks
 
 Kind = Literal["labels", "probabilities", "scores"]
@@ -75,6 +77,19 @@ class Loss:
     def response_method(self) -> str:
         """The scikit-learn method whose output this loss reads."""
         return _RESPONSE_METHODS[self.reads]
+
+    def response(self, estimator: Any, X: Any) -> tuple[NDArray[Any], Any]:
+        """What it reads of a fitted classifier, and the classes that the columns belong to.
+
+        Labels name their class, and have no columns: the classes are then None.
+        """
+        method = getattr(estimator, self.response_method, None)
+        if method is None:
+            raise InvalidInputError(
+                f"loss={self.name!r} needs an estimator with {self.response_method}, got "
+                f"{estimator!r}."
+            )
+        return np.asarray(method(X)), None if self.reads == "labels" else estimator.classes_
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.class_risks import ClassRisks, class_risks
 from equipoise.validation.numbers import check_numbers
@@ -104,19 +102,7 @@ def classifier_risks(
     >>> dict(classifier_risks(DummyClassifier().fit(X, y), X, y))
     {'a': 0.0, 'b': 1.0}
     """
-    chosen = as_loss(loss)
-    method = getattr(estimator, chosen.response_method, None)
-    if method is None:
-        raise InvalidInputError(
-            f"loss={chosen.name!r} needs an estimator with {chosen.response_method}, got "
-            f"{estimator!r}."
-        )
+    predicted, classes = as_loss(loss).response(estimator, X)
     return class_risks(
-        y,
-        np.asarray(method(X)),
-        loss=chosen,
-        # Labels name their class, columns of scores do not.
-        classes=None if chosen.reads == "labels" else estimator.classes_,
-        sample_weight=sample_weight,
-        absent="drop",
+        y, predicted, loss=loss, classes=classes, sample_weight=sample_weight, absent="drop"
     )

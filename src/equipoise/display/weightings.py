@@ -1,4 +1,4 @@
-"""What does a weighting cost when another one turns out to be right? A matrix of risks."""
+"""Made for one weighting, judged under another: what it costs, and what more data would cure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,12 @@ from equipoise.display import style
 from equipoise.display.base import Display, named, responses
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
+from equipoise.theory import estimated_excess_risk
 from equipoise.validation.numbers import check_word
+from equipoise.weights.priors import named_weightings
 
 _WEIGHTINGS = {"standard": "standard", "balanced": "balanced", "worst class": "worst-class"}
+_PARTS = ("irreducible", "estimation", "excess")
 
 
 @dataclass(kw_only=True, eq=False)
@@ -86,16 +89,7 @@ class TradeoffDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
-        """Judge fitted classifiers, by the name of what they were made for, under weightings.
-
-        Parameters
-        ----------
-        estimator : dict of classifiers by name, or one classifier
-        X, y : array-like
-            Rows and labels.
-        **options
-            As in :meth:`from_predictions`.
-        """
+        """Judge a fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
         predicted, _ = responses(estimator, X, "zero_one")
         return cls.from_predictions(y, predicted, **options)
 
@@ -113,12 +107,12 @@ class TradeoffDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
+        y_true, sample_weight : array-like of shape (n,)
+            Labels, and optional weights of the rows.
         y_pred : dict of arrays of labels by name, or one array
         weightings : dict of uncertainty sets by name, optional
             What to judge by: anything that estimators take as ``uncertainty``, weights by class
             among them as ``FixedWeights``. The default is standard, balanced and worst class.
-        sample_weight : array-like, optional
         ax : matplotlib Axes, optional
         """
         worlds = _WEIGHTINGS if weightings is None else weightings
@@ -184,3 +178,112 @@ class TradeoffDisplay(Display):
                 fontweight="bold" if best[place] else "normal",
                 color="white" if dark[place] else style.INK,
             )
+
+
+@dataclass(kw_only=True, eq=False)
+class ErrorDecompositionDisplay(Display):
+    r"""Which part of the excess risk would more data cure? Irreducible and estimation error.
+
+    The excess risk of classifiers made for one weighting and judged under another, in two parts:
+
+    .. math:: R_{q'}(\hat f_q) - R_{q'}(f^*_{q'}) =
+              \underbrace{R_{q'}(\hat f_q) - R_{q'}(f^*_q)}_{\text{estimation}} +
+              \underbrace{R_{q'}(f^*_q) - R_{q'}(f^*_{q'})}_{\text{irreducible}}
+
+    The irreducible part is the price of the wrong weighting and stays however many rows there
+    are. The estimation part can be negative, where an error happens to help. Drawn by
+    ``Axes.barh``, with a diamond at the sum.
+
+    Parameters
+    ----------
+    decompositions : dict by name
+        What :mod:`equipoise.theory` finds: objects with the numbers ``irreducible``,
+        ``estimation`` and ``excess``, and perhaps ``intervals`` for them.
+
+    Attributes
+    ----------
+    bars_ : tuple of two matplotlib BarContainer: irreducible and estimation error
+    total_ : matplotlib Line2D of the excess risks
+
+    Examples
+    --------
+    >>> truth, estimate = [0.1, 0.4, 0.8], [0.3, 0.6, 0.9]
+    >>> display = ErrorDecompositionDisplay.from_predictions(truth, estimate)
+    >>> display.to_frame()["excess"].round(3).tolist()
+    [0.067, 0.023, 0.067, 0.023]
+    """
+
+    decompositions: Mapping[str, Any]
+    bars_: Any = field(init=False, repr=False, default=())
+    total_: Any = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if not self.decompositions:
+            raise InvalidInputError("decompositions must hold at least one entry by name.")
+
+    @classmethod
+    def from_predictions(
+        cls,
+        reference: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        weightings: Any = ("standard", "balanced"),
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Decompose the excess risk of plug-in rules, each weighting judged under every one.
+
+        Parameters
+        ----------
+        reference, y_proba : array-like of shape (n, n_classes), or (n,) for two classes
+            True class probabilities, or calibrated ones, and those that the rules go by.
+        weightings : dict by name, or list
+            Each is ``"standard"``, ``"balanced"``, or weights in class order.
+        ax : matplotlib Axes, optional
+        **options
+            ``y``, ``sample_weight``, ``bootstrap``: as in
+            :func:`equipoise.theory.estimated_excess_risk`.
+        """
+        worlds = named_weightings(weightings)
+        found = {
+            f"made for {made}, judged under {judged}": estimated_excess_risk(
+                reference, y_proba, worlds[made], worlds[judged], **options
+            )
+            for made in worlds
+            for judged in worlds
+        }
+        return cls(decompositions=found).plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each entry: the two parts and their sum, with intervals where known."""
+        every = self.decompositions.values()
+        intervals: list[Any] = [getattr(each, "intervals", None) for each in every]
+        columns: dict[str, Any] = {"name": list(self.decompositions)}
+        for part in _PARTS:
+            columns[part] = np.array([float(getattr(each, part)) for each in every])
+            if None not in intervals:
+                ends = np.array([each[part] for each in intervals], dtype=np.float64).T
+                columns[f"{part}_lower"], columns[f"{part}_upper"] = ends
+        return columns
+
+    def _size(self) -> tuple[float, float]:
+        return 4.8, style.height_for(3.0 * len(self.decompositions))
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        columns, places = self.to_dict(), np.arange(len(self.decompositions))
+        fills = {"color": style.COLORS[0]}, {"color": "white", "hatch": "...."}
+        self.bars_ = ()
+        for part, shift, fill in zip(_PARTS[:2], (-0.18, 0.18), fills, strict=True):
+            look: dict[str, Any] = {"height": 0.34, "label": part} | fill
+            if f"{part}_lower" in columns:
+                ends = columns[f"{part}_lower"], columns[f"{part}_upper"]
+                look["xerr"] = style.reach(columns[part], *ends)
+                look["error_kw"] = {"elinewidth": 1.0, "capsize": 1.5, "ecolor": style.COLORS[5]}
+            self.bars_ += (style.bars(ax, places + shift, columns[part], look | kwargs),)
+        self.total_ = style.mark(ax, columns["excess"], places, "excess risk")
+        ax.axvline(0, color=style.INK, linewidth=0.8)
+        # The last tick label stays inside the figure.
+        ax.margins(x=0.12)
+        names = style.all_shown(self.decompositions, width=18, lines=3)
+        style.name_lines(ax, names, "risk above the best possible")
+        style.legend_above(ax, [*self.bars_, self.total_], share=0.65)

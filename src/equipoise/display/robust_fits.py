@@ -1,4 +1,4 @@
-"""Risks along the path of a hyper-parameter, and gaps along a solve."""
+"""What a robust fit is: its path, the way to its optimum, and the world it is robust against."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,8 +14,11 @@ from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.risks import class_risks
 from equipoise.sets import alpha_grid, as_uncertainty
 from equipoise.validation.numbers import check_word
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import weights_of
 
 # Points whose value of the hyper-parameter is written beside them.
 _WRITTEN = 6
@@ -74,13 +77,8 @@ class RobustPathDisplay(Display):
     ) -> Self:
         """Fit along the hyper-parameter of an estimator's own set; its own value is the chosen one.
 
-        Parameters
-        ----------
-        estimator : RobustLogisticRegression
-            Settings of the fits; it need not be fitted, and is not changed.
-        X, y, values, **options
-            As in :func:`equipoise.robust_path`; the estimator's own value is added.
-        ax : matplotlib Axes, optional
+        The estimator need not be fitted, and is not changed; its value is added to ``values``. All
+        else is as in :func:`equipoise.robust_path`.
         """
         if not isinstance(estimator, RobustLogisticRegression):
             raise InvalidInputError(
@@ -91,7 +89,9 @@ class RobustPathDisplay(Display):
         recipe = as_uncertainty(estimator.uncertainty)
         own = getattr(recipe, moved_parameter(recipe))
         if own is not None:
-            values = _through(float(own), values)
+            values = list(alpha_grid() if values is None else values)
+            if not np.isclose(values, own, rtol=1e-12, atol=0).any():
+                values = sorted([*values, float(own)], reverse=values[0] >= values[-1])
         path = robust_path(X, y, recipe, values=values, estimator=estimator, **options)
         return cls.from_path(path, chosen=own, ax=ax)
 
@@ -215,15 +215,9 @@ class ConvergenceDisplay(Display):
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         along, columns = kwargs.pop("along"), self.to_dict()
         proven, x, gaps = columns["certified"], columns[along], columns["gap"]
-        options = {
-            "color": style.COLORS[0],
-            "linestyle": "--",
-            "linewidth": 1.0,
-            "marker": "o",
-            "markersize": 4.5,
-            "markerfacecolor": "white",
-            "label": "estimated on the way",
-        }
+        line = {"color": style.COLORS[0], "linestyle": "--", "linewidth": 1.0}
+        dots = {"marker": "o", "markersize": 4.5, "markerfacecolor": "white"}
+        options = {"label": "estimated on the way"} | line | dots
         # An estimate may lie below the optimum, and a logarithm cannot show it.
         shown = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
         handles = ax.plot(x[~proven], shown[~proven], **(options | kwargs))
@@ -242,12 +236,96 @@ class ConvergenceDisplay(Display):
         self.line_ = handles[0]
 
 
-def _through(own: float, values: Sequence[float] | None) -> Sequence[float]:
-    """The values of the path with the estimator's own one among them, in their direction."""
-    grid = alpha_grid().tolist() if values is None else list(values)
-    if np.isclose(grid, own, rtol=1e-12, atol=0).any():
-        return grid
-    return sorted([*grid, own], reverse=grid[0] >= grid[-1])
+@dataclass(kw_only=True, eq=False)
+class WorstCaseWeightsDisplay(Display):
+    r"""Which world was a classifier made robust against? The worst-case weights.
+
+    Each class's share of the rows, and its share :math:`m_i = q_i p_i` of the objective. The
+    quotient, written beside the bars, is the weight :math:`q_i`: how many times a row of the class
+    counts in the world that was the worst. Drawn by ``Axes.barh``.
+
+    Parameters
+    ----------
+    prior : ByClass
+        Share of the rows, :math:`p_i`.
+    masses : ByClass
+        Share of the objective, :math:`m_i`.
+
+    Attributes
+    ----------
+    bars_ : tuple of two matplotlib BarContainer: the rows and the objective
+
+    Examples
+    --------
+    >>> from equipoise import LabelCVaR, RobustLogisticRegression
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> clf = RobustLogisticRegression(LabelCVaR(0.5)).fit(X, y)
+    >>> frame = WorstCaseWeightsDisplay.from_estimator(clf).to_frame()
+    >>> bool(frame["weight"].max() <= 2 + 1e-9)
+    True
+    """
+
+    prior: ByClass
+    masses: ByClass
+    bars_: Any = field(init=False, repr=False, default=())
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """The worst case that a fitted classifier, or the last step of a pipeline, reports.
+
+        It needs ``class_prior_`` and ``worst_case_masses_``.
+        """
+        masses, prior = fitted_attributes(
+            estimator, "worst_case_masses_", "class_prior_", wanted="the worst case"
+        )
+        return cls(prior=prior, masses=masses).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        uncertainty: Any = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """The weights of a set, by default ``LabelCVaR(0.1)``, that are the worst for predictions.
+
+        Labels and options, such as ``sample_weight``, are those of :func:`equipoise.class_risks`.
+        """
+        risks = class_risks(y_true, y_pred, **options)
+        return cls(prior=risks.prior, masses=risks.worst_case_masses(uncertainty)).plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each class: share of the rows, share of the objective, weight."""
+        return {
+            "class": self.masses.classes,
+            "prior": np.asarray(self.prior),
+            "mass": np.asarray(self.masses),
+            "weight": weights_of(self.masses, self.prior),
+        }
+
+    def _size(self) -> tuple[float, float]:
+        return 4.8, style.height_for(2.0 * len(self.masses))
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        names, prior, masses, weights = self.to_dict().values()
+        places, ends = np.arange(len(names)), np.maximum(prior, masses)
+        looks: dict[str, Any] = {"height": 0.36} | kwargs
+        hatched = {"label": "share of rows", "color": "white", "hatch": "////"}
+        plain = {"label": "share of objective", "color": style.COLORS[0]}
+        rows = style.bars(ax, places - 0.19, prior, hatched | looks)
+        share = style.bars(ax, places + 0.19, masses, plain | looks)
+        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+        for place, (weight, end) in enumerate(zip(weights, ends, strict=True)):
+            text = f"\N{MULTIPLICATION SIGN}{weight:.3g}"
+            ax.annotate(text, (end, place), fontsize="small", **beside)
+        ax.set_xlim(0, 1.25 * float(ends.max()))
+        style.name_lines(ax, style.all_shown(names), "share")
+        style.legend_above(ax, [rows, share], share=0.7)
+        self.bars_ = (rows, share)
 
 
 def _spread(points: Matrix) -> list[int]:
