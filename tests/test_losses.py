@@ -24,8 +24,8 @@ from equipoise.losses import (
     margins,
     zero_one,
 )
-from equipoise.losses.smooth_hinges import SmoothedHinge
-from equipoise.losses.trained import ClassScores
+from equipoise.losses.base import ClassScores
+from equipoise.losses.hinges import SmoothedHinge
 
 SCORE_LOSSES = [name for name, loss in LOSSES.items() if loss.reads == "scores"]
 MATRIX_LOSSES = [name for name, loss in LOSSES.items() if loss.reads != "labels"]

@@ -15,11 +15,10 @@ name                              reads          values    trained  the loss of 
 A new loss is one file and one line in ``registry.py``; ``LOSSES.register`` adds one from outside.
 """
 
-from equipoise.losses.base import Loss
+from equipoise.losses.base import Loss, TrainedLoss
 from equipoise.losses.cross_entropy import cross_entropy, cross_entropy_from_scores
-from equipoise.losses.margin import hinge, margin_loss, margins
+from equipoise.losses.hinges import hinge, margin_loss, margins
 from equipoise.losses.registry import LOSSES, as_loss, as_trained
-from equipoise.losses.trained import TrainedLoss
 from equipoise.losses.zero_one import zero_one
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a loss is.
+r"""What a loss is, and what a linear model asks of one that can be trained.
 
 ``true`` holds the position of each row's class, an integer array of shape ``(n,)``.
 What is predicted comes in one of three kinds:
@@ -8,27 +8,152 @@ What is predicted comes in one of three kinds:
 * ``scores``: shape ``(n, k)``, the larger the likelier.
 
 Two-class probabilities and scores may also be ``(n,)`` or ``(n, 1)``, about the second class.
+
+A loss that can be trained is a convex function of the scores with derivatives, and equal shifts of
+all scores leave it as it is: all follows from the leads :math:`f_j - f_y` of the rivals over the
+true class. It says what it is in :class:`TrainedLoss`; a :class:`ScoreKernel` computes it for the
+scores of a linear model, in few passes over memory.
+
+Conventions of training
+-----------------------
+Scores are laid out ``(n_scores, rows)``, ``labels`` holds class indices. Two classes have one score
+:math:`f`, as in scikit-learn, which stands for the class scores :math:`(-f/2, f/2)`; more have one
+score a class. ``kept`` is what is kept of the scores for derivatives and for shifts of the
+intercepts, in the same shape: the scores themselves, or what a loss would rather have. All is in
+float64, but that Hessians may be asked for in float32.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Vector
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.exceptions import InvalidInputError
-from equipoise.losses.trained import TrainedLoss, in_blocks
+from equipoise.validation.predictions import as_scores, check_true
 
 Kind = Literal["labels", "probabilities", "scores"]
 Range = Literal["{0, 1}", "[0, 1]", "[0, inf)"]
+Pair = tuple[Vector, Matrix | Vector]  # first and second derivatives
 
 _RESPONSE_METHODS = {
     "labels": "predict",
     "probabilities": "predict_proba",
     "scores": "decision_function",
 }
+# Second derivatives that are formed at a time.
+_ROOM = 1 << 19
+# A block of this many entries and its temporaries stay in the cache of one core.
+_BLOCK_ENTRIES = 2**17
+
+
+class ScoreKernel(ABC):
+    """A loss for linear models of a given number of classes."""
+
+    n_scores: int
+    # Newton steps in the intercepts may end after one so short: the next would be far shorter.
+    settled: float = 0.0
+    # Whether losses may have no curvature at all.
+    flat: bool = False
+
+    @abstractmethod
+    def losses(self, scores: Matrix, labels: Indices) -> Vector:
+        """Losses of the rows; ``scores`` becomes what is kept of them, in place."""
+
+    @abstractmethod
+    def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        """Derivative of the scaled losses by the scores."""
+
+    @abstractmethod
+    def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        """Sum over rows of the scaled Hessian, by the parameters of all but the last score.
+
+        With one score, by the parameters of that one.
+        """
+
+    @abstractmethod
+    def departed(self, mass: Vector) -> Vector:
+        """The shift of the intercepts to begin with: infinite where a class leaves the model."""
+
+    @abstractmethod
+    def moved(self, kept: Matrix, by: Vector) -> Matrix:
+        """What is kept after a shift of the scores."""
+
+    @abstractmethod
+    def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
+        """How much a shift of the scores adds to the losses; infinite shifts add nothing."""
+
+    @abstractmethod
+    def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:
+        """Sums over rows of the scaled first and second derivatives by the scores.
+
+        The second are a matrix, or its ``diagonal``.
+        """
+
+
+class TrainedLoss(ABC):
+    """A convex loss as a function of the scores: values, first and second derivatives.
+
+    Two such losses are equal if they would train the same.
+
+    Examples
+    --------
+    The squares of one plus the leads :math:`f_j - f_y` of all rivals, and how it is made known:
+
+    >>> from equipoise.losses import LOSSES, Loss, TrainedLoss
+    >>> class SquaredLeads(TrainedLoss):
+    ...     def values(self, scores, labels):
+    ...         return (self._excess(scores, labels) ** 2).sum(axis=0) - 1
+    ...     def slopes(self, scores, labels):
+    ...         out = 2 * self._excess(scores, labels)
+    ...         out[labels, np.arange(len(labels))] -= out.sum(axis=0)
+    ...         return out
+    ...     def curvature(self, scores, labels):
+    ...         unit = np.eye(len(scores))
+    ...         leads = unit[:, :, None] - unit[:, labels]
+    ...         return 2 * np.einsum("jan,jbn->abn", leads, leads)
+    ...     def _excess(self, scores, labels):
+    ...         return 1 + scores - scores[labels, np.arange(len(labels))]
+    >>> loss = LOSSES.register(Loss.of_scores("squared_leads", SquaredLeads()))
+    >>> loss([0, 1], [[0.0, 0.0], [2.0, 0.0]]).tolist()
+    [1.0, 9.0]
+    >>> from equipoise import RobustLinearClassifier
+    >>> fit = RobustLinearClassifier(loss="squared_leads").fit([[0], [1], [2], [4]], [0, 0, 1, 1])
+    >>> fit.status_
+    'converged'
+    >>> LOSSES.remove("squared_leads")
+    """
+
+    # Whether large margins cost nothing: separable data then have a finite optimum.
+    reaches_zero: bool = False
+
+    @abstractmethod
+    def values(self, scores: Matrix, labels: Indices) -> Vector:
+        """Losses of the rows, shape ``(rows,)``, from scores of shape ``(k, rows)``."""
+
+    @abstractmethod
+    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+        """Derivatives of the losses by the scores, shape ``(k, rows)``."""
+
+    @abstractmethod
+    def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
+        """Second derivatives by the scores, shape ``(k, k, rows)``, positive semidefinite."""
+
+    def diagonal(self, scores: Matrix, labels: Indices) -> Matrix:
+        """The diagonal of the curvature, shape ``(k, rows)``."""
+        return np.asarray(np.einsum("aan->an", self.curvature(scores, labels)))
+
+    def kernel(self, n_classes: int) -> ScoreKernel:
+        """What a linear model of so many classes is trained with."""
+        return ClassScores(self, n_classes)
+
+    def __call__(self, true: ArrayLike, scores: ArrayLike) -> Vector:
+        """Losses of rows of scores that a user gives."""
+        return in_blocks(lambda labels, block: self.values(block, labels))(true, scores)
 
 
 @dataclass(frozen=True)
@@ -67,7 +192,7 @@ class Loss:
     @classmethod
     def of_scores(cls, name: str, trained: TrainedLoss) -> "Loss":
         """A loss of scores that can be trained, known by its values and derivatives."""
-        return cls(name, ScoreRows(trained), "scores", "[0, inf)", trained)
+        return cls(name, trained, "scores", "[0, inf)", trained)
 
     def __call__(self, true: Indices, predictions: Any) -> Vector:
         """The loss of every row."""
@@ -92,11 +217,129 @@ class Loss:
         return np.asarray(method(X)), None if self.reads == "labels" else estimator.classes_
 
 
-@dataclass(frozen=True)
-class ScoreRows:
-    """Losses of rows of scores that a user gives, by a loss that can be trained."""
+class ClassScores(ScoreKernel):
+    """Any loss with derivatives; the scores themselves are kept."""
 
-    trained: TrainedLoss
+    flat = True
 
-    def __call__(self, true: ArrayLike, scores: ArrayLike) -> Vector:
-        return in_blocks(lambda labels, block: self.trained.values(block, labels))(true, scores)
+    def __init__(self, loss: TrainedLoss, n_classes: int) -> None:
+        self._loss, self.n_scores = loss, 1 if n_classes == 2 else n_classes
+
+    def losses(self, scores: Matrix, labels: Indices) -> Vector:
+        return self._loss.values(self._of_classes(scores), labels)
+
+    def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        slopes = self._loss.slopes(self._of_classes(kept), labels)
+        if self.n_scores == 1:
+            slopes = (slopes[1:] - slopes[:1]) / 2
+        return slopes * scale
+
+    def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
+        k, (n, d) = max(1, self.n_scores - 1), X.shape
+        total = np.zeros((k, d, k, d), X.dtype)
+        step = max(1, _ROOM // (self.n_scores**2 + (0 if d >= k else d**2)))
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            curvature = self._curvature(kept[:, rows], labels[rows])[:k, :k]
+            weights = (curvature * scale[rows]).astype(X.dtype, copy=False)
+            add = _add_by_pairs if d >= k else _add_at_once
+            add(total, weights, X[rows])
+        out = total.reshape(k * d, k * d)
+        # What is not symmetric, by rounding, would mix equal shifts of all scores into steps.
+        return (out + out.T) / 2
+
+    def departed(self, mass: Vector) -> Vector:
+        return np.zeros(self.n_scores)
+
+    def moved(self, kept: Matrix, by: Vector) -> Matrix:
+        return kept + by[:, None]
+
+    def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
+        before = self._loss.values(self._of_classes(kept), labels)
+        return self._loss.values(self._of_classes(self.moved(kept, by)), labels) - before
+
+    def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:
+        slope = self.residual(kept, labels, scale).sum(axis=1)
+        if diagonal:
+            return slope, self._loss.diagonal(self._of_classes(kept), labels) @ scale
+        step = max(1, _ROOM // self.n_scores**2)
+        curvature = np.zeros((self.n_scores, self.n_scores))
+        for start in range(0, len(labels), step):
+            rows = slice(start, start + step)
+            curvature += self._curvature(kept[:, rows], labels[rows]) @ scale[rows]
+        return slope, curvature
+
+    def _of_classes(self, kept: Matrix) -> Matrix:
+        """Scores of the classes."""
+        return np.concatenate([-kept / 2, kept / 2]) if self.n_scores == 1 else kept
+
+    def _curvature(self, kept: Matrix, labels: Indices) -> NDArray[np.float64]:
+        """Second derivatives by the scores of the model."""
+        out = self._loss.curvature(self._of_classes(kept), labels)
+        if self.n_scores > 1:
+            return out
+        return (out[:1, :1] - out[:1, 1:] - out[1:, :1] + out[1:, 1:]) / 4
+
+
+def _add_by_pairs(total: NDArray[Any], weights: NDArray[Any], X: Matrix) -> None:
+    """A product of matrices for every pair of scores, of the rows that count in it."""
+    for a in range(len(weights)):
+        for b in range(a + 1):
+            used = np.flatnonzero(weights[a, b])
+            if len(used) == 0:
+                continue
+            rows = X[used]
+            block = np.dot(rows.T, rows * weights[a, b, used, None])
+            total[a, :, b, :] += block
+            if a != b:
+                total[b, :, a, :] += block.T
+
+
+def _add_at_once(total: NDArray[Any], weights: NDArray[Any], X: Matrix) -> None:
+    """One product for all pairs: with few features, rows times themselves are small."""
+    k, (n, d) = len(weights), X.shape
+    squares = (X[:, :, None] * X[:, None, :]).reshape(n, d * d)
+    blocks = np.dot(weights.reshape(k * k, n), squares).reshape(k, k, d, d)
+    total += blocks.transpose(0, 2, 1, 3)
+
+
+def leads(labels: Indices, scores: Matrix) -> Matrix:
+    r"""Leads :math:`f_j - f_y` of the rivals; minus infinity for ``y`` itself."""
+    places = np.arange(scores.shape[1])
+    lead = np.subtract(scores, scores[labels, places], order="C")
+    lead[labels, places] = -np.inf
+    return lead
+
+
+def slopes_by_scores(labels: Indices, by_leads: Matrix) -> Matrix:
+    """Derivatives by the scores from those by the leads, in the same memory."""
+    by_leads[labels, np.arange(len(labels))] = -by_leads.sum(axis=0)
+    return by_leads
+
+
+def curvature_by_scores(labels: Indices, by_leads: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Second derivatives by the scores from those by the leads, in the same memory."""
+    places = np.arange(len(labels))
+    sums = by_leads.sum(axis=0)
+    by_leads[labels, :, places], by_leads[:, labels, places] = -sums.T, -sums
+    by_leads[labels, labels, places] = sums.sum(axis=0)
+    return by_leads
+
+
+def in_blocks(
+    rows: Callable[[Indices, Matrix], Vector],
+) -> Callable[[ArrayLike, ArrayLike], Vector]:
+    """Turn a loss of checked scores into one of user input that needs little extra memory."""
+
+    @wraps(rows)
+    def blockwise(true: ArrayLike, scores: ArrayLike) -> Vector:
+        matrix = as_scores(scores)
+        positions = check_true(true, matrix)
+        size = max(1, _BLOCK_ENTRIES // matrix.shape[1])
+        losses: NDArray[np.float64] = np.empty(len(matrix))
+        for start in range(0, len(matrix), size):
+            block = slice(start, start + size)
+            losses[block] = rows(positions[block], matrix[block].T)
+        return losses
+
+    return blockwise

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.losses.base import Loss
-from equipoise.losses.trained import Pair, ScoreKernel, TrainedLoss, in_blocks, leads
+from equipoise.losses.base import Loss, Pair, ScoreKernel, TrainedLoss, in_blocks, leads
 from equipoise.validation.predictions import as_probabilities, check_true, probability_eps
 
 

@@ -1,11 +1,9 @@
 """All losses by name: one file and one line here for each."""
 
 from equipoise.exceptions import InvalidParameterError
-from equipoise.losses.base import Loss
+from equipoise.losses.base import Loss, TrainedLoss
 from equipoise.losses.cross_entropy import CROSS_ENTROPY, CROSS_ENTROPY_FROM_SCORES
-from equipoise.losses.margin import HINGE, MARGIN
-from equipoise.losses.smooth_hinges import SMOOTHED_HINGE, SQUARED_HINGE
-from equipoise.losses.trained import TrainedLoss
+from equipoise.losses.hinges import HINGE, MARGIN, SMOOTHED_HINGE, SQUARED_HINGE
 from equipoise.losses.zero_one import ZERO_ONE
 from equipoise.registry import Registry
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.losses.trained import ScoreKernel
+from equipoise.losses.base import ScoreKernel
 from equipoise.objectives.base import Evaluation, Features, Objective
 
 T = TypeVar("T")
