@@ -116,7 +116,7 @@ def test_threshold_and_tie_share_are_the_rule(recipe, ties):
     missed = w @ (eta * (1 - share)) / (w @ eta)
     alarms = w @ ((1 - eta) * share) / (w @ (1 - eta))
     np.testing.assert_allclose(np.asarray(found.class_risks), [alarms, missed], atol=1e-12)
-    q = np.asarray(found.decision_weights)
+    q = np.asarray(found.masses) / (w @ probabilities)
     if 0 < found.tie_share < 1:
         assert found.threshold == pytest.approx(q[0] / q.sum(), abs=1e-9)
 
@@ -205,6 +205,9 @@ def test_a_model_with_an_atom_is_mixed():
     rows = robust_bayes([0.1, 0.7], WorstClass())
     assert known.risk == pytest.approx(rows.risk, abs=1e-12)
     np.testing.assert_allclose(np.asarray(known.class_risks), np.asarray(rows.class_risks))
+    np.testing.assert_allclose(
+        known.decision_shares([0.1, 0.7]), rows.decision_shares([0.1, 0.7]), atol=1e-12
+    )
 
 
 def test_a_hull_of_weightings():
@@ -225,16 +228,24 @@ def test_another_prior_changes_the_set_and_not_the_class_risks():
     mass = np.asarray(found.masses)
     assert np.all(mass <= np.array([0.2, 0.8]) / 0.7 + 1e-12)
     np.testing.assert_allclose(np.asarray(found.weights), mass / [0.2, 0.8])
-    q = np.asarray(found.decision_weights)
-    np.testing.assert_allclose(q / q.sum(), (d := mass / probabilities.mean(axis=0)) / d.sum())
+    # The rule is Bayes for the masses, on the scale of the probabilities that were given.
+    q = mass / probabilities.mean(axis=0)
+    eta = np.sort(probabilities[:, 1])
+    nearest = np.searchsorted(eta, q[0] / q.sum())
+    assert eta[nearest - 1] <= found.threshold <= eta[nearest]
 
 
 def test_the_rule_decides_rows_by_name():
     probabilities, _ = draw(300, 3, seed=4)
     names = np.array(["x", "y", "z"])
     found = robust_bayes(probabilities, WorstClass(), classes=names)
-    expected = names[np.argmax(probabilities * np.asarray(found.decision_weights), axis=1)]
-    np.testing.assert_array_equal(found.decide(probabilities), expected)
+    # Bayes for the masses, up to rows in which classes nearly tie.
+    scores = probabilities * (np.asarray(found.masses) / probabilities.mean(axis=0))
+    clear = np.diff(np.sort(scores, axis=1))[:, -1] > 1e-3
+    assert clear.sum() > 250
+    np.testing.assert_array_equal(
+        found.decide(probabilities)[clear], names[np.argmax(scores, axis=1)][clear]
+    )
     lines = repr(found).splitlines()
     assert "robust Bayes risk" in lines[0] and lines[1].split() == [
         "class",
@@ -270,3 +281,90 @@ def test_bad_input_gets_a_sentence(case):
 def test_a_classifier_is_no_model():
     with pytest.raises(InvalidInputError, match="model must have prior and bayes_class_risks"):
         robust_bayes_known(LogisticRegression(), WorstClass())
+
+
+def by_cutting_planes(probabilities, weights, recipe, *, prior=None):
+    """As above, for any set: one constraint for each mass that turned out to be the worst."""
+    n, k = probabilities.shape
+    weights = weights / weights.sum()
+    shares = weights @ probabilities
+    masses = recipe.resolve(shares if prior is None else prior)
+    A = np.zeros((k, n * k))
+    for i in range(k):
+        A[i, i::k] = weights * probabilities[:, i] / shares[i]
+    rules, cuts, value = decisions(n, k), [np.asarray(masses.project(np.full(k, 1 / k)))], -np.inf
+    equal = np.hstack([rules["A_eq"], np.zeros((n, 1))])
+    for _ in range(200):
+        worst = np.array(cuts) @ A
+        solved = linprog(
+            np.r_[np.zeros(n * k), 1.0],
+            A_ub=np.hstack([-worst, -np.ones((len(cuts), 1))]),
+            b_ub=-np.sum(cuts, axis=1),
+            A_eq=equal,
+            b_eq=rules["b_eq"],
+            bounds=[(0, None)] * (n * k) + [(None, None)],
+        )
+        value, risks = solved.fun, 1 - A @ solved.x[:-1]
+        if masses.support(risks) <= value + 1e-9:
+            return value
+        cuts.append(np.asarray(masses.maximize(risks)))
+    raise AssertionError("the cutting planes did not close in")
+
+
+def risks_of(shares, probabilities, weights):
+    """Class risks of decisions that are taken with these probabilities."""
+    each = (weights / weights.sum())[:, None] * probabilities
+    return 1 - (each * shares).sum(axis=0) / each.sum(axis=0)
+
+
+def discrete(k, seed):
+    """A few points, some of them twice, where several classes are equally probable."""
+    rng = np.random.default_rng([k, seed])
+    points = rng.integers(0, 4, size=(5 * k, k)).astype(float)
+    points[:k] += np.eye(k)
+    points = points[points.sum(axis=1) > 0]
+    rows = np.r_[np.arange(len(points)), rng.integers(0, len(points), 10)]
+    return (points / points.sum(axis=1, keepdims=True))[rows], rng.uniform(0.5, 2, len(rows))
+
+
+@each_set
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_the_mixture_attains_the_least_risk_of_all_rules(recipe, k):
+    probabilities, weights = discrete(k, 0)
+    found = robust_bayes(probabilities, recipe, sample_weight=weights)
+    shares = found.decision_shares(probabilities)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    risks = risks_of(shares, probabilities, weights)
+    np.testing.assert_allclose(risks, np.asarray(found.class_risks), rtol=1e-9, atol=1e-12)
+    worst = recipe.resolve(weights @ probabilities / weights.sum()).support(risks)
+    assert worst == pytest.approx(found.risk, rel=1e-9)
+    best = by_cutting_planes(probabilities, weights, recipe)
+    assert found.risk == pytest.approx(best, abs=2e-9 if k == 2 else 1.1e-7)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_decisions_are_drawn_from_the_mixture(k):
+    points, weights = discrete(k, 7)
+    found = robust_bayes(points, WorstClass(), sample_weight=weights)
+    shares = found.decision_shares(points)
+    assert np.any((shares > 0.01) & (shares < 0.99))
+    n = 4000
+    drawn = found.decide(np.repeat(points, n, axis=0), random_state=1).reshape(-1, n)
+    seen = (drawn[:, :, None] == np.arange(k)).mean(axis=1)
+    # Hoeffding: less than one in a million for all of the numbers together.
+    assert np.abs(seen - shares).max() <= np.sqrt(np.log(2e6 * shares.size) / (2 * n))
+    again = found.decide(np.repeat(points, n, axis=0), random_state=1).reshape(-1, n)
+    np.testing.assert_array_equal(drawn, again)
+    sure = shares.max(axis=1) == 1
+    np.testing.assert_array_equal(found.decide(points)[sure], shares.argmax(axis=1)[sure])
+
+
+def test_neighbouring_numbers_are_told_apart():
+    # Two values that differ in their last digit: only one of them is drawn for.
+    eta = np.array([0.1, np.nextafter(0.3, 0), 0.3, np.nextafter(0.3, 1), 0.6])
+    for weights in np.random.default_rng(0).uniform(0.2, 2, size=(20, 5)):
+        found = robust_bayes(eta, WorstClass(), sample_weight=weights)
+        shares = found.decision_shares(eta)
+        assert np.count_nonzero((shares[:, 1] > 0) & (shares[:, 1] < 1)) <= 1
+        risks = risks_of(shares, np.column_stack([1 - eta, eta]), weights)
+        assert risks.max() == pytest.approx(found.risk, rel=1e-9)

@@ -6,8 +6,8 @@ r"""The best rule there is for a whole set of weightings: the question the paper
 
 over all randomised rules :math:`f`. :math:`g(m)` is the Bayes risk under masses :math:`m`; it is
 concave, and the class risks of the Bayes rule for :math:`m` are a supergradient of it. Its
-maximisers are the *least favourable* masses. A rule that is Bayes for them, with ties broken the
-right way, attains the robust risk.
+maximisers are the *least favourable* masses. Rules that are Bayes for them differ only where
+classes tie; a mixture of such rules attains the robust risk, and often no single one does.
 
 Two classes are solved exactly: the rules are thresholds on :math:`\eta`, so it is enough to walk
 along them. More classes are a game between masses and rules, solved on the masses and rules seen
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty
@@ -35,7 +35,7 @@ from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior, weights_of
 
-# Masses to the class risks of the rule that is Bayes for them.
+# Decision weights to the class risks of the rule that goes by them.
 Oracle = Callable[[Vector], Vector]
 
 # The game is played to this certified gap, or for so many rounds.
@@ -43,8 +43,9 @@ _TOLERANCE = 1e-7
 _ROUNDS = 500
 # New rules are sought between the masses of the game and the best ones so far, nearer to these.
 _CAUTION = 0.8
-# Halvings that exhaust the digits of a mass in [0, 1].
+# Halvings that exhaust the digits of a mass in [0, 1], and what rounding takes of a threshold's.
 _HALVINGS = 60
+_LOST_DIGITS = 8 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,17 +56,15 @@ class RobustBayes:
     ----------
     masses, weights : ByClass
         The least favourable masses :math:`m^*`, and the same as weights :math:`m_i / p_i`.
-    decision_weights : ByClass
-        The rule: the class with the largest decision weight times probability.
-    threshold : float or None
-        With two classes, the same as a threshold on the probability of the second; otherwise None.
-    tie_share : float or None
-        With two classes, the share of the rows at the threshold itself that go to the second.
+    rules : ndarray of shape (n_rules, n_classes)
+        The rules that are mixed, as decision weights that sum to one: each decides for the class
+        with the largest weight times probability.
+    rule_shares : ndarray of shape (n_rules,)
+        How often each of them decides.
     risk : float
-        The robust risk that the rule attains.
+        The robust risk that the mixture attains.
     class_risks : ByClass
-        Its class risks. With more than two classes they are those of a mixture of rules that
-        differ in rows where the best two classes (nearly) tie.
+        Its class risks.
     gap : float
         No rule has a robust risk below ``risk - gap``.
 
@@ -74,22 +73,50 @@ class RobustBayes:
     >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
     >>> found.decide([0.25, 0.5]).tolist(), found.gap
     (['well', 'ill'], 0.0)
+
+    Rows at the threshold are drawn for:
+
+    >>> round(found.threshold, 3), round(found.tie_share, 3)
+    (0.3, 0.714)
+    >>> found.decision_shares([0.25, 0.3]).round(3)
+    array([[1.   , 0.   ],
+           [0.286, 0.714]])
     """
 
     masses: ByClass
     weights: ByClass
-    decision_weights: ByClass
-    threshold: float | None
-    tie_share: float | None
+    rules: Matrix
+    rule_shares: Vector
     risk: float
     class_risks: ByClass
     gap: float
 
-    def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
-        """Classes chosen by the decision weights, the first one in a tie."""
-        weights = np.asarray(self.decision_weights, dtype=np.float64)
-        matrix = as_probabilities(probabilities, len(weights))
-        chosen: NDArray[Any] = self.masses.classes[decide(matrix, weights)]
+    @property
+    def threshold(self) -> float | None:
+        """With two classes, the second is decided where its probability is above this."""
+        return float(self.rules[-1, 0]) if self.rules.shape[1] == 2 else None
+
+    @property
+    def tie_share(self) -> float | None:
+        """With two classes, how often the second is decided at the threshold itself."""
+        return float(self.rule_shares[:-1].sum()) if self.rules.shape[1] == 2 else None
+
+    def decision_shares(self, probabilities: ArrayLike) -> Matrix:
+        """How often each class is decided for each row of probabilities."""
+        matrix = as_probabilities(probabilities, self.rules.shape[1])
+        found, rows = np.zeros_like(matrix), np.arange(len(matrix))
+        for rule, share in zip(self.rules, self.rule_shares, strict=True):
+            found[rows, _decided(matrix, rule)] += share
+        return found
+
+    def decide(self, probabilities: ArrayLike, *, random_state: Any = None) -> NDArray[Any]:
+        """A class for each row, drawn with its decision shares; most rows have but one to draw.
+
+        ``random_state`` is whatever :func:`numpy.random.default_rng` takes.
+        """
+        upto = self.decision_shares(probabilities).cumsum(axis=1)
+        draws = np.random.default_rng(random_state).random((len(upto), 1)) * upto[:, -1:]
+        chosen: NDArray[Any] = self.masses.classes[(draws >= upto[:, :-1]).sum(axis=1)]
         return chosen
 
     def __repr__(self) -> str:
@@ -152,14 +179,14 @@ def robust_bayes(
     p = shares / shares.sum() if class_prior is None else check_prior(class_prior, names)
     masses = as_uncertainty(uncertainty).resolve(p, names)
 
-    def oracle(mass: Vector) -> Vector:
-        chosen = decide(matrix, mass / shares)
+    def oracle(rule: Vector) -> Vector:
+        chosen = _decided(matrix, rule)
         right = weights * matrix[np.arange(len(matrix)), chosen]
         return 1 - np.bincount(chosen, weights=right, minlength=len(shares)) / shares
 
     two = len(names) == 2
-    saddle = _walk(matrix, weights, shares, masses) if two else _play(oracle, masses)
-    return _result(saddle, masses, p, shares, names)
+    saddle = _walk(matrix, weights, shares, masses) if two else _play(oracle, masses, shares)
+    return _result(saddle, masses, ByClass(p, names))
 
 
 def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
@@ -190,42 +217,54 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
     names = np.arange(len(p))
     masses = as_uncertainty(uncertainty).resolve(p, names)
 
-    def oracle(mass: Vector) -> Vector:
-        return np.asarray(model.bayes_class_risks(weights_of(mass, p)), dtype=np.float64)
+    def oracle(rule: Vector) -> Vector:
+        return np.asarray(model.bayes_class_risks(rule), dtype=np.float64)
 
-    saddle = _bisect(oracle, masses) if len(p) == 2 else _play(oracle, masses)
-    return _result(saddle, masses, p, p, names)
+    saddle = (_bisect if len(p) == 2 else _play)(oracle, masses, p)
+    return _result(saddle, masses, ByClass(p, names))
 
 
 class _Saddle(NamedTuple):
-    """Masses, the class risks of the rule against them, and for two classes its threshold."""
+    """Masses, the rules against them with their shares, and the class risks of the mixture."""
 
     mass: Vector
+    rules: Matrix
+    shares: Vector
     risks: Vector
     lower: float
-    threshold: float | None = None
-    tie_share: float | None = None
 
 
-def _result(
-    saddle: _Saddle, masses: MassSet, prior: Vector, shares: Vector, names: NDArray[Any]
-) -> RobustBayes:
-    decision = weights_of(saddle.mass, shares)
-    threshold, tie_share = saddle.threshold, saddle.tie_share
-    if len(names) == 2 and threshold is None:
-        threshold, tie_share = float(decision[0] / decision.sum()), 0.0
+def _result(saddle: _Saddle, masses: MassSet, prior: ByClass) -> RobustBayes:
     risk = float(masses.support(saddle.risks))
     return RobustBayes(
-        masses=ByClass(saddle.mass, names),
-        weights=ByClass(weights_of(saddle.mass, prior), names),
-        decision_weights=ByClass(decision / decision.sum(), names),
-        threshold=threshold,
-        tie_share=tie_share,
+        masses=ByClass(saddle.mass, prior.classes),
+        weights=ByClass(weights_of(saddle.mass, prior), prior.classes),
+        rules=saddle.rules,
+        rule_shares=saddle.shares,
         risk=risk,
-        class_risks=ByClass(saddle.risks, names),
+        class_risks=ByClass(saddle.risks, prior.classes),
         # Rounding can put the bound above the value by a digit in the sixteenth place.
         gap=max(risk - saddle.lower, 0.0),
     )
+
+
+def _rule(mass: Vector, shares: Vector) -> Vector:
+    """Decision weights, summing to one, that are Bayes for masses."""
+    weights = mass / shares
+    return np.asarray(weights / weights.sum())
+
+
+def _decided(matrix: Matrix, rule: Vector) -> Indices:
+    """Classes that decision weights choose: of two by their threshold, which no product rounds."""
+    if len(rule) > 2:
+        return decide(matrix, rule)
+    return np.asarray(matrix[:, 1] > rule[0], dtype=np.intp)
+
+
+def _cuts(thresholds: ArrayLike) -> Matrix:
+    """Decision weights of two classes from thresholds on the probability of the second."""
+    cuts = np.asarray(thresholds, dtype=np.float64)
+    return np.column_stack([cuts, 1 - cuts])
 
 
 def _ends(masses: MassSet) -> tuple[float, float]:
@@ -267,7 +306,7 @@ def _walk(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> _
         mass = min(max(_indifferent(values, group, part, shares), low), high)
     m = _pair(mass)
     lower = 1 - float(weights @ np.max(matrix * (m / shares), axis=1))
-    return _Saddle(m, risks, lower, *_threshold(values, group, part, m / shares))
+    return _Saddle(m, *_cut_rules(values, group, part, _rule(m, shares)), risks, lower)
 
 
 def _minimizers(risks: Vector) -> tuple[int, int]:
@@ -293,69 +332,73 @@ def _indifferent(values: Vector, group: int, part: float, shares: Vector) -> flo
     return float(np.mean(odds[0] / (odds[0] + odds[1])))
 
 
-def _threshold(values: Vector, group: int, part: float, decision: Vector) -> tuple[float, float]:
-    """Threshold and tie share that send the cut's values to class 0."""
+def _cut_rules(values: Vector, group: int, part: float, bayes: Vector) -> tuple[Matrix, Vector]:
+    """Rules, and their shares, that send the cut's values to class 0."""
+    below = np.nextafter(np.r_[values, np.inf][group], -1)
     if part > 0:
-        return float(values[group]), 1 - part
-    if group == 0 and values[0] <= 0:
-        return float(values[0]), 1.0
-    threshold = float(decision[0] / decision.sum())
-    if group > 0:
-        threshold = max(threshold, float(values[group - 1]))
-    if group < len(values):
-        threshold = min(threshold, float(np.nextafter(values[group], -1)))
-    return threshold, 0.0
+        return _cuts([below, values[group]]), np.array([1 - part, part])
+    least = values[group - 1] if group > 0 else -np.inf
+    return _cuts([min(max(bayes[0], least), below)]), np.ones(1)
 
 
-def _bisect(oracle: Oracle, masses: MassSet) -> _Saddle:
+def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> _Saddle:
     """Two classes of a known model: the mass at which the class risks are equal."""
     low, high = _ends(masses)
     for end, sign in ((high, 1.0), (low, -1.0)):
-        risks = oracle(_pair(end))
+        rule = _rule(_pair(end), prior)
+        risks = oracle(rule)
         if sign * (risks[1] - risks[0]) >= 0:
-            return _Saddle(_pair(end), risks, float(_pair(end) @ risks))
+            return _Saddle(_pair(end), rule[None], np.ones(1), risks, float(_pair(end) @ risks))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        risks = oracle(_pair(middle))
+        risks = oracle(_rule(_pair(middle), prior))
         low, high = (middle, high) if risks[1] > risks[0] else (low, middle)
-    sides = np.array([oracle(_pair(low)), oracle(_pair(high))])
+    rules = np.array([_rule(_pair(mass), prior) for mass in (high, low)])
+    sides = np.array([oracle(rule) for rule in rules])
     # An atom of eta at the threshold leaves a jump, which a mixture of both rules fills.
     leads = sides[:, 1] - sides[:, 0]
-    share = leads[0] / (leads[0] - leads[1]) if leads[0] > leads[1] else 0.5
-    risks = (1 - share) * sides[0] + share * sides[1]
-    return _Saddle(_pair(low), risks, float(_pair(low) @ sides[0]))
+    share = leads[1] / (leads[1] - leads[0]) if leads[1] > leads[0] else 0.5
+    shares = np.array([share, 1 - share])
+    # The atom stands between the two thresholds, wherever its own digits end.
+    around = _cuts(rules[:, 0] * (1 + np.array([-_LOST_DIGITS, _LOST_DIGITS])))
+    return _Saddle(_pair(low), around, shares, shares @ sides, float(_pair(low) @ sides[1]))
 
 
-def _play(oracle: Oracle, masses: MassSet) -> _Saddle:
+def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> _Saddle:
     """Masses against rules, until the best answers of both sides agree."""
     k = masses.n_classes
     best = np.asarray(masses.project(np.full(k, 1 / k)), dtype=np.float64)
-    worlds, rules = [best], [oracle(best)]
-    lower, upper, mixed = float(best @ rules[0]), np.inf, rules[0]
+    worlds, rules = [best], [_rule(best, shares)]
+    found = [oracle(rules[0])]
+    lower, upper, kept = float(best @ found[0]), np.inf, np.ones(1)
     for _ in range(_ROUNDS):
-        mass, risks = _equilibrium(np.array(worlds), np.array(rules))
+        mass, mix = _equilibrium(np.array(worlds), np.array(found))
+        risks = mix @ np.array(found)
         answer = np.asarray(masses.maximize(risks), dtype=np.float64)
         if float(answer @ risks) < upper:
-            upper, mixed = float(answer @ risks), risks
+            upper, kept = float(answer @ risks), mix
         if upper - lower <= _TOLERANCE:
             break
         asked = _CAUTION * best + (1 - _CAUTION) * mass
-        found = oracle(asked)
-        if float(asked @ found) > lower:
-            lower, best = float(asked @ found), asked
+        rules.append(_rule(asked, shares))
+        found.append(oracle(rules[-1]))
+        if float(asked @ found[-1]) > lower:
+            lower, best = float(asked @ found[-1]), asked
         worlds.append(answer)
-        rules.append(found)
     else:
         warn(
             f"the robust Bayes rule is certified to {upper - lower:.1e} only, after {_ROUNDS} "
             "rounds; its gap says so.",
             NotConvergedWarning,
         )
-    return _Saddle(best, mixed, lower)
+    used = np.flatnonzero(kept)
+    return _Saddle(
+        best, np.array(rules)[used], kept[used], kept[used] @ np.array(found)[used], lower
+    )
 
 
 def _equilibrium(worlds: Matrix, rules: Matrix) -> tuple[Vector, Vector]:
-    """Optimal mixtures of the masses and of the rules seen so far, by linear programming."""
+    """Optimal masses, a mixture of those seen so far, and shares of the rules seen so far."""
     payoff = worlds @ rules.T
     s, t = payoff.shape
     solved = linprog(
@@ -368,4 +411,4 @@ def _equilibrium(worlds: Matrix, rules: Matrix) -> tuple[Vector, Vector]:
         method="highs",
     )
     mass, rule = np.maximum(solved.x[:s], 0), np.maximum(-solved.ineqlin.marginals, 0)
-    return mass @ worlds / mass.sum(), rule @ rules / rule.sum()
+    return mass @ worlds / mass.sum(), rule / rule.sum()
