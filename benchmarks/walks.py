@@ -12,8 +12,7 @@ entered from another file and takes or returns the rows, predictions for them, a
 comparison (the labelled table, the findings, the summary) or the page. A method of a frozen value
 reads that value and is none. Both models are on the page: a row's ways through the path of fits,
 a single fit and the tuning of decisions are counted together. Of these, which have walks of their
-own, only the entry counts; what turns predictions into numbers (``risks``, ``theory``) is printed
-apart again.
+own, only the entry counts.
 """
 
 import inspect
@@ -161,14 +160,9 @@ def page() -> None:
         def one_page() -> None:
             compare_file(f"{folder}/thyroid.csv", "target").save(f"{folder}/page.html")
 
-        results = ("weights", "risks", "theory")
-        for part, kind in (
-            (LEFT_OUT + results, "to the page"),
-            (LEFT_OUT, "with risks and theory"),
-        ):
-            found = hops(one_page, part)
-            print(f"\nA row of a CSV file, {kind}: {len(found)} hops")
-            print(*(f"  {name}" for name in found), sep="\n")
+        found = hops(one_page, LEFT_OUT)
+        print(f"\nA row of a CSV file, to the page: {len(found)} hops")
+        print(*(f"  {name}" for name in found), sep="\n")
 
 
 if __name__ == "__main__":

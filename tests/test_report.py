@@ -32,7 +32,7 @@ from equipoise.exceptions import (  # noqa: E402
 )
 from equipoise.goals import as_goal  # noqa: E402
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
-from equipoise.report.design import Candidate, make_design, make_weightings  # noqa: E402
+from equipoise.report.design import Candidate, Design, make_weightings  # noqa: E402
 from equipoise.report.findings import (  # noqa: E402
     SAME,
     cost_matrix,
@@ -70,7 +70,7 @@ def hostile():
 @pytest.mark.parametrize("cv", [2, 5])
 def test_every_row_is_judged_once_by_fits_that_saw_neither_it_nor_its_twins(cv, seed):
     table = labelled_table(*mixed_table(seed=seed))
-    design = make_design(table, cv, seed)
+    design = Design.for_table(table, cv, seed)
     assert design.n_repeated == table.X.duplicated().sum() > 0
     seen = np.zeros(len(table.y), dtype=int)
     for _, train, test in design.parts():
@@ -84,7 +84,7 @@ def test_every_row_is_judged_once_by_fits_that_saw_neither_it_nor_its_twins(cv, 
 def test_classes_are_spread_evenly_over_the_folds():
     y = np.repeat([0, 1, 2], [61, 27, 12])
     table = labelled_table(np.arange(100.0)[:, None], y)
-    design = make_design(table, 5, 0)
+    design = Design.for_table(table, 5, 0)
     counts = np.array([np.bincount(y[test], minlength=3) for _, _, test in design.parts()])
     assert np.all(np.ptp(counts, axis=0) <= 1)
     reference = StratifiedKFold(5).split(y, y)
@@ -95,7 +95,7 @@ def test_classes_are_spread_evenly_over_the_folds():
 def test_a_class_of_fewer_distinct_rows_than_folds_only_trains():
     frame = pd.DataFrame({"x": [*range(20), *range(100, 110), 7.5, 7.5, 7.5, 7.5, 7.5, 8.5]})
     y = ["a"] * 20 + ["b"] * 10 + ["alike"] * 5 + ["single"]
-    design = make_design(labelled_table(frame, y), 3, 0)
+    design = Design.for_table(labelled_table(frame, y), 3, 0)
     assert design.estimable.tolist() == [True, False, True, False]
     assert np.all(design.fold[30:] == -1) and np.all(design.fold[:30] >= 0)
 
@@ -103,14 +103,14 @@ def test_a_class_of_fewer_distinct_rows_than_folds_only_trains():
 def test_equal_rows_of_different_classes_stay_together():
     frame = pd.DataFrame({"x": [*range(12), *range(12)]})
     table = labelled_table(frame, ["a"] * 12 + ["b"] * 12)
-    design = make_design(table, 3, 0)
+    design = Design.for_table(table, 3, 0)
     np.testing.assert_array_equal(design.fold[:12], design.fold[12:])
 
 
 def test_large_tables_have_one_part_held_out(monkeypatch):
     monkeypatch.setattr(design_module, "MANY_ROWS", 200)
     table = labelled_table(X, Y)
-    design = make_design(table, 5, 0)
+    design = Design.for_table(table, 5, 0)
     assert design.n_folds == 1
     ((_, train, test),) = design.parts()
     assert len(train) + len(test) == len(Y) and 0.1 < len(test) / len(Y) < 0.25
@@ -134,7 +134,7 @@ def test_a_sample_takes_the_same_share_of_every_class():
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 def test_risks_are_those_of_fits_made_by_hand(found):
     table = labelled_table(X, Y)
-    design = make_design(table, 3, 0)
+    design = Design.for_table(table, 3, 0)
     for weighting, uncertainty in (("balanced", "balanced"), ("worst class", WorstClass())):
         predicted = np.empty(len(Y), dtype=object)
         for _, train, test in design.parts():
@@ -207,7 +207,7 @@ def test_the_plainest_of_equally_good_choices_is_taken():
 
 def test_resampled_costs_are_spread_around_the_costs():
     table = labelled_table(X, Y)
-    design = make_design(table, 3, 0)
+    design = Design.for_table(table, 3, 0)
     rng = np.random.default_rng(0)
     wrong = [rng.random(len(Y)) < rate for rate in (0.1, 0.4)]
     predicted = [np.where(bad, (table.labels + 1) % 3, table.labels) for bad in wrong]
@@ -236,7 +236,7 @@ def test_equal_weights_are_no_weights(found):
 def test_weights_weigh_the_rows_that_are_judged():
     weights = np.where(np.arange(len(Y)) % 2, 1.0, 3.0)
     table = labelled_table(X, Y, weights)
-    design = make_design(table, 3, 0)
+    design = Design.for_table(table, 3, 0)
     predicted = np.where(np.arange(len(Y)) % 4 == 0, (table.labels + 1) % 3, table.labels)
     found = held_out_risks(design, predicted)
     expected = np.average(predicted != table.labels, weights=weights)
@@ -259,7 +259,7 @@ def test_the_same_seed_gives_the_same_numbers(found):
 
 def test_what_is_taken_for_what_is_the_largest_confusion():
     table = labelled_table(X, Y)
-    design = make_design(table, 3, 0)
+    design = Design.for_table(table, 3, 0)
     predicted = np.where(np.arange(len(Y)) % 3 == 0, 2, table.labels)
     found = held_out_risks(design, predicted)
     share = np.mean((np.arange(len(Y)) % 3 == 0)[table.labels == 0])

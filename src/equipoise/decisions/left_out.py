@@ -94,6 +94,12 @@ class Predictions:
         counts = np.bincount(self.labels * k + decided, weights=self.sample_weight, minlength=k * k)
         return np.asarray(counts, dtype=np.float64).reshape(k, k)
 
+    def error_sums(self, decided: Indices, folds: Indices, some: Mask) -> NDArray[np.float64]:
+        """What class risks and their intervals are made of, for some of the classes."""
+        rows = np.flatnonzero(some[self.labels])
+        given = (self.labels[rows], decided[rows], folds[rows], self.sample_weight[rows])
+        return error_sums(*given, shape=(int(folds.max()) + 1, self.n_classes))
+
     def take(self, rows: Indices) -> "Predictions":
         """Some of the rows."""
         return Predictions(self.probabilities[rows], self.labels[rows], self.sample_weight[rows])
@@ -106,6 +112,24 @@ class Predictions:
         probabilities[~probabilities.any(axis=1)] = 1 / len(classes)
         labels = np.searchsorted(classes, self.labels[rows])
         return Predictions(probabilities, labels, self.sample_weight[rows])
+
+
+def error_sums(
+    labels: Indices, decided: Indices, folds: Indices, weights: Vector, *, shape: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Sums over the rows of every fold and class, of shape (n_folds, 4, n_classes).
+
+    They are the number of rows, their weight, the weight of wrong decisions, and the squares of
+    shares in the weight of the class: all that risks and their intervals depend on.
+    """
+    n_folds, k = shape
+    shares = weights / np.bincount(labels, weights=weights, minlength=k)[labels]
+    cells, wrong = folds * k + labels, weights * (decided != labels)
+    sums = [
+        np.bincount(cells, weights=values, minlength=n_folds * k).reshape(n_folds, k)
+        for values in (None, weights, wrong, shares**2)
+    ]
+    return np.stack(sums, axis=1).astype(np.float64)
 
 
 def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> Vector:

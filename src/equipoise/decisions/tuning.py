@@ -252,7 +252,7 @@ def tune_predicted(
         refuse_few(few, "a row of every class to be judged by", counts, classes, rare)
         rule = goal.resolve(prior, classes).known(predictions.prior)
         decided = decide(predictions.probabilities, rule)
-        return TunedWeights(classes, prior, rule, _held_out(predictions, decided, folds, few))
+        return TunedWeights(classes, prior, rule, predictions.error_sums(decided, folds, ~few))
     cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
     cells[predictions.labels, folds] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
@@ -293,7 +293,7 @@ def tune_on_folds(
     value = _value(criterion, table[:, ~few][~few], table.sum(axis=1)[~few])
     return {
         "rule": weights,
-        "held_out": _held_out(predictions, decided, folds, few),
+        "held_out": predictions.error_sums(decided, folds, ~few),
         "robust_risk": value if criterion.measures == "risk" else None,
         "metric_value": 1 - value if criterion.measures == "metric" else None,
         "fold_weights": fold_weights,
@@ -305,21 +305,6 @@ def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) ->
     """The value of a table of weights by true class (first) and decision (second)."""
     totals = table.sum(axis=1) if totals is None else totals
     return float(criterion.values(np.diag(table)[None], table.sum(axis=0)[None], totals)[0])
-
-
-def _held_out(
-    predictions: Predictions, decided: Indices, folds: Indices, few: Mask
-) -> NDArray[np.float64]:
-    """What class risks and their intervals are made of; no rows of classes that have too few."""
-    labels, weights = predictions.labels, predictions.sample_weight
-    counts = (~few[labels]).astype(np.float64)
-    own, shares = weights * counts, counts * weights / predictions.totals[labels]
-    k, n_folds = len(few), int(folds.max()) + 1
-    sums = [
-        np.bincount(folds * k + labels, weights=values, minlength=n_folds * k).reshape(n_folds, k)
-        for values in (counts, own, own * (decided != labels), shares**2)
-    ]
-    return np.stack(sums, axis=1)
 
 
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:

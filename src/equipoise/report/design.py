@@ -13,8 +13,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from equipoise.arrays import Indices, Mask, Vector
+from equipoise.decisions.left_out import error_sums
 from equipoise.estimators.base import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import as_goal
@@ -112,6 +114,24 @@ class Design:
     fold: Indices
     n_folds: int
 
+    @classmethod
+    def for_table(cls, table: LabelledTable, cv: int, seed: int) -> "Design":
+        """Folds for a table, or one part held out where it is large."""
+        if check_count(cv, "cv") < 2:
+            raise InvalidParameterError(f"cv must be at least 2 folds, got {cv!r}.")
+        if len(table.labels) > MANY_ROWS:
+            fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
+            fold[hold_out(table, HELD_OUT, seed)[1]] = 0
+            design = cls(table, fold, 1)
+        else:
+            design = cls(table, _spread(table, cv, seed), cv)
+        if np.count_nonzero(design.estimable) < 2:
+            raise InvalidInputError(
+                f"At least two classes need {cv} different rows or more, to be judged on rows that "
+                f"a fit has not seen; the classes have {listing(table.counts.tolist())} rows."
+            )
+        return design
+
     @cached_property
     def judged(self) -> Indices:
         """The rows that are judged."""
@@ -144,29 +164,20 @@ class Design:
         """Rows that repeat the features of an earlier one."""
         return len(self.fold) - int(self.table.groups.max()) - 1
 
+    def error_sums(self, predicted: Indices) -> NDArray[np.float64]:
+        """What class risks and their intervals are made of, by fold."""
+        rows, labels, weights = self.judged, self.table.labels, self.table.weights_at(self.judged)
+        return error_sums(
+            labels[rows], predicted[rows], self.fold[rows],
+            np.ones(len(rows)) if weights is None else weights,
+            shape=(self.n_folds, len(self.table.classes)),
+        )  # fmt: skip
+
     def parts(self) -> Iterator[tuple[str, Indices, Indices]]:
         """Name, training rows and judged rows of every fold."""
         for fold in range(self.n_folds):
             name = "hold-out" if self.n_folds == 1 else f"fold {fold + 1} of {self.n_folds}"
             yield name, np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold)
-
-
-def make_design(table: LabelledTable, cv: int, seed: int) -> Design:
-    """Folds for a table, or one part held out where it is large."""
-    if check_count(cv, "cv") < 2:
-        raise InvalidParameterError(f"cv must be at least 2 folds, got {cv!r}.")
-    if len(table.labels) > MANY_ROWS:
-        fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
-        fold[hold_out(table, HELD_OUT, seed)[1]] = 0
-        design = Design(table, fold, 1)
-    else:
-        design = Design(table, _spread(table, cv, seed), cv)
-    if np.count_nonzero(design.estimable) < 2:
-        raise InvalidInputError(
-            f"At least two classes need {cv} different rows or more, to be judged on rows that a "
-            f"fit has not seen; the classes have {listing(table.counts.tolist())} rows."
-        )
-    return design
 
 
 def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:

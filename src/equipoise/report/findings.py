@@ -15,21 +15,10 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.report.design import (
-    Candidate,
-    Design,
-    make_candidates,
-    make_design,
-    make_weightings,
-)
+from equipoise.report.design import Candidate, Design, make_candidates, make_weightings
 from equipoise.report.held_out import HeldOutPredictions, Progress, held_out_predictions
-from equipoise.risks import (
-    ClassRisks,
-    RiskInterval,
-    RiskIntervals,
-    class_risk_intervals,
-    worst_class_interval,
-)
+from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
+from equipoise.risks.intervals import counted_intervals, counted_worst
 from equipoise.sets import Uncertainty
 from equipoise.tables import LabelledTable
 from equipoise.weights.by_class import ByClass
@@ -100,7 +89,7 @@ def find(
     progress: Progress | None,
 ) -> Findings:
     """Fit every candidate, judge it on rows it has not seen, and recommend one."""
-    design = make_design(table, cv, seed)
+    design = Design.for_table(table, cv, seed)
     weightings = make_weightings(uncertainties, table.prior[design.deciding])
     candidates = make_candidates(models, weightings)
     predictions = held_out_predictions(design, candidates, seed, progress)
@@ -125,21 +114,16 @@ def find(
 
 def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
     """Judge the classes predicted for all rows."""
-    rows, table = design.judged, design.table
+    rows, table, sums = design.judged, design.table, design.error_sums(predicted)
     weights, true, said = table.weights_at(rows), table.labels[rows], predicted[rows]
-    intervals = class_risk_intervals(true, said, confidence=CONFIDENCE, sample_weight=weights)
-    among = rows[design.deciding[true]]
-    worst = worst_class_interval(
-        table.labels[among],
-        predicted[among],
-        confidence=CONFIDENCE,
-        sample_weight=table.weights_at(among),
-    )
+    judged = np.flatnonzero(design.estimable)
+    intervals = counted_intervals(sums[:, :, judged], judged, CONFIDENCE)
+    worst = counted_worst(sums[:, :, design.deciding], CONFIDENCE)
     deciding = np.flatnonzero(design.deciding).tolist()
     risks = ByClass([intervals.risks[label] for label in deciding], table.classes[deciding])
     taken, k = {}, len(table.classes)
     cells = np.bincount(true * k + said, weights=weights, minlength=k * k).reshape(k, k)
-    for label in np.flatnonzero(design.estimable).tolist():
+    for label in judged.tolist():
         shares = cells[label] / cells[label].sum()
         shares[label] = 0.0
         if shares.any():

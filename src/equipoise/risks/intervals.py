@@ -125,6 +125,17 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         return "\n".join([title, *lines])
 
 
+@dataclass(frozen=True)
+class ClassMoments:
+    """Per class: risk, effective number of rows, standard error; arrays in class order."""
+
+    classes: Names
+    risks: Vector
+    effective: Vector
+    standard_errors: Vector
+    equal_weights: bool
+
+
 def class_risk_intervals(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -178,36 +189,10 @@ def class_risk_intervals(
     moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
     if simultaneous:
         tail = sidak(2 * tail, len(moments.classes)) / 2
-    method, bounds = _method(chosen, moments)
+    method, bounds = _method(chosen.range, moments)
     ends = (moments.risks, *bounds(moments, tail))
     risks, lower, upper = (ByClass(values, moments.classes) for values in ends)
     return RiskIntervals(risks, lower, upper, confidence, simultaneous, method)
-
-
-def counted_intervals(
-    counted: NDArray[np.float64], classes: Names, confidence: float = 0.95
-) -> RiskIntervals:
-    """Intervals from sums over rows: number, weight, weight of errors, squares of shares.
-
-    The sums are of shape ``(n_parts, 4, n_classes)``, a share being that of a row in the weight of
-    its class. A class without rows has the risk nan, somewhere from 0 to 1.
-    """
-    counts, totals, errors, squares = counted.sum(axis=0)
-    some = counts > 0
-    effective = 1 / np.where(some, squares, 1.0)
-    equal = np.isclose(effective, counts, rtol=1e-9)
-    effective = np.where(equal, counts, effective)
-    risks = np.divide(errors, totals, out=np.zeros_like(errors), where=some)
-    spread = np.full_like(risks, np.nan)
-    moments = ClassMoments(classes, risks, effective, spread, bool(equal[some].all()))
-    method, bounds = _method(as_loss("zero_one"), moments)
-    lower, upper = bounds(moments, tail_of(confidence))
-    ends = (
-        np.where(some, values, unknown)
-        for values, unknown in ((risks, np.nan), (lower, 0.0), (upper, 1.0))
-    )
-    risk, low, high = (ByClass(values, classes) for values in ends)
-    return RiskIntervals(risk, low, high, confidence, simultaneous=False, method=method)
 
 
 def worst_class_interval(
@@ -245,13 +230,38 @@ def worst_class_interval(
     >>> round(interval.lower, 4), interval.estimate, round(interval.upper, 4)
     (0.0032, 0.25, 0.8059)
     """
-    chosen, tail = as_loss(loss), tail_of(confidence)
+    chosen = as_loss(loss)
     moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
-    method, bounds = _method(chosen, moments)
+    return _worst(moments, chosen.range, confidence)
+
+
+def _worst(moments: ClassMoments, of_range: str, confidence: float) -> RiskInterval:
+    method, bounds = _method(of_range, moments)
+    tail = tail_of(confidence)
     lower, _ = bounds(moments, sidak(tail, len(moments.classes)))
     _, upper = bounds(moments, tail)
     estimate, low, high = (float(values.max()) for values in (moments.risks, lower, upper))
     return RiskInterval(estimate, low, high, confidence, method)
+
+
+def counted_intervals(
+    counted: NDArray[np.float64], classes: Names, confidence: float = 0.95
+) -> RiskIntervals:
+    """Intervals of zero-one risks from sums over rows, as ``counted_moments`` takes them.
+
+    A class without rows has the risk nan, somewhere from 0 to 1.
+    """
+    moments = counted_moments(counted)
+    method, bounds = _method("{0, 1}", moments)
+    every = np.tile([[np.nan], [0.0], [1.0]], len(classes))
+    every[:, moments.classes] = (moments.risks, *bounds(moments, tail_of(confidence)))
+    risks, lower, upper = (ByClass(values, classes) for values in every)
+    return RiskIntervals(risks, lower, upper, confidence, simultaneous=False, method=method)
+
+
+def counted_worst(counted: NDArray[np.float64], confidence: float = 0.95) -> RiskInterval:
+    """An interval for the largest zero-one risk, from sums as ``counted_moments`` takes them."""
+    return _worst(counted_moments(counted), "{0, 1}", confidence)
 
 
 def sidak(probability: float, n_events: int) -> float:
@@ -262,17 +272,6 @@ def sidak(probability: float, n_events: int) -> float:
 def tail_of(confidence: float) -> float:
     """The probability that an interval may leave on each side."""
     return (1 - check_number(confidence, "confidence", "(0, 1)")) / 2
-
-
-@dataclass(frozen=True)
-class ClassMoments:
-    """Per class: risk, effective number of rows, standard error; arrays in class order."""
-
-    classes: Names
-    risks: Vector
-    effective: Vector
-    standard_errors: Vector
-    equal_weights: bool
 
 
 def class_moments(rows: RowLosses) -> ClassMoments:
@@ -292,6 +291,22 @@ def class_moments(rows: RowLosses) -> ClassMoments:
         errors = np.where(counts > 1, np.sqrt(squares * counts / (counts - 1)), np.inf)
     effective = np.where(equal, counts, effective)
     return ClassMoments(rows.classes, risks, effective, errors, bool(equal.all()))
+
+
+def counted_moments(counted: NDArray[np.float64]) -> ClassMoments:
+    """Moments of zero-one losses of the classes that have rows, named by their places.
+
+    ``counted`` is of shape ``(n_parts, 4, n_classes)``, sums over parts of the rows: their number,
+    their weight, the weight of errors, and the squares of shares in the weight of the class.
+    """
+    counts, totals, errors, squares = counted.sum(axis=0)
+    places = np.flatnonzero(counts > 0)
+    counts, effective, risks = counts[places], 1 / squares[places], errors[places] / totals[places]
+    equal = np.isclose(effective, counts, rtol=1e-9)
+    effective = np.where(equal, counts, effective)
+    # What the binomial bounds have no use for.
+    errors = np.full(len(places), np.nan)
+    return ClassMoments(places, risks, effective, errors, bool(equal.all()))
 
 
 def binomial_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector]:
@@ -344,9 +359,9 @@ _BY_RANGE: dict[str, tuple[str, str, Bounds]] = {
 }
 
 
-def _method(loss: Loss, moments: ClassMoments) -> tuple[str, Bounds]:
-    """The tightest bounds that the range of the loss and the weights allow, and words for them."""
-    kind, family, bounds = _BY_RANGE[loss.range]
+def _method(of_range: str, moments: ClassMoments) -> tuple[str, Bounds]:
+    """The tightest bounds that the losses' range and the weights allow, and words for them."""
+    kind, family, bounds = _BY_RANGE[of_range]
     if moments.equal_weights or kind == "approximate":
         return f"{kind} ({family})", bounds
     return f"approximate ({family}, effective counts)", bounds
