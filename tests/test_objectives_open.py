@@ -1,10 +1,18 @@
 """From data to an objective: sorted at most once, in its own precision, never dense, and tamed."""
 
+import json
+import os
+import subprocess
+import sys
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from equipoise.objectives import dense, linear_objective, open_objective
 from equipoise.objectives.base import Features
@@ -272,3 +280,116 @@ def test_threads_end_with_the_block_whatever_happens():
     with pytest.raises(TroubleError):
         use(trouble=True)
     assert closed == [False, True]
+
+
+def threads_now(user_api="blas"):
+    """Threads of every library of a kind, sorted."""
+    return sorted(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == user_api)
+
+
+@pytest.fixture
+def free():
+    """What BLAS libraries have where nothing limits them; an old one may not take more than one."""
+    with threadpool_limits(2):
+        yield threads_now()
+
+
+def stepwise(block):
+    """Enter a block in a thread of its own; what is returned leaves it and waits for the end."""
+    inside, leave = Event(), Event()
+
+    def stay():
+        with block:
+            inside.set()
+            leave.wait(10)
+
+    thread = Thread(target=stay)
+    thread.start()
+    assert inside.wait(10)
+    return lambda: (leave.set(), thread.join(10))
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_blas_has_one_thread_from_the_first_block_to_the_last(free, order):
+    assert max(free) == 2
+    leave = [stepwise(opened(*small_data(3))) for _ in order]
+    assert max(threads_now()) == 1
+    leave[order[0]]()
+    assert max(threads_now()) == 1
+    leave[order[1]]()
+    assert threads_now() == free
+
+
+def test_many_blocks_at_once_some_in_others_some_broken_leave_blas_as_it_was(free):
+    def use(number):
+        seen, openmp = [], threads_now("openmp")
+        with suppress(TroubleError), opened(*small_data(2)):
+            seen.append(max(threads_now()))
+            with opened(*small_data(3)):
+                seen.append(max(threads_now()))
+            seen.append(max(threads_now()))
+            if number % 3 == 0:
+                raise TroubleError
+        # OpenMP counts in every thread by itself.
+        return seen == [1, 1, 1] and threads_now("openmp") == openmp
+
+    for _ in range(2):
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(use, range(24)))
+        assert threads_now() == free
+
+
+OWN_THREADS = """
+import numpy as np
+from threading import Barrier
+from threadpoolctl import ThreadpoolController
+from sklearn.ensemble import HistGradientBoostingClassifier
+from equipoise.objectives import open_objective, registry
+registry.WORTH_A_THREAD, met = 0, Barrier(2)
+X, labels = np.eye(4), np.array([0, 0, 1, 1])
+def counts(_):
+    met.wait(10)
+    return [lib["num_threads"] for lib in ThreadpoolController().select(user_api="openmp").info()]
+with open_objective(X, labels, np.ones(4), n_classes=2, fit_intercept=True) as objective:
+    print(counts.__name__, *objective.workers.map(counts, range(2)))
+"""
+
+
+def test_our_own_threads_have_one_openmp_thread_each():
+    # What a new thread begins with is settled when OpenMP is loaded.
+    both = {**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", OWN_THREADS]
+    found = subprocess.run(command, env=both, capture_output=True, text=True, check=True).stdout
+    assert found == "counts [1] [1]\n"
+
+
+def in_child(function):
+    """What a function returns in a forked process."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.write(writing, json.dumps(function()).encode())
+        finally:
+            os._exit(0)
+    os.wait()
+    return json.loads(os.read(reading, 4096))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_keeps_the_limit_of_its_own_blocks_alone(free):
+    one = [1] * len(free)
+
+    def block():
+        with opened(*small_data(3)):
+            inside = threads_now()
+        return [inside, threads_now()]
+
+    leave = stepwise(opened(*small_data(3)))
+    assert in_child(threads_now) == free
+    assert in_child(block) == [one, free]
+    with opened(*small_data(3)):
+        assert in_child(threads_now) == one
+        assert in_child(block) == [one, one]
+    leave()
+    assert threads_now() == free

@@ -1,5 +1,6 @@
 """Every solver in the registry on small problems: CVXPY's optimum, and an honest certificate."""
 
+import warnings
 from dataclasses import replace
 from importlib.metadata import version
 from typing import NamedTuple
@@ -7,8 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from equipoise import RobustLogisticRegression
 from equipoise.datasets import fetch_covtype
@@ -198,6 +202,21 @@ def test_the_number_of_cores_changes_no_bit(solver, n_rows, n_features, n_classe
             )
     np.testing.assert_array_equal(found[0].theta, found[1].theta)
     assert found[0].lower_bound == found[1].lower_bound
+
+
+def test_fits_at_the_same_time_change_no_bit_and_leave_blas_as_it_was():
+    X, labels, _ = small_data(5, 9000, 30)
+    model = RobustLogisticRegression(WorstClass(), max_iter=3)
+    with warnings.catch_warnings(), threadpool_limits(2):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        free = threadpool_info()
+        alone = clone(model).fit(X, labels).coef_
+        fits = (
+            delayed(clone(model).fit)(X[: 9000 - cut], labels[: 9000 - cut]) for cut in range(4)
+        )
+        found = Parallel(4, backend="threading")(fits)
+        assert threadpool_info() == free
+    np.testing.assert_array_equal(found[0].coef_, alone)
 
 
 @every_solver

@@ -37,10 +37,13 @@ MANY_INTERCEPTS = 1000
 
 
 class Workers:
-    """Maps a function over blocks, in order; with one worker it is the built-in ``map``."""
+    """Maps a function over blocks, in order; with one worker it is the built-in ``map``.
 
-    def __init__(self, count: int = 1) -> None:
-        self._pool = ThreadPoolExecutor(count) if count > 1 else None
+    Threads of its own each ``begin`` with a call.
+    """
+
+    def __init__(self, count: int = 1, begin: Callable[[], object] | None = None) -> None:
+        self._pool = ThreadPoolExecutor(count, initializer=begin) if count > 1 else None
 
     def map(self, function: Callable[[Any], T], blocks: Iterable[Any]) -> Iterator[T]:
         work = list(blocks)
