@@ -22,6 +22,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
@@ -118,6 +119,18 @@ def in_a_sentence(start: str, *kinds: type[Exception]) -> Iterator[None]:
     except kinds as error:
         detail = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
         raise InvalidInputError(f"{start} ({detail}).") from error
+
+
+@contextmanager
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
+    """Give an estimator its attributes back if the block ends in any exception."""
+    before = dict(estimator.__dict__)
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 def _package(names: dict[str, object]) -> str:

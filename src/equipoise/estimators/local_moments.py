@@ -27,12 +27,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KDTree
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Indices, Matrix
 
 # Queries served together.
 _BLOCK = 256
@@ -50,12 +50,7 @@ _MANY = 32
 _FEW = 8
 
 
-class Moments(NamedTuple):
-    """What the least-squares problems need; a total weight up to ``noise`` may be rounding."""
-
-    gram: Matrix
-    cross: Matrix
-    noise: float
+Moments = tuple[Matrix, Matrix]
 
 
 def n_monomials(degree: int, n_features: int) -> int:
@@ -116,12 +111,20 @@ class Smoother:
 
     def _fitted(self, queries: Matrix) -> Matrix:
         low, high = queries.min(axis=0), queries.max(axis=0)
-        moments = self._moments(queries, (low + high) / 2, float(np.linalg.norm(high - low)) / 2)
-        values = self._solved(moments)
-        empty = moments.gram[:, 0, 0] <= moments.noise
+        radius = float(np.linalg.norm(high - low)) / 2
+        gram, cross = self._moments(queries, (low + high) / 2, radius)
+        empty = gram[:, 0, 0] <= 0
+        # A window without weight is not solved here, but must not stop the others.
+        total = np.where(empty, 1.0, gram[:, 0, 0])
+        scaled = gram / total[:, None, None]
+        scaled[:, 0, 0] = 1.0
+        others = np.arange(1, self._p)
+        scaled[:, others, others] += (self.ridge / total + _JITTER)[:, None]
+        # The constants of the fitted polynomials.
+        values = np.linalg.solve(scaled, cross / total[:, None, None])[:, 0]
         if np.any(empty):
             values[empty] = self._nearest(queries[empty])
-        return values
+        return np.asarray(values)
 
     def _moments(self, queries: Matrix, centre: Matrix, radius: float) -> Moments:
         """Moments by the way that suits the width of the block."""
@@ -129,23 +132,9 @@ class Smoother:
             return self._moments_on_a_line(queries, centre)
         # Rounding must not cost a point at the edge of a window.
         near = self.tree.query_radius(centre[None], (radius + 1) * (1 + 1e-9))[0]
-        if self._p > _MANY:
-            return self._moments_one_by_one(queries, near)
-        if radius <= _CROWD:
+        if radius <= _CROWD and self._p <= _MANY:
             return self._moments_in_a_crowd(queries, centre, near)
         return self._moments_of_pairs(queries, near)
-
-    def _solved(self, moments: Moments) -> Matrix:
-        """The constants of the fitted polynomials."""
-        total = moments.gram[:, 0, 0]
-        # A window without weight is not solved here, but must not stop the others.
-        total = np.where(total > 0, total, 1.0)
-        scaled = moments.gram / total[:, None, None]
-        scaled[:, 0, 0] = 1.0
-        others = np.arange(1, self._p)
-        scaled[:, others, others] += (self.ridge / total + _JITTER)[:, None]
-        solution = np.linalg.solve(scaled, moments.cross / total[:, None, None])
-        return np.asarray(solution[:, 0])
 
     def _nearest(self, queries: Matrix) -> Matrix:
         """Weighted means over the nearest points, all of them where several tie."""
@@ -178,8 +167,8 @@ class Smoother:
         )
         places = np.arange(self.degree + 1)
         gram = weighted[:, places[:, None] + places, 0]
-        noise = _ROUNDING * float(values[:, 0].sum())
-        return Moments(gram, weighted[:, : self.degree + 1, 1:], noise)
+        gram[gram[:, 0, 0] <= _ROUNDING * float(values[:, 0].sum())] = 0.0
+        return gram, weighted[:, : self.degree + 1, 1:]
 
     def _moments_in_a_crowd(self, queries: Matrix, centre: Matrix, near: Indices) -> Moments:
         """One product of the kernel matrix with products of monomials, then a change of origin."""
@@ -198,7 +187,7 @@ class Smoother:
         gram[:, upper[0], upper[1]] = gram[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
         move = moves(queries - centre, self.degree)
         cross = move @ sums[:, len(upper[0]) :].reshape(m, p, t)
-        return Moments(move @ gram @ move.transpose(0, 2, 1), cross, 0.0)
+        return move @ gram @ move.transpose(0, 2, 1), cross
 
     def _kernel(self, queries: Matrix, points: Matrix) -> Matrix:
         """Kernel of all pairs; near the origin no digits are lost to the binomial formula."""
@@ -211,36 +200,25 @@ class Smoother:
         return np.asarray(room if self.power == 1 else room**self.power)
 
     def _moments_of_pairs(self, queries: Matrix, near: Indices) -> Moments:
-        """Sums over the few pairs that are within a window of each other."""
+        """Sums over the few pairs that are within a window of each other, or query by query."""
         m, p, t = len(queries), self._p, self.targets.shape[1]
         gram, cross = np.zeros((m, p, p)), np.zeros((m, p, t))
-        step = max(1, _ROOM // max(len(near), 1))
+        step = 1 if p > _MANY else max(1, _ROOM // max(len(near), 1))
         for start in range(0, m, step):
             query, rows = _pairs(queries[start : start + step], self.points, near)
             if not len(query):
                 continue
-            phi, weights = self._at(self.points[rows] - queries[start + query], rows)
+            u = self.points[rows] - queries[start + query]
+            kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0) ** self.power
+            phi, targets = monomials(u, self.degree), self.targets[rows]
+            weighted = phi * (self.weights[rows] * kernel)[:, None]
+            if p > _MANY:
+                gram[start], cross[start] = weighted.T @ phi, weighted.T @ targets
+                continue
             some, starts = np.unique(query, return_index=True)
-            weighted = (phi * weights[:, None])[:, :, None]
-            gram[start + some] = np.add.reduceat(weighted * phi[:, None, :], starts)
-            cross[start + some] = np.add.reduceat(weighted * self.targets[rows, None], starts)
-        return Moments(gram, cross, 0.0)
-
-    def _moments_one_by_one(self, queries: Matrix, near: Indices) -> Moments:
-        """A matrix product for every query."""
-        m, p, t = len(queries), self._p, self.targets.shape[1]
-        gram, cross = np.zeros((m, p, p)), np.zeros((m, p, t))
-        for place in range(m):
-            _, rows = _pairs(queries[place : place + 1], self.points, near)
-            phi, weights = self._at(self.points[rows] - queries[place], rows)
-            weighted = phi.T * weights
-            gram[place], cross[place] = weighted @ phi, weighted @ self.targets[rows]
-        return Moments(gram, cross, 0.0)
-
-    def _at(self, u: Matrix, rows: Indices) -> tuple[Matrix, Vector]:
-        """Monomials of points that stand so far from their queries, and their weights there."""
-        kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0) ** self.power
-        return monomials(u, self.degree), self.weights[rows] * kernel
+            gram[start + some] = np.add.reduceat(weighted[:, :, None] * phi[:, None], starts)
+            cross[start + some] = np.add.reduceat(weighted[:, :, None] * targets[:, None], starts)
+        return gram, cross
 
 
 def _pairs(queries: Matrix, points: Matrix, near: Indices) -> tuple[Indices, Indices]:

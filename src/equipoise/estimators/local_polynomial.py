@@ -9,9 +9,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.estimators.base import unchanged_on_failure
 from equipoise.estimators.local_moments import Smoother, n_monomials
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.exceptions import InvalidInputError, InvalidParameterError, unchanged_on_failure
 from equipoise.validation.labels import encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_number, check_word
 
@@ -132,7 +131,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         # The estimates of all classes sum to one, so the first class needs no regression.
         targets = (labels[:, None] == np.arange(1, len(self.classes_))).astype(np.float64)
         self.cv_results_: dict[str, Vector] | None = None
-        if isinstance(self.bandwidth, str):
+        if isinstance(self.bandwidth, str) and self.bandwidth in ("rate", "cv"):
             factor = 1.0
             if self.bandwidth == "cv":
                 self.cv_results_ = self._cross_validate(X, labels, targets, weights)
@@ -160,17 +159,10 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
             raise InvalidParameterError(f"degree must be 0, 1 or 2, got {self.degree!r}.")
         check_word(self.kernel, "kernel", tuple(_KERNELS))
-        if isinstance(self.bandwidth, str) and self.bandwidth not in ("rate", "cv"):
-            raise _no_bandwidth(self.bandwidth)
-        if self.ridge != 0:
-            check_number(self.ridge, "ridge", "(0, inf)")
+        check_number(self.ridge, "ridge", "[0, inf)")
         if self.smoothness is not None:
-            smoothness = check_number(self.smoothness, "smoothness", "(0, inf)")
-            if smoothness > self.degree + 1:
-                raise InvalidParameterError(
-                    f"smoothness must be at most degree + 1 = {self.degree + 1}, the most that "
-                    f"polynomials of degree {self.degree} can make use of, got {smoothness:.6g}."
-                )
+            most = self.degree + 1
+            check_number(self.smoothness, f"smoothness at degree {self.degree}", f"(0, {most}]")
 
     def _rate(self, X: Matrix, weights: Vector) -> Vector:
         """Bandwidths that shrink at the paper's rate."""
@@ -221,20 +213,12 @@ def _probabilities(others: Matrix) -> Matrix:
 
 def _given_bandwidth(bandwidth: Any, n_features: int) -> Vector:
     try:
-        given = np.asarray(bandwidth, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise _no_bandwidth(bandwidth) from error
-    if given.ndim > 1 or given.size not in (1, n_features):
-        raise InvalidParameterError(
-            f"bandwidth must be one number or one for each of the {n_features} features, got an "
-            f"array of shape {given.shape}."
-        )
+        given = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), (n_features,)).copy()
+    except (TypeError, ValueError):
+        given = np.zeros(1)
     if not np.all(np.isfinite(given) & (given > 0)):
-        raise InvalidParameterError(f"bandwidth must be positive and finite, got {bandwidth!r}.")
-    return np.broadcast_to(given, (n_features,)).copy()
-
-
-def _no_bandwidth(given: Any) -> InvalidParameterError:
-    return InvalidParameterError(
-        f'bandwidth must be "rate", "cv", a positive number or one per feature, got {given!r}.'
-    )
+        raise InvalidParameterError(
+            f'bandwidth must be "rate", "cv", a positive finite number, or one for each of the '
+            f"{n_features} features, got {bandwidth!r}."
+        )
+    return given

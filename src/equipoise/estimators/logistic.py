@@ -127,30 +127,17 @@ class RobustLogisticRegression(RobustLinearModel):
         r"""Class probabilities on the scale of the population.
 
         The fit sees class ``i`` with mass :math:`m_i = p_i q_i` instead of :math:`p_i`; by Bayes'
-        rule the odds are put back by the factors :math:`\pi_i / m_i`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Features.
-        class_prior : dict or array-like of shape (n_classes,), optional
-            Class frequencies :math:`\pi` to put the probabilities on. The default is
-            ``class_prior_``.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_rows, n_classes)
+        rule the odds are put back by the factors :math:`\pi_i / m_i`. The frequencies :math:`\pi`
+        are ``class_prior``, a dict by class or an array, and those of ``class_prior_`` by default.
         """
         scores = self._class_scores(X)
         given = self.class_prior_ if class_prior is None else class_prior
-        target = check_prior(given, self.classes_)
-        mass = np.asarray(self.worst_case_masses_)
+        target, mass = check_prior(given, self.classes_), np.asarray(self.worst_case_masses_)
         factors = odds_factors(
             mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
         )
         with np.errstate(divide="ignore"):
-            factors = np.log(factors)
-        return np.asarray(softmax(scores + factors, axis=1))
+            return np.asarray(softmax(scores + np.log(factors), axis=1))
 
     def to_sklearn(self) -> LogisticRegression:
         """An ordinary fitted LogisticRegression with the same coefficients and predictions."""

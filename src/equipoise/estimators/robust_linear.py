@@ -14,12 +14,13 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Indices, Vector
-from equipoise.estimators.base import unchanged_on_failure, warn_few_rows
 from equipoise.exceptions import (
+    FewRowsWarning,
     InactiveCapsWarning,
     InvalidParameterError,
     NotConvergedWarning,
     SeparableDataWarning,
+    unchanged_on_failure,
     warn,
 )
 from equipoise.losses import Loss, TrainedLoss, as_trained
@@ -37,6 +38,11 @@ _DIVERGING = 1e-2
 _BLOCK = 1 << 18
 # The worst class may exceed the robust risk by so many times the tolerance and still be it.
 _SAME_RISK = 10.0
+# A class of fewer rows cannot carry much of the objective, and so many times its share of the
+# rows, without being learnt by heart.
+FEW_ROWS = 20
+_MUCH_MASS = 0.1
+_TIMES_ITS_SHARE = 2.0
 
 _ADVICE = {
     Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
@@ -204,9 +210,17 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 "worst-class problem. Use WorstClass() to say so, or tighten the set.",
                 InactiveCapsWarning,
             )
-        if not masses.is_point:
-            weights = np.asarray(self.worst_case_weights_)
-            warn_few_rows(solution.mass, weights, rows, self.classes_)
+        much = np.maximum(_MUCH_MASS, _TIMES_ITS_SHARE * rows / rows.sum())
+        heavy = (rows < FEW_ROWS) & (solution.mass > much) & (not masses.is_point)
+        for i in np.flatnonzero(heavy):
+            name = self.classes_.tolist()[i]
+            warn(
+                f"Class {name!r} has {rows[i]} rows but carries {solution.mass[i]:.0%} of the "
+                f"objective (weight {self.worst_case_weights_[name]:.3g}): the fit may learn these "
+                "rows by heart. Cap its weight (a larger alpha), regularise more (a smaller C), or "
+                "collect more rows.",
+                FewRowsWarning,
+            )
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Scores of the rows: one each for two classes, else one per class."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.decisions.left_out import error_sums
-from equipoise.estimators.base import FEW_ROWS
+from equipoise.estimators.robust_linear import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import as_goal
 from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, as_uncertainty, middle_alpha
