@@ -27,7 +27,11 @@ FOLDER_VARIABLE = "EQUIPOISE_DATA"
 # The fastest to read first.
 FILE_NAMES = ("covtype.npz", "covtype.data", "covtype.data.gz")
 
-_URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz"
+_REMEDY = (
+    "get covtype.data.gz from "
+    "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz, and give "
+    f"its path or put it in the folder that the environment variable {FOLDER_VARIABLE} names."
+)
 # Of UCI's text, and of the same numbers as little-endian int16 with the class in the last column.
 _TEXT_SHA256 = "0a9371cef7c964b5475d6053cc3e0894a5aa6f65ad1ed3ecb01c45aa96217945"
 _TABLE_SHA256 = "374d5311b45f82216fef53d5f74bda06336ef91e24f09b2a62ff374ddf9fb206"
@@ -134,21 +138,18 @@ def _table(path: str | os.PathLike[str] | None) -> Integers:
 
 
 def _local_file(path: str | os.PathLike[str] | None) -> Path | None:
-    if path is not None:
-        place = Path(path).expanduser()
-        found = place if place.is_file() else _inside(place)
-        if found is None:
-            raise InvalidParameterError(
-                f"path must be a Covertype file or a folder that holds one of "
-                f"{', '.join(FILE_NAMES)}, got '{place}'."
-            )
-        return found
-    folder = os.environ.get(FOLDER_VARIABLE)
-    return _inside(Path(folder).expanduser()) if folder else None
-
-
-def _inside(folder: Path) -> Path | None:
-    return next((folder / name for name in FILE_NAMES if (folder / name).is_file()), None)
+    given = os.environ.get(FOLDER_VARIABLE, "") if path is None else path
+    if path is None and not given:
+        return None
+    place = Path(given).expanduser()
+    files = [place, *(place / name for name in FILE_NAMES)]
+    found = next((file for file in files if file.is_file()), None)
+    if found is None and path is not None:
+        raise InvalidParameterError(
+            f"path must be a Covertype file or a folder that holds one of "
+            f"{', '.join(FILE_NAMES)}, got '{place}'."
+        )
+    return found
 
 
 def _from_text(file: Path) -> Integers:
@@ -159,14 +160,14 @@ def _from_text(file: Path) -> Integers:
             raw = gzip.decompress(raw)
         except (EOFError, OSError, zlib.error) as error:
             raise InvalidInputError(
-                f"'{file}' is a truncated or damaged gzip file ({error}): {_remedy()}"
+                f"'{file}' is a truncated or damaged gzip file ({error}): {_REMEDY}"
             ) from error
     found = hashlib.sha256(raw).hexdigest()
     if found != _TEXT_SHA256:
         lines = raw.count(b"\n")
         raise InvalidInputError(
             f"'{file}' is not UCI's covtype.data: it has {lines:,} lines (expected {_ROWS:,}) and "
-            f"sha256 {found} (expected {_TEXT_SHA256}): {_remedy()}"
+            f"sha256 {found} (expected {_TEXT_SHA256}): {_REMEDY}"
         )
     return np.loadtxt(io.BytesIO(raw), dtype=np.int16, delimiter=",")
 
@@ -182,7 +183,7 @@ def _from_npz(file: Path) -> Integers:
     except _DAMAGED as error:
         raise InvalidInputError(
             f"'{file}' is truncated or not an archive of X_quant, X_bin_packed and y ({error}): "
-            f"{_remedy()}"
+            f"{_REMEDY}"
         ) from error
 
 
@@ -194,7 +195,7 @@ def _from_sklearn() -> Integers:
             bunch = sklearn_datasets.fetch_covtype()
     except OSError as error:
         raise FileNotFoundError(
-            f"Covertype is not on this machine and could not be downloaded ({error}): {_remedy()}"
+            f"Covertype is not on this machine and could not be downloaded ({error}): {_REMEDY}"
         ) from error
     return np.column_stack([bunch.data, bunch.target]).astype(np.int16)
 
@@ -205,19 +206,12 @@ def _checked(table: Integers, source: str) -> Integers:
     if table.shape != (_ROWS, len(_FEATURES) + 1) or counts != _COUNTS:
         raise InvalidInputError(
             f"{source} is not Covertype: it has {len(table):,} rows (expected {_ROWS:,}) and "
-            f"classes of {counts} rows (expected {_COUNTS}): {_remedy()}"
+            f"classes of {counts} rows (expected {_COUNTS}): {_REMEDY}"
         )
     found = hashlib.sha256(np.ascontiguousarray(table, dtype="<i2").tobytes()).hexdigest()
     if found != _TABLE_SHA256:
         raise InvalidInputError(
             f"{source} was altered: the counts are right, but its numbers as int16 have sha256 "
-            f"{found} (expected {_TABLE_SHA256}): {_remedy()}"
+            f"{found} (expected {_TABLE_SHA256}): {_REMEDY}"
         )
     return table
-
-
-def _remedy() -> str:
-    return (
-        f"get covtype.data.gz from {_URL}, and give its path or put it in the folder that the "
-        f"environment variable {FOLDER_VARIABLE} names."
-    )

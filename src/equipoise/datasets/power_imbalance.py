@@ -150,9 +150,7 @@ def make_power_imbalance(
     random_state: Any = None,
     return_model: bool = False,
 ) -> Any:
-    r"""Draw from the paper's synthetic model.
-
-    .. math:: X \sim U[0, 1], \qquad P(Y = 1 \mid X = x) = x^{p/(1-p)}, \qquad P(Y = 0) = p
+    """Draw from the paper's synthetic model, :class:`PowerImbalance`.
 
     Parameters
     ----------
@@ -165,8 +163,7 @@ def make_power_imbalance(
     random_state : int, RandomState or None, default=None
         Seed. The noise does not change the first column and the labels.
     return_model : bool, default=False
-        Whether to return the :class:`PowerImbalance` as well: regression function, priors, Bayes
-        rules and risks in closed form.
+        Whether to return the model as well.
 
     Returns
     -------
