@@ -14,9 +14,9 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from equipoise.objectives import dense, linear_objective, open_objective
+from equipoise.objectives import linear_objective, matrices, open_objective
 from equipoise.objectives.base import Features
-from equipoise.objectives.sparse import SparseFeatures
+from equipoise.objectives.matrices import SparseFeatures
 from equipoise.objectives.standard import StandardizedFeatures
 from linear_models import class_risks, small_data
 
@@ -127,8 +127,8 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
     X = (wild * X).astype(dtype)
     stored = np.repeat(X, 2, axis=1)[:, ::2] if layout == "view" else X.copy(layout)
     answers = []
-    for large in (dense._LARGE, 0):
-        monkeypatch.setattr(dense, "_LARGE", large)
+    for large in (matrices._LARGE, 0):
+        monkeypatch.setattr(matrices, "_LARGE", large)
         with opened(stored, labels, weights) as objective:
             assert matrix_of(objective.features).dtype == dtype
             theta, mass = np.linspace(-1, 1, objective.size), np.array([0.1, 0.2, 0.3, 0.4])
@@ -152,7 +152,7 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_arrays_are_not_copied(dtype, order):
     rng = np.random.default_rng(0)
-    n_rows = 2 * dense._LARGE // (80 * np.dtype(dtype).itemsize)
+    n_rows = 2 * matrices._LARGE // (80 * np.dtype(dtype).itemsize)
     X, labels = rng.random((n_rows, 80), dtype=dtype), rng.integers(0, 2, n_rows)
     X = np.asarray(X, order=order)
     sample = 4_000 * 80 * 8 * 2

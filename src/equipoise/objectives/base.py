@@ -23,9 +23,6 @@ from typing import Any
 
 from equipoise.arrays import Indices, Matrix, Vector
 
-# Squares of larger values may overflow.
-HUGE = 1e100
-
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:

@@ -14,9 +14,8 @@ from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.objectives.base import Features
-from equipoise.objectives.dense import DenseFeatures
 from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective, Workers
-from equipoise.objectives.sparse import SparseFeatures
+from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
 from equipoise.objectives.standard import standard_or_raw
 from equipoise.registry import Registry
 

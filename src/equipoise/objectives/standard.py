@@ -23,13 +23,13 @@ _TAME_LENGTH = 10.0
 class StandardizedFeatures(Features):
     """A view of other rows: columns shifted and scaled, the intercept's column of value ``unit``.
 
-    ``shift`` and ``scale`` are None where the columns are taken as they are.
+    ``moments`` are shift and scale, None where the columns are taken as they are.
     """
 
     def __init__(
-        self, features: Features, shift: Vector | None, scale: Vector | None, unit: float = 1.0
+        self, features: Features, moments: tuple[Vector, Vector] | None, unit: float = 1.0
     ) -> None:
-        self._features, self._shift, self._scale, self.unit = features, shift, scale, unit
+        self._features, self._moments, self.unit = features, moments, unit
         self.n_scores, self.fit_intercept = features.n_scores, features.fit_intercept
         self.n_rows, self.n_features = features.n_rows, features.n_features
         self.row_cost = features.row_cost
@@ -43,21 +43,21 @@ class StandardizedFeatures(Features):
     def raw(self, theta: Matrix) -> Matrix:
         out = theta.copy()
         coef, intercept = self._parts(out)
-        if self._scale is not None:
-            coef /= self._scale
         intercept *= self.unit
-        if self._shift is not None:
-            intercept -= coef @ self._shift
+        if self._moments is not None:
+            shift, scale = self._moments
+            coef /= scale
+            intercept -= coef @ shift
         return out
 
     def standard(self, raw: Matrix) -> Matrix:
         out = raw.copy()
         coef, intercept = self._parts(out)
-        if self._shift is not None:
-            intercept += coef @ self._shift
+        if self._moments is not None:
+            shift, scale = self._moments
+            intercept += coef @ shift
+            coef *= scale
         intercept /= self.unit
-        if self._scale is not None:
-            coef *= self._scale
         return out
 
     def _parts(self, theta: Matrix) -> tuple[Matrix, Vector]:
@@ -80,26 +80,25 @@ class StandardizedFeatures(Features):
     def finish(self, pulled: Matrix) -> Matrix:
         out = self._features.finish(pulled)
         coef, intercept = self._parts(out)
-        if self._shift is not None:
-            coef -= np.outer(intercept, self._shift)
+        if self._moments is not None:
+            shift, scale = self._moments
+            coef -= np.outer(intercept, shift)
+            coef /= scale
         intercept *= self.unit
-        if self._scale is not None:
-            coef /= self._scale
         return out
 
     def design(self, loaded: Any) -> Matrix:
         out = np.array(self._features.design(loaded))
-        features = slice(self.n_features)
-        if self._shift is not None:
-            out[:, features] -= self._shift
-        if self._scale is not None:
-            out[:, features] /= self._scale
+        if self._moments is not None:
+            shift, scale = self._moments
+            out[:, : self.n_features] -= shift
+            out[:, : self.n_features] /= scale
         if self.fit_intercept:
             out[:, -1] = self.unit
         return out
 
     def take(self, rows: Indices) -> "StandardizedFeatures":
-        return StandardizedFeatures(self._features.take(rows), self._shift, self._scale, self.unit)
+        return StandardizedFeatures(self._features.take(rows), self._moments, self.unit)
 
 
 def _constant(shift: Vector, scale: Vector) -> Mask:
@@ -123,7 +122,8 @@ def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: f
         length = float(np.sqrt(np.sum(shift**2 + scale**2)))
         if not features.fit_intercept or length < _TAME_LENGTH:
             return features
-        return StandardizedFeatures(features, None, None, float(np.sqrt(length)))
+        return StandardizedFeatures(features, None, float(np.sqrt(length)))
     # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
     scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
-    return StandardizedFeatures(features, shift, scale, max(1.0, float(np.sum(~constant)) ** 0.25))
+    unit = max(1.0, float(np.sum(~constant)) ** 0.25)
+    return StandardizedFeatures(features, (shift, scale), unit)
