@@ -14,9 +14,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from equipoise.exceptions import InvalidInputError
+from equipoise.exceptions import EmptySetError, InvalidInputError
 from equipoise.sets import (
     SETS,
+    CappedSimplex,
     FixedWeights,
     LabelCVaR,
     LabelHCVaR,
@@ -246,11 +247,48 @@ def test_infinite_risk_is_infinite_where_mass_can_go(recipe):
     assert mass_set.support([0.1, np.inf, 0.2]) == np.inf
 
 
+@st.composite
+def infinite_problems(draw):
+    """Priors, some of them zero, risks, and which of the classes are infinitely bad instead."""
+    prior, risks, _ = draw(problems())
+    flags = st.lists(st.booleans(), min_size=len(prior), max_size=len(prior)).map(np.array)
+    absent, infinite = draw(flags), draw(flags)
+    assume(not absent.all() and infinite.any())
+    prior = np.where(absent, 0.0, prior)
+    return prior / prior.sum(), risks, infinite
+
+
+@every_set
+@FEW
+@given(infinite_problems())
+def test_infinite_risks_count_where_they_have_mass(recipe, problem):
+    prior, risks, infinite = problem
+    try:
+        mass_set = recipe.resolve(prior)
+    except EmptySetError:
+        assume(False)
+    reached = bool(np.any(mass_set.bounds[1][infinite] > 0))
+    # Where no mass can go, any other risk is worth the same.
+    expected = np.inf if reached else mass_set.support(np.where(infinite, -1e3, risks))
+    risks = np.where(infinite, np.inf, risks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mass, value = mass_set.maximize(risks), mass_set.support(risks)
+        duals = [mass_set.dual(risks)[1]] if isinstance(mass_set, CappedSimplex) else []
+    assert mass.min() >= 0 and abs(mass.sum() - 1) <= 1e-13
+    for found in (value, *duals):
+        assert found == pytest.approx(
+            expected, abs=1e-12 * max(1, np.abs(risks[~infinite]).max(initial=0))
+        )
+
+
 @every_set
 def test_broken_input_is_refused(recipe):
     mass_set = recipe.resolve([0.6, 0.3, 0.1])
     with pytest.raises(InvalidInputError, match="risks must not be NaN"):
         mass_set.maximize([0.1, np.nan, 0.2])
+    with pytest.raises(InvalidInputError, match="risks must be above -inf"):
+        mass_set.maximize([0.1, -np.inf, 0.2])
     with pytest.raises(InvalidInputError, match="point must hold finite values"):
         mass_set.project([0.1, np.inf, -np.inf])
     with pytest.raises(InvalidInputError, match=r"each of the 3 classes, got shape \(2,\)"):

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Mask, Vector, like, to_numpy
-from equipoise.exceptions import InvalidInputError
 from equipoise.registry import Registry
 from equipoise.sets.base import MassSet, Uncertainty, check_masses
 from equipoise.sets.capped_simplex import CappedSimplex
@@ -116,8 +115,6 @@ def _unit_range(risks: Vector) -> Vector | None:
     """
     if risks.max() == np.inf:
         risks = np.where(risks == np.inf, 1.0, 0.0)
-    elif risks.min() == -np.inf:
-        raise InvalidInputError("risks must be above -inf in a ball of priors.")
     # Halves keep the range of the largest floats finite.
     halves = risks / 2
     span = float(np.ptp(halves))

@@ -74,15 +74,14 @@ class MassSet(ABC):
     def support(self, risks: Any) -> Any:
         r"""The robust risk :math:`\max_{m \in M} \langle m, r \rangle`."""
         vector, xp = as_vector(risks, self.n_classes, name="risks")
-        mass = self.maximize(vector)
-        # A class without mass counts nothing, even where its risk is infinite.
-        return xp.sum(mass * xp.where(mass > 0, vector, 0.0))
+        return weighted(self.maximize(vector), vector, xp)
 
     def _risks(self, risks: Any) -> tuple[Any, Any]:
         """Checked risks and their namespace: NaN would hide a broken class."""
         vector, xp = as_vector(risks, self.n_classes, name="risks")
-        worst = float(xp.max(vector))
-        if worst != worst:
+        if not (best := float(xp.min(vector))) > -np.inf:
+            if best == -np.inf:
+                raise InvalidInputError("risks must be above -inf.")
             raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
         return vector, xp
 
@@ -122,6 +121,14 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
             classes = list(prior) if isinstance(prior, Mapping) else range(np.size(prior))
         names = np.array(classes)
         return check_prior(prior, names, name="prior"), names
+
+
+def weighted(masses: Any, risks: Any, xp: Any) -> Any:
+    """The sum of risks by masses, along the last axis.
+
+    A class without mass counts nothing, even where its risk is infinite.
+    """
+    return xp.sum(masses * xp.where(masses > 0, risks, 0.0), axis=-1)
 
 
 def check_masses(values: Any, name: str) -> Vector:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Vector, like
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
-from equipoise.sets.base import MassSet, frozen
+from equipoise.sets.base import MassSet, frozen, weighted
 from equipoise.sets.filling import fill, fill_level, project_box, project_simplex
 
 # A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
@@ -88,10 +88,11 @@ class CappedSimplex(MassSet):
         vector, xp = self._risks(risks)
         room = like(self._room, vector, xp)
         level = fill_level(vector, room, self._budget, xp)
-        excess = xp.where(vector > level, vector - level, 0.0)
-        floor = like(self.lower, vector, xp)
-        value = level * self._budget + float(xp.sum(room * excess)) + float(xp.sum(floor * vector))
-        return level, value
+        # Gathered by risks, because infinite ones have no differences.
+        above = xp.where(vector > level, room, 0.0)
+        rest = self._budget - float(xp.sum(above))
+        value = float(weighted(like(self.lower, vector, xp) + above, vector, xp))
+        return level, value + (rest * level if rest > 0 else 0.0)
 
     @cached_property
     def _room(self) -> Vector:

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from equipoise.arrays import Matrix, Vector, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty, check_masses, frozen
+from equipoise.sets.base import MassSet, Uncertainty, check_masses, frozen, weighted
 from equipoise.weights.priors import mass_of_weighting
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
@@ -51,10 +51,7 @@ class Hull(MassSet):
         vector, xp = self._risks(risks)
         best = 0
         if len(self.vertices) > 1:
-            vertices = like(self.vertices, vector, xp)
-            # A class without mass counts nothing, even where its risk is infinite.
-            values = xp.sum(vertices * xp.where(vertices > 0, vector, 0.0), axis=1)
-            best = int(xp.argmax(values))
+            best = int(xp.argmax(weighted(like(self.vertices, vector, xp), vector, xp)))
         return like(self.vertices[best].copy(), vector, xp)
 
     def project(self, point: Any) -> Any:
