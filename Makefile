@@ -40,7 +40,7 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
-	test_models.py test_paper.py test_sets_arrays.py) $(addprefix src/equipoise/,display models paper)
+	test_boosters.py test_models.py test_paper.py test_sets_arrays.py) $(addprefix src/equipoise/,display models paper)
 
 .PHONY: demo test test-extras test-slow bench results lint clean
 
@@ -88,7 +88,7 @@ TORCH ?= torch==2.13.0
 
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[all,browser]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser]'
 	command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || \
 		echo "No chromium: the tests of the page in a browser will be skipped."
 	touch $@

@@ -1,11 +1,13 @@
 """PlugInClassifier and tune_weights: what is decided, what it is tuned for, what is reported."""
 
+import warnings
 from functools import cache
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_recall_curve
@@ -27,6 +29,7 @@ from equipoise import (
     class_risk_intervals,
 )
 from equipoise.estimators import PlugInClassifier, TunedWeights, tune_weights
+from equipoise.exceptions import SeenRowsWarning
 from equipoise.goals import SetGoal
 from equipoise.weights.by_class import ByClass
 
@@ -370,6 +373,7 @@ def test_shrinkage_leads_from_tuned_to_balanced_weights():
     np.testing.assert_allclose(logs[1], 0.75 * logs[0] + 0.25 * logs[2], atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.SeenRowsWarning")
 def test_where_every_amount_is_as_good_the_weights_are_balanced():
     y = np.repeat([0, 1, 2], [60, 30, 10])
     tuned = tune_weights(y, np.eye(3)[y], goal="worst-class")
@@ -515,3 +519,18 @@ def test_a_class_in_fewer_than_three_folds_is_too_rare():
 def test_folds_that_are_no_folds_are_refused(folds):
     with pytest.raises(ValueError, match="folds must"):
         tune_weights(np.arange(60) % 2, np.full(60, 0.5), "worst-class", folds=folds)
+
+
+def test_rows_that_the_model_was_trained_on_are_suspected():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] + rng.normal(size=400) > 1).astype(int)
+    forest = RandomForestClassifier(50, random_state=0).fit(X[:200], y[:200])
+    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst-class")
+    with pytest.warns(SeenRowsWarning, match="in all 200 rows, which is too good"):
+        plug_in.fit(X[:200], y[:200])
+    with pytest.warns(SeenRowsWarning):
+        tune_weights(y[:200], forest.predict_proba(X[:200]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plug_in.fit(X[200:], y[200:])

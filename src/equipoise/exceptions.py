@@ -14,6 +14,7 @@
     EquipoiseWarning (a UserWarning)
     ├── FewRowsWarning: the worst case rests on a class with very few rows
     ├── InactiveCapsWarning: the caps of the set bind nowhere
+    ├── SeenRowsWarning: predictions too good for rows that the model has not seen
     ├── SeparableDataWarning: without a penalty the optimum lies at infinity
     └── NotConvergedWarning (also scikit-learn's ConvergenceWarning)
 """
@@ -72,6 +73,10 @@ class FewRowsWarning(EquipoiseWarning):
 
 class InactiveCapsWarning(EquipoiseWarning):
     """The caps of an uncertainty set bind nowhere: it is the worst-class problem."""
+
+
+class SeenRowsWarning(EquipoiseWarning):
+    """Predictions without an error: the model was probably trained on the rows."""
 
 
 class SeparableDataWarning(EquipoiseWarning):

@@ -14,14 +14,15 @@ Conventions
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
@@ -315,7 +316,58 @@ def train_on(
     """A copy of the estimator, fitted to some rows; arguments with an entry a row follow them."""
     n_rows = len(y)
     own = params if len(rows) == n_rows else _check_method_params(X, params, rows)
-    return clone(estimator).fit(rows_of(X, rows, n_rows), rows_of(y, rows, n_rows), **own)
+    features, names = rows_of(X, rows, n_rows), rows_of(y, rows, n_rows)
+    try:
+        return unfitted(estimator).fit(features, names, **own)
+    except (TypeError, ValueError) as error:
+        classes = np.unique(names)
+        if classes.dtype.kind in "biu" and np.array_equal(classes, np.arange(len(classes))):
+            raise
+        # Some take classes as numbers from 0 on alone; what else is wrong goes wrong again.
+        try:
+            return NumberedClasses(estimator).fit(features, names, **own)
+        except Exception as with_numbers:
+            raise error from with_numbers
+
+
+def unfitted(estimator: Any) -> Any:
+    """A copy without what was fitted, also of an estimator that scikit-learn refuses to clone."""
+    try:
+        return clone(estimator)
+    except RuntimeError:
+        # Its constructor copies what it is given, as CatBoost's does with lists of columns.
+        return deepcopy(estimator)
+
+
+class NumberedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that takes classes as numbers 0, 1, ... alone, for classes of any names.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> NumberedClasses(LogisticRegression()).fit([[0.0], [1.0]], ["a", "b"]).predict([[2.0]])
+    array(['b'], dtype='<U1')
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Fit a copy of the estimator to the places of the classes among their sorted names."""
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        self.estimator_ = unfitted(self.estimator).fit(X, numbers, **params)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The names of the classes that the estimator predicts."""
+        return np.asarray(self.classes_[np.asarray(self.estimator_.predict(X), dtype=np.intp)])
+
+    def predict_proba(self, X: Any) -> Any:
+        """The estimator's probabilities, columns in the order of the sorted names."""
+        return self.estimator_.predict_proba(X)
 
 
 def predict_parts(

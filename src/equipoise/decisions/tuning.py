@@ -25,7 +25,13 @@ from equipoise.decisions.left_out import (
     row_weights,
 )
 from equipoise.decisions.search import from_logs, tune, tune_resampled
-from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
+from equipoise.exceptions import (
+    InvalidInputError,
+    InvalidParameterError,
+    SeenRowsWarning,
+    UnattainableError,
+    warn,
+)
 from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
@@ -43,6 +49,8 @@ NOISE = 0.25
 ENOUGH_ROWS = 100
 # Groups of rows that the jackknife leaves out in turn.
 GROUPS = 20
+# So many rows without an error make it likely that the model was trained on them.
+ROWS_WITHOUT_ERROR = 100
 # What to do with a class of too few rows.
 RARE = ("error", "keep", "drop")
 
@@ -152,6 +160,9 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     :class:`~equipoise.estimators.PlugInClassifier`, which also trains the model. The rows are
     dealt out to five folds; what is reported of a fold comes from weights tuned without it.
 
+    That the model has not seen the rows is for the user to see to. It cannot be told in general; a
+    ``SeenRowsWarning`` says so where a hundred rows or more show no error at all.
+
     Parameters
     ----------
     y : array-like of shape (n_rows,)
@@ -200,6 +211,8 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     prior = predictions.prior
     if class_prior is not None:
         prior = check_prior(class_prior, names, name="class_prior")
+    if folds is None:
+        warn_of_seen_rows(predictions)
     seed = check_seed(random_state)
     dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
     tuned = tune_predicted(
@@ -263,6 +276,20 @@ def tune_predicted(
         few=few, drop=rare == "drop", shrinkage=shrinkage,
     )  # fmt: skip
     return TunedWeights(classes, prior, **found)
+
+
+def warn_of_seen_rows(predictions: Predictions) -> None:
+    """Say so where the model was probably trained on the rows."""
+    n_rows = len(predictions.labels)
+    if n_rows >= ROWS_WITHOUT_ERROR and np.array_equal(
+        np.argmax(predictions.probabilities, axis=1), predictions.labels
+    ):
+        warn(
+            f"The largest probability is that of the true class in all {n_rows} rows, which is too "
+            "good for most models unless they were trained on these rows. Weights tuned on such "
+            "rows mean nothing, and the risks are too low: give rows that the model has not seen.",
+            SeenRowsWarning,
+        )
 
 
 def tune_on_folds(

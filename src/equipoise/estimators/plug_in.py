@@ -1,6 +1,7 @@
 """Any classifier with probabilities, and decision weights that serve a purpose."""
 
 import inspect
+from copy import copy, deepcopy
 from functools import partial
 from typing import Any, Self
 
@@ -16,7 +17,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import Predictions, TunedWeights, decide, left_out
-from equipoise.decisions.tuning import RARE, check_shrinkage, tune_on_folds, tune_predicted
+from equipoise.decisions.tuning import (
+    RARE,
+    check_shrinkage,
+    tune_on_folds,
+    tune_predicted,
+    warn_of_seen_rows,
+)
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
@@ -57,7 +64,9 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     ----------
     estimator : classifier with ``predict_proba``
         The base estimator. One that is already fitted goes inside scikit-learn's
-        ``FrozenEstimator``; ``fit`` is then given rows that it has not seen.
+        ``FrozenEstimator``; ``fit`` is then given rows that it has not seen, or the weights and
+        their risks mean nothing. One that takes classes as numbers alone (XGBoost's) is given
+        their places; ``estimator_.estimator_`` then is what was fitted.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
         A set of weightings such as ``LabelCVaR(0.1)``, which is the default, or
         ``"worst-class"``; a metric or its name, such as ``"macro_f1"``: see
@@ -167,6 +176,15 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     metric_value_ = _of_tuned("metric_value")
     class_prior_ = _of_tuned("class_prior")
 
+    def __sklearn_clone__(self) -> "PlugInClassifier":
+        try:
+            return super().__sklearn_clone__()  # type: ignore[no-any-return]
+        except RuntimeError:
+            # The base estimator is one that scikit-learn refuses to clone.
+            bare = copy(self)
+            bare.__dict__ = {name: v for name, v in vars(self).items() if not name.endswith("_")}
+            return deepcopy(bare)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         base = get_tags(self.estimator)
@@ -228,6 +246,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             rows = left_out.rows_of(X, used, len(y))
             table = left_out.class_probabilities(self.estimator, rows, classes)
             predictions = Predictions(table, labels[used], weights[used])
+            warn_of_seen_rows(predictions)
             folds = left_out.deal(predictions.labels, seed)
             return self.estimator, tune_predicted(
                 predictions, folds, goal, prior, classes, shrinkage=shrinkage, rare=rare
@@ -309,6 +328,14 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What goes to the base estimator's fit, and what to the splitter."""
+        for name in params:
+            if "eval" in name.split("__")[-1].split("_") or name.endswith("validation_data"):
+                raise InvalidInputError(
+                    f"fit does not take {name}: the same rows would stop the training on every "
+                    "part, and those of a split cannot be known before. Use an estimator that "
+                    "holds out rows of its own (early_stopping of HistGradientBoostingClassifier), "
+                    "fix the number of rounds, or fit it yourself and give FrozenEstimator."
+                )
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
             return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])

@@ -1,0 +1,114 @@
+"""Boosters of other libraries inside the plug-in, with names as classes and columns of text."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from equipoise import PlugInClassifier
+from equipoise.exceptions import InvalidInputError
+
+pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+
+def draw(n_rows=300, seed=0):
+    """Numbers, a column of text that matters, and three unequal classes."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3))
+    kind = rng.choice(["red", "green"], n_rows)
+    score = X[:, 0] + (kind == "red") + rng.normal(size=n_rows)
+    y = np.where(score > 1.5, "rare", np.where(score > 0, "some", "common"))
+    return pd.DataFrame(X, columns=list("abc")), kind, y
+
+
+def xgboost(**parameters):
+    module = pytest.importorskip("xgboost", reason="xgboost is not installed")
+    return module.XGBClassifier(n_estimators=5, n_jobs=1, **parameters)
+
+
+def catboost(**parameters):
+    module = pytest.importorskip("catboost", reason="catboost is not installed")
+    quiet = {"verbose": 0, "allow_writing_files": False, "thread_count": 1}
+    return module.CatBoostClassifier(iterations=5, **quiet, **parameters)
+
+
+def lightgbm(**parameters):
+    module = pytest.importorskip("lightgbm", reason="lightgbm is not installed")
+    return module.LGBMClassifier(n_estimators=5, verbose=-1, n_jobs=1, **parameters)
+
+
+@pytest.mark.parametrize("make", [xgboost, catboost, lightgbm])
+@pytest.mark.parametrize(
+    "names", [("rare", "some", "common"), (7, 3, 5), (2, 1, 0)], ids=["text", "gaps", "places"]
+)
+def test_classes_of_any_names(make, names):
+    X, _, y = draw()
+    named = np.array(names)[np.searchsorted(["common", "rare", "some"], y)]
+    clf = PlugInClassifier(make(), "worst-class", cv=3).fit(X, named)
+    assert set(clf.predict(X)) <= set(names) and clf.classes_.tolist() == sorted(names)
+    places = np.searchsorted(clf.classes_, named)
+    same = PlugInClassifier(make(), "worst-class", cv=3).fit(X, places)
+    np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
+    np.testing.assert_array_equal(clf.predict(X), clf.classes_[same.predict(X)])
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+
+
+def test_a_class_that_was_dropped_and_one_that_a_fold_lacks():
+    X, _, y = draw()
+    y[:2] = "tiny"
+    for rare in ("keep", "drop"):
+        clf = PlugInClassifier(xgboost(), cv=3, rare=rare).fit(X, y)
+        assert clf.predict_proba(X).shape == (len(y), 4)
+        assert (clf.weights_["tiny"] == 0) == (rare == "drop")
+
+
+def test_what_is_wrong_with_the_base_is_said():
+    X, _, y = draw()
+    with pytest.raises(ValueError, match="Invalid classes inferred") as found:
+        PlugInClassifier(xgboost(max_depth="deep"), cv=3).fit(X, y)
+    assert "max_depth" in str(found.value.__cause__)
+    with pytest.raises(ValueError, match="max_depth"):
+        PlugInClassifier(xgboost(max_depth="deep"), cv=3).fit(X, (y == "rare") * 1)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_columns_of_text(wrapped):
+    X, kind, y = draw()
+    X = X.assign(kind=kind)
+    base = catboost(cat_features=["kind"])
+    if wrapped:
+        base = make_pipeline("passthrough", base)
+    clf = PlugInClassifier(base, "worst-class", cv=3).fit(X, y)
+    assert set(clf.predict(X)) == set(y)
+    # Fresh copies of it, also where scikit-learn makes them.
+    fresh = clone(clf)
+    assert fresh.estimator is not base and not hasattr(fresh, "tuned_")
+    np.testing.assert_array_equal(fresh.fit(X, y).predict(X), clf.predict(X))
+    assert np.all(np.isfinite(cross_val_score(clf, X, y, cv=2)))
+    step = "catboostclassifier__" if wrapped else ""
+    search = GridSearchCV(clf, {f"estimator__{step}depth": [1, 2]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0
+
+
+def test_categories_of_pandas_and_missing_values_pass_through():
+    X, kind, y = draw()
+    X = X.assign(kind=pd.Categorical(kind))
+    X.iloc[::7, 0] = np.nan
+    for base in (lightgbm(), xgboost(enable_categorical=True)):
+        assert set(PlugInClassifier(base, cv=3).fit(X, y).predict(X)) <= set(y)
+
+
+@pytest.mark.parametrize("name", ["eval_set", "eval_X", "step__eval_set", "sample_weight_eval_set"])
+def test_rows_to_stop_by_are_refused(name):
+    X, _, y = draw()
+    base = make_pipeline(StandardScaler(), lightgbm())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidInputError, match=f"fit does not take {name}: the same rows"):
+            PlugInClassifier(base, cv=3).fit(X, y, **{name: [(X, y)]})
