@@ -21,12 +21,12 @@ LAWS = [(0.5, 2.0, 0.4), (1.0, 3.0, 0.5), (2.0, 9.0, 0.4), (4.0, 100.0, 0.6)]
 @pytest.mark.parametrize(("exponent", "constant", "threshold"), LAWS)
 def test_intervals_cover_the_power_law(exponent, constant, threshold):
     rng = np.random.default_rng(0)
-    weights, prior = (threshold, 1 - threshold), (0.5, 0.5)
+    weights = (threshold, 1 - threshold)
     covered = np.zeros(2)
     n_draws = 400
     for _ in range(n_draws):
         eta = power_law(300, exponent, constant, threshold, rng)
-        found = margin_condition(eta, weights, class_prior=prior)
+        found = margin_condition(eta, weights)
         covered += [
             found.exponent_interval[0] <= exponent <= found.exponent_interval[1],
             found.constant_interval[0] <= constant <= found.constant_interval[1],
@@ -39,7 +39,7 @@ def test_intervals_cover_the_power_law(exponent, constant, threshold):
 @pytest.mark.parametrize(("exponent", "constant", "threshold"), LAWS)
 def test_many_rows_tell_exponent_and_constant(exponent, constant, threshold):
     eta = power_law(200_000, exponent, constant, threshold, np.random.default_rng(1))
-    found = margin_condition(eta, (threshold, 1 - threshold), class_prior=(0.5, 0.5), n_tail=3_000)
+    found = margin_condition(eta, (threshold, 1 - threshold), n_tail=3_000)
     assert found.exponent == pytest.approx(exponent, rel=0.1)
     assert np.log(found.constant) == pytest.approx(np.log(constant), abs=1)
     # The law holds everywhere with the true numbers, so the smallest constant is about that one.
@@ -49,7 +49,7 @@ def test_many_rows_tell_exponent_and_constant(exponent, constant, threshold):
 def test_the_constant_makes_the_condition_hold():
     rng = np.random.default_rng(2)
     eta = rng.beta(2, 5, size=5000)
-    found = margin_condition(eta, (0.3, 0.7), class_prior=(0.5, 0.5))
+    found = margin_condition(eta, (0.3, 0.7))
     distances = np.abs(eta - 0.3)
     for t in np.linspace(found.distance, 0.7, 200):
         assert np.mean(distances <= t) <= found.global_constant * t**found.exponent * (1 + 1e-9)
@@ -60,7 +60,7 @@ def test_the_constant_makes_the_condition_hold():
 def test_the_synthetic_model_has_exponent_one(p, weights):
     model = PowerImbalance(p)
     X, _ = model.sample(200_000, random_state=0)
-    found = margin_condition(model.eta(X[:, 0]), weights, class_prior=model.prior, n_tail=3_000)
+    found = margin_condition(model.eta(X[:, 0]), model.weights(weights), n_tail=3_000)
     assert found.exponent == pytest.approx(1, abs=0.1)
     # Eta has density t^(1/a - 1) / a at t, on both sides of the threshold.
     a, t = model.exponent, model.threshold(weights)
@@ -76,7 +76,7 @@ def test_intervals_cover_where_the_power_law_holds_only_near_the_threshold(p, n_
     covered = np.zeros(2)
     n_draws = 300
     for _ in range(n_draws):
-        found = margin_condition(model.eta(rng.random(n_rows)), weights, class_prior=model.prior)
+        found = margin_condition(model.eta(rng.random(n_rows)), model.weights(weights))
         covered += [
             found.exponent_interval[0] <= 1 <= found.exponent_interval[1],
             found.constant_interval[0] <= constant <= found.constant_interval[1],
@@ -89,7 +89,7 @@ def test_at_the_end_of_the_interval_the_exponent_is_that_of_eta(p):
     # With all weight on class 1 the threshold is 0, and P(x^a <= t) = t^(1/a).
     model = PowerImbalance(p)
     X, _ = model.sample(100_000, random_state=1)
-    found = margin_condition(model.eta(X[:, 0]), (0, 1), class_prior=model.prior, n_tail=2_000)
+    found = margin_condition(model.eta(X[:, 0]), (0, 1), n_tail=2_000)
     assert found.threshold == 0
     assert found.exponent == pytest.approx((1 - p) / p, rel=0.1)
 
@@ -107,7 +107,7 @@ def test_separated_rows_have_any_exponent():
     found = margin_condition(np.repeat([0.1, 0.9], 50), "standard")
     assert found.exponent == np.inf and found.at_threshold == 0
     near = 0.5 + np.repeat([-1, 1], 500) * (0.4 + 1e-4 * np.arange(1000) / 1000)
-    found = margin_condition(near, "standard", class_prior=(0.5, 0.5))
+    found = margin_condition(near, "standard")
     assert found.exponent > 100 and found.constant > 1
 
 
@@ -117,14 +117,14 @@ def test_weights_of_the_rows_count():
     # Rows drawn with twice the chance near the threshold, undone by half the weight.
     chance = np.where(np.abs(eta - 0.5) < 0.05, 1.0, 0.5)
     kept = rng.uniform(size=4000) < chance
-    plain = margin_condition(eta, class_prior=(0.5, 0.5))
-    undone = margin_condition(eta[kept], class_prior=(0.5, 0.5), sample_weight=1 / chance[kept])
+    plain = margin_condition(eta)
+    undone = margin_condition(eta[kept], sample_weight=1 / chance[kept])
     assert undone.constant_interval[0] <= plain.constant <= undone.constant_interval[1]
-    same = margin_condition(eta, class_prior=(0.5, 0.5), sample_weight=np.full(4000, 7.0))
+    same = margin_condition(eta, sample_weight=np.full(4000, 7.0))
     assert same.exponent == pytest.approx(plain.exponent)
     assert same.constant_interval == pytest.approx(plain.constant_interval)
     padded, weights = np.r_[eta, np.full(500, 0.5)], np.repeat([1.0, 0.0], [4000, 500])
-    dropped = margin_condition(padded, class_prior=(0.5, 0.5), sample_weight=weights)
+    dropped = margin_condition(padded, sample_weight=weights)
     assert dropped.exponent == pytest.approx(plain.exponent)
 
 
@@ -132,7 +132,7 @@ def test_weights_of_the_rows_count():
 @pytest.mark.parametrize("beta", [0.5, 2.0])
 def test_rates_are_those_of_the_appendix(beta, d):
     eta = power_law(5000, 0.5, 2.0, 0.4, np.random.default_rng(5))
-    found = margin_condition(eta, (0.4, 0.6), class_prior=(0.5, 0.5))
+    found = margin_condition(eta, (0.4, 0.6))
     rate = found.rate(beta, d)
     base = beta / (2 * beta + d)
     assert rate.matched == pytest.approx(base + rate.mismatched)

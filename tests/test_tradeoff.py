@@ -68,12 +68,14 @@ def test_intervals_cover(n, confidence):
     model = PowerImbalance(0.8)
     worlds = {"standard": "standard", "balanced": "balanced"}
     risks = {name: model.bayes_class_risks(name) for name in worlds}
+    cuts = {name: model.bayes_threshold_x(name) for name in worlds}
     masses = {name: model.prior * model.weights(name) for name in worlds}
     pairs = [(made, judged) for made in worlds for judged in worlds]
     covered, n_draws = np.zeros((4, 2)), 300
     for seed in range(n_draws):
         X, y = model.sample(n, random_state=seed)
-        found = weight_tradeoff(y, model.predict_proba(X), worlds, class_prior=model.prior)
+        made = {name: (X[:, 0] > cut).astype(int) for name, cut in cuts.items()}
+        found = weight_tradeoff(y, made, worlds, class_prior=model.prior)
         for place, (made, judged) in enumerate(pairs):
             risk, best = masses[judged] @ risks[made], masses[judged] @ risks[judged]
             covered[place] += [

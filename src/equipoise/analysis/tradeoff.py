@@ -18,6 +18,7 @@ from equipoise.extras import require
 from equipoise.losses import as_loss
 from equipoise.risks import RiskInterval, class_risks
 from equipoise.risks.intervals import binomial_bounds, class_moments, tail_of
+from equipoise.risks.population import odds_factors
 from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.text import text_table
 from equipoise.validation.labels import Names
@@ -162,7 +163,8 @@ def weight_tradeoff(
     X : array-like of shape (n, n_features), optional
         The rows, for fitted classifiers.
     class_prior : dict by class or array, optional
-        Class priors of the population; the share of the rows if not given.
+        Class frequencies of the population, where those of the rows differ: weightings count
+        relative to these, and odds are carried over from the rows.
     classes : array-like of shape (n_classes,), optional
         The classes in the order of the columns of probabilities. Those of the classifier, or those
         in ``y_true``, sorted, if not given.
@@ -194,9 +196,12 @@ def weight_tradeoff(
         name: scaled_weights(value, prior, names, name=f"weightings[{name!r}]")
         for name, value in named_weightings(weightings).items()
     }
+    # What carries the odds over from the rows: a known factor of the weights that decide.
+    odds = 1.0 if class_prior is None else odds_factors(np.asarray(shares), prior, names)
+    rules = {name: q * odds for name, q in weights.items()}
     rows = {
         name: row_losses(y_true, each, as_loss("zero_one"), names, sample_weight)
-        for name, each in _predictions(made, X, weights, names, np.shape(y_true)[0]).items()
+        for name, each in _predictions(made, X, rules, names, np.shape(y_true)[0]).items()
     }
     risks = np.array([class_moments(each).risks for each in rows.values()])
     masses = masses_of(np.array(list(weights.values())), prior)
@@ -215,12 +220,12 @@ def weight_tradeoff(
 
 
 def _predictions(
-    made: Any, X: Any, weights: dict[str, Vector], classes: Names, n_rows: int
+    made: Any, X: Any, rules: dict[str, Vector], classes: Names, n_rows: int
 ) -> dict[str, Any]:
     """Predicted labels of every classifier, those of the weightings among them."""
     if isinstance(made, Mapping):
         named = {str(name): _said(each, "predict", X) for name, each in made.items()}
-        missing = [name for name in weights if name not in named]
+        missing = [name for name in rules if name not in named]
         if missing:
             raise InvalidInputError(
                 f"made must hold a classifier for each weighting, {missing} has none: it names "
@@ -234,7 +239,7 @@ def _predictions(
             f"the {len(classes)} classes {classes.tolist()}, got shape {probabilities.shape}; "
             "classes= names the columns where y_true lacks a class."
         )
-    return {name: classes[decide(probabilities, q)] for name, q in weights.items()}
+    return {name: classes[decide(probabilities, rule)] for name, rule in rules.items()}
 
 
 def _said(made: Any, method: str, X: Any) -> Any:

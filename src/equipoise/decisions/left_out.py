@@ -105,6 +105,11 @@ class Predictions:
         """Some of the rows."""
         return Predictions(self.probabilities[rows], self.labels[rows], self.sample_weight[rows])
 
+    def carried(self, factors: Vector) -> "Predictions":
+        """The rows, and up to a factor their odds, where classes are so many times as frequent."""
+        weights = self.sample_weight * factors[self.labels]
+        return Predictions(self.probabilities * factors, self.labels, weights)
+
     def among(self, some: Mask) -> "Predictions":
         """The rows of some classes, as if there were no others."""
         rows, classes = np.flatnonzero(some[self.labels]), np.flatnonzero(some)

@@ -303,21 +303,24 @@ def tune_on_folds(
     those of the rows that the probabilities were learnt from.
     """
     rows = np.flatnonzero(~few[predictions.labels])
-    tuner = FoldTuner(predictions.among(~few), folds[rows], criterion, shrinkage)
+    among, own = predictions.among(~few), shares[~few]
+    # Metrics count decisions as the population has them; weights are for odds as they were given.
+    counted_by = among.prior if criterion.counted_by is None else criterion.counted_by
+    factors = counted_by / among.prior
+    tuner = FoldTuner(among.carried(factors), folds[rows], criterion, shrinkage)
     tuned, amount = tuner.choose()
-    own = shares[~few]
     every = np.full((1 + tuner.n_folds, len(few)), 0.0 if drop else 1.0)
     for line, found in zip(every, (tuned, *map(tuner.without, range(tuner.n_folds))), strict=True):
         # With a mean of one over the classes that count.
-        line[~few] = found * (own.sum() / (own @ found))
+        line[~few] = found * factors * (own.sum() / (own @ (found * factors)))
     weights, fold_weights = every[0], every[1:]
     decided = np.empty(len(folds), dtype=np.intp)
     for fold, line in enumerate(fold_weights):
         here = folds == fold
         decided[here] = decide(predictions.probabilities[here], line)
     # A decision for a class that was not tuned is an error like any other.
-    table = predictions.take(rows).table(decided[rows])
-    value = _value(criterion, table[:, ~few][~few], table.sum(axis=1)[~few])
+    table = predictions.take(rows).table(decided[rows])[~few] * factors[:, None]
+    value = _value(criterion, table[:, ~few], table.sum(axis=1))
     return {
         "rule": weights,
         "held_out": predictions.error_sums(decided, folds, ~few),

@@ -12,9 +12,16 @@ from equipoise.display.base import Display, last_step, named, responses
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss, as_loss
 from equipoise.risks import RiskIntervals, class_risk_intervals
-from equipoise.validation.labels import check_length, classes_of
+from equipoise.validation.labels import (
+    as_labels,
+    check_length,
+    check_sample_weight,
+    classes_of,
+    true_positions,
+)
 from equipoise.validation.numbers import check_count, check_word
 from equipoise.validation.predictions import as_probabilities
+from equipoise.weights.priors import check_prior
 
 _DASHES = ("-", "--", "-.", ":")
 
@@ -193,7 +200,9 @@ class ReliabilityDisplay(Display):
         X, y : array-like
             Rows that the fit has not seen, and labels.
         class_prior : dict or array-like, optional
-            Class frequencies of the population; those of the training rows by default.
+            Class frequencies of the population, where those of the rows differ: each row then
+            counts as often as the population has rows of its class. By default the probabilities
+            are put on the frequencies of the training rows, and the rows count once.
         **options
             ``pos_label``, ``n_bins``, ``strategy``, ``ax``: as in :meth:`from_predictions`.
         """
@@ -210,10 +219,15 @@ class ReliabilityDisplay(Display):
             "as fitted": classifier.predict_proba(rows),
             "population scale": classifier.predict_population_proba(rows, class_prior),
         }
-        return cls.from_predictions(y, probabilities, classes=classifier.classes_, **options)
+        names = classifier.classes_
+        if class_prior is not None:
+            labels = true_positions(as_labels(y, name="y"), names)
+            shares = np.bincount(labels, minlength=len(names)) / len(labels)
+            options["sample_weight"] = (check_prior(class_prior, names)[labels]) / shares[labels]
+        return cls.from_predictions(y, probabilities, classes=names, **options)
 
     @classmethod
-    def from_predictions(
+    def from_predictions(  # noqa: PLR0913  what is judged, and how
         cls,
         y_true: ArrayLike,
         y_proba: Any,
@@ -222,6 +236,7 @@ class ReliabilityDisplay(Display):
         pos_label: Any = None,
         n_bins: int = 5,
         strategy: str = "uniform",
+        sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
         """Judge probabilities, or several by name.
@@ -239,6 +254,8 @@ class ReliabilityDisplay(Display):
         n_bins : int, default=5
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equally many rows.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
         ax : matplotlib Axes, optional
         """
         check_count(n_bins, "n_bins")
@@ -248,13 +265,16 @@ class ReliabilityDisplay(Display):
         given = {k: np.asarray(v) for k, v in named(y_proba, "probabilities").items()}
         flat = any(values.ndim == 1 for values in given.values())
         which = _which(truth, names, pos_label, flat)
+        weights = check_sample_weight(sample_weight, len(truth))
+        used = weights > 0
         curves, edges = {}, np.linspace(0, 1, n_bins + 1)[1:-1]
         for name, values in given.items():
             n_columns, column = (None, 1) if values.ndim == 1 else (len(names), which)
             probabilities = as_probabilities(values, n_columns, name="y_proba")[:, column]
             check_length(probabilities, len(truth), name="y_proba")
             inner = np.quantile(probabilities, edges) if strategy == "quantile" else edges
-            curves[name] = _curve(truth == names[which], probabilities, inner)
+            events = (truth == names[which])[used]
+            curves[name] = _curve(events, probabilities[used], weights[used], inner)
         return cls(curves=curves, pos_label=names[which]).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
@@ -299,17 +319,18 @@ def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
     return int(classes.tolist().index(pos_label))
 
 
-def _curve(events: Mask, probabilities: Vector, edges: Vector) -> dict[str, Vector]:
+def _curve(
+    events: Mask, probabilities: Vector, weights: Vector, edges: Vector
+) -> dict[str, Vector]:
     """What there is in each bin between the edges that has rows."""
     found = np.searchsorted(edges, probabilities, side="right")
     bins = np.unique(found, return_inverse=True)[1]
-    rows = np.bincount(bins)
     # A bin is a class whose errors are the events: the same exact binomial interval.
-    shares = class_risk_intervals(bins, np.where(events, -1, bins))
+    shares = class_risk_intervals(bins, np.where(events, -1, bins), sample_weight=weights)
     return {
-        "predicted": np.bincount(bins, weights=probabilities) / rows,
+        "predicted": np.bincount(bins, weights * probabilities) / np.bincount(bins, weights),
         "observed": np.asarray(shares.risks),
         "lower": np.asarray(shares.lower),
         "upper": np.asarray(shares.upper),
-        "rows": rows,
+        "rows": np.bincount(bins),
     }

@@ -30,6 +30,7 @@ class MetricLoss(Criterion):
 
     loss: Callable[[Matrix, Any, Vector], Vector]
     needs_decided: bool = False
+    counted_by: Vector | None = None
     measures = "metric"
 
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
@@ -40,16 +41,22 @@ def _mean_recall(mass: Vector) -> MetricLoss:
     return MetricLoss(lambda hits, _, totals: np.asarray((1 - hits / totals) @ mass))
 
 
-def _mean_fbeta(beta: float) -> MetricLoss:
-    return MetricLoss(lambda hits, d, n: 1 - mean_fbeta(hits, d, n, beta), needs_decided=True)
+def _mean_fbeta(beta: float, prior: Vector) -> MetricLoss:
+    if not prior.all():
+        raise InvalidParameterError(
+            f"class_prior must be positive for every class, got {prior.tolist()}: a class that the "
+            "population lacks has no F-beta."
+        )
+    return MetricLoss(lambda hits, d, n: 1 - mean_fbeta(hits, d, n, beta), True, prior)
 
 
-def _fractional(metric: LinearFractional) -> MetricLoss:
+def _fractional(metric: LinearFractional, prior: Vector) -> MetricLoss:
     """For two classes, of which the second is the positive one."""
     return MetricLoss(
         lambda hits, _, totals: np.asarray(
             1 - metric.ratio(hits[:, 1], totals[0] - hits[:, 0], totals[1], totals[0])
-        )
+        ),
+        counted_by=prior,
     )
 
 
@@ -103,7 +110,7 @@ class MetricGoal(Goal):
             return AVERAGES[self.metric](vector)
         named = _F_BETA.fullmatch(self.metric) if isinstance(self.metric, str) else None
         if named and named[1]:
-            return _mean_fbeta(check_number(float(named[2]), "beta", "(0, inf)"))
+            return _mean_fbeta(check_number(float(named[2]), "beta", "(0, inf)"), vector)
         if len(vector) != 2:
             raise InvalidParameterError(
                 f"metric {self.metric!r} is defined for two classes and there are {len(vector)}. "
@@ -111,7 +118,7 @@ class MetricGoal(Goal):
             )
         share = float(vector[1])
         metric = fbeta(float(named[2])) if named else as_metric(self.metric, share)
-        return _fractional(metric.with_positive_denominator(share))
+        return _fractional(metric.with_positive_denominator(share), vector)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -128,8 +128,8 @@ def margin_rules(*, flatness: float, n_rows: int, seeds: list[int]) -> list[Reco
         largest = float(np.abs(eta - estimate).max())
         for threshold, weights in _WEIGHTS.items():
             (other,) = (each for name, each in _WEIGHTS.items() if name != threshold)
-            found = excess_risk(eta, estimate, weights, other, class_prior=[0.5, 0.5])
-            matched = excess_risk(eta, estimate, weights, weights, class_prior=[0.5, 0.5])
+            found = excess_risk(eta, estimate, weights, other)
+            matched = excess_risk(eta, estimate, weights, weights)
             power = constants[threshold] * largest ** model.exponent(threshold)
             # q'_0 + q'_1, and the distance of the thresholds.
             total, shift = float(found.judged_under.sum()), 0.3
@@ -158,7 +158,7 @@ def margin_exponents(*, n_rows: int, seeds: list[int]) -> list[Record]:
         for seed in seeds:
             X, _ = model.sample(n_rows, seed)
             for threshold, weights in _WEIGHTS.items():
-                found = margin_condition(model.eta(X[:, 0]), weights, class_prior=[0.5, 0.5])
+                found = margin_condition(model.eta(X[:, 0]), weights)
                 lower, upper = found.exponent_interval
                 case = {"flatness": flatness, "threshold": threshold, "seed": seed}
                 records.append({**case, "exponent": found.exponent, "lower": lower, "upper": upper})

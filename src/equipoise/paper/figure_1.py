@@ -62,13 +62,12 @@ def excess_parts(*, p: float, n_rows: int, seeds: list[int]) -> list[Record]:
     """The parts of the excess risk, and their bounds, for each pair of weightings."""
     model = PowerImbalance(p)
     points, weights = model.quadrature(N_POINTS)
-    known: dict[str, Any] = {"class_prior": model.prior, "sample_weight": weights}
     records = []
     for seed in seeds:
         fit = LocalPolynomialClassifier(degree=1).fit(*model.sample(n_rows, seed))
         truth, estimate = model.predict_proba(points), fit.predict_proba(points)
         for made_for, judged_under in PAIRS:
-            found = excess_risk(truth, estimate, made_for, judged_under, **known)
+            found = excess_risk(truth, estimate, made_for, judged_under, sample_weight=weights)
             pair = {"made_for": made_for, "judged_under": judged_under}
             records.append({"n_rows": n_rows, "seed": seed, **pair, **found.to_dict()})
     return records

@@ -7,8 +7,8 @@ r"""Class risks, and every risk that is a function of them, also as plain functi
 
 The functions are scikit-learn metrics: ``make_scorer(worst_class_risk, greater_is_better=False)``
 works. Their ``y_true``, ``y_pred``, ``loss``, ``classes`` and ``sample_weight`` are those of
-:func:`class_risks`; ``class_prior`` is by class name or in class order, and the share of each class
-in the (weighted) rows if not given.
+:func:`class_risks`; ``class_prior``, by class name or in class order, are the class frequencies of
+the population, and the share of each class in the (weighted) rows if not given.
 
 References
 ----------
@@ -45,7 +45,7 @@ class ClassRisks(Mapping[Any, float]):
     risks : mapping by class name, or array-like of shape (n_classes,)
         Class risks; those of an array belong to the classes ``0..k-1``, unless it is a `ByClass`.
     class_prior : mapping by class name, or array-like of shape (n_classes,)
-        Class priors, at least 0 and summing to one.
+        Class frequencies of the population, at least 0 and summing to one.
 
     Attributes
     ----------

@@ -24,6 +24,7 @@ from equipoise.weights.priors import check_prior, mass_of_weighting
 # Division by less would overflow.
 _NO_MASS = float(np.finfo(np.float64).tiny)
 _REMEDY = "Train with a positive weight for it, or state a prior of 0 for it."
+_NO_ROWS_REMEDY = "Give rows in which it is possible, or state a prior of 0 for it."
 
 
 def population_proba(
@@ -117,6 +118,23 @@ def odds_factors(
         )
     factors: Vector = np.divide(target, masses, out=np.zeros_like(target), where=target > 0)
     return factors
+
+
+def in_population(
+    class_prior: Any, weights: Vector, truth: Matrix, *others: Matrix
+) -> tuple[Vector, ...]:
+    r"""Weights of rows and probabilities that were learnt from them, as a population has them.
+
+    Rows have the class frequencies :math:`s = \sum_j w_j \eta(x_j)` of the first, true
+    probabilities. Where a prior :math:`\pi` is given, all odds are carried over by the factors
+    :math:`\pi_i / s_i`, and each row has the weight :math:`w_j \sum_i \eta_i(x_j) \pi_i / s_i`.
+    """
+    if class_prior is None:
+        return weights, truth, *others
+    classes = np.arange(truth.shape[1])
+    prior = check_prior(class_prior, classes)
+    factors = odds_factors(weights @ truth, prior, classes, remedy=_NO_ROWS_REMEDY)
+    return weights * (truth @ factors), *(_reweighted(each, factors) for each in (truth, *others))
 
 
 def _names(n_classes: int, classes: Any, given: tuple[Any, ...]) -> NDArray[Any]:

@@ -35,8 +35,8 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
         It decides what is asked of the estimator: ``predict`` for labels, ``predict_proba`` for
         probabilities, ``decision_function`` for scores.
     class_prior : mapping by class name, or array-like in the order of ``estimator.classes_``
-        The class prior, restricted to the classes present. Their share of the rows scored if not
-        given.
+        Class frequencies of the population, restricted to the classes present. Their share of the
+        rows scored if not given.
 
     Examples
     --------

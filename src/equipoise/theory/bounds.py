@@ -268,7 +268,7 @@ def iid_bound(
         :func:`equipoise.theory.class_rademacher` gives it; with ``observed=False`` the expectation
         in the formula.
     class_prior : dict by class or array-like of shape (n_classes,)
-        Known class priors.
+        Known class frequencies of the population.
     uncertainty : Uncertainty, str or None
         The set of weightings.
     risks : ClassRisks, dict by class or array-like of shape (n_classes,), optional
@@ -362,7 +362,7 @@ def conditional_bound(
     complexity : dict by class, array-like of shape (n_classes,) or float
         As in :func:`iid_bound`; its expectation with ``observed=False``.
     class_prior : dict by class or array-like of shape (n_classes,), optional
-        Class priors, the shares in the sample if not given.
+        Class frequencies of the population, the shares in the sample if not given.
 
     Examples
     --------

@@ -40,10 +40,11 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
+from equipoise.risks.population import in_population
 from equipoise.validation.labels import row_shares
 from equipoise.validation.numbers import check_count, check_number, check_numbers
 from equipoise.validation.predictions import as_probabilities, check_true
-from equipoise.weights.priors import check_prior, mass_of_weighting, scaled_weights
+from equipoise.weights.priors import mass_of_weighting, scaled_weights
 
 # Percentiles of finitely many resamples are a little too close: 0.93 to 0.94 of 95% intervals held
 # in simulations. Tails of this share of the nominal ones make it at least 95%.
@@ -147,7 +148,9 @@ def excess_risk(
     made_for, judged_under : "standard", "balanced", dict by class, or array
         The weightings :math:`q` and :math:`q'`.
     class_prior : array, optional
-        Class priors; the mean of the true probabilities if not given.
+        Class frequencies of the population, where those of the points, the mean of the true
+        probabilities, differ: points and odds are carried over, and weights count relative to
+        these.
     sample_weight : array-like of shape (n,), optional
         Weights of the points, such as those of a quadrature.
 
@@ -157,10 +160,11 @@ def excess_risk(
     >>> round(found.estimation, 4), round(found.irreducible, 4)
     (-0.1333, 0.1333)
     """
-    eta = as_probabilities(truth)
-    weights = row_shares(sample_weight, len(eta))
-    p = weights @ eta if class_prior is None else check_prior(class_prior, np.arange(eta.shape[1]))
-    return _decomposed(eta, estimate, eta, weights, _pair(made_for, judged_under, p))[0]
+    tables = _checked(truth, estimate)
+    weights = row_shares(sample_weight, len(tables[0]))
+    weights, eta, found = in_population(class_prior, weights, *tables)
+    pair = _pair(made_for, judged_under, weights @ eta)
+    return _decomposed(eta, found, eta, weights, pair)[0]
 
 
 def model_excess_risk(
@@ -175,7 +179,7 @@ def model_excess_risk(
 
     Parameters
     ----------
-    model : object with ``prior``, ``quadrature(n_points)`` and ``predict_proba(X)``
+    model : object with ``quadrature(n_points)`` and ``predict_proba(X)``
         Such as :class:`equipoise.datasets.PowerImbalance`.
     estimate : fitted classifier with ``predict_proba``, or callable
         Gives class probabilities for rows (for two classes those of the second are enough).
@@ -195,8 +199,8 @@ def model_excess_risk(
     """
     if not hasattr(model, "quadrature") or not hasattr(model, "predict_proba"):
         raise InvalidInputError(
-            "model must have prior, quadrature(n_points) and predict_proba(X), as PowerImbalance "
-            f"does, got {model!r}; excess_risk takes probabilities at points."
+            "model must have quadrature(n_points) and predict_proba(X), as PowerImbalance does, "
+            f"got {model!r}; excess_risk takes probabilities at points."
         )
     if not hasattr(estimate, "predict_proba") and not callable(estimate):
         raise InvalidInputError(
@@ -205,8 +209,7 @@ def model_excess_risk(
         )
     X, weights = model.quadrature(n_points)
     found = estimate.predict_proba(X) if hasattr(estimate, "predict_proba") else estimate(X)
-    given = model.predict_proba(X), found, made_for, judged_under
-    return excess_risk(*given, class_prior=model.prior, sample_weight=weights)
+    return excess_risk(model.predict_proba(X), found, made_for, judged_under, sample_weight=weights)
 
 
 def estimated_excess_risk(
@@ -257,7 +260,7 @@ def estimated_excess_risk(
         raise InvalidParameterError(
             f"bootstrap must be a Bootstrap, such as Bootstrap(n_resamples=500), got {how!r}."
         )
-    eta = as_probabilities(reference)
+    eta, rule = _checked(reference, estimate)
     weights = row_shares(sample_weight, len(eta))
     outcome = eta if y is None else np.eye(eta.shape[1])[check_true(y, eta, name="y")]
     p = weights @ outcome
@@ -266,7 +269,7 @@ def estimated_excess_risk(
             f"every class must occur, got shares {p.tolist()}: leave out columns without rows."
         )
     pair = _pair(made_for, judged_under, p)
-    found, costs = _decomposed(eta, estimate, outcome, weights, pair)
+    found, costs = _decomposed(eta, rule, outcome, weights, pair)
     # The weights have mean one under the outcome, in each resample as in the sample.
     ends = _resampled(costs, outcome @ pair[1], weights, how)
     return replace(found, intervals=MappingProxyType(dict(zip(_PARTS, ends, strict=True))))
@@ -309,7 +312,7 @@ def excess_risk_in_class(
     judged_under
         As in :func:`excess_risk`.
     class_prior : dict by class or array, optional
-        Class priors; those of ``fitted`` if it is a ClassRisks.
+        Class frequencies of the population; those of ``fitted`` if it is a ClassRisks.
 
     Examples
     --------
@@ -335,6 +338,16 @@ def excess_risk_in_class(
     return ClassExcess(mine - judged, mine - made, made - judged)
 
 
+def _checked(truth: ArrayLike, estimate: ArrayLike) -> tuple[Matrix, Matrix]:
+    eta, found = as_probabilities(truth), as_probabilities(estimate, name="estimate")
+    if found.shape != eta.shape:
+        raise InvalidInputError(
+            f"estimate must have the shape of the true probabilities, {eta.shape}, got "
+            f"{found.shape}."
+        )
+    return eta, found
+
+
 def _pair(made_for: Any, judged_under: Any, prior: Vector) -> tuple[Vector, Vector]:
     return (
         scaled_weights(made_for, prior, name="made_for"),
@@ -343,15 +356,9 @@ def _pair(made_for: Any, judged_under: Any, prior: Vector) -> tuple[Vector, Vect
 
 
 def _decomposed(
-    eta: Matrix, estimate: ArrayLike, outcome: Matrix, weights: Vector, pair: tuple[Vector, Vector]
+    eta: Matrix, found: Matrix, outcome: Matrix, weights: Vector, pair: tuple[Vector, Vector]
 ) -> tuple[ExcessRisk, Matrix]:
     """The excess risk in parts, and for each row what it adds to them, under the outcome."""
-    found = as_probabilities(estimate, name="estimate")
-    if found.shape != eta.shape:
-        raise InvalidInputError(
-            f"estimate must have the shape of the true probabilities, {eta.shape}, got "
-            f"{found.shape}."
-        )
     q, judged = pair
     rules = decide(found, q), decide(eta, q), decide(eta, judged)
     # A decision saves the weight of its own class; what it does not save is its risk.

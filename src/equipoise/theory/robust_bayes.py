@@ -150,8 +150,9 @@ def robust_bayes(
     uncertainty : uncertainty set, or one of the names that estimators take
         The set of weightings; ``LabelCVaR(0.1)`` if not given.
     class_prior : dict by class or array, optional
-        The class prior that weights in the set count relative to; the mean of the probabilities
-        if not given.
+        Class frequencies of the population, which weights in the set count relative to, where
+        those of the rows, the mean of the probabilities, differ. Rules decide by probabilities as
+        they were given.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows: of a survey, or of a quadrature.
     classes : array-like of shape (n_classes,), optional

@@ -23,10 +23,11 @@ from scipy.special import betaincinv, gammaincinv
 
 from equipoise.arrays import Vector
 from equipoise.exceptions import InvalidInputError
+from equipoise.risks.population import in_population
 from equipoise.validation.labels import row_shares
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.validation.predictions import as_probabilities, probability_eps
-from equipoise.weights.priors import check_prior, scaled_weights
+from equipoise.weights.priors import scaled_weights
 
 # Fewer rows near the threshold than this say nothing about a power.
 _LEAST_TAIL = 10
@@ -145,7 +146,8 @@ def margin_condition(
     weights : "standard", "balanced", dict by class, or pair, default="standard"
         The weighting :math:`q`.
     class_prior : pair, optional
-        Class priors; the mean of the probabilities if not given.
+        Class frequencies of the population, where those of the rows, the mean of the probabilities,
+        differ: rows and odds are carried over, and the weights count relative to these.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     n_tail : int, optional
@@ -166,14 +168,13 @@ def margin_condition(
     True
     """
     matrix = as_probabilities(probabilities)
-    row_weights = row_shares(sample_weight, len(matrix))
+    row_weights, matrix = in_population(class_prior, row_shares(sample_weight, len(matrix)), matrix)
     if matrix.shape[1] != 2:
         raise InvalidInputError(
             f"the margin condition is about two classes, got {matrix.shape[1]} columns."
         )
     level = check_number(confidence, "confidence", "(0, 1)")
-    p = row_weights @ matrix if class_prior is None else check_prior(class_prior, np.arange(2))
-    q = scaled_weights(weights, p)
+    q = scaled_weights(weights, row_weights @ matrix)
     threshold = float(q[0] / q.sum())
     used = row_weights > 0
     distances, row_weights = np.abs(matrix[used, 1] - threshold), row_weights[used]
