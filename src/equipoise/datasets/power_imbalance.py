@@ -1,22 +1,4 @@
-r"""The paper's synthetic model: two classes on the unit interval, as unequal as one likes.
-
-.. math:: X \sim U[0, 1], \qquad P(Y = 1 \mid X = x) = \eta(x) = x^{a}, \qquad a = \frac{p}{1 - p}
-
-so that :math:`P(Y = 0) = p`, because :math:`\int_0^1 x^a \, dx = 1/(a + 1) = 1 - p`. Everything
-that a weighting decides has a closed form here.
-
-Conventions
------------
-``weights`` : the class weights :math:`(q_0, q_1)` as a pair, a dict by class (0 and 1),
-    ``"standard"`` or ``"balanced"``; they are scaled so that :math:`p q_0 + (1 - p) q_1 = 1`.
-``x_threshold`` : the rule that predicts 1 where :math:`x` is above it. Class risks have the
-    classes in their last axis.
-
-References
-----------
-Xu, Dan, Khim and Ravikumar (2020), Section 5, with the risk of class 0 corrected to
-:math:`1 - \frac{1 + p}{p} 2^{-1/p}`.
-"""
+"""The paper's synthetic model: two classes on the unit interval, as unequal as one likes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -33,12 +15,25 @@ from equipoise.weights.priors import masses_of, scaled_weights
 
 @dataclass(frozen=True)
 class PowerImbalance:
-    r"""The model :math:`X \sim U[0, 1]`, :math:`P(Y = 1 \mid x) = x^{p/(1-p)}`, in closed form.
+    r"""The paper's synthetic model, in closed form.
+
+    .. math:: X \sim U[0, 1], \quad P(Y = 1 \mid X = x) = \eta(x) = x^{a}, \quad a = \frac{p}{1 - p}
+
+    so that :math:`P(Y = 0) = p`, because :math:`\int_0^1 x^a \, dx = 1/(a + 1) = 1 - p`.
+
+    ``weights`` are the class weights :math:`(q_0, q_1)` as a pair, a dict by class (0 and 1),
+    ``"standard"`` or ``"balanced"``, scaled so that :math:`p q_0 + (1 - p) q_1 = 1`. The rule of an
+    ``x_threshold`` predicts 1 above it; class risks have the classes in their last axis.
 
     Parameters
     ----------
     p : float in (0, 1)
         Prior of class 0.
+
+    References
+    ----------
+    Xu, Dan, Khim and Ravikumar (2020), Section 5, with the risk of class 0 corrected to
+    :math:`1 - \frac{1 + p}{p} 2^{-1/p}`.
 
     Examples
     --------

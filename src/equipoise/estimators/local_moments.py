@@ -1,15 +1,9 @@
 r"""Local polynomial regression: one small weighted least-squares problem for every query.
 
-.. math:: \hat\eta(x) = \hat\theta_0, \qquad
-          \hat\theta = \arg\min_\theta \sum_j w_j K(u_j)
-          \Bigl(y_j - \textstyle\sum_a \theta_a \phi_a(u_j)\Bigr)^2
-          + \lambda \sum_{a > 0} \theta_a^2, \qquad u_j = z_j - x
-
-with :math:`K(u) = (1 - |u|^2)_+^r` and :math:`\phi` the monomials up to the degree. Points are
-scaled beforehand so that every window has radius one.
-
-All that a query needs are the moments :math:`\sum_j w_j K(u_j) \phi_a \phi_b` and
-:math:`\sum_j w_j K(u_j) \phi_a y_j`. Queries that stand close together are served as a block:
+The problem is that of :class:`LocalPolynomialClassifier`, with points scaled beforehand so that
+every window has radius one. All that a query needs are the moments
+:math:`\sum_j w_j K(u_j) \phi_a \phi_b` and :math:`\sum_j w_j K(u_j) \phi_a y_j` with
+:math:`u_j = z_j - x`. Queries that stand close together are served as a block:
 
 * on a line by differences of running sums, since :math:`K` is a polynomial inside the window;
 * in a crowd by one matrix product, monomials taken about the centre of the block and then moved,

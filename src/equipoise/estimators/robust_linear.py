@@ -1,7 +1,4 @@
-r"""What linear models over a set of class weightings share: everything but the loss.
-
-.. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
-"""
+"""What linear models over a set of class weightings share: everything but the loss."""
 
 from abc import ABC, abstractmethod
 from typing import Any, Self
@@ -255,11 +252,8 @@ def _diverges(solution: Solution, loss: TrainedLoss) -> bool:
 class RobustLinearClassifier(RobustLinearModel):
     r"""Linear classifier that minimises the worst weighted risk over an uncertainty set.
 
-    .. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
-
-    with :math:`R_i` the mean loss over the rows of class ``i``, and all else as in
-    :class:`RobustLogisticRegression`, which is this model with the cross-entropy. There are no
-    probabilities: for those take that one.
+    The model of :class:`RobustLogisticRegression` with another loss than the cross-entropy:
+    :math:`R_i` is its mean over the rows of class ``i``. There are no probabilities.
 
     Parameters
     ----------

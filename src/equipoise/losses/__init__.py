@@ -17,9 +17,8 @@ A new loss is one file and one line in ``registry.py``; ``LOSSES.register`` adds
 
 from equipoise.losses.base import Loss, TrainedLoss
 from equipoise.losses.cross_entropy import cross_entropy, cross_entropy_from_scores
-from equipoise.losses.hinges import hinge, margin_loss, margins
+from equipoise.losses.hinges import hinge, margin_loss, margins, zero_one
 from equipoise.losses.registry import LOSSES, as_loss, as_trained
-from equipoise.losses.zero_one import zero_one
 
 __all__ = [
     "LOSSES",

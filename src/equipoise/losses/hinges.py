@@ -1,7 +1,7 @@
-"""The multiclass margin and the losses of it: cut off at one, the hinge loss, and smooth ones.
+"""The zero-one loss, and the losses of the margin above it: cut off at one, hinge, smooth hinges.
 
-The margin loss and the hinge loss are those of Crammer and Singer. Two hinge losses are smooth
-enough to be trained: the square, over all rivals, and the hinge loss with its corners rounded.
+The margin is that of Crammer and Singer. Two hinge losses are smooth enough to be trained: the
+square, over all rivals, and the hinge loss with its corners rounded.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.exceptions import InvalidInputError
 from equipoise.losses.base import (
     Loss,
     TrainedLoss,
@@ -18,6 +19,30 @@ from equipoise.losses.base import (
     leads,
     slopes_by_scores,
 )
+
+
+def zero_one(true: ArrayLike, predicted: ArrayLike) -> Vector:
+    r"""The zero-one loss of every row.
+
+    .. math:: \ell_{01}(f, z) = 1\{f(x) \neq y\}
+
+    Parameters
+    ----------
+    true, predicted : array-like of shape (n,)
+        Positions of classes; a prediction of -1 is some other class, and wrong.
+
+    Examples
+    --------
+    >>> zero_one([0, 1, 1], [0, 1, 0]).tolist()
+    [0.0, 0.0, 1.0]
+    """
+    left, right = np.asarray(true), np.asarray(predicted)
+    if left.ndim != 1 or left.shape != right.shape:
+        raise InvalidInputError(
+            "true and predicted must be one-dimensional and equally long, got shapes "
+            f"{left.shape} and {right.shape}."
+        )
+    return np.asarray(left != right, dtype=np.float64)
 
 
 @in_blocks
@@ -181,6 +206,7 @@ class SmoothedHinge(TrainedLoss):
         return used, np.where(level > 0, 1 / np.maximum(used.sum(axis=0), 1.0), 0.0)
 
 
+ZERO_ONE = Loss("zero_one", zero_one, reads="labels", range="{0, 1}")
 MARGIN = Loss("margin", margin_loss, reads="scores", range="[0, 1]")
 HINGE = Loss("hinge", hinge, reads="scores", range="[0, inf)")
 SQUARED_HINGE = Loss.of_scores("squared_hinge", SquaredHinge())
