@@ -15,7 +15,6 @@ from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective, linear_objective
 from equipoise.objectives.linear_objective import Workers
 from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
-from equipoise.objectives.standard import StandardizedFeatures
 from linear_models import class_risks, row_losses, small_data
 
 STORAGES = {"dense": (np.asarray, DenseFeatures), "sparse": (sp.csr_matrix, SparseFeatures)}
@@ -49,8 +48,8 @@ class ObjectiveCase(NamedTuple):
         shift, scale = rng.normal(size=X.shape[1]), rng.uniform(0.1, 9, X.shape[1])
         views = {
             "raw": rows,
-            "standard": StandardizedFeatures(rows, (shift * self.fit_intercept, scale)),
-            "long": StandardizedFeatures(rows, None, 2.5),
+            "standard": rows.standardized((shift * self.fit_intercept, scale), 1.0),
+            "long": rows.standardized(None, 2.5),
         }
         return views[self.view]
 

@@ -15,9 +15,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from equipoise.objectives import linear_objective, matrices, open_objective
-from equipoise.objectives.base import Features
 from equipoise.objectives.matrices import SparseFeatures
-from equipoise.objectives.standard import StandardizedFeatures
 from linear_models import class_risks, small_data
 
 STORAGES = {
@@ -176,7 +174,7 @@ def sparse_data(dtype, n_rows=3000, n_columns=20_000, per_row=20):
 @pytest.mark.parametrize("wild", [1.0, 1e5])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sparse_rows_are_never_made_dense(monkeypatch, wild, dtype):
-    monkeypatch.setattr(SparseFeatures, "design", lambda self, loaded: pytest.fail("made dense"))
+    monkeypatch.setattr(SparseFeatures, "dense", lambda self, loaded: pytest.fail("made dense"))
     X, labels = sparse_data(dtype)
     X.data *= np.asarray(wild, dtype)
     parameters = 3 * X.shape[1] * 8
@@ -189,7 +187,7 @@ def test_sparse_blocks_are_dense_for_hessians_alone(monkeypatch):
     asked = []
     monkeypatch.setattr(
         SparseFeatures,
-        "design",
+        "dense",
         lambda self, loaded: asked.append(loaded.shape) or np.ones((60, 4)),
     )
     X, labels, weights = small_data(3)
@@ -217,7 +215,7 @@ def test_wild_features_have_the_risks_of_longer_arithmetic(store, fit_intercept)
     X, labels, weights = wild_data()
     X = X.astype(np.float64)
     with opened(store(X), labels, weights, fit_intercept=fit_intercept) as objective:
-        assert isinstance(objective.features, StandardizedFeatures)
+        assert objective.features.moments is not None
         theta = 0.3 * np.random.default_rng(0).normal(size=objective.size)
         risks = objective.evaluate(theta).risks
         coef, intercept = objective.unpack(theta)
@@ -258,9 +256,7 @@ def test_units_of_the_features_change_no_gradient_that_solvers_see(dtype):
 def test_tame_features_are_taken_as_they_are(store):
     X, labels, weights = small_data(3)
     with opened(store(X), labels, weights) as objective:
-        assert isinstance(objective.features, Features) and not isinstance(
-            objective.features, StandardizedFeatures
-        )
+        assert objective.features.moments is None and objective.features.unit == 1.0
 
 
 class TroubleError(Exception):

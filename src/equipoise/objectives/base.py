@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,68 +93,3 @@ class Objective(ABC):
     @abstractmethod
     def thin(self, rows_per_class: int) -> "Objective":
         """The same problem on at most so many rows of each class (a fixed random choice)."""
-
-
-class Features(ABC):
-    """A feature matrix that answers products with blocks of its rows."""
-
-    fit_intercept: bool
-    n_scores: int
-    n_rows: int
-    n_features: int
-    row_cost: float  # stored values in an average row
-    unit: float = 1.0  # the intercept's column holds this value
-
-    @property
-    def width(self) -> int:
-        """Columns of the parameter: features, and one more for the intercept."""
-        return self.n_features + self.fit_intercept
-
-    @property
-    def size(self) -> int:
-        """Length of a flat parameter."""
-        return self.n_scores * self.width
-
-    @abstractmethod
-    def unfold(self, theta: Matrix) -> Matrix:
-        """Flat parameters ``(..., size)`` seen as ``(..., n_scores, width)``."""
-
-    @abstractmethod
-    def fold(self, theta: Matrix) -> Matrix:
-        """The inverse of ``unfold``."""
-
-    def raw(self, theta: Matrix) -> Matrix:
-        """The parameter in the units of the stored features."""
-        return theta
-
-    def standard(self, raw: Matrix) -> Matrix:
-        """The inverse of ``raw``."""
-        return raw
-
-    @abstractmethod
-    def prepare(self, theta: Matrix) -> Any:
-        """A flat parameter in the form that ``scores`` takes: done once a pass."""
-
-    @abstractmethod
-    def load(self, block: slice) -> Any:
-        """The rows of a block in float64, in the form that products take."""
-
-    @abstractmethod
-    def scores(self, prepared: Any, loaded: Any) -> Matrix:
-        """A fresh array of scores of the rows in a block."""
-
-    @abstractmethod
-    def pull(self, residual: Matrix, loaded: Any) -> Matrix:
-        """Residuals of a block times its rows: a fresh float64 array."""
-
-    def finish(self, pulled: Matrix) -> Matrix:
-        """A sum of pulled residuals as a flat gradient; may use its memory."""
-        return pulled.reshape(self.size)
-
-    @abstractmethod
-    def design(self, loaded: Any) -> Matrix:
-        """The block as a dense array, intercept column included."""
-
-    @abstractmethod
-    def take(self, rows: Indices) -> "Features":
-        """Chosen rows, as a copy."""

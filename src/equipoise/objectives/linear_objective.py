@@ -16,7 +16,8 @@ import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.losses.base import ScoreKernel
-from equipoise.objectives.base import Evaluation, Features, Objective
+from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.matrices import Features
 
 T = TypeVar("T")
 BLOCK_BYTES = 1 << 21
@@ -133,13 +134,13 @@ class LinearObjective(Objective):
         return coef, raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
 
     def evaluate(self, theta: Vector) -> Evaluation:
-        prepared, kept = self._begin(theta)
+        raw, kept = self._begin(theta)
 
         def work(piece: RowRange) -> Vector:
             risks = np.zeros(self.n_classes)
             with np.errstate(**QUIET):
                 for block in self._blocks(piece):
-                    scores = self.features.scores(prepared, self.features.load(block))
+                    scores = self.features.scores(raw, self.features.load(block))
                     losses = self.kernel.losses(scores, self.labels[block])
                     kept[:, block] = scores
                     risks += self._class_sums(losses, block)
@@ -149,12 +150,12 @@ class LinearObjective(Objective):
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
         # Both read every row: a block is still in the cache when its gradient is formed.
-        prepared, kept = self._begin(theta)
+        raw, kept = self._begin(theta)
         risks = np.zeros(self.n_classes)
 
         def part(block: slice) -> tuple[float, Matrix]:
             loaded = self.features.load(block)
-            scores = self.features.scores(prepared, loaded)
+            scores = self.features.scores(raw, loaded)
             labels, shares = self.labels[block], self.shares[block]
             risk = float(self.kernel.losses(scores, labels) @ shares)
             kept[:, block] = scores
@@ -177,12 +178,12 @@ class LinearObjective(Objective):
         parts = self._sharing.map(lambda piece: self._pulled(state, piece, self.shares), pieces)
         return self._gathered(pieces, parts)
 
-    def _begin(self, theta: Vector) -> tuple[Any, Matrix]:
-        """A parameter prepared for a pass, and room for what is kept of its scores."""
+    def _begin(self, theta: Vector) -> tuple[Matrix, Matrix]:
+        """A parameter in raw units, unfolded, and room for what is kept of its scores."""
         self.n_evaluations += 1
         with np.errstate(**QUIET):
-            prepared = self.features.prepare(theta)
-        return prepared, np.empty((self.features.n_scores, self.n_rows))
+            raw = self.features.unfold(self.features.raw(theta))
+        return raw, np.empty((self.features.n_scores, self.n_rows))
 
     def _gathered(self, pieces: list[RowRange], parts: Iterable[Vector]) -> Matrix:
         """Gradients of pieces, summed by the class that owns them."""

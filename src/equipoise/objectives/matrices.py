@@ -1,13 +1,22 @@
-"""Features in an array, and in a CSR matrix."""
+r"""Feature matrices: an array, or a CSR matrix, standardised without touching what is stored.
 
-from typing import Any
+Features answer products with blocks of their rows, seen through :math:`z = (x - \mu) / \sigma`:
+solvers see well-scaled features whatever the units of the data; sparse data stay sparse. With
+:math:`\theta = (u, v)` in the new units, the raw parameter is
+:math:`w = u / \sigma, \; b = \beta v - \mu^\top w`: the intercept absorbs the shift, and
+:math:`\beta`, the root of a typical row's length, keeps its column from being drowned by very many
+features. Only the penalty must know the scale.
+"""
+
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.objectives.base import Features
+from equipoise.arrays import Indices, Mask, Matrix, Vector
 
 # Rows from which the scale of a column is judged.
 _SAMPLE = 2_000
@@ -19,6 +28,142 @@ _VALUES_AT_A_TIME = 1 << 16
 _LARGE = 1 << 26
 # Squares of larger values may overflow.
 _HUGE = 1e100
+# Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
+_TAME_SCALE = 30.0
+_TAME_SHIFT = 3.0
+_TAME_LENGTH = 10.0
+
+
+class Features(ABC):
+    """A feature matrix that answers products with blocks of its rows."""
+
+    fit_intercept: bool
+    n_scores: int
+    n_rows: int
+    n_features: int
+    row_cost: float  # stored values in an average row
+    unit: float = 1.0  # the intercept's column holds this value
+    moments: tuple[Vector, Vector] | None = None  # shift and scale of the columns, if any
+
+    @classmethod
+    @abstractmethod
+    def takes(cls, X: Any) -> bool:
+        """Whether a matrix that a user gives is of this kind."""
+
+    @classmethod
+    @abstractmethod
+    def in_order(
+        cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
+    ) -> "Features":
+        """The rows of a user's matrix in another order; None where they are in it already."""
+
+    @classmethod
+    @abstractmethod
+    def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
+        """Means of the columns and root mean squares about them, perhaps of a sample of rows."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the parameter: features, and one more for the intercept."""
+        return self.n_features + self.fit_intercept
+
+    @property
+    def size(self) -> int:
+        """Length of a flat parameter."""
+        return self.n_scores * self.width
+
+    @abstractmethod
+    def unfold(self, theta: Matrix) -> Matrix:
+        """Flat parameters ``(..., size)`` seen as ``(..., n_scores, width)``."""
+
+    @abstractmethod
+    def fold(self, theta: Matrix) -> Matrix:
+        """The inverse of ``unfold``."""
+
+    @abstractmethod
+    def load(self, block: slice) -> Any:
+        """The rows of a block in float64, in the form that products take."""
+
+    @abstractmethod
+    def scores(self, raw: Matrix, loaded: Any) -> Matrix:
+        """A fresh array of scores of the rows in a block, by an unfolded raw parameter."""
+
+    @abstractmethod
+    def pull(self, residual: Matrix, loaded: Any) -> Matrix:
+        """Residuals of a block times its rows as they are stored: a fresh float64 array."""
+
+    @abstractmethod
+    def dense(self, loaded: Any) -> Matrix:
+        """The block as it is stored, as a dense array with a column of ones for the intercept."""
+
+    @abstractmethod
+    def take(self, rows: Indices) -> "Features":
+        """Chosen rows, as a copy."""
+
+    def standardized(self, moments: tuple[Vector, Vector] | None, unit: float) -> Self:
+        """The same rows, seen in other units."""
+        out = copy(self)
+        out.moments, out.unit = moments, unit
+        return out
+
+    @property
+    def _is_raw(self) -> bool:
+        return self.moments is None and self.unit == 1.0
+
+    def raw(self, theta: Matrix) -> Matrix:
+        """The parameter in the units of the stored features."""
+        if self._is_raw:
+            return theta
+        out = theta.copy()
+        coef, intercept = self._parts(out)
+        intercept *= self.unit
+        if self.moments is not None:
+            shift, scale = self.moments
+            coef /= scale
+            intercept -= coef @ shift
+        return out
+
+    def standard(self, raw: Matrix) -> Matrix:
+        """The inverse of ``raw``."""
+        out = raw.copy()
+        coef, intercept = self._parts(out)
+        if self.moments is not None:
+            shift, scale = self.moments
+            intercept += coef @ shift
+            coef *= scale
+        intercept /= self.unit
+        return out
+
+    def _parts(self, theta: Matrix) -> tuple[Matrix, Vector]:
+        """Views of the coefficients and of the intercepts, which are zeros where there are none."""
+        view, none = self.unfold(theta), np.zeros(self.n_scores)
+        return view[:, : self.n_features], view[:, -1] if self.fit_intercept else none
+
+    def finish(self, pulled: Matrix) -> Matrix:
+        """A sum of pulled residuals as a flat gradient; may use its memory."""
+        out = pulled.reshape(self.size)
+        if self._is_raw:
+            return out
+        coef, intercept = self._parts(out)
+        if self.moments is not None:
+            shift, scale = self.moments
+            coef -= np.outer(intercept, shift)
+            coef /= scale
+        intercept *= self.unit
+        return out
+
+    def design(self, loaded: Any) -> Matrix:
+        """The block as a dense array, intercept column included."""
+        if self._is_raw:
+            return self.dense(loaded)
+        out = np.array(self.dense(loaded))
+        if self.moments is not None:
+            shift, scale = self.moments
+            out[:, : self.n_features] -= shift
+            out[:, : self.n_features] /= scale
+        if self.fit_intercept:
+            out[:, -1] = self.unit
+        return out
 
 
 class DenseFeatures(Features):
@@ -63,9 +208,6 @@ class DenseFeatures(Features):
     def fold(self, theta: Matrix) -> Matrix:
         return theta.reshape(*theta.shape[:-2], self.size)
 
-    def prepare(self, theta: Matrix) -> Matrix:
-        return self.unfold(theta)
-
     def load(self, block: slice) -> Matrix:
         if self._order is None:
             rows = self._X[block]
@@ -75,12 +217,12 @@ class DenseFeatures(Features):
             rows = self._X[self._order[block]]
         return np.ascontiguousarray(rows, dtype=np.float64)
 
-    def scores(self, prepared: Matrix, loaded: Matrix) -> Matrix:
+    def scores(self, raw: Matrix, loaded: Matrix) -> Matrix:
         # In this order BLAS reads each row once, in the order of memory.
-        product = loaded @ prepared[:, : self.n_features].T
+        product = loaded @ raw[:, : self.n_features].T
         scores = np.ascontiguousarray(product.T)
         if self.fit_intercept:
-            scores += prepared[:, -1:]
+            scores += raw[:, -1:]
         return scores
 
     def pull(self, residual: Matrix, loaded: Matrix) -> Matrix:
@@ -91,12 +233,13 @@ class DenseFeatures(Features):
             pulled[:, -1] = residual.sum(axis=1)
         return pulled
 
-    def design(self, loaded: Matrix) -> Matrix:
+    def dense(self, loaded: Matrix) -> Matrix:
         return np.hstack([loaded, np.ones((len(loaded), 1))]) if self.fit_intercept else loaded
 
     def take(self, rows: Indices) -> "DenseFeatures":
         chosen = rows if self._order is None else self._order[rows]
-        return DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
+        taken = DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
+        return taken.standardized(self.moments, self.unit)
 
 
 class SparseFeatures(Features):
@@ -145,9 +288,6 @@ class SparseFeatures(Features):
     def fold(self, theta: Matrix) -> Matrix:
         return theta.swapaxes(-1, -2).reshape(*theta.shape[:-2], self.size)
 
-    def prepare(self, theta: Matrix) -> Matrix:
-        return theta.reshape(self.width, self.n_scores)
-
     def load(self, block: slice) -> Any:
         # On the stored arrays: a slice would copy them, and so would the constructor, which prunes
         # views of larger arrays.
@@ -159,8 +299,8 @@ class SparseFeatures(Features):
         out.indices, out.indptr = X.indices[stored], bounds - bounds[0]
         return out
 
-    def scores(self, prepared: Matrix, loaded: Any) -> Matrix:
-        return np.ascontiguousarray((loaded @ prepared).T)
+    def scores(self, raw: Matrix, loaded: Any) -> Matrix:
+        return np.ascontiguousarray((loaded @ raw.T).T)
 
     def pull(self, residual: Matrix, loaded: Any) -> Matrix:
         # The transpose on the same arrays, which the constructor would copy.
@@ -168,11 +308,12 @@ class SparseFeatures(Features):
         columns.data, columns.indices, columns.indptr = loaded.data, loaded.indices, loaded.indptr
         return np.asarray(columns @ np.ascontiguousarray(residual.T))
 
-    def design(self, loaded: Any) -> Matrix:
+    def dense(self, loaded: Any) -> Matrix:
         return np.asarray(loaded.todense())
 
     def take(self, rows: Indices) -> "SparseFeatures":
-        return SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
+        taken = SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
+        return taken.standardized(self.moments, self.unit)
 
 
 def _with_ones(X: Any, order: Indices | None) -> Any:
@@ -197,3 +338,31 @@ def _tame_unit(values: NDArray[Any]) -> float:
     """A unit in which squares do not overflow: one, unless values are huge."""
     top = float(np.abs(values).max(initial=0.0))
     return top if top > _HUGE else 1.0
+
+
+def _constant(shift: Vector, scale: Vector) -> Mask:
+    """Columns whose spread is rounding."""
+    return scale <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
+
+
+def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: float) -> Features:
+    """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame.
+
+    The curvature along a coefficient is about a quarter of its column's variance plus the penalty's
+    ``ridge``: that sum, not the variance alone, is what scaling has to even out.
+    """
+    shift, scale = moments
+    scale = np.where(_constant(shift, scale), scale, np.sqrt(scale**2 + 4 * ridge))
+    if not features.fit_intercept:  # nothing absorbs a shift: scale about zero instead
+        shift, scale = np.zeros_like(shift), np.hypot(shift, scale)
+    constant = _constant(shift, scale)
+    tame = constant | ((scale < _TAME_SCALE) & (scale > 1 / _TAME_SCALE))
+    if np.all(tame & (np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1))):
+        length = float(np.sqrt(np.sum(shift**2 + scale**2)))
+        if not features.fit_intercept or length < _TAME_LENGTH:
+            return features
+        return features.standardized(None, float(np.sqrt(length)))
+    # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
+    scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
+    unit = max(1.0, float(np.sum(~constant)) ** 0.25)
+    return features.standardized((shift, scale), unit)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
 from threading import Lock, get_ident
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -13,33 +13,17 @@ from threadpoolctl import ThreadpoolController
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
-from equipoise.objectives.base import Features
 from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective, Workers
-from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
-from equipoise.objectives.standard import standard_or_raw
+from equipoise.objectives.matrices import (
+    DenseFeatures,
+    Features,
+    SparseFeatures,
+    standard_or_raw,
+)
 from equipoise.registry import Registry
 
-
-class FeatureKind(Protocol):
-    """A kind of features, as it stands in the registry."""
-
-    @classmethod
-    def takes(cls, X: Any) -> bool:
-        """Whether a matrix that a user gives is of this kind."""
-
-    @classmethod
-    def in_order(
-        cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
-    ) -> "Features":
-        """The rows of a user's matrix in another order; None where they are in it already."""
-
-    @classmethod
-    def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
-        """Means of the columns and root mean squares about them, perhaps of a sample of rows."""
-
-
 # The first kind that takes a matrix has it.
-OBJECTIVES: Registry[FeatureKind] = Registry("kind of features", DenseFeatures, SparseFeatures)
+OBJECTIVES: Registry[type[Features]] = Registry("kind of features", DenseFeatures, SparseFeatures)
 
 
 @contextmanager
