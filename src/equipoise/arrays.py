@@ -53,19 +53,15 @@ def _compat() -> ModuleType:
 def as_vector(x: Any, size: int, *, name: str) -> tuple[Any, Any]:
     """``x`` as a floating vector with one entry per class, and its namespace."""
     xp = namespace(x)
-    array = np.asarray(x, dtype=np.float64) if xp is np else _floating(x, xp)
+    array = np.asarray(x, dtype=np.float64) if xp is np else x
+    if xp is not np and not xp.isdtype(x.dtype, "real floating"):
+        array = xp.astype(x, xp.asarray(0.0).dtype)
     if array.shape != (size,):
         raise ClassMismatchError(
             f"{name} must be a vector with one value for each of the {size} classes, "
             f"got shape {tuple(array.shape)}."
         )
     return array, xp
-
-
-def _floating(x: Any, xp: Any) -> Any:
-    if xp.isdtype(x.dtype, "real floating"):
-        return x
-    return xp.astype(x, xp.asarray(0.0).dtype)
 
 
 def like(values: NDArray[np.float64], x: Any, xp: Any) -> Any:

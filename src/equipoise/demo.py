@@ -39,16 +39,11 @@ numbers, the price of each choice under the other weightings, and a slider over 
 def risk_table(summary: dict[str, Any]) -> list[str]:
     """Class risks of all choices side by side, as lines of text."""
     names = [each["name"] for each in summary["data"]["classes"]]
-    rows = [
-        [
-            f"  {choice['label']}",
-            *(f"{each['risk']:.1%}" for each in choice["classes"]),
-            f"{choice['standard']:.1%}",
-            f"{choice['worst']:.1%}",
-            f"{100 * choice['largest_regret']:.1f}",
-        ]
-        for choice in summary["choices"]
-    ]
+    rows = []
+    for choice in summary["choices"]:
+        risks = [*(each["risk"] for each in choice["classes"]), choice["standard"], choice["worst"]]
+        regret = f"{100 * choice['largest_regret']:.1f}"
+        rows.append([f"  {choice['label']}", *(f"{risk:.1%}" for risk in risks), regret])
     header = ["  made for", *names, "all", "worst class", "regret"]
     return text_table(header, rows, right=True, gap="  ")
 

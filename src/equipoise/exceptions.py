@@ -1,22 +1,6 @@
 """Everything equipoise raises or warns with, in one tree.
 
-.. code-block:: text
-
-    EquipoiseError
-    ├── InvalidInputError (also a ValueError): data or parameters that break a rule
-    │   ├── InvalidParameterError: a parameter outside its range
-    │   ├── ClassMismatchError: class names that are missing or unknown
-    │   └── EmptySetError: an uncertainty set without a single point
-    ├── UnidentifiableError (also a ValueError): a question the fitted model cannot answer
-    ├── UnattainableError (also a ValueError): recall floors that no decision weights reach
-    └── MissingExtraError (also an ImportError): an optional part that is not installed
-
-    EquipoiseWarning (a UserWarning)
-    ├── FewRowsWarning: the worst case rests on a class with very few rows
-    ├── InactiveCapsWarning: the caps of the set bind nowhere
-    ├── SeenRowsWarning: predictions too good for rows that the model has not seen
-    ├── SeparableDataWarning: without a penalty the optimum lies at infinity
-    └── NotConvergedWarning (also scikit-learn's ConvergenceWarning)
+Errors are below :class:`EquipoiseError`, warnings below :class:`EquipoiseWarning`.
 """
 
 import sys
