@@ -23,9 +23,7 @@ _PARTS = ("irreducible", "estimation", "excess")
 
 @dataclass(kw_only=True, eq=False)
 class TradeoffDisplay(Display):
-    r"""The risk under :math:`q'` (columns) of the classifier made for :math:`q` (rows).
-
-    .. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q)
+    """The risk under one weighting (columns) of the classifier made for another (rows).
 
     The regret is what it costs to have been made for something else: the risk minus that of the
     classifier made for the column, or, where it is not given, minus the smallest of the column.
@@ -182,17 +180,12 @@ class TradeoffDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class ErrorDecompositionDisplay(Display):
-    r"""Which part of the excess risk would more data cure? Irreducible and estimation error.
+    """Which part of the excess risk would more data cure? Irreducible and estimation error.
 
-    The excess risk of classifiers made for one weighting and judged under another, in two parts:
-
-    .. math:: R_{q'}(\hat f_q) - R_{q'}(f^*_{q'}) =
-              \underbrace{R_{q'}(\hat f_q) - R_{q'}(f^*_q)}_{\text{estimation}} +
-              \underbrace{R_{q'}(f^*_q) - R_{q'}(f^*_{q'})}_{\text{irreducible}}
-
-    The irreducible part is the price of the wrong weighting and stays however many rows there
-    are. The estimation part can be negative, where an error happens to help. Drawn by
-    ``Axes.barh``, with a diamond at the sum.
+    The parts are those of :func:`equipoise.theory.excess_risk`, of classifiers made for one
+    weighting and judged under another. The irreducible one is the price of the wrong weighting and
+    stays however many rows there are; that of estimation can be negative, where an error happens to
+    help. Drawn by ``Axes.barh``, with a diamond at the sum.
 
     Parameters
     ----------
