@@ -58,15 +58,6 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class RowRange:
-    """Consecutive rows for one worker; ``owner`` is their class when they have only one."""
-
-    start: int
-    stop: int
-    owner: int
-
-
-@dataclass(frozen=True)
 class ShiftedScores:
     """What is kept after a shift of the scores, computed where it is asked for."""
 
@@ -136,7 +127,7 @@ class LinearObjective(Objective):
     def evaluate(self, theta: Vector) -> Evaluation:
         raw, kept = self._begin(theta)
 
-        def work(piece: RowRange) -> Vector:
+        def work(piece: slice) -> Vector:
             risks = np.zeros(self.n_classes)
             with np.errstate(**QUIET):
                 for block in self._blocks(piece):
@@ -161,7 +152,7 @@ class LinearObjective(Objective):
             kept[:, block] = scores
             return risk, self.features.pull(self.kernel.residual(scores, labels, shares), loaded)
 
-        def work(piece: RowRange) -> tuple[float, Vector]:
+        def work(piece: slice) -> tuple[float, Vector]:
             with np.errstate(**QUIET):
                 found = [part(block) for block in self._blocks(piece)]
                 pulled = _sum(pulled for _, pulled in found)
@@ -169,7 +160,7 @@ class LinearObjective(Objective):
 
         pieces, parts = list(self._pieces(by_class=True)), []
         for piece, (risk, pulled) in zip(pieces, self._sharing.map(work, pieces), strict=True):
-            risks[piece.owner] += risk
+            risks[self.labels[piece.start]] += risk
             parts.append(pulled)
         return Evaluation(theta, risks, kept), self._gathered(pieces, parts)
 
@@ -185,14 +176,14 @@ class LinearObjective(Objective):
             raw = self.features.unfold(self.features.raw(theta))
         return raw, np.empty((self.features.n_scores, self.n_rows))
 
-    def _gathered(self, pieces: list[RowRange], parts: Iterable[Vector]) -> Matrix:
+    def _gathered(self, pieces: list[slice], parts: Iterable[Vector]) -> Matrix:
         """Gradients of pieces, summed by the class that owns them."""
         gradients, written = np.empty((self.n_classes, self.size)), -1
-        for piece, part in zip(pieces, parts, strict=True):
-            if piece.owner == written:
-                gradients[piece.owner] += part
+        for owner, part in zip((self.labels[piece.start] for piece in pieces), parts, strict=True):
+            if owner == written:
+                gradients[owner] += part
             else:
-                gradients[piece.owner], written = part, piece.owner
+                gradients[owner], written = part, owner
         return gradients
 
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
@@ -205,7 +196,7 @@ class LinearObjective(Objective):
         scale = self._scale(mass).astype(dtype, copy=False)
         step = self._fitting(self.size)
 
-        def work(piece: RowRange) -> Matrix:
+        def work(piece: slice) -> Matrix:
             size = self.size if self.features.n_scores == 1 else self.size - self.features.width
             total = np.zeros((size, size))
             for block in self._blocks(piece, step):
@@ -287,7 +278,7 @@ class LinearObjective(Objective):
     def _growths(self, state: Evaluation, shift: Vector) -> Vector:
         """What a shift of the scores adds to the class risks."""
 
-        def work(piece: RowRange) -> Vector:
+        def work(piece: slice) -> Vector:
             growths = np.zeros(self.n_classes)
             for block in self._blocks(piece):
                 growth = self.kernel.growth(state.kept[:, block], self.labels[block], shift)
@@ -301,7 +292,7 @@ class LinearObjective(Objective):
         scale, n = self._scale(mass), len(shift)
         many = n > MANY_INTERCEPTS
 
-        def work(piece: RowRange) -> Matrix:
+        def work(piece: slice) -> Matrix:
             total = np.zeros(self.n_classes + n + (n if many else n * n))
             growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
             for block in self._blocks(piece):
@@ -334,7 +325,7 @@ class LinearObjective(Objective):
         """Each row's share of the weighted risk."""
         return np.asarray(self.shares * mass[self.labels])
 
-    def _pulled(self, state: Evaluation, piece: RowRange, scale: Vector) -> Vector:
+    def _pulled(self, state: Evaluation, piece: slice, scale: Vector) -> Vector:
         """Gradient of the scaled losses of the rows of a piece."""
 
         def part(block: slice) -> Matrix:
@@ -350,11 +341,11 @@ class LinearObjective(Objective):
         sums = np.bincount(self.labels[block], weights=weighted, minlength=self.n_classes)
         return np.asarray(sums, dtype=np.float64)
 
-    def _total(self, work: Callable[[RowRange], Matrix], pieces: Iterator[RowRange]) -> Matrix:
+    def _total(self, work: Callable[[slice], Matrix], pieces: Iterator[slice]) -> Matrix:
         """The sum over pieces, always in the same order."""
         return _sum(self._sharing.map(work, pieces))
 
-    def _blocks(self, piece: RowRange, step: int | None = None) -> Iterator[slice]:
+    def _blocks(self, piece: slice, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows
         for start in range(piece.start, piece.stop, step):
             yield slice(start, min(start + step, piece.stop))
@@ -366,18 +357,16 @@ class LinearObjective(Objective):
         by_class: bool = False,
         block_rows: int | None = None,
         fewest: int = BLOCKS_PER_PIECE,
-    ) -> Iterator[RowRange]:
-        """A fixed cut of the rows: it must not depend on the number of threads."""
+    ) -> Iterator[slice]:
+        """A fixed cut of the rows, or of those of each class, for the workers.
+
+        It must not depend on the number of threads.
+        """
         count = PIECES if sum_size < WIDE else 2
         block_rows = block_rows or self._block_rows
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
-        if not by_class:
-            for start in range(0, self.n_rows, step):
-                yield RowRange(start, min(start + step, self.n_rows), -1)
-            return
-        for owner, (start, stop) in enumerate(pairwise(self.bounds)):
-            for a in range(start, stop, step):
-                yield RowRange(a, min(a + step, stop), owner)
+        for start, stop in pairwise(self.bounds if by_class else [0, self.n_rows]):
+            yield from self._blocks(slice(start, stop), step)
 
 
 def _sum(parts: Iterator[Matrix]) -> Matrix:
