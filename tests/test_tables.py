@@ -89,6 +89,12 @@ def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
     assert list(read_table(path).columns) == ["a", "b"]
 
 
+@pytest.mark.parametrize("text", ["PAR1,b\n1,x\n", "PAR1\n1\nPAR1", "PAR1|b\n1|PAR1"])
+def test_a_column_may_be_called_as_parquet_files_begin_and_end(tmp_path, text):
+    path = write(tmp_path, "table.csv", text)
+    assert read_table(path).columns[0] == next(read_chunks(path)).columns[0] == "PAR1"
+
+
 def test_commas_within_quotes_do_not_part_columns(tmp_path):
     path = write(tmp_path, "quoted.csv", '"a, b, c";d\n1;"x;y"\n')
     found = read_table(path)
@@ -109,7 +115,7 @@ def test_commas_within_quotes_do_not_part_columns(tmp_path):
         (b"a\x00b,c\n1,2\n", "zero byte"),
         (b"PK\x03\x04rest", "is a zip archive or a spreadsheet"),
         (b"%PDF-1.7", "is a PDF document"),
-        (b"PAR1 is how it begins", "cannot be read as a table"),
+        (b"PAR1\x15 is how it begins", "cannot be read as a table"),
         (gzip.compress(b"a,b\n1,2\n" * 99, mtime=0)[:-9], "cannot be unpacked"),
         (b"\x1f\x8b\x08 and no more", "cannot be unpacked"),
         (b'a,b\n"1,2\n3,4\n', "cannot be read as a table"),

@@ -74,7 +74,7 @@ def columns_of(frame: Any) -> tuple[Column, ...]:
     [('age', 'number', 0), ('town', 'text', 1)]
     """
     check_names(frame.columns)
-    return tuple(_column(str(name), frame[name]) for name in frame.columns)
+    return tuple(_column(str(name), series) for name, series in frame.items())
 
 
 def check_names(names: Iterable[Any]) -> None:
@@ -88,10 +88,13 @@ def check_names(names: Iterable[Any]) -> None:
 
 
 def _column(name: str, series: Any) -> Column:
-    kind, missing, infinite = _kind(name, series), int(series.isna().sum()), 0
+    kind, infinite = _kind(name, series), 0
     if kind == "number":
-        infinite = int(np.isinf(_numbers(series, name)).sum())
-        missing += infinite
+        values = _numbers(series, name)
+        infinite = int(np.isinf(values).sum())
+        missing = int(np.isnan(values).sum()) + infinite
+    else:
+        missing = int(series.isna().sum())
     if missing == len(series):
         kind = "empty"
     distinct = 0 if kind == "empty" else int(series.nunique())
@@ -117,6 +120,8 @@ _KINDS = {
 
 def _kind(name: str, series: Any) -> str:
     """The kind of a column, from its dtype or, for objects, from what they are."""
+    if _is_plain(series):
+        return "number"
     inferred = require("pandas", extra="cli").api.types.infer_dtype(series, skipna=True)
     if inferred in _KINDS:
         return _KINDS[inferred]
@@ -182,6 +187,8 @@ def _made(series: Any, column: Column) -> Any:
 
 def _numbers(series: Any, name: str) -> Any:
     """The column as float64; a text among the numbers is an error that quotes it."""
+    if _is_plain(series):
+        return series.to_numpy(dtype=np.float64)
     pandas = require("pandas", extra="cli")
     if series.dtype.kind == "m":
         series = series.dt.total_seconds()
@@ -191,6 +198,11 @@ def _numbers(series: Any, name: str) -> Any:
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     _refuse_strays(series, np.isnan(values), name, "numbers")
     return values
+
+
+def _is_plain(series: Any) -> bool:
+    """Whether NumPy holds it as numbers: wide tables have many such columns, and nothing else."""
+    return isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
 
 
 def _refuse_strays(series: Any, unread: Any, name: str, what: str) -> None:

@@ -4,13 +4,13 @@ What a file is, its first bytes say, not its name. A value that is empty or one 
 ``null``, ``None``, ``NaN`` and ``?`` is missing.
 """
 
-import csv
 import gzip
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from io import TextIOWrapper
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -22,8 +22,12 @@ from equipoise.tables.columns import Column, check_names
 _CHUNK_VALUES = 1 << 20
 _MIN_CHUNK_ROWS = 1 << 10
 _MAX_CHUNK_ROWS = 1 << 16
+# Bytes of a row, and of a chunk, at most; a chunk of a CSV file has a row at least.
+_LONGEST_ROW = _CHUNK_BYTES = 1 << 24
+_BLOCK = 1 << 20
 
-_PARQUET, _GZIP = b"PAR1", b"\x1f\x8b"
+# The mark alone could be the name of a column; in a Parquet file a number follows it.
+_PARQUET, _GZIP = b"PAR1\x15", b"\x1f\x8b"
 _FOREIGN = {
     b"PK\x03\x04": "a zip archive or a spreadsheet",
     b"\xd0\xcf\x11\xe0": "an old spreadsheet",
@@ -67,7 +71,7 @@ def read_table(path: str | Path) -> Any:
             table = _parquet_file(stream).read().to_pandas()
         else:
             with _strict():
-                table = _csv(stream)
+                table = _csv(stream)[0].read()
         check_names(table.columns)
     if len(table) == 0:
         raise InvalidInputError(f"{path} has a header but no rows.")
@@ -173,14 +177,94 @@ def _short(error: Exception) -> str:
 # CSV
 
 
+class BoundedRows(RawIOBase):
+    r"""The bytes of a CSV file; a row that does not end is an error, and not read on.
+
+    A line ends a row unless a quotation mark is open, which stands where a field begins: a stray
+    one would else make a row of all that follows.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> rows = BoundedRows(BytesIO(b'a,b\n1,"two\nlines"\n'), ",")
+    >>> rows.read_ahead(2), rows.read(5)
+    (2, b'a,b\n1')
+    """
+
+    def __init__(self, stream: BinaryIO, delimiter: str) -> None:
+        self._stream, self._ahead = stream, bytearray()
+        # Of the bytes read so far, and of those read ahead; bytes since a line ended.
+        self._n_rows, self.n_ahead, self._length = 0, 0, 0
+        # What the next bytes follow.
+        self._before, self._delimiter = b"\n", delimiter.encode()
+        opens = rb'"(?<=[%s\r\n]")' % re.escape(self._delimiter)
+        self._opens = re.compile(opens)
+        self._quoted = re.compile(opens + rb'[^"]*+(?:""[^"]*+)*+"(?=[^"])')
+        self._blank = re.compile(rb"\n *(?=\n)" if delimiter == "\t" else rb"\n[ \t]*(?=\n)")
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Some of the bytes."""
+        if not self._ahead:
+            self._read_block()
+        given = self._ahead[: len(buffer)]
+        buffer[: len(given)] = given
+        del self._ahead[: len(given)]
+        return len(given)
+
+    def read_ahead(self, max_rows: int) -> int | None:
+        """How many rows end in the bytes of a chunk, at least one; None where no bytes are left."""
+        while self.n_ahead < max_rows and (
+            len(self._ahead) < _CHUNK_BYTES or (self.n_ahead < 1 and self._length)
+        ):
+            if not self._read_block():
+                return None
+        return max(1, min(self.n_ahead, max_rows))
+
+    def _read_block(self) -> bool:
+        block = self._stream.read(_BLOCK)
+        self._ahead += block
+        text = self._before + block
+        lines = self._quoted.sub(b".", text)
+        self._before = text[max(0, len(text.rstrip(b" \t")) - 1) :]
+        if opened := self._opens.search(lines):
+            # It goes on in the next bytes; the last mark of an odd number may be half of a pair.
+            inside, lines = lines[opened.end() :], lines[: opened.start()]
+            marks = len(inside) - len(inside.rstrip(b'"'))
+            self._before = self._delimiter + b'"' * (1 + marks % 2)
+        # Where the mark of old ends lines, no other does.
+        lines = lines.replace(b"\r\n", b"\n") if b"\n" in block else lines.replace(b"\r", b"\n")
+        n_lines = lines.count(b"\n", 1)
+        n_rows = n_lines - len(self._blank.findall(lines))
+        self._n_rows, self.n_ahead = self._n_rows + n_rows, self.n_ahead + n_rows
+        self._length = 0 if n_lines else self._length + len(block)
+        if self._length > _LONGEST_ROW:
+            place = f"data row {self._n_rows}" if self._n_rows else "the header"
+            raise ValueError(
+                f"{place} is longer than {_LONGEST_ROW >> 20} MB; a line end or a closing "
+                "quotation mark is missing"
+            )
+        return bool(block)
+
+
 def _csv_chunks(stream: BinaryIO, texts: set[str]) -> Generator[Any, None, None]:
-    with _csv(stream, texts, in_chunks=True) as chunks:
+    reader, rows, n_columns = _csv(stream, texts)
+    most = _chunk_rows(n_columns)
+    # The header is no row of a chunk.
+    rows.n_ahead -= 1
+    with reader:
         while True:
+            n_rows = rows.read_ahead(most)
             # The filters of warnings are the caller's again while it has the chunk.
             with _strict():
-                chunk = next(chunks, None)
-            if chunk is None:
-                return
+                try:
+                    chunk = reader.get_chunk(most if n_rows is None else n_rows)
+                except StopIteration:
+                    return
+            rows.n_ahead = max(0, rows.n_ahead - len(chunk))
             yield chunk
 
 
@@ -192,40 +276,50 @@ def _strict() -> Iterator[None]:
         yield
 
 
-def _csv(stream: BinaryIO, texts: Iterable[str] = (), *, in_chunks: bool = False) -> Any:
+def _csv(stream: BinaryIO, texts: Iterable[str] = ()) -> tuple[Any, BoundedRows, int]:
+    """A reader of pandas, the bytes that it reads, and the number of columns."""
     names, delimiter = _header(stream)
     check_names(names)
-    return require("pandas", extra="cli").read_csv(
-        stream,
+    rows = BoundedRows(stream, delimiter)
+    reader = require("pandas", extra="cli").read_csv(
+        rows,
         sep=delimiter,
-        dtype={name: str for name in texts if name in names} or None,
+        dtype=dict.fromkeys(set(texts).intersection(names), str) or None,
         index_col=False,
         low_memory=False,
         na_values=["?"],
         encoding="utf-8-sig",
-        chunksize=_chunk_rows(len(names)) if in_chunks else None,
+        iterator=True,
     )
+    return reader, rows, len(names)
 
 
 def _header(stream: BinaryIO) -> tuple[list[str], str]:
     """Column names and delimiter; the stream is left where it began."""
-    text = TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-    try:
-        found = []
-        for mark in _DELIMITERS:
-            text.seek(0)
-            first = next((row for row in csv.reader(text, delimiter=mark) if row), [])
-            found.append((first, mark))
-    finally:
-        text.detach()
+    found = []
+    for mark in _DELIMITERS:
+        found.append((_first_row(stream, mark), mark))
         stream.seek(0)
-    # The first of the longest: a comma inside a name outweighs no row of semicolons.
-    names, delimiter = max(found, key=lambda candidate: len(candidate[0]))
+    # The first of the longest: a comma inside a name outweighs no row of semicolons, and where
+    # quotation marks are left in the names, fields were parted elsewhere.
+    names, delimiter = max(found, key=lambda each: ('"' not in "".join(each[0]), len(each[0])))
     if any("\x00" in name for name in names):
         raise ValueError("it is not a text: its first line holds a zero byte")
     if not any(name.strip() for name in names):
         raise ValueError("it is empty; a table has a header line and at least one row")
     return names, delimiter
+
+
+def _first_row(stream: BinaryIO, delimiter: str) -> list[str]:
+    pandas = require("pandas", extra="cli")
+    options = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
+    try:
+        rows = pandas.read_csv(
+            BoundedRows(stream, delimiter), sep=delimiter, encoding="utf-8-sig", **options
+        )
+    except pandas.errors.EmptyDataError:
+        return []
+    return [str(name) for name in rows.iloc[0]]
 
 
 # Parquet
