@@ -40,7 +40,7 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
-	test_boosters.py test_models.py test_paper.py test_sets_arrays.py) $(addprefix src/equipoise/,display models paper)
+	test_boosters.py test_paper.py test_sets_arrays.py) $(addprefix src/equipoise/,display paper)
 
 .PHONY: demo test test-extras test-slow bench results lint clean
 

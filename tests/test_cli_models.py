@@ -16,7 +16,6 @@ import pytest
 from sklearn.metrics import confusion_matrix, f1_score
 
 pd = pytest.importorskip("pandas", minversion="2.1")
-pytest.importorskip("skops")
 pytest.importorskip("click")
 
 from click.shell_completion import BashComplete  # noqa: E402
@@ -54,7 +53,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mail")
     mail(400, 0).to_csv(folder / "train.csv", index=False)
     mail(300, 1).to_csv(folder / "test.csv", index=False)
-    result = run("fit", folder / "train.csv", "--target", "label", "--out", folder / "m.skops")
+    result = run("fit", folder / "train.csv", "--target", "label", "--out", folder / "m.equipoise")
     assert result.exit_code == 0, result.output
     return folder
 
@@ -84,14 +83,14 @@ def columns_written(path):
 
 
 def test_a_newcomers_walk(place):
-    fitted = run("fit", place / "train.csv", "--target", "label", "--out", place / "walk.skops")
+    fitted = run("fit", place / "train.csv", "--target", "label", "--out", place / "walk.equipoise")
     assert fitted.exit_code == 0 and fitted.stderr == ""
     assert "400 rows, 3 columns, 3 classes" in fitted.stdout and "Worst class:" in fitted.stdout
-    done = run("predict", place / "walk.skops", place / "test.csv", "--out", place / "new.csv")
+    done = run("predict", place / "walk.equipoise", place / "test.csv", "--out", place / "new.csv")
     assert done.exit_code == 0 and "Wrote 300 predictions" in done.stdout
     (written,) = columns_written(place / "new.csv")
     truth = pd.read_csv(place / "test.csv")["label"]
-    judged = run("evaluate", place / "walk.skops", place / "test.csv", "--target", "label")
+    judged = run("evaluate", place / "walk.equipoise", place / "test.csv", "--target", "label")
     assert judged.exit_code == 0 and judged.stderr == ""
     errors = np.array(written[1:]) != truth.to_numpy()
     for name in ("ham", "phish", "spam"):
@@ -105,17 +104,20 @@ def test_a_model_file_gives_the_predictions_of_the_same_fit_in_python(place):
     raw = frame.drop(columns="label")
     X = conform(raw, columns_of(raw))
     model = model_for(X, "linear", LabelCVaR(0.1)).fit(X, frame["label"].to_numpy(dtype=object))
-    loaded = load_model(place / "m.skops")
+    loaded = load_model(place / "m.equipoise")
     new = read_table(place / "test.csv")
     expected = model.predict_proba(conform(new, loaded.facts.columns))
     assert loaded.predict_proba(new) == pytest.approx(expected, abs=1e-12)
 
 
 def test_evaluation_agrees_with_scikit_learn_and_with_the_library(place):
-    result = run("evaluate", place / "m.skops", place / "test.csv", "--json")
+    result = run("evaluate", place / "m.equipoise", place / "test.csv", "--json")
     found = json.loads(result.stdout)
     new = read_table(place / "test.csv")
-    y_true, y_pred = new["label"].to_numpy(dtype=object), load_model(place / "m.skops").predict(new)
+    y_true, y_pred = (
+        new["label"].to_numpy(dtype=object),
+        load_model(place / "m.equipoise").predict(new),
+    )
     table = confusion_matrix(y_true, y_pred, labels=["ham", "phish", "spam"])
     risks = 1 - np.diag(table) / table.sum(axis=1)
     assert [row["class"] for row in found["classes"]] == ["ham", "phish", "spam"]
@@ -130,7 +132,7 @@ def test_evaluation_agrees_with_scikit_learn_and_with_the_library(place):
 
 
 def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
-    facts = load_model(place / "m.skops").facts
+    facts = load_model(place / "m.equipoise").facts
     assert facts.target == "label" and facts.classes == ("ham", "phish", "spam")
     labels = pd.read_csv(place / "train.csv")["label"]
     assert dict(zip(facts.classes, facts.counts, strict=True)) == labels.value_counts().to_dict()
@@ -145,7 +147,7 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
 
 def test_boosting_takes_the_same_walk(place):
     pytest.importorskip("equipoise.estimators.plug_in")
-    out = place / "boost.skops"
+    out = place / "boost.equipoise"
     fitted = run(
         *("fit", place / "train.csv", "-t", "label", "-o", out, "-q"),
         *("--model", "boosting", "-u", "worst-class"),
@@ -173,14 +175,14 @@ def test_tables_and_predictions_in_every_form(place, ending, tmp_path):
     else:
         frame.to_csv(table, index=False)
     out = tmp_path / ("out.csv.gz" if ending == "csv.gz" else "out.csv")
-    assert run("predict", place / "m.skops", table, "--out", out).exit_code == 0
+    assert run("predict", place / "m.equipoise", table, "--out", out).exit_code == 0
     (written,) = columns_written(out)
-    assert list(written[1:]) == load_model(place / "m.skops").predict(frame).tolist()
+    assert list(written[1:]) == load_model(place / "m.equipoise").predict(frame).tolist()
 
 
 def test_probabilities_kept_columns_and_stdout(place):
     result = run(
-        *("predict", place / "m.skops", place / "test.csv", "--out", "-"),
+        *("predict", place / "m.equipoise", place / "test.csv", "--out", "-"),
         *("--proba", "--keep", "sender", "--keep", "urgent"),
     )
     assert result.exit_code == 0
@@ -196,7 +198,7 @@ def test_probabilities_kept_columns_and_stdout(place):
 
 def test_probabilities_on_the_scale_of_the_training_table(place):
     result = run(
-        *("predict", place / "m.skops", place / "train.csv", "--out", "-"),
+        *("predict", place / "m.equipoise", place / "train.csv", "--out", "-"),
         *("--proba", "--scale", "population"),
     )
     found = pd.read_csv(io.StringIO(result.stdout))
@@ -208,7 +210,7 @@ def test_probabilities_on_the_scale_of_the_training_table(place):
 
 
 def test_one_json_object_and_nothing_else(place, tmp_path):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     fitted = run("fit", place / "train.csv", "-t", "label", "-o", out, "--json", "-u", "balanced")
     assert fitted.stderr == "" and fitted.stdout.count("\n") == 1
     found = json.loads(fitted.stdout)
@@ -225,7 +227,7 @@ def test_one_json_object_and_nothing_else(place, tmp_path):
 
 
 def test_quiet_is_silent(place, tmp_path):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     assert run("fit", place / "train.csv", "-t", "label", "-o", out, "-q").output == ""
     assert run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv", "-q").output == ""
     assert run("evaluate", out, place / "test.csv", "-q").output == ""
@@ -234,9 +236,19 @@ def test_quiet_is_silent(place, tmp_path):
 def test_the_same_seed_gives_the_same_model_and_another_one_another_split(place, tmp_path):
     results = []
     for seed in (0, 0, 1):
-        arguments = ("fit", place / "train.csv", "-t", "label", "-o", tmp_path / "m", "--json")
+        arguments = (
+            "fit",
+            place / "train.csv",
+            "-t",
+            "label",
+            "-o",
+            tmp_path / "m.equipoise",
+            "--json",
+        )
         found = json.loads(run(*arguments, "--seed", seed).stdout)
-        probabilities = load_model(tmp_path / "m").predict_proba(read_table(place / "test.csv"))
+        probabilities = load_model(tmp_path / "m.equipoise").predict_proba(
+            read_table(place / "test.csv")
+        )
         results.append((found["held_out"], probabilities))
     assert results[0][0] == results[1][0] != results[2][0]
     assert np.array_equal(results[0][1], results[1][1])
@@ -244,7 +256,15 @@ def test_the_same_seed_gives_the_same_model_and_another_one_another_split(place,
 
 
 def test_without_a_hold_out_there_are_no_held_out_risks(place, tmp_path):
-    arguments = ("fit", place / "train.csv", "-t", "label", "-o", tmp_path / "m", "--json")
+    arguments = (
+        "fit",
+        place / "train.csv",
+        "-t",
+        "label",
+        "-o",
+        tmp_path / "m.equipoise",
+        "--json",
+    )
     assert json.loads(run(*arguments, "--hold-out", "0").stdout)["held_out"] is None
 
 
@@ -260,7 +280,7 @@ GOALS = {
 
 @pytest.mark.parametrize("goal", GOALS)
 def test_goals_of_every_kind_are_fitted(place, tmp_path, goal):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     result = run("fit", place / "train.csv", "-t", "label", "-o", out, "--goal", goal, "--json")
     if GOALS[goal] is None:
         fails(result, 1, "metric 'f1' is defined for two classes and there are 3")
@@ -276,7 +296,7 @@ def test_goals_of_every_kind_are_fitted(place, tmp_path, goal):
 
 
 def test_the_value_of_a_metric_is_that_of_scikit_learn(place, tmp_path):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     run("fit", place / "train.csv", "-t", "label", "-o", out, "-g", "macro_f1", "-q")
     new = read_table(place / "test.csv")
     expected = f1_score(new["label"], load_model(out).predict(new), average="macro")
@@ -286,7 +306,7 @@ def test_the_value_of_a_metric_is_that_of_scikit_learn(place, tmp_path):
 
 
 def test_a_model_without_the_facts_of_a_table_is_for_python(place, tmp_path):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     model = RobustLogisticRegression("balanced").fit([[0.0], [1.0]] * 5, ["a", "b"] * 5)
     save_model(model, out)
     fails(run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv"), 1, "without the facts")
@@ -296,7 +316,7 @@ def test_a_model_without_the_facts_of_a_table_is_for_python(place, tmp_path):
 
 
 def test_sets_named_on_the_command_line_reach_the_fit(place, tmp_path):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     forms = [
         "FixedWeights({'ham': 1, 'spam': 2, 'phish': 9})",
         "PriorBox({'phish': 0.05}, {'phish': 0.3})",
@@ -320,7 +340,7 @@ def test_labels_of_any_kind_come_back_as_they_were(tmp_path, labels):
     rng = np.random.default_rng(0)
     place = np.arange(120) % len(labels)
     frame = pd.DataFrame({"x": rng.normal(size=120) + 3 * place, "y": np.array(labels)[place]})
-    table, out = tmp_path / "t.csv", tmp_path / "m.skops"
+    table, out = tmp_path / "t.csv", tmp_path / "m.equipoise"
     frame.to_csv(table, index=False)
     assert run("fit", table, "-t", "y", "-o", out).exit_code == 0
     assert run("predict", out, table, "-o", tmp_path / "p.csv").exit_code == 0
@@ -331,7 +351,7 @@ def test_labels_of_any_kind_come_back_as_they_were(tmp_path, labels):
 
 
 def test_columns_can_be_left_out(place, tmp_path):
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     arguments = ("fit", place / "train.csv", "-t", "label", "-o", out)
     assert run(*arguments, "--drop", "sender", "--drop", "urgent").exit_code == 0
     assert [column.name for column in load_model(out).facts.columns] == ["length"]
@@ -343,7 +363,7 @@ def test_warnings_are_sentences_on_stderr_and_kept_in_the_facts(tmp_path):
     frame = mail(200, 2).assign(id=range(200), empty="")
     frame.loc[0, "label"] = "unique"
     frame.to_csv(tmp_path / "t.csv", index=False)
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     result = run("fit", tmp_path / "t.csv", "-t", "label", "-o", out)
     assert result.exit_code == 0
     lines = result.stderr.splitlines()
@@ -360,8 +380,8 @@ def test_warnings_are_sentences_on_stderr_and_kept_in_the_facts(tmp_path):
 
 
 def test_no_such_file_column_class_or_folder(place, tmp_path):
-    out = tmp_path / "m.skops"
-    train, model, test = place / "train.csv", place / "m.skops", place / "test.csv"
+    out = tmp_path / "m.equipoise"
+    train, model, test = place / "train.csv", place / "m.equipoise", place / "test.csv"
     fails(run("fit", "none.csv", "-t", "label", "-o", out), 1, "There is no file none.csv.")
     fails(run("fit", train, "-t", "Label", "-o", out), 1, "Did you mean 'label'?")
     fails(
@@ -381,7 +401,8 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
     fails(run("fit", train, "-t", "label", "-o", tmp_path / "no/m"), 1, "There is no folder")
     fails(run("fit", train, "-t", "label", "-o", tmp_path), 1, "is a folder")
     fails(run("fit", train, "-t", "label", "-o", train), 1, "is an input")
-    fails(run("predict", "none.skops", test, "-o", out), 1, "There is no model none.skops.")
+    fails(run("fit", "none.csv", "-t", "label", "-o", tmp_path / "m.pkl"), 1, "ends in .equipoise")
+    fails(run("predict", "none.equipoise", test, "-o", out), 1, "There is no model none.equipoise.")
     fails(run("predict", model, "none.csv", "-o", out), 1, "There is no file none.csv.")
     fails(run("predict", model, test, "-o", test), 1, "is an input")
     fails(run("predict", model, test, "-o", model), 1, "is an input")
@@ -392,8 +413,8 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
 
 
 def test_wrong_usage_is_exit_code_two(place, tmp_path):
-    train, model, test = place / "train.csv", place / "m.skops", place / "test.csv"
-    fails(run("fit", train, "-o", tmp_path / "m"), 2, "--target")
+    train, model, test = place / "train.csv", place / "m.equipoise", place / "test.csv"
+    fails(run("fit", train, "-o", tmp_path / "m.equipoise"), 2, "--target")
     fails(run("fit", train, "-t", "label"), 2, "--out")
     fails(run("fit", train, "-t", "label", "-o", "m", "-u", "lcvar:2"), 2, "alpha must be")
     fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are worst-class")
@@ -426,7 +447,7 @@ def test_wrong_usage_is_exit_code_two(place, tmp_path):
 )
 def test_tables_that_cannot_be_learnt_from_are_explained(tmp_path, text, sentence):
     (tmp_path / "t.csv").write_text(text)
-    result = run("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.skops")
+    result = run("fit", tmp_path / "t.csv", "-t", "y", "-o", tmp_path / "m.equipoise")
     fails(result, 1, sentence)
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
@@ -434,14 +455,14 @@ def test_tables_that_cannot_be_learnt_from_are_explained(tmp_path, text, sentenc
 def test_fractions_can_be_names_of_classes(tmp_path):
     rows = "".join(f"{i},{0.5 + i % 2}\n" for i in range(40))
     (tmp_path / "t.csv").write_text(f"x,y\n{rows}")
-    out = tmp_path / "m.skops"
+    out = tmp_path / "m.equipoise"
     assert run("fit", tmp_path / "t.csv", "-t", "y", "-o", out, "--text-labels").exit_code == 0
     assert load_model(out).facts.classes == ("0.5", "1.5")
     assert run("evaluate", out, tmp_path / "t.csv").exit_code == 0
 
 
 def test_new_tables_that_do_not_fit_the_model_are_explained(place, tmp_path):
-    model, out = place / "m.skops", tmp_path / "p.csv"
+    model, out = place / "m.equipoise", tmp_path / "p.csv"
     frame = pd.read_csv(place / "test.csv")
     cases = [
         (frame.drop(columns="length"), "The table has no column 'length'"),
@@ -462,17 +483,17 @@ def test_new_tables_that_do_not_fit_the_model_are_explained(place, tmp_path):
 def test_what_training_never_saw_is_predicted_all_the_same(place, tmp_path):
     frame = pd.read_csv(place / "test.csv").assign(sender="a stranger", length=np.nan)
     frame.drop(columns="label").to_csv(tmp_path / "t.csv", index=False)
-    result = run("predict", place / "m.skops", tmp_path / "t.csv", "-o", tmp_path / "p.csv")
+    result = run("predict", place / "m.equipoise", tmp_path / "t.csv", "-o", tmp_path / "p.csv")
     assert result.exit_code == 0 and len(columns_written(tmp_path / "p.csv")[0]) == 301
 
 
 def test_a_class_without_rows_is_not_judged(place, tmp_path):
     frame = pd.read_csv(place / "test.csv").query("label != 'phish'")
     frame.to_csv(tmp_path / "t.csv", index=False)
-    result = run("evaluate", place / "m.skops", tmp_path / "t.csv")
+    result = run("evaluate", place / "m.equipoise", tmp_path / "t.csv")
     assert "no rows of class 'phish'" in result.stderr
     assert "phish" in result.stdout and result.stdout.count("not estimable") == 2
-    found = json.loads(run("evaluate", place / "m.skops", tmp_path / "t.csv", "--json").stdout)
+    found = json.loads(run("evaluate", place / "m.equipoise", tmp_path / "t.csv", "--json").stdout)
     assert found["robust_risk"] is None and found["classes"][1]["risk"] is None
 
 
@@ -492,14 +513,14 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(place, tmp_path):
     pytest.importorskip("resource")
     old = tmp_path / "p.csv"
     old.write_text("old\n")
-    fit = ("fit", place / "train.csv", "-t", "label", "-o", tmp_path / "m.skops", "-q")
-    predict = ("predict", place / "m.skops", place / "test.csv", "-o", old)
+    fit = ("fit", place / "train.csv", "-t", "label", "-o", tmp_path / "m.equipoise", "-q")
+    predict = ("predict", place / "m.equipoise", place / "test.csv", "-o", old)
     given = json.dumps([[str(word) for word in words] for words in (fit, predict)])
     command = [sys.executable, "-c", LIMITED, given]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1"]
     lines = done.stderr.splitlines()
-    assert lines == [f"Error: File too large: '{path}'" for path in (tmp_path / "m.skops", old)]
+    assert lines == [f"Error: File too large: '{path}'" for path in (tmp_path / "m.equipoise", old)]
     assert [path.name for path in tmp_path.iterdir()] == ["p.csv"] and old.read_text() == "old\n"
 
 
@@ -507,7 +528,14 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(place, tmp_path):
     table = tmp_path / "many.csv"
     line = ",".join(str(cell) for cell in (0.5, "work", True, "ham"))
     table.write_text("length,sender,urgent,label\n" + f"{line}\n" * 2_000_000)
-    command = [*COMMAND, "predict", str(place / "m.skops"), str(table), "-o", str(tmp_path / "p")]
+    command = [
+        *COMMAND,
+        "predict",
+        str(place / "m.equipoise"),
+        str(table),
+        "-o",
+        str(tmp_path / "p"),
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = subprocess.Popen(command, preexec_fn=heed_interrupts, **pipes)  # noqa: PLW1509
     for _ in range(400):
@@ -541,7 +569,7 @@ def test_help_has_examples_and_exit_codes_and_loads_nothing_heavy(command):
         f"try: main(['{command}', '--help'])\nexcept SystemExit: print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"numpy", "pandas", "sklearn", "skops"} & set(done.stdout.split())
+    assert not {"numpy", "pandas", "sklearn"} & set(done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -569,9 +597,9 @@ class Terminal(io.StringIO):
 
 
 def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(place, tmp_path, monkeypatch):
-    train, model, test = place / "train.csv", place / "m.skops", place / "test.csv"
+    train, model, test = place / "train.csv", place / "m.equipoise", place / "test.csv"
     commands = {
-        "Saving": ("fit", train, "-t", "label", "-o", tmp_path / "m.skops"),
+        "Saving": ("fit", train, "-t", "label", "-o", tmp_path / "m.equipoise"),
         "Predicting": ("predict", model, test, "-o", tmp_path / "p.csv"),
         "Evaluating": ("evaluate", model, test),
     }
@@ -593,7 +621,7 @@ def test_names_cannot_move_the_cursor(tmp_path):
     assert len(short_name("x" * 500)) == 60
     frame = mail(120, 3).replace({"label": {"ham": "\x1b[2J", "spam": "\u202emirrored"}})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    result = run("fit", tmp_path / "t.csv", "-t", "label", "-o", tmp_path / "m.skops")
+    result = run("fit", tmp_path / "t.csv", "-t", "label", "-o", tmp_path / "m.equipoise")
     assert result.exit_code == 0 and "\x1b" not in result.output and "\u202e" not in result.output
 
 
@@ -603,7 +631,7 @@ def test_names_cannot_move_the_cursor(tmp_path):
 @pytest.mark.skipif(not DATA, reason="EQUIPOISE_DATA names no folder of real data")
 @pytest.mark.parametrize("name", ["abalone", "yeast"])
 def test_real_tables_with_tiny_classes(name, tmp_path):
-    table, out = Path(DATA) / f"{name}.csv.gz", tmp_path / "m.skops"
+    table, out = Path(DATA) / f"{name}.csv.gz", tmp_path / "m.equipoise"
     fitted = run("fit", table, "-t", "target", "-o", out, "-u", "balanced", "--json")
     assert fitted.exit_code == 0, fitted.output
     found = json.loads(fitted.stdout)

@@ -131,12 +131,11 @@ def fitted_on_the_command_line(goal, folder):
     """What 'equipoise fit' and 'equipoise evaluate' print for a goal, and the model file."""
     pandas = pytest.importorskip("pandas")
     click = pytest.importorskip("click.testing")
-    pytest.importorskip("skops")
     from equipoise.cli.main import main
 
     X, y = draw(n=300)
     frame = pandas.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(y=y)
-    table, out = str(folder / "t.csv"), str(folder / "m.skops")
+    table, out = str(folder / "t.csv"), str(folder / "m.equipoise")
     frame.to_csv(table, index=False)
     fit = click.CliRunner().invoke(main, ["fit", table, "-t", "y", "-o", out, "--goal", goal])
     assert fit.exit_code == 0, fit.output
@@ -160,20 +159,19 @@ def test_a_new_set_works_on_the_command_line(new_set, tmp_path):
 
 
 def test_a_new_set_is_saved_and_loaded_where_it_is_registered(new_set, tmp_path):
-    pytest.importorskip("skops")
     X, y = draw()
     clf = RobustLogisticRegression(new_set(0.6)).fit(X, y)
-    save_model(clf, tmp_path / "m.skops")
-    loaded = load_model(tmp_path / "m.skops")
+    save_model(clf, tmp_path / "m.equipoise")
+    loaded = load_model(tmp_path / "m.equipoise")
     assert repr(loaded.model.uncertainty) == "AtLeastUniform(share=0.6)"
     assert loaded.predict(X).tolist() == clf.predict(X).tolist()
     SETS.remove("AtLeastUniform")
     try:
         unknown = r"class 'AtLeastUniform', which is not known here; .* register it first"
         with pytest.raises(InvalidInputError, match=unknown):
-            load_model(tmp_path / "m.skops")
+            load_model(tmp_path / "m.equipoise")
         with pytest.raises(InvalidInputError, match=r"cannot be saved: .*AtLeastUniform"):
-            save_model(clf, tmp_path / "again.skops")
+            save_model(clf, tmp_path / "again.equipoise")
     finally:
         SETS.register(new_set)
 
@@ -260,11 +258,10 @@ def test_a_new_loss_scores_and_is_searched_for(new_loss):
 
 
 def test_a_model_of_a_new_loss_is_saved(new_loss, tmp_path):
-    pytest.importorskip("skops")
     X, y = draw()
     clf = RobustLinearClassifier(LabelCVaR(0.7), loss="exponential").fit(X, y)
-    save_model(clf, tmp_path / "m.skops")
-    again = load_model(tmp_path / "m.skops")
+    save_model(clf, tmp_path / "m.equipoise")
+    again = load_model(tmp_path / "m.equipoise")
     np.testing.assert_array_equal(again.model.decision_function(X), clf.decision_function(X))
 
 

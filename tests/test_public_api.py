@@ -21,7 +21,7 @@ import sys
 
 class Hide:
     def find_spec(self, name, path=None, target=None):
-        optional = "click cvxpy dask jinja2 matplotlib pandas polars pyarrow skops torch"
+        optional = "click cvxpy dask jinja2 matplotlib pandas polars pyarrow torch"
         if name in optional.split():
             raise ImportError(name)
 

@@ -166,7 +166,6 @@ def test_a_header_may_be_long(tmp_path, mark):
 @pytest.mark.parametrize("n_columns", [6_500, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_a_wide_table_is_fitted_and_predicted_in_good_time(tmp_path, n_columns):
     """Work that grows with the square of the columns would take minutes."""
-    pytest.importorskip("skops")
     main = pytest.importorskip("equipoise.cli.main").main
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(20, n_columns)).round(2))
@@ -174,8 +173,8 @@ def test_a_wide_table_is_fitted_and_predicted_in_good_time(tmp_path, n_columns):
     frame.to_csv(tmp_path / "t.csv", index=False)
     start = time.process_time()
     for words in (
-        "fit t.csv -t label -o m.skops --hold-out 0 -q",
-        "predict m.skops t.csv -o p.csv",
+        "fit t.csv -t label -o m.equipoise --hold-out 0 -q",
+        "predict m.equipoise t.csv -o p.csv",
     ):
         files = [str(tmp_path / word) if "." in word else word for word in words.split()]
         main(files, standalone_mode=False)

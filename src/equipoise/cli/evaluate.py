@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  equipoise evaluate mail.skops test.csv
-  equipoise evaluate mail.skops test.csv --target spam --confidence 0.99 --json
+  equipoise evaluate mail.equipoise test.csv
+  equipoise evaluate mail.equipoise test.csv --target spam --confidence 0.99 --json
 """
 
 

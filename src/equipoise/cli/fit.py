@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  equipoise fit mail.csv --target spam --out mail.skops
-  equipoise fit cards.csv -t fraud -g "PriorBox(upper={'yes': 0.05})" -o cards.skops
-  equipoise fit mail.csv -t spam --model boosting -g worst-class -o mail.skops --json
+  equipoise fit mail.csv --target spam --out mail.equipoise
+  equipoise fit cards.csv -t fraud -g "PriorBox(upper={'yes': 0.05})" -o cards.equipoise
+  equipoise fit mail.csv -t spam --model boosting -g worst-class -o mail.equipoise --json
 
 \b
 Goals (--goal, or --uncertainty), written as in Python or as a word:
@@ -42,7 +42,9 @@ Shell completion (bash_source, zsh_source or fish_source):
 
 
 @command(EPILOG, *TABLE_OPTIONS)
-@click.option("-o", "--out", required=True, type=click.Path(), help="Model file to write (.skops).")
+@click.option(
+    "-o", "--out", required=True, type=click.Path(), help="Model file to write (.equipoise)."
+)
 @click.option(
     "--model",
     "kind",
@@ -89,9 +91,11 @@ def fit(  # noqa: PLR0913  one argument for each option
     """
     from equipoise.goals import format_goal
     from equipoise.models import TrainingFacts, save_model
+    from equipoise.models.saved_model import check_suffix
     from equipoise.tables import read_labelled
 
     check_output(out, table)
+    check_suffix(out)
     with output.progress(4, "Reading") as reach:
         rows = read_labelled(table, target, **reading)
         goal = _usable(goal, rows)

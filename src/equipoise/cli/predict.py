@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  equipoise predict mail.skops new.csv --out classes.csv
-  equipoise predict mail.skops new.csv.gz --proba --keep id --out classes.csv.gz
-  equipoise predict mail.skops new.parquet --out - | head
+  equipoise predict mail.equipoise new.csv --out classes.csv
+  equipoise predict mail.equipoise new.csv.gz --proba --keep id --out classes.csv.gz
+  equipoise predict mail.equipoise new.parquet --out - | head
 """
 
 

@@ -120,12 +120,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        terms = n_monomials(int(self.degree), X.shape[1])
-        if terms > _MOST_TERMS:
-            raise InvalidInputError(
-                f"a polynomial of degree {self.degree} in {X.shape[1]} features has {terms} terms, "
-                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
-            )
+        self._check_terms(X.shape[1])
         self.classes_, labels = encode_labels(y)
         weights, _ = weights_and_totals(sample_weight, labels, self.classes_)
         # The estimates of all classes sum to one, so the first class needs no regression.
@@ -154,6 +149,14 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """The class of largest probability, the first one if several tie."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def _check_terms(self, width: int) -> None:
+        terms = n_monomials(int(self.degree), width)
+        if terms > _MOST_TERMS:
+            raise InvalidInputError(
+                f"a polynomial of degree {self.degree} in {width} features has {terms} terms, "
+                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
+            )
 
     def _check_parameters(self) -> None:
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):

@@ -1,8 +1,10 @@
 """Models in files that cannot execute code when they are loaded, with the facts of their training.
 
-A model file is a zip archive in the format of skops with one member more, ``equipoise.json``,
-which holds the training facts and can be read without the model. Our classes stand in it under
-their public names, so that a file of the library can move and no model breaks.
+A model file is a zip archive: ``equipoise.json`` holds the training facts and can be read without
+the model, ``model.json`` what a user could see of the model, and the other members its numbers.
+Estimators, sets and goals stand in it under their public names, so that a file of the library can
+move and no model breaks; which there can be says :mod:`equipoise.models.document`. What is promised
+of files that others made says ``SECURITY.md``.
 """
 
 from equipoise.models.saved_model import SavedModel, load_model, save_model

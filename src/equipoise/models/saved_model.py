@@ -1,5 +1,6 @@
 """Saving and loading fitted models."""
 
+import json
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _num_samples
 
@@ -15,6 +15,8 @@ from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.models import archive
+from equipoise.models.document import ModelReader, write_model
+from equipoise.models.kinds import example_row
 from equipoise.models.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
 
@@ -91,7 +93,7 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
         A fitted estimator of this library, or a pipeline that ends in one, such as
         :func:`equipoise.tables.model_for` makes.
     path : str or Path
-        Where to; ``.skops`` is the usual ending.
+        Where to; ``.equipoise`` is the usual ending.
     facts : TrainingFacts, optional
         What it was trained on; what can be known from the model itself if not given.
 
@@ -102,27 +104,38 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
     >>> from equipoise import RobustLogisticRegression, load_model, save_model
     >>> model = RobustLogisticRegression("worst-class").fit([[0.0], [1.0], [2.0]], ["a", "b", "b"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(model, Path(folder) / "model.skops")
-    ...     loaded = load_model(Path(folder) / "model.skops")
+    ...     save_model(model, Path(folder) / "model.equipoise")
+    ...     loaded = load_model(Path(folder) / "model.equipoise")
     >>> loaded.facts.goal, loaded.predict([[0.0], [3.0]]).tolist()
     ('worst-class', ['a', 'b'])
     """
+    check_suffix(path)
     data = to_bytes(model, TrainingFacts.from_model(model) if facts is None else facts)
-    try:
-        archive.checked(data)
-    except InvalidInputError as error:
-        reason = str(error).partition(";")[0]
-        raise InvalidInputError(
-            f"The model cannot be saved: {reason}; a set or a goal of your own is registered "
-            "first, as in SETS.register(MySet)."
-        ) from error
     with atomic_write(path) as stream:
         stream.write(data)
 
 
+def check_suffix(path: str | Path) -> None:
+    """Refuse the name of a file that would say that it is something else than a model of ours."""
+    if Path(path).suffix != archive.SUFFIX:
+        raise InvalidInputError(
+            f"The name of a model file ends in {archive.SUFFIX}, got {str(path)!r}: no other "
+            "program reads it."
+        )
+
+
 def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
-    """The bytes of a model file, equal for equal models and facts."""
-    return archive.written(require("skops.io", extra="cli").dumps(model), facts.to_json())
+    """The bytes of a model file, equal for equal models and facts; they can be loaded."""
+    try:
+        written, arrays = write_model(model)
+        text = json.dumps(written).encode()
+        members = {archive.FACTS: facts.to_json(), archive.MODEL: text, **arrays}
+        data = archive.packed(members)
+        _loaded(data, "it cannot be read back")
+    except InvalidInputError as error:
+        reason = str(error).rstrip(".")
+        raise InvalidInputError(f"The model cannot be saved: {reason}.") from error
+    return data
 
 
 def load_model(path: str | Path) -> SavedModel:
@@ -134,9 +147,9 @@ def load_model(path: str | Path) -> SavedModel:
     Examples
     --------
     >>> from equipoise import load_model
-    >>> load_model("nowhere.skops")
+    >>> load_model("nowhere.equipoise")
     Traceback (most recent call last):
-    equipoise.exceptions.InvalidInputError: There is no model nowhere.skops.
+    equipoise.exceptions.InvalidInputError: There is no model nowhere.equipoise.
     """
     place = Path(path)
     if place.is_dir():
@@ -160,36 +173,34 @@ def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
             "archives."
         )
     try:
-        with (
-            in_a_sentence("it is damaged", Exception),
-            warnings.catch_warnings(record=True) as caught,
-        ):
-            warnings.simplefilter("always")
-            facts = TrainingFacts.from_json(archive.read_facts(data))
-            model = require("skops.io", extra="cli").loads(
-                archive.checked(data), trusted=archive.trusted_types()
-            )
-            archive.check_positions(model)
-            loaded = SavedModel(model, facts)
-            _try_out(loaded)
+        loaded = _loaded(data, "it is damaged")
     except InvalidInputError as error:
         reason = str(error).rstrip(".")
         raise InvalidInputError(f"{name} cannot be loaded: {reason}.") from error
-    old = [one.message for one in caught if isinstance(one.message, InconsistentVersionWarning)]
-    notes = [
-        f"The model was fitted with scikit-learn {one.original_sklearn_version} and runs on "
-        f"{one.current_sklearn_version}: its predictions may differ."
-        for one in old[:1]
-    ]
-    return replace(loaded, notes=tuple(notes))
+    other = loaded.facts.other_versions()
+    return replace(loaded, notes=(other,) if other else ())
+
+
+def _loaded(data: bytes, problem: str) -> SavedModel:
+    with in_a_sentence(problem, Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        members = archive.unpacked(data)
+        facts = TrainingFacts.from_json(members.pop(archive.FACTS))
+        text = archive.parsed(members.pop(archive.MODEL), archive.MODEL)
+        loaded = SavedModel(ModelReader(members).read(text), facts)
+        _try_out(loaded)
+    return loaded
 
 
 def _try_out(loaded: SavedModel) -> None:
-    """Refuse a model that cannot predict a row of which nothing is known."""
+    """Refuse a model that cannot predict."""
     classes = np.asarray(loaded.model.classes_).tolist()
     if classes != list(loaded.facts.classes):
         raise ValueError("its classes are not those of its training facts")
+    rows = example_row(loaded.model)
+    replace(loaded, facts=replace(loaded.facts, columns=None)).predict(rows)
     if loaded.facts.columns is not None:
+        # A row of which nothing is known.
         names = [column.name for column in loaded.facts.columns]
         pandas = require("pandas", extra="cli")
         row = pandas.DataFrame([[None] * len(names)], columns=names, dtype=object)

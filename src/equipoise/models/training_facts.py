@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
+from equipoise.models.archive import parsed
 from equipoise.sets.alphas import default_uncertainty
 from equipoise.tables import Column
+from equipoise.text import in_words
 
 # Raised when a file of this form could no longer be read as one of the last.
-FORMAT = 2
+FORMAT = 3
 
 _KINDS = ("number", "text", "truth", "date", "empty")
 
@@ -28,7 +30,7 @@ _KINDS = ("number", "text", "truth", "date", "empty")
 def _versions() -> dict[str, str]:
     """Versions of what makes predictions."""
     found = {"python": platform.python_version()}
-    for package in ("equipoise", "numpy", "scipy", "scikit-learn", "skops"):
+    for package in ("equipoise", "numpy", "scipy", "scikit-learn"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:
@@ -109,16 +111,31 @@ class TrainingFacts:
         """Class names as an array like the labels of the training rows."""
         return np.array(self.classes, dtype=object if isinstance(self.classes[0], str) else None)
 
-    def to_json(self) -> str:
+    def to_json(self) -> bytes:
         """The facts as a JSON text, the same for the same facts."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False)
+        values = {"format": FORMAT, **asdict(self)}
+        return json.dumps(values, indent=2, ensure_ascii=False).encode()
+
+    def other_versions(self) -> str:
+        """A sentence about packages whose versions here are not those of the training, or none."""
+        here, there = _versions(), self.versions
+        other = [
+            f"{name} {there[name]}" for name in here if there.get(name, here[name]) != here[name]
+        ]
+        now = [f"{name} {here[name]}" for name in here if there.get(name, here[name]) != here[name]]
+        if not other:
+            return ""
+        return (
+            f"The model was saved with {in_words(other)} and runs with {in_words(now)}: its "
+            "predictions may differ."
+        )
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> "TrainingFacts":
+    def from_json(cls, text: bytes) -> "TrainingFacts":
         """Facts from the text of :meth:`to_json`; anything else is an error in one sentence."""
         kinds = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
         with in_a_sentence("The training facts cannot be read", *kinds):
-            values = json.loads(text)
+            values = parsed(text, "The text of the facts")
             number = values.pop("format")
             if number != FORMAT:
                 raise InvalidInputError(

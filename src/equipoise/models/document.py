@@ -1,0 +1,249 @@
+"""A fitted model as plain values, and back.
+
+=====================================  ===================================================
+``3``, ``"text"``, ``null``, ``[...]``   themselves
+``{"is": "tuple", "of": [...]}``       a tuple; ``"dict"`` has pairs
+``{"is": "array", "of": "0.bin"}``     numbers, with their ``dtype`` and ``shape``
+``{"is": "texts", "of": [...]}``       an array of texts
+``{"is": "LabelCVaR", "with": {}}``    a set, a goal or a value of ours, by public name
+``{..., "fitted": {}}``                an estimator, with what :mod:`~equipoise.models.kinds` keeps
+=====================================  ===================================================
+
+A name stands for a class of ours, one that was registered, or an estimator of the table of kinds;
+what is made of it is made by its constructor and the checks of its kind, and by nothing else.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from equipoise.decisions import TunedWeights
+from equipoise.estimators import (
+    LocalPolynomialClassifier,
+    PlugInClassifier,
+    RobustLinearClassifier,
+    RobustLogisticRegression,
+)
+from equipoise.exceptions import InvalidInputError
+from equipoise.goals import goal_names
+from equipoise.models import kinds, tree_models
+from equipoise.models.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
+from equipoise.models.kinds import Budget, Kind
+from equipoise.weights.by_class import ByClass
+
+_LINEAR = {"classes_": "classes", "coef_": "float m d", "intercept_": "float m"}
+_NUMBERS = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluations_ caps_bind_"
+_TEXTS = "status_ message_ history_"
+_BY_CLASS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_"
+_ROBUST = _LINEAR | dict.fromkeys(f"{_NUMBERS} {_TEXTS} {_BY_CLASS}".split(), "plain?")
+_ENCODER = {"categories": "plain", "grouped": "plain?"}
+
+# All estimators that a model may hold, by public name.
+KINDS = {
+    kind.made.__name__: kind
+    for kind in (
+        Kind(RobustLogisticRegression, _ROBUST, rebuild=kinds.check_classes),
+        Kind(RobustLinearClassifier, _ROBUST, rebuild=kinds.check_classes),
+        Kind(
+            PlugInClassifier,
+            {"tuned_": "plain", "estimator_": "estimator"},
+            rebuild=kinds.rebuild_plug_in,
+        ),
+        Kind(
+            LocalPolynomialClassifier,
+            {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
+            | {"points": "float n d", "weights": "float n", "targets": "float n o"}
+            | {"origin": "float d"},
+            kinds.keep_polynomials,
+            kinds.rebuild_polynomials,
+        ),
+        Kind(LogisticRegression, _LINEAR | {"n_iter_": "plain?"}),
+        Kind(
+            RandomForestClassifier,
+            tree_models.FOREST_FORMS,
+            tree_models.keep_forest,
+            tree_models.rebuild_forest,
+        ),
+        Kind(
+            HistGradientBoostingClassifier,
+            tree_models.BOOSTER_FORMS,
+            tree_models.keep_booster,
+            tree_models.rebuild_booster,
+        ),
+        Kind(
+            StandardScaler,
+            dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"},
+        ),
+        Kind(
+            SimpleImputer,
+            {"statistics_": "plain", "gaps": "int g?"},
+            kinds.keep_imputer,
+            kinds.rebuild_imputer,
+        ),
+        Kind(OneHotEncoder, _ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
+        Kind(OrdinalEncoder, _ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
+        Kind(
+            ColumnTransformer,
+            {"parts": "plain", "sparse_output": "plain"},
+            kinds.keep_columns,
+            kinds.rebuild_columns,
+        ),
+        Kind(Pipeline, {}),
+        Kind(FrozenEstimator, {}),
+    )
+}
+
+_PLAIN = (bool, int, float, str, type(None))
+# How many processes work, where files are and what is printed is no part of a model.
+_NEVER = ("n_jobs", "memory", "verbose")
+
+
+def _named(name: object) -> Any:
+    """The class of a public name, or None."""
+    ours = {each.__name__: each for each in (ByClass, TunedWeights)}
+    kind = KINDS.get(str(name))
+    return kind.made if kind else {**goal_names(), **ours}.get(str(name))
+
+
+def write_model(model: Any) -> tuple[Any, dict[str, bytes]]:
+    """A model as values for JSON, and its arrays by the names of their members."""
+    arrays: dict[str, bytes] = {}
+    return _written(model, arrays), arrays
+
+
+def _written(value: Any, arrays: dict[str, bytes]) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) in _PLAIN and (type(value) is not int or abs(value) < 2**63):
+        return value
+    if isinstance(value, list):
+        return [_written(item, arrays) for item in value]
+    if isinstance(value, tuple):
+        return {"is": "tuple", "of": [_written(item, arrays) for item in value]}
+    if type(value) is dict:
+        pairs = [[_written(key, arrays), _written(item, arrays)] for key, item in value.items()]
+        return {"is": "dict", "of": pairs}
+    if isinstance(value, np.ndarray):
+        return _written_array(value, arrays)
+    name = type(value).__name__
+    if _named(name) is not type(value):
+        raise InvalidInputError(
+            f"it holds an object of the class {name!r}, and a model file holds only estimators of "
+            f"the kinds {', '.join(KINDS)} with plain parameters, and sets and goals, of which one "
+            "of your own is registered first, as in SETS.register(MySet)"
+        )
+    node = {"is": name, "with": _written_items(_parameters(value), arrays)}
+    if name in KINDS and KINDS[name].is_fitted(value):
+        node["fitted"] = _written_items(KINDS[name].kept(value), arrays)
+    return node
+
+
+def _written_items(values: Mapping[str, Any], arrays: dict[str, bytes]) -> dict[str, Any]:
+    return {name: _written(value, arrays) for name, value in values.items()}
+
+
+def _written_array(array: Any, arrays: dict[str, bytes]) -> dict[str, Any]:
+    if array.dtype.kind in "OU" and array.ndim == 1:
+        texts = [_written(item, arrays) for item in array.tolist()]
+        return {"is": "texts", "dtype": array.dtype.kind, "of": texts}
+    name = f"{len(arrays)}.bin"
+    said, arrays[name] = array_to_bytes(array)
+    return {"is": "array", "of": name, **said}
+
+
+def _parameters(value: Any) -> dict[str, Any]:
+    """What a constructor was given, but for what it takes anyway."""
+    if isinstance(value, ByClass):
+        return {"values": value.to_numpy(), "classes": value.classes}
+    if not isinstance(value, BaseEstimator):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+    known = inspect.signature(type(value)).parameters
+    given = value.get_params(deep=False)
+    return {
+        name: item
+        for name, item in given.items()
+        if name not in _NEVER and not _is_default(item, known[name].default)
+    }
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
+
+
+class ModelReader:
+    """Reads the values that :func:`write_model` writes, each array once."""
+
+    def __init__(self, arrays: dict[str, bytes]) -> None:
+        self._arrays = arrays
+        self._budget = Budget()
+
+    def read(self, node: Any) -> Any:
+        """The value of a node."""
+        if type(node) in _PLAIN:
+            return node
+        if isinstance(node, list):
+            return [self.read(item) for item in node]
+        readers = {"tuple": self._tuple, "dict": self._dict, "array": self._array, "texts": _texts}
+        return readers.get(str(node.get("is")), self._object)(node)
+
+    def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(map(self.read, node["of"]))
+
+    def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
+        return {self.read(key): self.read(item) for key, item in node["of"]}
+
+    def _array(self, node: dict[str, Any]) -> Any:
+        return array_from_bytes(node, self._arrays.pop(node["of"]))
+
+    def _object(self, node: dict[str, Any]) -> Any:
+        name = str(node.get("is"))
+        made = _named(name)
+        if made is None:
+            raise InvalidInputError(
+                f"it holds an object of the class {name[:200]!r}, which is not known here; if it "
+                "is a set or a goal of yours, register it first, as in SETS.register(MySet)"
+            )
+        given = {key: self.read(item) for key, item in node["with"].items()}
+        strange = [key for key in given if key in _NEVER or key not in _signature(made)]
+        if strange:
+            raise InvalidInputError(
+                f"it sets {strange[0][:60]!r} of {name}, which no model file does"
+            )
+        value = made(**given)
+        if name in KINDS:
+            # Only the constraints of scikit-learn say what a parameter may be.
+            if hasattr(made, "_parameter_constraints"):
+                value._validate_params()
+            if "fitted" in node:
+                kept = {key: self.read(item) for key, item in node["fitted"].items()}
+                KINDS[name].restore(value, kept, self._budget)
+        return value
+
+
+def _signature(made: Any) -> Mapping[str, Any]:
+    return inspect.signature(made).parameters
+
+
+def _texts(node: dict[str, Any]) -> Any:
+    items = node["of"]
+    if type(items) is not list or not all(type(item) in _PLAIN for item in items):
+        raise InvalidInputError("it holds an array in an unknown form")
+    if node["dtype"] == "O":
+        made = np.empty(len(items), dtype=object)
+        made[:] = items
+        return made
+    # Every text of such an array takes the room of the longest.
+    if 4 * len(items) * max(map(len, items), default=0) > MAX_JSON_BYTES:
+        raise InvalidInputError("it holds texts that are longer than a model can need")
+    return np.array(items, dtype=np.str_)

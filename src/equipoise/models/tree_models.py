@@ -1,0 +1,226 @@
+"""Forests and boosted trees, made again node by node.
+
+scikit-learn's compiled code walks from node to node without looking: a child, a feature or a set of
+categories outside of its array would be read from memory that is not the tree's. So the nodes of
+all trees are kept as plain columns, and trees are made of arrays of ours, in which every inner node
+has two children behind it, every other node one parent, and every feature is one that rows have.
+
+A leaf has no children, -1. ``node_count`` says how many nodes each tree has, and the columns hold
+all nodes of the first tree, then those of the next.
+"""
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+
+from equipoise.arrays import Indices, Mask
+from equipoise.exceptions import InvalidInputError
+from equipoise.extras import require
+from equipoise.models.kinds import Budget, impossible, same, take_fitted
+
+MAX_TREES = 100_000
+MAX_DEPTH = 4096
+
+_TREES = {"classes_": "classes", "node_count": "int t"}
+_TREES |= dict.fromkeys(("left", "right", "feature"), "int n")
+FOREST_FORMS = _TREES | {
+    "missing_go_to_left": "int n",
+    "threshold": "real n",
+    "impurity": "float n",
+    "n_node_samples": "int n",
+    "weighted_n_node_samples": "float n",
+    "value": "float n k",
+}
+BOOSTER_FORMS = _TREES | {
+    "missing_go_to_left": "int n",
+    "num_threshold": "real n",
+    "value": "float n",
+    "count": "int n",
+    "gain": "float n",
+    "is_categorical": "int n",
+    "bits": "int s 8",
+    "baseline": "float m",
+    "is_categorical_": "flag d?",
+    "categories": "plain",
+    "train_score_": "float i",
+    "validation_score_": "float j",
+    "do_early_stopping_": "plain",
+}
+
+
+def _nodes_of_trees(
+    estimator: Any, kept: dict[str, Any], width: int
+) -> tuple[list[slice], Mask, Indices]:
+    """Where each tree is, which nodes are no leaves, and how deep each node is."""
+    counts, left, right, feature = (
+        kept[name].astype(np.int64) for name in ("node_count", "left", "right", "feature")
+    )
+    n = len(left)
+    if not 0 < len(counts) <= MAX_TREES or counts.min() < 1 or counts.sum() != n:
+        raise impossible(estimator)
+    ends = np.cumsum(counts)
+    start, end = np.repeat(ends - counts, counts), np.repeat(ends, counts)
+    inner, here = left != -1, np.arange(n)
+    children = np.stack([left, right]) + start
+    # Behind its parent, so that every walk ends, and of one parent, so that it is a tree.
+    below = (children > here) & (children < end)
+    parents = np.bincount(children[:, inner & below.all(axis=0)].ravel(), minlength=n)
+    if (
+        not np.all(below[:, inner])
+        or np.any(right[~inner] != -1)
+        or np.any(parents != (here != start))
+        or np.any((feature[inner] < 0) | (feature[inner] >= width))
+    ):
+        raise impossible(estimator)
+    depth = np.zeros(n, dtype=np.int64)
+    level = ends - counts
+    for step in range(MAX_DEPTH):
+        level = children[:, level[inner[level]]].ravel()
+        if not len(level):
+            return [slice(*pair) for pair in zip(ends - counts, ends, strict=True)], inner, depth
+        depth[level] = step + 1
+    raise InvalidInputError(f"its trees are deeper than {MAX_DEPTH} nodes")
+
+
+def _filled(like: NDArray[Any], columns: dict[str, Any]) -> NDArray[Any]:
+    """Nodes of the type of others, column by column."""
+    if set(like.dtype.names or ()) != set(columns):
+        raise InvalidInputError("trees of this version of scikit-learn are not known here")
+    nodes = np.zeros(len(columns["missing_go_to_left"]), like.dtype)
+    for name, values in columns.items():
+        nodes[name] = values
+    return nodes
+
+
+def keep_forest(forest: Any) -> dict[str, Any]:
+    """The nodes of all trees, column by column."""
+    states = [each.tree_.__getstate__() for each in forest.estimators_]
+    nodes = np.concatenate([state["nodes"] for state in states])
+    names = nodes.dtype.names or ()
+    return {
+        **{name: nodes[name] for name in FOREST_FORMS if name in names},
+        "node_count": np.array([len(state["nodes"]) for state in states]),
+        "left": nodes["left_child"],
+        "right": nodes["right_child"],
+        "value": np.concatenate([state["values"] for state in states])[:, 0],
+    }
+
+
+def rebuild_forest(forest: Any, kept: dict[str, Any], budget: Budget) -> None:
+    """Fit a stump to empty rows, and take copies of it with other nodes."""
+    width, classes, value = kept["n_features_in_"], kept["classes_"], kept["value"]
+    parts, inner, depth = _nodes_of_trees(forest, kept, width)
+    if np.any(value < 0) or np.any(np.abs(value.sum(axis=1) - 1) > 1e-6):
+        raise impossible(forest)
+    budget.spend(width + len(classes))
+    stump = RandomForestClassifier(1, bootstrap=False, max_depth=1)
+    take_fitted(forest, stump.fit(csr_matrix((len(classes), width)), classes))
+    like = stump.estimators_[0]
+    columns = {
+        "left_child": kept["left"],
+        "right_child": kept["right"],
+        "feature": np.where(inner, kept["feature"], -2),
+        "threshold": np.where(inner, kept["threshold"], -2.0),
+        "missing_go_to_left": kept["missing_go_to_left"] != 0,
+        **{n: kept[n] for n in ("impurity", "n_node_samples", "weighted_n_node_samples")},
+    }
+    nodes = _filled(like.tree_.__getstate__()["nodes"], columns)
+    forest.estimators_ = []
+    for part in parts:
+        state = {"nodes": nodes[part], "values": np.ascontiguousarray(value[part][:, None])}
+        tree = type(like.tree_)(width, np.array([len(classes)], dtype=np.intp), 1)
+        count, deepest = part.stop - part.start, int(depth[part].max())
+        tree.__setstate__({"max_depth": deepest, "node_count": count, **state})
+        member = copy(like)
+        member.tree_ = tree
+        forest.estimators_.append(member)
+
+
+def keep_booster(booster: Any) -> dict[str, Any]:
+    """The nodes of all trees, column by column, and the categories that they were told."""
+    trees = [tree for stage in booster._predictors for tree in stage]
+    nodes = np.concatenate([tree.nodes for tree in trees])
+    names = nodes.dtype.names or ()
+    by_set = [tree.nodes["bitset_idx"][tree.nodes["is_categorical"] != 0] for tree in trees]
+    sets = [tree.raw_left_cat_bitsets[rows] for tree, rows in zip(trees, by_set, strict=True)]
+    leaf = nodes["is_leaf"] != 0
+    encoder = booster._preprocessor and booster._preprocessor.named_transformers_["encoder"]
+    return {
+        **{name: nodes[name] for name in BOOSTER_FORMS if name in names},
+        "node_count": np.array([len(tree.nodes) for tree in trees]),
+        "left": np.where(leaf, -1, nodes["left"].astype(np.int64)),
+        "right": np.where(leaf, -1, nodes["right"].astype(np.int64)),
+        "feature": nodes["feature_idx"],
+        "bits": np.concatenate(sets).reshape(-1, 8),
+        "baseline": np.ravel(booster._baseline_prediction),
+        "categories": list(encoder.categories_) if encoder else [],
+    }
+
+
+def rebuild_booster(booster: Any, kept: dict[str, Any], budget: Budget) -> None:
+    """Fit a single leaf to rows with all categories, and take it with other trees."""
+    parts, inner, depth = _nodes_of_trees(booster, kept, kept["n_features_in_"])
+    by_set = inner & (kept["is_categorical"] != 0)
+    # Columns of categories come first in what the trees read.
+    n_sets = len(kept["categories"])
+    per_stage = len(kept["baseline"])
+    if (
+        len(parts) % per_stage
+        or len(kept["bits"]) != by_set.sum()
+        or np.any(kept["feature"][by_set] >= n_sets)
+    ):
+        raise impossible(booster)
+    small = _single_leaf(kept, budget)
+    take_fitted(booster, small)
+    like = small._predictors[0][0]
+    columns = {
+        **{name: kept[name] for name in ("value", "count", "num_threshold", "gain")},
+        "feature_idx": np.where(inner, kept["feature"], 0),
+        "missing_go_to_left": kept["missing_go_to_left"] != 0,
+        "left": np.where(inner, kept["left"], 0),
+        "right": np.where(inner, kept["right"], 0),
+        "depth": depth,
+        "is_leaf": ~inner,
+        "bin_threshold": 0,
+        "is_categorical": by_set,
+        "bitset_idx": 0,
+    }
+    nodes = _filled(like.nodes, columns)
+    seen, trees = 0, []
+    for part in parts:
+        tree = nodes[part].copy()
+        places = np.flatnonzero(tree["is_categorical"])
+        tree["bitset_idx"][places] = np.arange(len(places))
+        sets = kept["bits"][seen : seen + len(places)].astype(np.uint32)
+        seen += len(places)
+        trees.append(type(like)(tree, np.zeros_like(sets), sets))
+    booster._predictors = [trees[i : i + per_stage] for i in range(0, len(trees), per_stage)]
+    booster._baseline_prediction = kept["baseline"].reshape(small._baseline_prediction.shape)
+
+
+def _single_leaf(kept: dict[str, Any], budget: Budget) -> Any:
+    """A booster of one leaf, fitted to rows with all the classes and categories."""
+    width, classes, categories = (kept[n] for n in ("n_features_in_", "classes_", "categories"))
+    mask, names = kept["is_categorical_"], kept["feature_names_in_"]
+    n_levels = max(map(len, categories), default=0)
+    n_rows = max(2, len(classes), n_levels)
+    n_bins = min(255, max(2, n_levels))
+    budget.spend(width * (n_rows + 4 * n_bins))
+    rows = np.zeros((n_rows, width), dtype=np.result_type(np.float64, *categories))
+    for place, levels in zip(np.flatnonzero([] if mask is None else mask), categories, strict=True):
+        rows[:, place] = np.resize(levels, n_rows)
+    settings = {"max_iter": 1, "max_bins": n_bins, "early_stopping": False}
+    booster = HistGradientBoostingClassifier(
+        categorical_features=mask, min_samples_leaf=n_rows, **settings
+    )
+    table = rows if names is None else require("pandas", extra="cli").DataFrame(rows, columns=names)
+    booster.fit(table, np.resize(classes, n_rows))
+    if mask is not None:
+        found = booster._preprocessor.named_transformers_["encoder"].categories_
+        if not all(map(same, found, categories)):
+            raise impossible(booster)
+    return booster
