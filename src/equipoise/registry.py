@@ -50,12 +50,12 @@ class Registry(Mapping[str, T], Generic[T]):
         """Forget an entry."""
         del self._entries[name]
 
-    def find(self, name: object, *, what: str | None = None) -> T:
-        """The entry of that name; the error lists all names. ``what`` begins its sentence."""
+    def find(self, name: object) -> T:
+        """The entry of that name; the error lists all names."""
         if isinstance(name, str) and name in self._entries:
             return self._entries[name]
         names = ", ".join(repr(known) for known in self._entries)
-        raise InvalidParameterError(f"{what or self.kind} must be one of {names}, got {name!r}.")
+        raise InvalidParameterError(f"{self.kind} must be one of {names}, got {name!r}.")
 
     def __getitem__(self, name: str) -> T:
         return self._entries[name]

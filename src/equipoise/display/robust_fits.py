@@ -193,9 +193,7 @@ class ConvergenceDisplay(Display):
 
         It needs ``history_`` and ``duality_gap_``; ``along`` and ``ax`` are as in :meth:`plot`.
         """
-        history, gap = fitted_attributes(
-            estimator, "history_", "duality_gap_", wanted="the convergence"
-        )
+        history, gap = fitted_attributes(estimator, "history_", "duality_gap_")
         return cls(history=dict(history), certified_gap=float(gap)).plot(ax, along=along)
 
     def plot(self, ax: Any = None, *, along: str = "evaluations", **kwargs: Any) -> Self:
@@ -276,9 +274,7 @@ class WorstCaseWeightsDisplay(Display):
 
         It needs ``class_prior_`` and ``worst_case_masses_``.
         """
-        masses, prior = fitted_attributes(
-            estimator, "worst_case_masses_", "class_prior_", wanted="the worst case"
-        )
+        masses, prior = fitted_attributes(estimator, "worst_case_masses_", "class_prior_")
         return cls(prior=prior, masses=masses).plot(ax)
 
     @classmethod
