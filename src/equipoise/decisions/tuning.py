@@ -72,9 +72,13 @@ class TunedWeights:
     costs : costs beyond those of the right decision, where they decide.
     class_prior : class frequencies of the population.
     class_risks : share of wrong decisions in each class; nan for a class of too few rows.
-    class_risk_intervals : the same with confidence intervals. None where nothing was judged.
+    class_risk_intervals : the same with intervals of 95% confidence. None where nothing was judged.
+        Those of tuned weights are approximate: see ``PlugInClassifier``.
     held_out : what the risks are made of: number of rows, their weight, that of wrong decisions,
-        and the squares of shares in the class's weight, of shape (n_folds, 4, n_classes).
+        the squares of shares in the class's weight, and for tuned weights the weight of what
+        ``rule`` decides wrongly of the same rows, of shape (n_folds, 5, n_classes).
+    refit : rows judged for each row of a training part, where the model was trained anew on all
+        rows in the end; 0 if not. None for known weights.
     robust_risk : the worst case of the risks over the set of weightings, if there is one.
     metric_value : the metric, if there is one.
     fold_weights : weights that each fold was judged by, of shape (n_folds, n_classes): how far they
@@ -100,6 +104,7 @@ class TunedWeights:
     fold_weights: Matrix | None = None
     folds: Indices | None = None
     shrinkage: float | None = None
+    refit: float | None = None
 
     @property
     def weights(self) -> ByClass | None:
@@ -124,7 +129,9 @@ class TunedWeights:
 
     @property
     def class_risk_intervals(self) -> RiskIntervals | None:
-        return None if self.held_out is None else counted_intervals(self.held_out, self.classes)
+        if self.held_out is None:
+            return None
+        return counted_intervals(self.held_out, self.classes, refit=self.refit)
 
     def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`."""
@@ -321,9 +328,12 @@ def tune_on_folds(
     # A decision for a class that was not tuned is an error like any other.
     table = predictions.take(rows).table(decided[rows])[~few] * factors[:, None]
     value = _value(criterion, table[:, ~few], table.sum(axis=1))
+    sums = predictions.error_sums(decided, folds, ~few)
+    final = predictions.error_sums(decide(predictions.probabilities, weights), folds, ~few)
     return {
         "rule": weights,
-        "held_out": predictions.error_sums(decided, folds, ~few),
+        "held_out": np.concatenate([sums, final[:, 2:3]], axis=1),
+        "refit": 0.0,
         "robust_risk": value if criterion.measures == "risk" else None,
         "metric_value": 1 - value if criterion.measures == "metric" else None,
         "fold_weights": fold_weights,

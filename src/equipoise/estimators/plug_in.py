@@ -123,7 +123,13 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     Reported risks are those of as many rules as there are folds, each tuned on somewhat fewer rows
     than ``weights_``; they say how such rules do on new rows, and tend to be a little too high for
-    the final one. The intervals take them for one rule.
+    the final one. The intervals are for the final one, and wider for that: in simulations with five
+    learners on tables of 120 to 2,040 rows they held its risks in 95% of the tables or more. They
+    do not where training on all rows changes the scale of the probabilities, as that of boosted
+    trees which have seen a few dozen rows of a class among thousands. With ``cv=0.3, refit=False``,
+    or a fitted estimator, it is one model that is judged and returned, and they held there too.
+    Intervals that are exact need rows that nothing was fitted on:
+    ``class_risk_intervals(y_test, clf.predict(X_test))``.
 
     References
     ----------
@@ -275,7 +281,10 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             predictions, folds, criterion, shares,
             few=few, drop=rare == "drop", shrinkage=shrinkage,
         )  # fmt: skip
-        return train(used) if self.refit else model, TunedWeights(classes, prior, **found)
+        if self.refit:
+            model = train(used)
+            found["refit"] = len(predictions.labels) / np.mean([len(rows) for rows, _ in parts])
+        return model, TunedWeights(classes, prior, **found)
 
     def _is_fitted_before(self) -> bool:
         prefit = isinstance(self.cv, str) and self.cv == "prefit"

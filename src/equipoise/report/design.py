@@ -164,6 +164,11 @@ class Design:
         """Rows that repeat the features of an earlier one."""
         return len(self.fold) - int(self.table.groups.max()) - 1
 
+    @property
+    def refit(self) -> float | None:
+        """Rows judged for each row of a training part; None where one fit is judged."""
+        return None if self.n_folds == 1 else self.n_folds / (self.n_folds - 1)
+
     def error_sums(self, predicted: Indices) -> NDArray[np.float64]:
         """What class risks and their intervals are made of, by fold."""
         rows, labels, weights = self.judged, self.table.labels, self.table.weights_at(self.judged)

@@ -117,8 +117,8 @@ def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
     rows, table, sums = design.judged, design.table, design.error_sums(predicted)
     weights, true, said = table.weights_at(rows), table.labels[rows], predicted[rows]
     judged = np.flatnonzero(design.estimable)
-    intervals = counted_intervals(sums[:, :, judged], judged, CONFIDENCE)
-    worst = counted_worst(sums[:, :, design.deciding], CONFIDENCE)
+    intervals = counted_intervals(sums[:, :, judged], judged, CONFIDENCE, refit=design.refit)
+    worst = counted_worst(sums[:, :, design.deciding], CONFIDENCE, refit=design.refit)
     deciding = np.flatnonzero(design.deciding).tolist()
     risks = ByClass([intervals.risks[label] for label in deciding], table.classes[deciding])
     taken, k = {}, len(table.classes)

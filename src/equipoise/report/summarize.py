@@ -321,9 +321,10 @@ def _intervals(found: Findings) -> str:
     widest = max(intervals, key=lambda label: intervals.upper[label] - intervals.lower[label])
     ends, rows = intervals[widest], int(design.tested[widest])
     name = quoted(design.table.classes.tolist()[widest])
+    fitted = "all rows" if design.n_folds > 1 else "the rows that were not held out"
     said = (
         f"Each covers the true risk of its class with {CONFIDENCE:.0%} confidence by itself; "
-        f"{intervals.method}, for fits of this size on rows like these. The widest of the "
+        f"{intervals.method}, for a fit to {fitted}. The widest of the "
         f"recommended choice is that of {name}: {ends.lower:.1%} to {ends.upper:.1%}, from "
         f"{rows:,} rows."
     )
