@@ -31,7 +31,7 @@ Goals (--goal, or --uncertainty), written as in Python or as a word:
   PriorBox(upper={'fraud': 0.05})          class frequencies between bounds
   PriorBall(0.1, 'kl')                     class frequencies near those of the table
   WeightHull(['standard', 'balanced'])     one of these weightings, or a mixture
-  macro_f1, geometric_mean, f1, ...        the largest value of a metric
+  macro_f1, geometric_mean, f1, ...        a large value of a metric on new rows
   RecallFloors({'spam': 0.9})              recalls no smaller than floors
   CostMatrix([[0, 1], [5, 0]])             a table of costs, true classes first
 

@@ -5,8 +5,10 @@ therefore averaged over the folds, each left out in turn, and drawn towards bala
 
 .. math:: \log w = (1 - \lambda) \, \overline{\log w_{-f}} + \lambda \log w_{\mathrm{balanced}},
 
-with an amount :math:`\lambda` that is chosen by cross-validation over the folds. What is reported
-of fold ``f`` comes from weights that were tuned, and from an amount that was chosen, without it.
+with an amount :math:`\lambda` that is chosen by cross-validation over the folds; for metrics of two
+classes that count rows, such as F1, whose best weights are not nearly balanced, it is 0. What is
+reported of fold ``f`` comes from weights that were tuned, and from an amount that was chosen,
+without it.
 """
 
 from dataclasses import dataclass, replace
@@ -380,7 +382,9 @@ class FoldTuner:
             return shrunk(self._tune(left_out), self._balanced, self._shrinkage), self._shrinkage
         inner = [fold for fold in range(self.n_folds) if fold not in left_out]
         tuned = [self._tune(left_out | {fold}) for fold in inner]
-        amount = self._best_amount(inner, tuned)
+        # Where rows count and not risks, two balanced classes are no guess at the best weights.
+        known = self._predictions.n_classes == 2 and self._criterion.counted_by is not None
+        amount = 0.0 if known else self._best_amount(inner, tuned)
         average = np.exp(np.mean([_centered(weights) for weights in tuned], axis=0))
         return shrunk(average, self._balanced, amount), amount
 

@@ -53,7 +53,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     - the smallest worst-case risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` over a set of
       weightings, with zero-one class risks :math:`R_i`;
-    - the largest value of a metric;
+    - a large value of a metric on new rows;
     - the smallest risk among all weights that keep the recall of some classes above floors;
     - or they are known, as is a table of costs, then decided by the least expected cost.
 
@@ -82,8 +82,10 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         single split.
     shrinkage : "auto" or float in [0, 1], default="auto"
         How far the tuned weights are drawn towards balanced ones. ``"auto"`` averages them over
-        the folds and chooses the amount by cross-validation; 0 takes the best weights for the
-        tuning rows as they are. Floors allow for neither.
+        the folds and chooses the amount by cross-validation (0 for metrics of two classes that
+        count rows, such as F1 and accuracy); 0 takes the best weights for the tuning rows as they
+        are, which on new rows has mostly done worse: see
+        :class:`~equipoise.goals.MetricGoal`. Floors allow for neither.
     class_prior : dict or array-like of shape (n_classes,), default=None
         Class frequencies of the population, where those of the rows differ. Weights and sets count
         relative to these, and known weights are carried over to the scale of ``predict_proba``.

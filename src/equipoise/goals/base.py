@@ -44,7 +44,8 @@ class Criterion(ABC):
     needs_decided: bool = False
     # The set whose worst case the value is: weights can then be improved all at once, and averaged.
     masses: MassSet | None = None
-    # Class frequencies that the value counts rows by, where class risks alone do not tell it.
+    # Class frequencies that the value counts rows by, where class risks alone do not tell it: the
+    # best weights of two classes then are not drawn towards balanced ones.
     counted_by: Vector | None = None
     # What the value is reported as; a metric is one minus it.
     measures: ClassVar[Literal["risk", "metric"] | None] = None

@@ -1,4 +1,4 @@
-r"""The largest value of a metric: averages over classes, and ratios of two classes.
+r"""A metric to be large on new rows: averages over classes, and ratios of two classes.
 
 All are functions of the right decisions :math:`h_i`, all decisions :math:`d_i` and the weight
 :math:`n_i` of each class. Values are one minus the metric, so that smaller is better.
@@ -37,8 +37,10 @@ class MetricLoss(Criterion):
         return self.loss(hits, decided, totals)
 
 
-def _mean_recall(mass: Vector) -> MetricLoss:
-    return MetricLoss(lambda hits, _, totals: np.asarray((1 - hits / totals) @ mass))
+def _mean_recall(mass: Vector, counted_by: Vector | None = None) -> MetricLoss:
+    return MetricLoss(
+        lambda hits, _, totals: np.asarray((1 - hits / totals) @ mass), counted_by=counted_by
+    )
 
 
 def _mean_fbeta(beta: float, prior: Vector) -> MetricLoss:
@@ -62,7 +64,7 @@ def _fractional(metric: LinearFractional, prior: Vector) -> MetricLoss:
 
 # For any number of classes, given their frequencies.
 AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
-    "accuracy": _mean_recall,
+    "accuracy": lambda prior: _mean_recall(prior, prior),
     "balanced_accuracy": lambda prior: _mean_recall(np.full(len(prior), 1 / len(prior))),
     "geometric_mean": lambda prior: MetricLoss(lambda hits, _, n: 1 - root_of_recalls(hits, n)),
 }
@@ -77,7 +79,13 @@ def is_metric(value: Any) -> bool:
 
 
 class MetricGoal(Goal):
-    """The largest value of a metric.
+    """A metric that is to be large on new rows.
+
+    With ``shrinkage=0`` decision weights have the largest value that the tuning rows allow, found
+    exactly for two classes. By default they are averaged over folds, which has less on these rows
+    and more on new ones; metrics of the recalls alone are drawn towards balanced weights as well,
+    which gains with calibrated probabilities and can lose with others. By how much, over sizes and
+    frequencies of two classes, is printed by ``pytest -m slow -s tests/test_metric_tuning.py``.
 
     Parameters
     ----------
