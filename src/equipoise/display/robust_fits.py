@@ -138,18 +138,11 @@ class RobustPathDisplay(Display):
         # Beside the path: below a rising one, above a falling one, and inside the axes.
         rising = float(np.sum((x - x.mean()) * (y - y.mean()))) > 0
         for place in _spread(np.column_stack([x, y])):
-            left = x[place] > middle
-            above = rising == left
-            ax.annotate(
-                f"{self.path.parameter} = {self.path.values[place]:.2g}",
-                (x[place], y[place]),
-                xytext=(-6 if left else 6, 5 if above else -5),
-                textcoords="offset points",
-                ha="right" if left else "left",
-                va="bottom" if above else "top",
-                fontsize="x-small",
-                color=style.INK,
-            )
+            across, ha = (-6, "right") if x[place] > middle else (6, "left")
+            up, va = (5, "bottom") if rising == (across < 0) else (-5, "top")
+            text = f"{self.path.parameter} = {self.path.values[place]:.2g}"
+            look = {"ha": ha, "va": va, "fontsize": "x-small"}
+            style.beside(ax, text, (x[place], y[place]), (across, up), look)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -314,10 +307,9 @@ class WorstCaseWeightsDisplay(Display):
         plain = {"label": "share of objective", "color": style.COLORS[0]}
         rows = style.bars(ax, places - 0.19, prior, hatched | looks)
         share = style.bars(ax, places + 0.19, masses, plain | looks)
-        beside = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
         for place, (weight, end) in enumerate(zip(weights, ends, strict=True)):
-            text = f"\N{MULTIPLICATION SIGN}{weight:.3g}"
-            ax.annotate(text, (end, place), fontsize="small", **beside)
+            look = {"va": "center", "fontsize": "small"}
+            style.beside(ax, f"\N{MULTIPLICATION SIGN}{weight:.3g}", (end, place), (4, 0), look)
         ax.set_xlim(0, 1.25 * float(ends.max()))
         style.name_lines(ax, style.all_shown(names), "share")
         style.legend_above(ax, [rows, share], share=0.7)

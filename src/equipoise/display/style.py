@@ -61,6 +61,11 @@ def mark(ax: Any, x: Any, y: Any, label: str, **changes: Any) -> Any:
     return points
 
 
+def beside(ax: Any, text: str, point: Any, shift: tuple[int, int], look: dict[str, Any]) -> None:
+    """Text beside a point of the data, shifted by so many points of the page."""
+    ax.annotate(text, point, shift, textcoords="offset points", color=INK, **look)
+
+
 def bars(ax: Any, places: Any, widths: Any, look: dict[str, Any]) -> Any:
     """Horizontal bars with an edge; ``look`` must tell them apart without colour."""
     return ax.barh(places, widths, **({"edgecolor": INK, "linewidth": 0.8} | look))

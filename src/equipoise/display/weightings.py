@@ -164,18 +164,13 @@ class TradeoffDisplay(Display):
     def _write(self, ax: Any, cells: Matrix) -> None:
         """Every cell says its number, in white where the cell is dark to the eye."""
         dark = self.im_.cmap(self.im_.norm(cells))[..., :3] @ [0.2126, 0.7152, 0.0722] < 0.5
-        best = cells == cells.min(axis=0)
+        colors = np.where(dark, "white", style.INK)
+        weights = np.where(cells == cells.min(axis=0), "bold", "normal")
         self.text_ = np.empty(cells.shape, dtype=object)
         for place, cell in np.ndenumerate(cells):
-            self.text_[place] = ax.text(
-                *place[::-1],
-                f"{cell:.3f}",
-                ha="center",
-                va="center",
-                fontsize="small",
-                fontweight="bold" if best[place] else "normal",
-                color="white" if dark[place] else style.INK,
-            )
+            look = {"color": colors[place], "fontweight": weights[place], "fontsize": "small"}
+            text = ax.text(*place[::-1], f"{cell:.3f}", ha="center", va="center", **look)
+            self.text_[place] = text
 
 
 @dataclass(kw_only=True, eq=False)

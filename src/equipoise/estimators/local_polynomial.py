@@ -118,9 +118,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        self._check_parameters()
         X, y = validate_data(self, X, y, dtype=np.float64)
-        self._check_terms(X.shape[1])
+        self._check_parameters(X.shape[1])
         self.classes_, labels = encode_labels(y)
         weights, _ = weights_and_totals(sample_weight, labels, self.classes_)
         # The estimates of all classes sum to one, so the first class needs no regression.
@@ -150,15 +149,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def _check_terms(self, width: int) -> None:
-        terms = n_monomials(int(self.degree), width)
-        if terms > _MOST_TERMS:
-            raise InvalidInputError(
-                f"a polynomial of degree {self.degree} in {width} features has {terms} terms, "
-                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
-            )
-
-    def _check_parameters(self) -> None:
+    def _check_parameters(self, width: int) -> None:
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
             raise InvalidParameterError(f"degree must be 0, 1 or 2, got {self.degree!r}.")
         check_word(self.kernel, "kernel", tuple(_KERNELS))
@@ -166,6 +157,12 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         if self.smoothness is not None:
             most = self.degree + 1
             check_number(self.smoothness, f"smoothness at degree {self.degree}", f"(0, {most}]")
+        terms = n_monomials(int(self.degree), width)
+        if terms > _MOST_TERMS:
+            raise InvalidInputError(
+                f"a polynomial of degree {self.degree} in {width} features has {terms} terms, "
+                f"more than {_MOST_TERMS}: choose a lower degree or fewer features."
+            )
 
     def _rate(self, X: Matrix, weights: Vector) -> Vector:
         """Bandwidths that shrink at the paper's rate."""

@@ -301,8 +301,7 @@ def keep_polynomials(local: Any) -> dict[str, Any]:
 def rebuild_polynomials(local: Any, kept: dict[str, Any], _budget: Budget) -> None:
     """Check the parameters, and smooth the same rows."""
     width, classes, weights = kept["n_features_in_"], kept["classes_"], kept["weights"]
-    local._check_parameters()
-    local._check_terms(width)
+    local._check_parameters(width)
     right = kept["targets"].shape[1] == len(classes) - 1
     if not (right and np.all(kept["bandwidth_"] > 0) and np.all(weights > 0)):
         raise impossible(local)
