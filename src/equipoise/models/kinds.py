@@ -277,8 +277,11 @@ def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _budget: Budget) -> None
     """Check what was tuned, of which every other attribute is made."""
     tuned = kept["tuned_"]
     sizes: dict[str, int] = {}
-    forms = {"classes": "classes", "prior": "float k", "held_out": "float f 4 k?"}
+    forms = {"classes": "classes", "prior": "float k"}
     forms |= {"fold_weights": "float f k?", "folds": "int n?"}
+    # Of tuned weights there is one sum more.
+    n_sums = 4 if getattr(tuned, "refit", None) is None else 5
+    forms["held_out"] = f"float f {n_sums} k?"
     rule = "float k" if np.ndim(getattr(tuned, "rule", 0)) == 1 else "float k k"
     if not isinstance(tuned, TunedWeights) or not all(
         _has_form(getattr(tuned, name), form, sizes)
