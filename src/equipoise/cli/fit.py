@@ -32,7 +32,8 @@ Goals (--goal, or --uncertainty), written as in Python or as a word:
   PriorBall(0.1, 'kl')                     class frequencies near those of the table
   WeightHull(['standard', 'balanced'])     one of these weightings, or a mixture
   macro_f1, geometric_mean, f1, ...        a large value of a metric on new rows
-  RecallFloors({'spam': 0.9})              recalls no smaller than floors
+  RecallFloors({'spam': 0.9})              recalls no smaller than floors on the rows at hand
+  RecallFloors({'spam': 0.9}, confidence=0.9)  and for new rows, with this probability
   CostMatrix([[0, 1], [5, 0]])             a table of costs, true classes first
 
 \b

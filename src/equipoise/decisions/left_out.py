@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -187,12 +188,14 @@ def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
 
 
 def split_rows(
-    cv: Any, X: Any, y: NDArray[Any], labels: Indices, params: Mapping[str, Any], seed: int
-) -> tuple[Parts, Mask, str]:
+    cv: Any, X: Any, y: NDArray[Any], labels: Indices, params: Mapping[str, Any], seed: int,
+    *, once: bool = False,
+) -> tuple[Parts, Mask, str]:  # fmt: skip
     """The splits of ``cv`` as scikit-learn understands it, or one that holds out a share.
 
     They test no row twice, and no row left out, which a splitter or its groups may count. With
-    them come the classes that have too few rows, and in words what they would have to have.
+    them come the classes that have too few rows, and in words what they would have to have. If
+    ``once``, a number of folds holds out the share of one, and a splitter gives its first split.
     """
     if isinstance(cv, str):
         raise InvalidParameterError(
@@ -200,12 +203,14 @@ def split_rows(
             f'of splits or "prefit", got {cv!r}.'
         )
     used = np.flatnonzero(labels >= 0)
+    if once and (cv is None or isinstance(cv, Integral)):
+        cv = 1 / check_cv(5 if cv is None else cv, y[used], classifier=True).get_n_splits()
     if isinstance(cv, Real) and not isinstance(cv, Integral):
         parts, few, rule = _hold_out(float(cv), labels[used], seed)
     else:
         splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
-        if not isinstance(splitter, StratifiedKFold):
-            return _given(splitter.split(X, y, **params), labels)
+        if once or not isinstance(splitter, StratifiedKFold):
+            return _given(islice(splitter.split(X, y, **params), 1 if once else None), labels)
         if splitter is not cv:
             # Rows may come in an order; folds of neighbours would be predicted as no new row is.
             splitter = StratifiedKFold(splitter.n_splits, shuffle=True, random_state=seed)

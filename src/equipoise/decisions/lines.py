@@ -54,12 +54,14 @@ class OpenDecisions:
     """Rows whose decisions are open, on top of rows whose decisions are settled.
 
     Of the latter, ``settled`` are the hits, decisions and totals by class, as long as no
-    log-weight moves by more than ``reach`` from where it started.
+    log-weight moves by more than ``reach`` from where it started. Log-weights stay ``gaps`` apart,
+    by class (first) and the class that it must be above (second).
     """
 
     def __init__(
-        self, rows: Predictions, theta: Vector, settled: Any = (0, 0, 0), reach: float = np.inf
-    ) -> None:
+        self, rows: Predictions, theta: Vector, settled: Any = (0, 0, 0), reach: float = np.inf,
+        gaps: Matrix | None = None,
+    ) -> None:  # fmt: skip
         self._k, labels = rows.n_classes, rows.labels
         with np.errstate(divide="ignore"):
             logs = np.ascontiguousarray(np.log(rows.probabilities).T)
@@ -67,6 +69,7 @@ class OpenDecisions:
         weight = rows.sample_weight
         self._all = ScoredRows(slice(None), logs, own, labels, weight)
         self.theta, self._origin, self._reach = theta.copy(), theta.copy(), reach
+        self._gaps = gaps
         hits, decided, totals = settled
         self.totals = totals + rows.totals
         everything = np.ones(self._k, dtype=bool)
@@ -102,7 +105,11 @@ class OpenDecisions:
         tau = outside - inside
         moved = (self.theta - self._origin)[group]
         low, high = -self._reach - moved.min(), self._reach - moved.max()
-        binned = len(tau) > MANY_ROWS and not exact
+        if self._gaps is not None:
+            spare = np.maximum(self.theta[:, None] - self.theta - self._gaps, 0)
+            low = max(low, -float(spare[group][:, ~group].min()))
+            high = min(high, float(spare[~group][:, group].min()))
+        binned = len(tau) > MANY_ROWS and low < high and not exact
         if binned:
             low, high = max(low, -WIDE), min(high, WIDE)
         # Which rows are right on either side of their threshold.

@@ -50,8 +50,10 @@ LENGTHS = (1.0, 0.5)
 Leads = list[tuple[Matrix, Vector]]
 
 
-def tune(predictions: Predictions, criterion: Criterion) -> Vector:
+def tune(predictions: Predictions, criterion: Criterion, seed: int = 0) -> Vector:
     """Decision weights with the lowest value that the search finds; they sum to one.
+
+    The seed is for what a confidence takes in chance.
 
     Examples
     --------
@@ -62,10 +64,12 @@ def tune(predictions: Predictions, criterion: Criterion) -> Vector:
     >>> tune(rows, as_goal("worst-class").resolve([0.5, 0.5])).round(3)
     array([0.247, 0.753])
     """
-    counts = np.bincount(predictions.labels, minlength=predictions.n_classes)
-    wanted: Criterion | None = criterion.for_rows(counts)
+    wanted: Criterion | None = criterion
+    gaps = None
+    if criterion.confidence is not None:
+        wanted, gaps = criterion.certified(_leads(predictions), predictions.prior, seed)
     while wanted is not None:
-        weights = from_logs(_search(predictions, wanted))
+        weights = from_logs(_search(predictions, wanted, gaps))
         risks = 1 - np.diag(predictions.confusion(weights)) / predictions.totals
         wanted = wanted.instead(risks)
     return weights
@@ -86,7 +90,7 @@ def tune_resampled(predictions: Predictions, criterion: Criterion) -> Vector:
         rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
         drawn = predictions.take(rows)
         two = drawn.n_classes == 2
-        theta = _two_classes(drawn, criterion) if two else equalized(drawn, criterion, start)
+        theta = _two_classes(drawn, criterion, None) if two else equalized(drawn, criterion, start)
         found.append(theta - theta.mean())
     return from_logs(np.mean(found, axis=0))
 
@@ -98,10 +102,10 @@ def from_logs(theta: Vector) -> Vector:
     return np.asarray(weights / weights.sum())
 
 
-def _search(predictions: Predictions, criterion: Criterion) -> Vector:
-    """Log-weights with the lowest value that the search finds."""
+def _search(predictions: Predictions, criterion: Criterion, gaps: Matrix | None) -> Vector:
+    """Log-weights with the lowest value that the search finds among those that keep gaps."""
     if predictions.n_classes == 2:
-        return _two_classes(predictions, criterion)
+        return _two_classes(predictions, criterion, gaps)
     rng, n_rows = np.random.default_rng(0), len(predictions.labels)
     few = _sample(predictions, SIZES[0], rng)
     # The more rows, the fewer local optima.
@@ -112,33 +116,42 @@ def _search(predictions: Predictions, criterion: Criterion) -> Vector:
     if criterion.masses is not None:
         better = [equalized(few, criterion, theta) for theta in starts[:2]]
         starts = better if many else starts + better
-    found = [_descended(few, criterion, start) for start in starts]
+    found = [_descended(few, criterion, start, gaps) for start in starts]
     value, theta = min(found, key=lambda pair: pair[0])
     for _ in range(0 if many else RESTARTS):
         nearby = theta + NEARBY * rng.standard_normal(len(theta))
-        other, point = _descended(few, criterion, nearby)
+        other, point = _descended(few, criterion, nearby, gaps)
         if other < value - PROGRESS:
             value, theta = other, point
     for smaller, size in pairwise(SIZES):
         if n_rows > smaller:
             larger = _sample(predictions, size, rng)
-            _, theta = _descended(larger, criterion, equalized(larger, criterion, theta))
+            _, theta = _descended(larger, criterion, equalized(larger, criterion, theta), gaps)
     if many:
         theta = equalized(_sample(predictions, LARGE, rng), criterion, theta)
         # Of all rows only those that can turn are looked at again.
         rows, settled = _open_rows(predictions, theta)
-        state = OpenDecisions(predictions.take(rows), theta, settled, REACH)
+        state = OpenDecisions(predictions.take(rows), theta, settled, REACH, gaps)
         _descend(state, criterion, LAST_ROUNDS)
         theta = state.theta
     return theta
 
 
-def _two_classes(predictions: Predictions, criterion: Criterion) -> Vector:
-    """The best of all thresholds."""
-    state, second = OpenDecisions(predictions, np.zeros(2)), np.array([False, True])
+def _two_classes(predictions: Predictions, criterion: Criterion, gaps: Matrix | None) -> Vector:
+    """The best of all thresholds that keep gaps."""
+    state = OpenDecisions(predictions, _raised(np.zeros(2), gaps), gaps=gaps)
+    second = np.array([False, True])
     shifts, hits, decided = state.line(second, with_decided=criterion.needs_decided, exact=True)
     best, _ = criterion.lowest(hits, decided, state.totals)
-    return np.array([0.0, shifts[best]])
+    return np.asarray(state.theta + shifts[best] * second)
+
+
+def _raised(theta: Vector, gaps: Matrix | None) -> Vector:
+    """The least log-weights above given ones that keep gaps."""
+    if gaps is not None:
+        for _ in theta:
+            theta = np.maximum(theta, (theta + gaps).max(axis=1))
+    return theta
 
 
 def _sample(predictions: Predictions, n_rows: int, rng: np.random.Generator) -> Predictions:
@@ -161,11 +174,11 @@ def _sample(predictions: Predictions, n_rows: int, rng: np.random.Generator) -> 
 
 
 def _descended(
-    predictions: Predictions, criterion: Criterion, theta: Vector
+    predictions: Predictions, criterion: Criterion, theta: Vector, gaps: Matrix | None
 ) -> tuple[float, Vector]:
     """Where lines lead from log-weights, and the value there."""
     apart = theta + JITTER * np.sqrt(np.arange(2.0, 2 + len(theta)))
-    state = OpenDecisions(predictions, apart)
+    state = OpenDecisions(predictions, _raised(apart, gaps), gaps=gaps)
     return _descend(state, criterion), state.theta
 
 

@@ -226,7 +226,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
     tuned = tune_predicted(
         predictions, dealt, aim, prior, names,
-        shrinkage=amount, rare=check_word(rare, "rare", RARE),
+        shrinkage=amount, rare=check_rare(rare, aim), seed=seed,
     )  # fmt: skip
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
@@ -263,9 +263,20 @@ def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
     return "auto" if named and goal.may_shrink else amount
 
 
-def tune_predicted(
+def check_rare(rare: Any, goal: Goal) -> str:
+    """One of the words; what is kept untuned would take rows of classes that keep a confidence."""
+    word = check_word(rare, "rare", RARE)
+    if word == "keep" and goal.confidence is not None:
+        raise InvalidParameterError(
+            "rare must be 'error' or 'drop' for floors with a confidence, got 'keep': nothing is "
+            "known of how many rows a class takes whose weight is not tuned."
+        )
+    return word
+
+
+def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, goal: Goal, prior: Vector, classes: NDArray[Any], *,
-    shrinkage: Shrinkage, rare: str,
+    shrinkage: Shrinkage, rare: str, seed: int,
 ) -> TunedWeights:  # fmt: skip
     """Weights for rows that were predicted elsewhere, each row in a fold; known ones are judged."""
     counts = np.bincount(predictions.labels, minlength=len(classes))
@@ -282,7 +293,7 @@ def tune_predicted(
     refuse_few(few, needed, counts, classes, rare)
     found = tune_on_folds(
         predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior,
-        few=few, drop=rare == "drop", shrinkage=shrinkage,
+        few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
     )  # fmt: skip
     return TunedWeights(classes, prior, **found)
 
@@ -301,9 +312,9 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
         )
 
 
-def tune_on_folds(
+def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector, *,
-    few: Mask, drop: bool, shrinkage: Shrinkage,
+    few: Mask, drop: bool, shrinkage: Shrinkage, seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
@@ -316,13 +327,22 @@ def tune_on_folds(
     # Metrics count decisions as the population has them; weights are for odds as they were given.
     counted_by = among.prior if criterion.counted_by is None else criterion.counted_by
     factors = counted_by / among.prior
-    tuner = FoldTuner(among.carried(factors), folds[rows], criterion, shrinkage)
+    tuner = FoldTuner(among.carried(factors), folds[rows], criterion, shrinkage, seed)
     tuned, amount = tuner.choose()
-    every = np.full((1 + tuner.n_folds, len(few)), 0.0 if drop else 1.0)
-    for line, found in zip(every, (tuned, *map(tuner.without, range(tuner.n_folds))), strict=True):
+    try:
+        judges = list(map(tuner.without, range(tuner.n_folds)))
+    except UnattainableError:
+        # All rows show what is promised, and fewer do not: then nothing is judged.
+        if criterion.confidence is None:
+            raise
+        judges = []
+    every = np.full((1 + len(judges), len(few)), 0.0 if drop else 1.0)
+    for line, found in zip(every, (tuned, *judges), strict=True):
         # With a mean of one over the classes that count.
         line[~few] = found * factors * (own.sum() / (own @ (found * factors)))
     weights, fold_weights = every[0], every[1:]
+    if not judges:
+        return {"rule": weights, "shrinkage": amount}
     decided = np.empty(len(folds), dtype=np.intp)
     for fold, line in enumerate(fold_weights):
         here = folds == fold
@@ -367,11 +387,12 @@ class FoldTuner:
     """
 
     def __init__(
-        self, predictions: Predictions, folds: Indices, criterion: Criterion, shrinkage: Shrinkage
-    ) -> None:
+        self, predictions: Predictions, folds: Indices, criterion: Criterion,
+        shrinkage: Shrinkage, seed: int,
+    ) -> None:  # fmt: skip
         self.n_folds = int(folds.max()) + 1
         self._predictions, self._folds, self._criterion = predictions, folds, criterion
-        self._shrinkage = shrinkage
+        self._shrinkage, self._seed = shrinkage, seed
         # Up to a factor, which decides nothing.
         self._balanced = 1 / predictions.totals
         self._tuned: dict[Folds, Vector] = {}
@@ -407,7 +428,7 @@ class FoldTuner:
             if self._shrinkage == "auto" and criterion.masses is not None and enough:
                 self._tuned[left_out] = tune_resampled(part, criterion)
             else:
-                self._tuned[left_out] = tune(part, criterion)
+                self._tuned[left_out] = tune(part, criterion, self._seed)
         return self._tuned[left_out]
 
     def _best_amount(self, folds: list[int], tuned: list[Vector]) -> float:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import Predictions, TunedWeights, decide, left_out
 from equipoise.decisions.tuning import (
-    RARE,
+    check_rare,
     check_shrinkage,
     tune_on_folds,
     tune_predicted,
@@ -27,7 +27,7 @@ from equipoise.decisions.tuning import (
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
-from equipoise.validation.numbers import check_flag, check_seed, check_word
+from equipoise.validation.numbers import check_flag, check_seed
 from equipoise.weights.priors import check_prior
 
 
@@ -76,10 +76,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     cv : int, float, splitter, iterable or "prefit", default=5
         The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
         tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
-        already fitted.
+        already fitted. Floors with a confidence are about one model: there is one split, the first
+        of a splitter, and a number of folds holds out the share of one (a fifth by default).
     refit : bool, default=True
         Whether the base estimator is trained on all rows in the end; False keeps the one of a
-        single split.
+        single split. That one is always kept for floors with a confidence.
     shrinkage : "auto" or float in [0, 1], default="auto"
         How far the tuned weights are drawn towards balanced ones. ``"auto"`` averages them over
         the folds and chooses the amount by cross-validation (0 for metrics of two classes that
@@ -97,7 +98,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
-        Seed of the folds and of the hold-out split. None is the same in every fit.
+        Seed of the folds, of the hold-out split, and of which weighted rows are drawn for floors
+        with a confidence. None is the same in every fit.
 
     Attributes
     ----------
@@ -121,7 +123,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
 
     Notes
     -----
-    Known weights have no risks to report, except with an estimator that is already fitted.
+    Known weights have no risks to report, except with an estimator that is already fitted. Nor has
+    a floor that only all tuning rows can show with its confidence, and four of five cannot.
 
     Reported risks are those of as many rules as there are folds, each tuned on somewhat fewer rows
     than ``weights_``; they say how such rules do on new rows, and tend to be a little too high for
@@ -235,7 +238,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # What is asked for.
         goal = as_goal(self.goal)
         shrinkage = check_shrinkage(self.shrinkage, goal)
-        rare, seed = check_word(self.rare, "rare", RARE), check_seed(self.random_state)
+        rare, seed = check_rare(self.rare, goal), check_seed(self.random_state)
         check_flag(self.refit, "refit")
         self._check_estimator()
 
@@ -257,7 +260,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             warn_of_seen_rows(predictions)
             folds = left_out.deal(predictions.labels, seed)
             return self.estimator, tune_predicted(
-                predictions, folds, goal, prior, classes, shrinkage=shrinkage, rare=rare
+                predictions, folds, goal, prior, classes, shrinkage=shrinkage, rare=rare, seed=seed
             )
 
         train = partial(left_out.train_on, self.estimator, X, y, to_fit)
@@ -265,14 +268,16 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             rule = goal.resolve(prior, classes).known(shares)
             return train(used), TunedWeights(classes, prior, rule)
 
-        # What cannot be tuned is refused before any model is trained.
-        parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed)
+        # What cannot be tuned is refused before any training; a confidence is about one model.
+        once = goal.confidence is not None
+        parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
         left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare)
         self._check_refit(len(parts))
         criterion = goal.resolve_some(prior, classes, few)
         if rare == "drop":
             labels = np.where(few[labels], -1, labels)
             parts, used = left_out.used_parts(parts, labels), np.flatnonzero(labels >= 0)
+        criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
 
         # Every row is predicted by a model that has not seen it.
         predictions, model = left_out.predict_parts(
@@ -281,9 +286,9 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         folds = left_out.folds_of(parts, predictions.labels, seed)
         found = tune_on_folds(
             predictions, folds, criterion, shares,
-            few=few, drop=rare == "drop", shrinkage=shrinkage,
+            few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
         )  # fmt: skip
-        if self.refit:
+        if self.refit and not once:
             model = train(used)
             found["refit"] = len(predictions.labels) / np.mean([len(rows) for rows, _ in parts])
         return model, TunedWeights(classes, prior, **found)

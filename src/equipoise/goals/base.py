@@ -47,6 +47,8 @@ class Criterion(ABC):
     # Class frequencies that the value counts rows by, where class risks alone do not tell it: the
     # best weights of two classes then are not drawn towards balanced ones.
     counted_by: Vector | None = None
+    # The probability of what is promised about new rows, if anything is.
+    confidence: float | None = None
     # What the value is reported as; a metric is one minus it.
     measures: ClassVar[Literal["risk", "metric"] | None] = None
 
@@ -64,9 +66,15 @@ class Criterion(ABC):
         """Decision weights that need no search, or a matrix of costs where it says more."""
         raise TypeError(f"{type(self).__name__} has no known weights: they must be searched for.")
 
-    def for_rows(self, counts: Indices) -> "Criterion":
-        """What to search for on so many rows of each class, to serve this criterion."""
-        return self
+    def allowed_errors(self, counts: Indices) -> Indices:
+        """The most errors of each class, of so many rows; an error if none would be too many."""
+        return counts
+
+    def certified(
+        self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
+    ) -> tuple["Criterion", Matrix]:
+        """What to search for, and the least gaps between log-weights, to keep a confidence."""
+        raise TypeError(f"{type(self).__name__} promises nothing with a confidence.")
 
     def instead(self, risks: Vector) -> "Criterion | None":
         """What to search for if class risks as found will not do; None if they will."""
@@ -112,6 +120,8 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
     1: 0
     """
 
+    # The probability with which the goal shall be met on new rows: a promise about one model.
+    confidence: float | None = None
     # Whether weights may be drawn towards balanced ones without missing the goal.
     may_shrink: ClassVar[bool] = True
 

@@ -2,11 +2,18 @@ r"""Recalls of some classes no lower than floors, at the least risk (Neyman-Pear
 
 .. math:: \min_w \; \sum_i p_i R_i(w) \quad \text{subject to} \quad 1 - R_i(w) \geq f_i .
 
-With a ``confidence`` the floors hold on new data with that probability: of the ``n`` rows of a
-class, only so many errors are allowed that a class with a recall below its floor would show so few
-with probability at most ``1 - confidence`` (an order statistic; Tong, Feng and Li 2018). For two
-classes and one floor this is a guarantee. Several floors share the probability; with more than two
-classes the errors depend on several weights at once, and it is an approximation.
+With a ``confidence`` :math:`1 - \delta` all floors hold together for new rows, with that
+probability over the rows at hand. Log-weights :math:`\theta` are raised, class after class, just so
+far that class ``i`` has no more errors than
+
+.. math:: e_i = \max \{e : P(\mathrm{Bin}(n_i, 1 - f_i) \leq e) \leq \delta / m\},
+
+with :math:`m` floors. There is a least such :math:`\theta`, because raising a class costs only the
+others. Given the rows of these, it lies on a curve along which the rows that class ``i`` gets right
+only grow with :math:`\theta_i`: the rows of class ``i`` choose its place on the curve by an order
+statistic alone, so that a recall below :math:`f_i` has probability :math:`\delta / m` at most
+(Tong, Feng and Li 2018, for two classes). So it is for each class, and for all weights that keep
+class ``i`` as far above every other class, or further: among these the risk decides.
 """
 
 from dataclasses import dataclass, replace
@@ -27,6 +34,11 @@ from equipoise.weights.priors import check_prior
 PRICE = 1e3
 # Rounding in sums of weights.
 SLACK = 1e-12
+# By how much a log-weight is above what its class needs, so that rounding turns no row; how closely
+# it is found, and how near to each other classes are that chase each other. Log-weights that are
+# not found, or further apart than numbers are, are out of reach.
+MARGIN, PRECISION, NEAR = 1e-9, 1e-10, 1e-6
+SWEEPS, FURTHEST = 1_000, 500.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +62,76 @@ class FlooredRisk(Criterion):
         short = np.maximum(self.floors - SLACK - (1 - risks), 0).sum(axis=1)
         return np.asarray(risks @ self.prior + PRICE * short)
 
-    def for_rows(self, counts: Indices) -> "FlooredRisk":
-        """Floors for the rows at hand that make the given ones hold on new data."""
+    def allowed_errors(self, counts: Indices) -> Indices:
+        """The most errors of each class that show its floor; too few rows show none."""
         if self.confidence is None:
-            return self
+            return counts
         bound = self.floors > 0
         tail = (1 - self.confidence) / max(1, int(np.count_nonzero(bound)))
-        allowed = _allowed_errors(counts, self.floors, tail)
-        short = np.flatnonzero(bound & (allowed < 0))
+        # The largest e with P(Bin(count, 1 - floor) <= e) <= tail.
+        errors = binom.ppf(tail, counts, 1 - self.floors)
+        errors -= binom.cdf(errors, counts, 1 - self.floors) > tail
+        short = np.flatnonzero(bound & (errors < 0))
         if len(short):
             i = short[0]
             needed = int(np.ceil(np.log(tail) / np.log(self.floors[i])))
             raise UnattainableError(
                 f"{counts[i]} rows of class {self.classes.tolist()[i]!r} cannot show a recall of "
                 f"{self.floors[i]:.6g} with confidence {self.confidence:.6g}: at least {needed} "
-                "are needed. Lower the floor or the confidence, or give more rows."
+                "are needed, of equal weight, that the model was not trained on. Lower the floor "
+                "or the confidence, give more rows, or hold out a larger share of them."
             )
-        return replace(self, floors=np.where(bound, 1 - allowed / counts, 0.0), confidence=None)
+        return np.asarray(errors, dtype=np.intp)
+
+    def certified(
+        self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
+    ) -> tuple["FlooredRisk", Matrix]:
+        """What is left to search for, and how far apart log-weights must be for the floors.
+
+        ``leads`` are, for each class, how far the log-probabilities of all classes are behind that
+        of the rows' own, of shape (n_classes, rows), and the rows' weights. The gaps are by class
+        (first) and the class that it must be above (second).
+        """
+        rng, bound = np.random.default_rng(seed), np.flatnonzero(self.floors > 0)
+        drawn = [_drawn(*lead, rng) if i in bound else lead[0] for i, lead in enumerate(leads)]
+        allowed = self.allowed_errors(np.array([rows.shape[1] for rows in drawn]))
+
+        def tight(values: Vector, i: int) -> float:
+            """What all rows of class ``i`` stay below or at, but those that may be errors."""
+            return float(np.partition(values, -1 - allowed[i])[-1 - allowed[i]])
+
+        # Where no floor binds, probabilities decide as they are, on the population's scale.
+        theta = np.log(np.maximum(self.prior, SLACK) / shares)
+        least, rose = np.full_like(theta, -np.inf), np.full(len(theta), -SWEEPS)
+        for sweep in range(SWEEPS):
+            for i in bound.tolist():
+                least[i] = tight((theta[:, None] - drawn[i]).max(axis=0), i) + MARGIN
+            rose[least > theta + PRECISION] = sweep
+            if not np.any(rose == sweep):
+                gaps = np.minimum(least, theta)[:, None] - theta
+                return replace(self, floors=0 * self.floors, confidence=None), gaps
+            theta = np.maximum(theta, least)
+            if theta.max() > FURTHEST:
+                break
+            # Classes that chase each other all rise until others are in the way, or for ever.
+            chase, step = sweep - rose < len(bound), np.inf
+            for i in np.flatnonzero(chase).tolist():
+                ahead = theta[:, None] - drawn[i] - theta[i]
+                within = ahead[chase].max(axis=0) > -NEAR
+                beyond = ahead[~chase].max(axis=0, initial=-np.inf)
+                step = min(step, tight(np.where(within, np.inf, beyond), i))
+            if step == np.inf:
+                break
+            theta[chase] += step if step > NEAR else 0.0
+        raise UnattainableError(
+            f"No decision weights reach recalls of at least {self._asked()} together with "
+            f"confidence {self.confidence:.6g}, as far as the rows show. Lower a floor or the "
+            "confidence, or give more rows."
+        )
+
+    def _asked(self) -> str:
+        names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
+        return " and ".join(f"{self.floors[i]:.6g} for class {names[i]!r}" for i in bound)
 
     def instead(self, risks: Vector) -> "FlooredRisk | None":
         """Where a floor is missed, the floors alone; those missed even then are out of reach."""
@@ -76,11 +141,10 @@ class FlooredRisk(Criterion):
         if not self.alone:
             return replace(self, alone=True)
         names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
-        asked = " and ".join(f"{self.floors[i]:.6g} for class {names[i]!r}" for i in bound)
         found = ", ".join(f"{1 - risks[i]:.3f} for class {names[i]!r}" for i in bound)
         short = listing(self.classes[missed].tolist())
         raise UnattainableError(
-            f"No decision weights reach recalls of at least {asked} together on the tuning "
+            f"No decision weights reach recalls of at least {self._asked()} together on the tuning "
             f"rows: the nearest found are {found} (short for {short}). Lower a floor."
         )
 
@@ -93,8 +157,23 @@ class RecallFloors(Goal):
     floors : float, dict by class, or array-like of shape (n_classes,)
         Smallest recalls, from 0 to 1; a dict leaves the classes that it does not name free.
     confidence : float in (0, 1), default=None
-        The probability with which the floors shall hold on new data. None keeps them on the tuning
-        rows.
+        The probability with which all floors together shall hold for new rows. None keeps them on
+        the tuning rows alone.
+
+    Notes
+    -----
+    With a confidence: whatever the model is, and the population, the rule that is returned has
+    recalls of the floors or more, all at once, for new rows of the population, except with
+    probability ``1 - confidence`` at most over the draw of the tuning rows. These must be
+    independent rows of the population that the model was not trained on, so that
+    ``PlugInClassifier`` holds some out, and returns the model that has not seen them. It takes
+    ``log((1 - confidence) / m) / log(floor)`` of a class at least, with ``m`` floors; where rows
+    cannot show what is asked, :class:`~equipoise.exceptions.UnattainableError` says so.
+
+    Rows of unequal weight stand for a population in which such rows are as much more frequent.
+    Of a class with a floor, each is drawn with the share of its weight in the largest weight, and
+    those drawn count one each: nothing is promised of rows that would weigh more than all that were
+    seen, and heavy tails leave few rows.
 
     Examples
     --------
@@ -138,8 +217,14 @@ class RecallFloors(Goal):
         return [cls(0.1), cls(0.05, confidence=0.6)]
 
 
-def _allowed_errors(counts: Indices, floors: Vector, tail: float) -> Vector:
-    """The most errors that a class with a recall below its floor shows with small probability."""
-    # The largest e with P(Bin(count, 1 - floor) <= e) <= tail.
-    errors = binom.ppf(tail, counts, 1 - floors)
-    return np.asarray(errors - (binom.cdf(errors, counts, 1 - floors) > tail))
+def _drawn(lead: Matrix, weight: Vector, rng: np.random.Generator) -> Matrix:
+    """Rows drawn by their weight: each counts as one of the weighted population.
+
+    Given the largest weight, and without its row, those that are left are independent rows of the
+    population up to this weight.
+    """
+    if weight.min() == weight.max():
+        return lead
+    kept = rng.random(len(weight)) * weight.max() < weight
+    kept[np.argmax(weight)] = False
+    return lead[:, kept]
