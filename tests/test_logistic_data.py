@@ -8,10 +8,13 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from equipoise import (
     FixedWeights,
     LabelCVaR,
+    PlugInClassifier,
     PriorBox,
     RobustLogisticRegression,
     WeightBox,
@@ -413,3 +416,17 @@ def test_caps_bind_where_the_worst_class_problem_has_another_optimum(k, fit_inte
     assert seen == {False, True}
     box = RobustLogisticRegression(PriorBox(upper=1 - 1e-6), fit_intercept=fit_intercept).fit(X, y)
     assert not box.caps_bind_ and RobustLogisticRegression("standard").fit(X, y).caps_bind_
+
+
+@pytest.mark.parametrize(
+    "names", [[3, 7], [np.int64(3), 7], [np.int32(3), np.uint8(7)], [3.0, np.float64(7)]]
+)
+@pytest.mark.parametrize("kind", ["linear", "plug-in"])
+def test_numbers_that_came_as_objects_are_numbers(names, kind):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.resize(np.array(names, dtype=object), 60)
+    model = RobustLogisticRegression("balanced")
+    if kind == "plug-in":
+        model = PlugInClassifier(LogisticRegression(), "balanced")
+    found, expected = model.fit(X, y).predict(X), clone(model).fit(X, y.astype(int)).predict(X)
+    assert found.dtype.kind in "if" and found.tolist() == expected.tolist()

@@ -185,7 +185,7 @@ BAD_ROWS = {
     "one class": (X, np.full(90, "a"), None, r"at least 2 classes, got only one class: \['a'\]"),
     "numbers to predict": (X, X[:, 0], None, "Unknown label type: continuous"),
     "nan label": (X, np.where(Y == "a", np.nan, 1.0), None, "Input y contains NaN"),
-    "missing label": (X, np.where(Y == "a", None, "b"), None, "none missing, got .* NoneType"),
+    "missing label": (X, np.where(Y == "a", None, "b"), None, "missing labels, got None in row 0"),
     "nan": (np.where(X > 3, np.nan, X) * np.nan, Y, None, "Input X contains NaN"),
     "negative weight": (X, Y, np.full(90, -1.0), "not be negative"),
     "no weight": (X, Y, np.zeros(90), "positive in at least one row"),

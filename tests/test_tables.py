@@ -489,6 +489,16 @@ def test_each_oddity_of_a_table_is_one_sentence():
     assert sum("looks like an identifier" in text for text in warnings) == 2
 
 
+def test_a_stray_text_among_numbers_makes_no_identifier():
+    numbers = [str(place / 7) for place in range(99)]
+    frame = pd.DataFrame(
+        {"price": [*numbers, "on request"], "id": [f"row {i}" for i in range(100)]}
+    )
+    price, name = labelled_table(frame, ["a", "b"] * 50).warnings
+    assert "'price' is read as text because of values such as 'on request' among" in price
+    assert "'id' names nearly every row differently" in name
+
+
 def test_amounts_that_repeat_and_fractions_are_no_identifiers():
     X = pd.DataFrame({"amount": np.arange(60) // 2, "length": np.arange(60) + 0.5})
     assert labelled_table(X, np.arange(60) % 2).warnings == ()

@@ -11,12 +11,17 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+# Names in a message may be of any length: beyond this its middle is left out.
+_LONGEST_MESSAGE = 2000
 # Packages whose frames are not the user's: ours, and those that call us on the user's behalf.
 _NOT_THE_USER = {"equipoise", "sklearn", "joblib", "contextlib"}
 
 
 class EquipoiseError(Exception):
     """Base of every error raised on purpose by equipoise."""
+
+    def __str__(self) -> str:
+        return bounded(super().__str__())
 
 
 class InvalidInputError(EquipoiseError, ValueError):
@@ -87,7 +92,20 @@ def warn(message: str, category: type[EquipoiseWarning]) -> None:
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and _package(frame.f_globals) in _NOT_THE_USER:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(bounded(message), category, stacklevel=level)
+
+
+def bounded(message: str) -> str:
+    """A message whose middle is left out where it is very long.
+
+    Examples
+    --------
+    >>> bounded("x" * 10_000) == "x" * 1000 + " ... " + "x" * 1000
+    True
+    """
+    half = _LONGEST_MESSAGE // 2
+    short = len(message) <= _LONGEST_MESSAGE
+    return message if short else f"{message[:half]} ... {message[-half:]}"
 
 
 @contextmanager

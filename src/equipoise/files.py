@@ -55,7 +55,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_place(path: str | Path) -> Path:
-    """Where a file to write really is; a folder, and a place in none, are refused.
+    """Where a file to write really is; a folder, a place in none and a loop of links are refused.
 
     Examples
     --------
@@ -63,6 +63,8 @@ def check_place(path: str | Path) -> Path:
     'page.html'
     """
     place = Path(os.path.realpath(path))
+    if place.is_symlink():
+        raise InvalidInputError(f"{str(path)!r} is a link that leads back to itself.")
     if place.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
     if not place.parent.is_dir():

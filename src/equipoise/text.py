@@ -86,8 +86,14 @@ def listing(names: Iterable[Any], limit: int = 10) -> str:
     "'cat', 'dog', ... (3 in all)"
     """
     every = list(names)
-    shown = ", ".join(repr(name) for name in every[:limit])
+    shown = ", ".join(map(_repr, every[:limit]))
     return shown if len(every) <= limit else f"{shown}, ... ({len(every)} in all)"
+
+
+def _repr(name: Any) -> str:
+    """A name in quotes, without the middle of a long one."""
+    text = repr(name)
+    return text if len(text) <= 2 * LONGEST_NAME else f"{text[:LONGEST_NAME]}...{text[-20:]}"
 
 
 def percent(share: float | None) -> str:

@@ -1,11 +1,13 @@
 """What all commands share: the group that loads them when used, their output, options and errors.
 
 Results go to stdout, everything else to stderr. Whatever goes wrong ends in one sentence and an
-exit code: 1 for a problem with data or files, 2 for wrong usage, 130 for an interruption.
+exit code: 1 for a problem with data or files, 2 for wrong usage, 130 for an interruption (128 and
+the signal's number for other signals).
 ``--debug``, before or after the command, shows the traceback instead.
 """
 
 import json
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -62,9 +64,10 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except KeyboardInterrupt:
-            click.echo("Interrupted. What was finished is kept.", err=True)
-            ctx.exit(130)
+        except KeyboardInterrupt as error:
+            kept = " What was finished is kept." if ctx.invoked_subcommand == "reproduce" else ""
+            click.echo(f"Interrupted.{kept}", err=True)
+            ctx.exit(128 + (error.args[0] if error.args else signal.SIGINT))
         except Exception as error:
             # Where nobody reads the output any more, click ends the run quietly.
             if ctx.meta.get(_DEBUG) or isinstance(error, BrokenPipeError):
@@ -82,12 +85,19 @@ def _sentence(error: Exception) -> str:
         text = str(error)
     else:
         text = f"{type(error).__name__}: {error} (this is a bug; --debug shows where it happened)"
-    return printable(" ".join(text.split()))
+    return _line(text)
 
 
 def _show_warning(message: Warning | str, *_details: Any, **_more: Any) -> None:
     """A warning without file names and source lines."""
-    click.echo(f"Warning: {printable(' '.join(str(message).split()))}", err=True)
+    click.echo(f"Warning: {_line(str(message))}", err=True)
+
+
+def _line(text: str) -> str:
+    """A text on one line of a terminal."""
+    from equipoise.exceptions import bounded
+
+    return printable(bounded(" ".join(text.split())))
 
 
 class Output:

@@ -1,6 +1,7 @@
 """``equipoise predict``: the classes of new rows, a chunk of them at a time."""
 
 import gzip
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ Examples:
   equipoise predict mail.equipoise new.csv.gz --proba --keep id --out classes.csv.gz
   equipoise predict mail.equipoise new.parquet --out - | head
 """
+
+
+# A number with a sign is none.
+_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
 
 
 @command(EPILOG)
@@ -56,8 +61,10 @@ def predict(
     """Apply MODEL, a file that 'equipoise fit' wrote, to the rows of TABLE.
 
     The table is read and the predictions are written a few rows at a time, so that files larger
-    than memory work. The output has one row for each row of the table, in its order; it appears
-    under its name only when it is complete.
+    than memory work; a row may have 16 MB. The output has one row for each row of the table, in
+    its order; it appears under its name only when it is complete. Texts are written as they are: a
+    spreadsheet runs those that begin with =, +, - or @ as formulas unless their column is imported
+    as text, and a warning says so where there are any.
     """
     if out == "-" and output.as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
@@ -67,11 +74,13 @@ def predict(
         check_output(out, table, model)
     saved = load_model(model)
     counts: Counter[Any] = Counter()
+    formula = None
     with _stream(out) as stream, table_chunks(saved, table, output, "Predicting", keep) as chunks:
         for chunk in chunks:
             frame = _predictions(chunk, saved, keep, scale if proba else None)
             text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
             stream.write(text.encode("utf-8"))
+            formula = formula or _formula(frame)
             counts.update(frame["prediction"].tolist())
     result = {
         "rows": counts.total(),
@@ -80,7 +89,13 @@ def predict(
     }
     place = "stdout" if out == "-" else out
     lines = [f"Wrote {counts.total():,} predictions to {place}."]
-    output.show(lines, result, saved.notes, err=out == "-")
+    notes = list(saved.notes)
+    if formula is not None:
+        notes.append(
+            f"A spreadsheet would run {listing([formula])} as a formula: import the columns of "
+            "texts as text."
+        )
+    output.show(lines, result, notes, err=out == "-")
 
 
 @contextmanager
@@ -132,11 +147,22 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
             raise InvalidInputError(
                 f"There is no column {name!r} to keep; there are {listing(names, limit=20)}."
             )
-        if name == "prediction":
-            raise InvalidInputError("The column 'prediction' cannot be kept: rename it first.")
-    columns = {name: chunk[names[name]] for name in keep} | {"prediction": saved.predict(chunk)}
+    found = {"prediction": saved.predict(chunk)}
     if scale is not None:
         of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
         for label, column in zip(saved.facts.classes, of_scale[scale](chunk).T, strict=True):
-            columns[f"probability[{label}]"] = column
+            found[f"probability[{label}]"] = column
+    if taken := [name for name in keep if name in found]:
+        raise InvalidInputError(
+            f"The column {listing(taken)} cannot be kept, because one of the output has that name: "
+            "rename it first."
+        )
+    columns = {name: chunk[names[name]] for name in keep} | found
     return require("pandas", extra="cli").DataFrame(columns, index=chunk.index)
+
+
+def _formula(frame: Any) -> str | None:
+    """A text that a spreadsheet would run."""
+    texts = frame.select_dtypes(exclude="number")
+    found = (text for name in texts for text in texts[name].dropna().unique())
+    return next((text for text in map(str, found) if _FORMULA.match(text)), None)

@@ -157,26 +157,43 @@ def _warnings(
     empty = [column.name for column in columns if column.kind == "empty"]
     if empty:
         which = f"{len(empty)} columns ({listing(empty, _SHOWN)}) are"
-        which = f"Column {empty[0]!r} is" if len(empty) == 1 else which
+        which = f"Column {listing(empty)} is" if len(empty) == 1 else which
         yield f"{which} without a single value: left out."
     for column in columns:
-        series = frame[column.name]
         if column.n_infinite:
-            yield (
-                f"Column {column.name!r} has {column.n_infinite} infinite values: read as missing."
-            )
-        if _is_identifier(series, column):
-            yield (
-                f"Column {column.name!r} names nearly every row differently and looks like "
-                "an identifier: leave it out unless it means something."
-            )
-        elif column.kind == "text":
-            yield from _text_warnings(series, column)
+            which = f"{column.n_infinite} infinite values"
+            yield f"Column {listing([column.name])} has {which}: read as missing."
+        if oddity := _oddity(frame[column.name], column):
+            yield f"Column {listing([column.name])} {oddity}."
     single = classes[counts == 1].tolist()
     if single:
         which = f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row: they are"
-        which = f"Class {single[0]!r} has a single row: it is" if len(single) == 1 else which
+        which = f"Class {listing(single)} has a single row: it is" if len(single) == 1 else which
         yield f"{which} used for training, but no risk can be estimated from one row."
+
+
+def _oddity(series: Any, column: Column) -> str:
+    """What a column may be beside what it is read as; nothing of most."""
+    if column.kind == "text":
+        pandas = require("pandas", extra="cli")
+        levels = pandas.Series(series.dropna().unique()).astype(str)
+        numbers = pandas.to_numeric(levels, errors="coerce").notna()
+        if _NEARLY_NUMBERS <= numbers.mean() < 1:
+            return (
+                f"is read as text because of values such as {listing(levels[~numbers][:1])} among "
+                "its numbers: mend or empty them if it is a number"
+            )
+    if _is_identifier(series, column):
+        return (
+            "names nearly every row differently and looks like an identifier: leave it out unless "
+            "it means something"
+        )
+    if column.kind == "text" and column.n_distinct > MAX_LEVELS:
+        return (
+            f"has {column.n_distinct} distinct texts: linear models keep the {MAX_LEVELS - 1} most "
+            "frequent apart and put the others together"
+        )
+    return ""
 
 
 def _is_identifier(series: Any, column: Column) -> bool:
@@ -186,23 +203,6 @@ def _is_identifier(series: Any, column: Column) -> bool:
     if column.kind == "number" and column.n_distinct == known == len(series):
         return bool(np.all(series.to_numpy(dtype=np.float64, na_value=np.nan) % 1 == 0))
     return column.kind == "text" and column.n_distinct >= _ALL_DISTINCT * known
-
-
-def _text_warnings(series: Any, column: Column) -> Iterator[str]:
-    pandas = require("pandas", extra="cli")
-    levels = pandas.Series(series.dropna().unique()).astype(str)
-    numbers = pandas.to_numeric(levels, errors="coerce").notna()
-    if _NEARLY_NUMBERS <= numbers.mean() < 1:
-        stray = levels[~numbers].iloc[0][:60]
-        yield (
-            f"Column {column.name!r} is read as text because of values such as {stray!r} among its "
-            "numbers: mend or empty them if it is a number."
-        )
-    elif column.n_distinct > MAX_LEVELS:
-        yield (
-            f"Column {column.name!r} has {column.n_distinct} distinct texts: linear models keep "
-            f"the {MAX_LEVELS - 1} most frequent apart and put the others together."
-        )
 
 
 def hold_out(

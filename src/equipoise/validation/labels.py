@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
@@ -158,8 +158,9 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
     if whole and 2 * len(classes := classes_of(y)) <= len(y):
         labels = positions(y, classes)
     else:  # several sorts, but here whatever is no classification is found out
-        if type_of_target(y, input_name="y") == "unknown":
-            y = _numbers_among_objects(y)
+        objects = np.asarray(y)
+        if objects.dtype == object and objects.ndim == 1:
+            y = _of_one_type(objects)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -174,11 +175,17 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
     return classes, labels
 
 
-def _numbers_among_objects(y: Names) -> Names:
-    """Numbers that came as objects, as a column of mixed origin does."""
+def _of_one_type(y: Names) -> Names:
+    """Texts that came as objects, or numbers, as a column of mixed origin has them."""
     names = y.tolist()
     types = {type(name) for name in names}
-    if len(types) == 1 and isinstance(names[0], Real):
+    if types == {str}:
+        return y
+    for row, name in enumerate(names):
+        if _is_missing(name):
+            raise InvalidInputError(f"y must not have missing labels, got {name!r} in row {row}.")
+    # True would be 1 beside numbers.
+    if all(issubclass(kind, Real) for kind in types) and (len(types) == 1 or bool not in types):
         return np.array(names)
     kinds = ", ".join(sorted(kind.__name__ for kind in types))
     raise InvalidInputError(
