@@ -147,11 +147,8 @@ def _two_classes(predictions: Predictions, criterion: Criterion, gaps: Matrix | 
 
 
 def _raised(theta: Vector, gaps: Matrix | None) -> Vector:
-    """The least log-weights above given ones that keep gaps."""
-    if gaps is not None:
-        for _ in theta:
-            theta = np.maximum(theta, (theta + gaps).max(axis=1))
-    return theta
+    """The least log-weights above given ones that keep gaps; two gaps in a row ask for no more."""
+    return theta if gaps is None else np.maximum(theta, (theta + gaps).max(axis=1))
 
 
 def _sample(predictions: Predictions, n_rows: int, rng: np.random.Generator) -> Predictions:
