@@ -275,7 +275,9 @@ def test_floors_that_only_all_rows_keep_say_so():
 
 
 def test_a_class_that_is_not_tuned_cannot_stay_beside_a_confidence():
-    with pytest.raises(InvalidParameterError, match=r"rare must be 'error' or .* got 'keep'"):
+    with pytest.raises(
+        InvalidParameterError, match="rare must be one of 'error', 'drop', got 'keep'"
+    ):
         PlugInClassifier(BASE, RecallFloors({"a": 0.5}, confidence=0.9), rare="keep").fit(X, Y)
 
 

@@ -53,8 +53,6 @@ Leads = list[tuple[Matrix, Vector]]
 def tune(predictions: Predictions, criterion: Criterion, seed: int = 0) -> Vector:
     """Decision weights with the lowest value that the search finds; they sum to one.
 
-    The seed is for what a confidence takes in chance.
-
     Examples
     --------
     >>> from equipoise.decisions import Predictions

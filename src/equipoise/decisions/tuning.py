@@ -264,14 +264,8 @@ def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
 
 
 def check_rare(rare: Any, goal: Goal) -> str:
-    """One of the words; what is kept untuned would take rows of classes that keep a confidence."""
-    word = check_word(rare, "rare", RARE)
-    if word == "keep" and goal.confidence is not None:
-        raise InvalidParameterError(
-            "rare must be 'error' or 'drop' for floors with a confidence, got 'keep': nothing is "
-            "known of how many rows a class takes whose weight is not tuned."
-        )
-    return word
+    """What to do with a class of few rows; untuned, it would take rows that a confidence is for."""
+    return check_word(rare, "rare", RARE if goal.confidence is None else ("error", "drop"))
 
 
 def tune_predicted(  # noqa: PLR0913  rows, what for, and how

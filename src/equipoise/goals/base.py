@@ -73,10 +73,7 @@ class Criterion(ABC):
     def certified(
         self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
     ) -> tuple["Criterion", Matrix]:
-        """What to search for, and the least gaps between log-weights, to keep a confidence.
-
-        From class ``i`` to ``k`` none is smaller than by way of another class.
-        """
+        """What to search for, and the least gaps between log-weights, to keep a confidence."""
         raise TypeError(f"{type(self).__name__} promises nothing with a confidence.")
 
     def instead(self, risks: Vector) -> "Criterion | None":

@@ -8,12 +8,11 @@ far that class ``i`` has no more errors than
 
 .. math:: e_i = \max \{e : P(\mathrm{Bin}(n_i, 1 - f_i) \leq e) \leq \delta / m\},
 
-with :math:`m` floors. There is a least such :math:`\theta`, because raising a class costs only the
-others. Given the rows of these, it lies on a curve along which the rows that class ``i`` gets right
-only grow with :math:`\theta_i`: the rows of class ``i`` choose its place on the curve by an order
-statistic alone, so that a recall below :math:`f_i` has probability :math:`\delta / m` at most
-(Tong, Feng and Li 2018, for two classes). So it is for each class, and for all weights that keep
-class ``i`` as far above every other class, or further: among these the risk decides.
+with :math:`m` floors. There is a least such :math:`\theta`, as raising a class costs only others.
+Given their rows, it lies on a curve along which the rows that class ``i`` gets right only grow with
+:math:`\theta_i`: those of class ``i`` choose its place on the curve by an order statistic, so that
+a recall below :math:`f_i` has probability :math:`\delta / m` at most (Tong, Feng and Li 2018, for
+two classes). So it is for each class, and for all weights that keep it as far above the others.
 """
 
 from dataclasses import dataclass, replace
@@ -34,9 +33,8 @@ from equipoise.weights.priors import check_prior
 PRICE = 1e3
 # Rounding in sums of weights.
 SLACK = 1e-12
-# By how much a log-weight is above what its class needs, so that rounding turns no row; how closely
-# it is found, and how near to each other classes are that chase each other. Log-weights that are
-# not found, or further apart than numbers are, are out of reach.
+# How far a log-weight is above what its class needs, so that rounding turns no row; how closely it
+# is found, how near classes are that chase each other, and where it is out of reach.
 MARGIN, PRECISION, NEAR = 1e-9, 1e-10, 1e-6
 SWEEPS, FURTHEST = 1_000, 500.0
 
@@ -88,9 +86,8 @@ class FlooredRisk(Criterion):
     ) -> tuple["FlooredRisk", Matrix]:
         """What is left to search for, and how far apart log-weights must be for the floors.
 
-        ``leads`` are, for each class, how far the log-probabilities of all classes are behind that
-        of the rows' own, of shape (n_classes, rows), and the rows' weights. The gaps are by class
-        (first) and the class that it must be above (second).
+        ``leads`` are, for each class, how far log-probabilities are behind that of the rows' own,
+        of shape (n_classes, rows), and the rows' weights. Gaps are by class and those it is above.
         """
         rng, bound = np.random.default_rng(seed), np.flatnonzero(self.floors > 0)
         drawn = [_drawn(*lead, rng) if i in bound else lead[0] for i, lead in enumerate(leads)]
@@ -124,14 +121,14 @@ class FlooredRisk(Criterion):
                 break
             theta[chase] += step if step > NEAR else 0.0
         raise UnattainableError(
-            f"No decision weights reach recalls of at least {self._asked()} together with "
-            f"confidence {self.confidence:.6g}, as far as the rows show. Lower a floor or the "
-            "confidence, or give more rows."
+            f"No decision weights reach recalls of at least {self._listed(self.floors, '.6g')} "
+            f"together with confidence {self.confidence:.6g}, as far as the rows show. Lower a "
+            "floor or the confidence, or give more rows."
         )
 
-    def _asked(self) -> str:
+    def _listed(self, recalls: Vector, digits: str) -> str:
         names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
-        return " and ".join(f"{self.floors[i]:.6g} for class {names[i]!r}" for i in bound)
+        return " and ".join(f"{recalls[i]:{digits}} for class {names[i]!r}" for i in bound)
 
     def instead(self, risks: Vector) -> "FlooredRisk | None":
         """Where a floor is missed, the floors alone; those missed even then are out of reach."""
@@ -140,12 +137,10 @@ class FlooredRisk(Criterion):
             return None
         if not self.alone:
             return replace(self, alone=True)
-        names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
-        found = ", ".join(f"{1 - risks[i]:.3f} for class {names[i]!r}" for i in bound)
-        short = listing(self.classes[missed].tolist())
         raise UnattainableError(
-            f"No decision weights reach recalls of at least {self._asked()} together on the tuning "
-            f"rows: the nearest found are {found} (short for {short}). Lower a floor."
+            f"No decision weights reach recalls of at least {self._listed(self.floors, '.6g')} "
+            f"together on the tuning rows: the nearest found are {self._listed(1 - risks, '.3f')} "
+            f"(short for {listing(self.classes[missed].tolist())}). Lower a floor."
         )
 
 
@@ -162,18 +157,16 @@ class RecallFloors(Goal):
 
     Notes
     -----
-    With a confidence: whatever the model is, and the population, the rule that is returned has
-    recalls of the floors or more, all at once, for new rows of the population, except with
-    probability ``1 - confidence`` at most over the draw of the tuning rows. These must be
-    independent rows of the population that the model was not trained on, so that
-    ``PlugInClassifier`` holds some out, and returns the model that has not seen them. It takes
-    ``log((1 - confidence) / m) / log(floor)`` of a class at least, with ``m`` floors; where rows
-    cannot show what is asked, :class:`~equipoise.exceptions.UnattainableError` says so.
+    With a confidence, whatever the model and the population, the rule that is returned keeps all
+    floors for new rows of the population, except with probability ``1 - confidence`` at most over
+    the draw of the tuning rows. These must be independent rows of the population that one model was
+    not trained on: ``PlugInClassifier`` holds some out, and returns the model that has not seen
+    them. It takes ``log((1 - confidence) / m) / log(floor)`` of a class at least, with ``m``
+    floors; where rows cannot show what is asked, there is an ``UnattainableError``.
 
-    Rows of unequal weight stand for a population in which such rows are as much more frequent.
-    Of a class with a floor, each is drawn with the share of its weight in the largest weight, and
-    those drawn count one each: nothing is promised of rows that would weigh more than all that were
-    seen, and heavy tails leave few rows.
+    Rows of unequal weight stand for a population where they are as much more frequent. Those of a
+    class with a floor are drawn, each with the share of its weight in the largest, and then count
+    one each: nothing is promised of rows heavier than all that were seen, and few may be left.
 
     Examples
     --------
@@ -218,13 +211,10 @@ class RecallFloors(Goal):
 
 
 def _drawn(lead: Matrix, weight: Vector, rng: np.random.Generator) -> Matrix:
-    """Rows drawn by their weight: each counts as one of the weighted population.
-
-    Given the largest weight, and without its row, those that are left are independent rows of the
-    population up to this weight.
-    """
+    """Rows drawn by their weight, as they come from the weighted population."""
     if weight.min() == weight.max():
         return lead
+    # Given the largest weight, the others are independent rows of the population up to it.
     kept = rng.random(len(weight)) * weight.max() < weight
     kept[np.argmax(weight)] = False
     return lead[:, kept]
