@@ -20,7 +20,7 @@ Xu, Dan, Khim and Ravikumar (2020), Section 6, asks for this rule.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,9 @@ from equipoise.weights.priors import check_prior, weights_of
 
 # Decision weights to the class risks of the rule that goes by them.
 Oracle = Callable[[Vector], Vector]
+# Masses, the rules against them with their shares, the class risks of the mixture, and a lower
+# bound of the robust risk of any rule.
+Saddle = tuple[Vector, Matrix, Vector, Vector, float]
 
 # The game is played to this certified gap, or for so many rounds.
 _TOLERANCE = 1e-7
@@ -46,6 +49,8 @@ _CAUTION = 0.8
 # Halvings that exhaust the digits of a mass in [0, 1], and what rounding takes of a threshold's.
 _HALVINGS = 60
 _LOST_DIGITS = 8 * float(np.finfo(np.float64).eps)
+# Masses this close are the same.
+_SAME = 1e-14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,7 +192,7 @@ def robust_bayes(
 
     two = len(names) == 2
     saddle = _walk(matrix, weights, shares, masses) if two else _play(oracle, masses, shares)
-    return _result(saddle, masses, ByClass(p, names))
+    return _result(masses, p, names, saddle)
 
 
 def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
@@ -222,30 +227,21 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
         return np.asarray(model.bayes_class_risks(rule), dtype=np.float64)
 
     saddle = (_bisect if len(p) == 2 else _play)(oracle, masses, p)
-    return _result(saddle, masses, ByClass(p, names))
+    return _result(masses, p, names, saddle)
 
 
-class _Saddle(NamedTuple):
-    """Masses, the rules against them with their shares, and the class risks of the mixture."""
-
-    mass: Vector
-    rules: Matrix
-    shares: Vector
-    risks: Vector
-    lower: float
-
-
-def _result(saddle: _Saddle, masses: MassSet, prior: ByClass) -> RobustBayes:
-    risk = float(masses.support(saddle.risks))
+def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle) -> RobustBayes:
+    mass, rules, rule_shares, risks, lower = saddle
+    risk = float(masses.support(risks))
     return RobustBayes(
-        masses=ByClass(saddle.mass, prior.classes),
-        weights=ByClass(weights_of(saddle.mass, prior), prior.classes),
-        rules=saddle.rules,
-        rule_shares=saddle.shares,
+        masses=ByClass(mass, names),
+        weights=ByClass(weights_of(mass, prior), names),
+        rules=rules,
+        rule_shares=rule_shares,
         risk=risk,
-        class_risks=ByClass(saddle.risks, prior.classes),
+        class_risks=ByClass(risks, names),
         # Rounding can put the bound above the value by a digit in the sixteenth place.
-        gap=max(risk - saddle.lower, 0.0),
+        gap=max(risk - lower, 0.0),
     )
 
 
@@ -279,7 +275,7 @@ def _pair(mass: float) -> Vector:
     return np.array([1 - mass, mass])
 
 
-def _walk(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> _Saddle:
+def _walk(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> Saddle:
     r"""Two classes: all thresholds, with fractions of ties in between.
 
     Cut ``g`` sends the ``g`` smallest distinct values of :math:`\eta_1` to class 0. Along the
@@ -292,64 +288,37 @@ def _walk(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> _
     second = np.r_[0.0, np.cumsum(steps[1])]
     first[-1], second[-1] = 0.0, 1.0
     low, high = _ends(masses)
-    least = _minimizers((1 - high) * first + high * second)[0]
-    most = _minimizers((1 - low) * first + low * second)[1]
-    equal = _crossing(second - first)
+    # The mass of the second class at which each value ties, from large to small.
+    odds = (1 - values) / shares[0], values / shares[1]
+    ties = odds[0] / (odds[0] + odds[1])
+    least, most = np.count_nonzero(ties > high + _SAME), np.count_nonzero(ties >= low - _SAME)
+    cuts = np.arange(len(first))
+    equal = float(np.interp(0.0, second - first, cuts))
     cut = min(max(equal, float(least)), float(most))
-    group, part = int(np.floor(cut)), cut - np.floor(cut)
-    mix = np.array([1 - part, part])
-    risks = np.array([mix @ np.r_[r, r[-1]][group : group + 2] for r in (first, second)])
-    if cut > equal:
-        mass = high
-    elif cut < equal:
-        mass = low
+    group, part = int(cut), cut - int(cut)
+    if cut == equal:
+        # A cut between two values is Bayes for all masses between those of their ties.
+        mass = float(np.mean(ties[group if part > 0 else max(group - 1, 0) : group + 1]))
+        m = _pair(min(max(mass, low), high))
     else:
-        mass = min(max(_indifferent(values, group, part, shares), low), high)
-    m = _pair(mass)
+        m = _pair(high if cut > equal else low)
+    risks = np.array([np.interp(cut, cuts, each) for each in (first, second)])
     lower = 1 - float(weights @ np.max(matrix * (m / shares), axis=1))
-    return _Saddle(m, *_cut_rules(values, group, part, _rule(m, shares)), risks, lower)
-
-
-def _minimizers(risks: Vector) -> tuple[int, int]:
-    """First and last cut of least risk; values within rounding of it count as equal."""
-    best = np.flatnonzero(risks <= risks.min() + 1e-14)
-    return int(best[0]), int(best[-1])
-
-
-def _crossing(difference: Vector) -> float:
-    """Where a rising sequence, linear in between, is zero."""
-    after = int(np.searchsorted(difference, 0.0))
-    if after == 0 or difference[after] == 0:
-        return float(after)
-    before = after - 1
-    return before + float(-difference[before] / (difference[after] - difference[before]))
-
-
-def _indifferent(values: Vector, group: int, part: float, shares: Vector) -> float:
-    """The mass of the second class at which the rule of this cut is Bayes."""
-    # A cut between two values is Bayes for all masses between those of their ties.
-    ties = values[group if part > 0 else max(group - 1, 0) : group + 1]
-    odds = (1 - ties) / shares[0], ties / shares[1]
-    return float(np.mean(odds[0] / (odds[0] + odds[1])))
-
-
-def _cut_rules(values: Vector, group: int, part: float, bayes: Vector) -> tuple[Matrix, Vector]:
-    """Rules, and their shares, that send the cut's values to class 0."""
     below = np.nextafter(np.r_[values, np.inf][group], -1)
     if part > 0:
-        return _cuts([below, values[group]]), np.array([1 - part, part])
-    least = values[group - 1] if group > 0 else -np.inf
-    return _cuts([min(max(bayes[0], least), below)]), np.ones(1)
+        return m, _cuts([below, values[group]]), np.array([1 - part, part]), risks, lower
+    threshold = max(_rule(m, shares)[0], values[group - 1] if group > 0 else -np.inf)
+    return m, _cuts([min(threshold, below)]), np.ones(1), risks, lower
 
 
-def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> _Saddle:
+def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> Saddle:
     """Two classes of a known model: the mass at which the class risks are equal."""
     low, high = _ends(masses)
     for end, sign in ((high, 1.0), (low, -1.0)):
         rule = _rule(_pair(end), prior)
         risks = oracle(rule)
         if sign * (risks[1] - risks[0]) >= 0:
-            return _Saddle(_pair(end), rule[None], np.ones(1), risks, float(_pair(end) @ risks))
+            return _pair(end), rule[None], np.ones(1), risks, float(_pair(end) @ risks)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         risks = oracle(_rule(_pair(middle), prior))
@@ -362,10 +331,10 @@ def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> _Saddle:
     shares = np.array([share, 1 - share])
     # The atom stands between the two thresholds, wherever its own digits end.
     around = _cuts(rules[:, 0] * (1 + np.array([-_LOST_DIGITS, _LOST_DIGITS])))
-    return _Saddle(_pair(low), around, shares, shares @ sides, float(_pair(low) @ sides[1]))
+    return _pair(low), around, shares, shares @ sides, float(_pair(low) @ sides[1])
 
 
-def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> _Saddle:
+def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
     """Masses against rules, until the best answers of both sides agree."""
     k = masses.n_classes
     best = np.asarray(masses.project(np.full(k, 1 / k)), dtype=np.float64)
@@ -393,9 +362,8 @@ def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> _Saddle:
             NotConvergedWarning,
         )
     used = np.flatnonzero(kept)
-    return _Saddle(
-        best, np.array(rules)[used], kept[used], kept[used] @ np.array(found)[used], lower
-    )
+    mixed = kept[used] @ np.array(found)[used]
+    return best, np.array(rules)[used], kept[used], mixed, lower
 
 
 def _equilibrium(worlds: Matrix, rules: Matrix) -> tuple[Vector, Vector]:
