@@ -10,7 +10,6 @@ from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks, class_risks
 from equipoise.theory import (
-    Bootstrap,
     ExcessRisk,
     estimated_excess_risk,
     excess_risk,
@@ -219,7 +218,7 @@ def test_all_rows_of_a_sample_are_an_estimate_of_the_model():
     for labels in (None, y):
         found = estimated_excess_risk(
             eta, estimate, "standard", "balanced", y=labels,
-            bootstrap=Bootstrap(50, random_state=0),
+            n_resamples=50, random_state=0,
         )  # fmt: skip
         assert isinstance(found, ExcessRisk)
         for part in ("excess", "estimation", "irreducible"):
@@ -237,7 +236,7 @@ def check_coverage(n, n_draws, *, labelled):
         X, y = MODEL.sample(n, random_state=seed)
         found = estimated_excess_risk(
             MODEL.predict_proba(X), X[:, 0] ** 2, (1, 1), (1, 4),
-            y=y if labelled else None, bootstrap=Bootstrap(200, random_state=seed),
+            y=y if labelled else None, n_resamples=200, random_state=seed,
         )  # fmt: skip
         ends = [found.intervals[part] for part in parts]
         values = [getattr(exact, part) for part in parts]
@@ -264,7 +263,7 @@ def test_labels_make_up_for_a_poor_reference():
     X, y = MODEL.sample(200_000, random_state=1)
     reference, estimate = 0.5 * MODEL.eta(X[:, 0]), X[:, 0] ** 2
     found = estimated_excess_risk(
-        reference, estimate, (1, 1), (1, 4), y=y, bootstrap=Bootstrap(20, random_state=0)
+        reference, estimate, (1, 1), (1, 4), y=y, n_resamples=20, random_state=0
     )
     x = X[:, 0]
     # Half of eta above t is eta above 2 t; above one half none is.
@@ -284,10 +283,10 @@ def test_columns_by_name():
     assert repr(plain).startswith("excess risk ") and "estimation" in repr(plain)
     assert len(repr(found).splitlines()) == 4 and "irreducible" in repr(found).splitlines()[-1]
     again = estimated_excess_risk(
-        eta, estimate, "standard", "balanced", bootstrap=Bootstrap(30, 0.5, 3)
+        eta, estimate, "standard", "balanced", n_resamples=30, confidence=0.5, random_state=3
     )
     same = estimated_excess_risk(
-        eta, estimate, "standard", "balanced", bootstrap=Bootstrap(30, 0.5, 3)
+        eta, estimate, "standard", "balanced", n_resamples=30, confidence=0.5, random_state=3
     )
     assert again.intervals == same.intervals
 
@@ -348,10 +347,6 @@ BAD = {
         lambda: model_excess_risk(LogisticRegression(), MODEL, (1, 1), (1, 2)),
         "model must have quadrature",
     ),
-    "bootstrap": (
-        lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), bootstrap=100),
-        "bootstrap must be a Bootstrap",
-    ),
     "shape": (lambda: excess_risk(ETA, ETA[:2], "standard", "balanced"), "shape of the true"),
     "sums": (lambda: excess_risk([[0.5, 0.4]], [[0.5, 0.5]], "standard", "balanced"), "sum"),
     "word": (lambda: excess_risk(ETA, ETA, "even", "balanced"), "made_for must be"),
@@ -359,8 +354,14 @@ BAD = {
     "labels": (lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0, 1, 2]), "0 to 1"),
     "text": (lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), y=["a"] * 3), "position"),
     "one class": (lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0] * 3), "occur"),
-    "resamples": (lambda: Bootstrap(0), "n_resamples must be"),
-    "confidence": (lambda: Bootstrap(confidence=2), "confidence must be"),
+    "resamples": (
+        lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), n_resamples=0),
+        "n_resamples must be",
+    ),
+    "confidence": (
+        lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), confidence=2),
+        "confidence must be",
+    ),
     "no prior": (lambda: excess_risk_in_class([0, 1], [0, 1], [0, 1], (1, 1)), "prior must be"),
     "risks": (
         lambda: excess_risk_in_class([0, 1], [0, 1, 1], [0, 1], (1, 1), class_prior=[0.5, 0.5]),

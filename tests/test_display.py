@@ -36,7 +36,7 @@ from equipoise.exceptions import (  # noqa: E402
     InvalidParameterError,
     MissingExtraError,
 )
-from equipoise.theory import Bootstrap, ClassExcess, estimated_excess_risk  # noqa: E402
+from equipoise.theory import ClassExcess, estimated_excess_risk  # noqa: E402
 
 NAMES = np.array(["common", "less common", "rare"])
 HOSTILE = [
@@ -340,7 +340,7 @@ def test_two_weightings_are_judged_under_each_other_with_intervals():
     eta = np.linspace(0, 1, 200)
     guess = np.clip(eta + 0.1 * np.sin(20 * eta), 0, 1)
     made = display.ErrorDecompositionDisplay.from_predictions(
-        eta, guess, bootstrap=Bootstrap(n_resamples=50, random_state=0)
+        eta, guess, n_resamples=50, random_state=0
     )
     frame = made.to_frame().set_index("name")
     assert len(frame) == 4

@@ -229,7 +229,7 @@ class ErrorDecompositionDisplay(Display):
             Each is ``"standard"``, ``"balanced"``, or weights in class order.
         ax : matplotlib Axes, optional
         **options
-            ``y``, ``sample_weight``, ``bootstrap``: as in
+            ``y``, ``sample_weight``, ``n_resamples``, ``confidence``, ``random_state``: as in
             :func:`equipoise.theory.estimated_excess_risk`.
         """
         worlds = named_weightings(weightings)

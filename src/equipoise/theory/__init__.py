@@ -8,7 +8,6 @@ from equipoise.theory.bounds import (
     rate_bound,
 )
 from equipoise.theory.decomposition import (
-    Bootstrap,
     ClassExcess,
     ExcessRisk,
     estimated_excess_risk,
@@ -26,7 +25,6 @@ from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_baye
 from equipoise.theory.shifted_margin import MarginCondition, MarginRate, margin_condition
 
 __all__ = [
-    "Bootstrap",
     "ClassExcess",
     "ExcessRisk",
     "MarginCondition",
