@@ -13,7 +13,6 @@ from equipoise.theory.decomposition import (
     estimated_excess_risk,
     excess_risk,
     excess_risk_in_class,
-    model_excess_risk,
 )
 from equipoise.theory.rademacher import (
     RademacherComplexity,
@@ -42,7 +41,6 @@ __all__ = [
     "iid_bound",
     "linear_rademacher",
     "margin_condition",
-    "model_excess_risk",
     "rate_bound",
     "robust_bayes",
     "robust_bayes_known",

@@ -33,7 +33,7 @@ Xu, Dan, Khim and Ravikumar (2020), Theorem 1, Corollary 2 and Appendix D.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,38 +160,27 @@ class RiskBound:
         added, as those of norm-bounded linear functions do.
         """
         target = check_number(width, "width", "(0, inf)")
-        name = self.dominant if of is None else of
-        if name not in self.counts:
-            raise ClassMismatchError(
-                f"of must be one of the classes {self.counts.classes.tolist()}, got {name!r}."
-            )
-        return (self._more_iid if self.sampling == "iid" else self._more_of_one)(name, target)
-
-    def _more_iid(self, name: Any, target: float) -> RowsNeeded:
-        n = float(np.asarray(self.counts).sum())
-        # Every term is a constant over the root of n.
-        total = max(0, ceil(n * (self.width / target) ** 2 * (1 - 1e-12) - n))
-        rows = ceil(self.prior[name] * total)
-        sentence = (
-            f"{total:.6g} more rows in all, about {rows:.6g} of them of class {name!r}, would make "
-            f"the bound {target:.4g} wide."
-        )
-        return RowsNeeded(name, rows, total, sentence)
-
-    def _more_of_one(self, name: Any, target: float) -> RowsNeeded:
-        names = self.counts.classes.tolist()
+        name, names = self.dominant if of is None else of, self.counts.classes.tolist()
+        if name not in names:
+            raise ClassMismatchError(f"of must be one of the classes {names}, got {name!r}.")
+        end = f"would make the bound {target:.4g} wide"
+        if self.sampling == "iid":
+            n = float(np.asarray(self.counts).sum())
+            # Every term is a constant over the root of n.
+            total = max(0, ceil(n * (self.width / target) ** 2 * (1 - 1e-12) - n))
+            rows = ceil(self.prior[name] * total)
+            said = f"{total:.6g} more rows in all, about {rows:.6g} of them of class {name!r}, "
+            return RowsNeeded(name, rows, total, f"{said}{end}.")
         place = names.index(name)
         least = self._width_with(place, np.inf)
         if least < target or self.width <= target:
-            rows = self._smallest(place, target)
-            said = f"{rows:.6g} more rows of class {name!r} would make the bound {target:.4g} wide."
-            return RowsNeeded(name, rows, rows, said)
+            more = self._smallest(place, target)
+            return RowsNeeded(name, more, more, f"{more:.6g} more rows of class {name!r} {end}.")
         others = np.asarray(self.contributions)
         others[place] = -np.inf
         said = (
-            f"No number of rows of class {name!r} would make the bound {target:.4g} wide: it stays "
-            f"at {least:.4g} because of the other classes, {names[int(np.argmax(others))]!r} first "
-            "among them."
+            f"No number of rows of class {name!r} {end}: it stays at {least:.4g} because of the "
+            f"other classes, {names[int(np.argmax(others))]!r} first among them."
         )
         return RowsNeeded(name, np.inf, np.inf, said)
 
@@ -287,8 +276,10 @@ def iid_bound(
     >>> round(iid_bound(counts, complexity, prior, "balanced").value, 3)
     0.216
     """
-    sample = _sample("iid", counts, class_prior, risks, complexity)
-    return _bound("Theorem 1", sample, complexity, uncertainty, risks, confidence, observed)
+    return _bound(
+        "Theorem 1", counts, complexity, class_prior, uncertainty,
+        risks=risks, confidence=confidence, observed=observed,
+    )  # fmt: skip
 
 
 def rate_bound(
@@ -325,10 +316,15 @@ def rate_bound(
     0.251
     """
     number = check_number(constant, "constant", "[0, inf)")
-    sample = _sample("iid", counts, class_prior, risks)
-    # Jensen: the expected complexities are at most this.
-    complexity = number / np.sqrt(sample.prior * sample.rows.sum())
-    return _bound("Corollary 2", sample, complexity, uncertainty, risks, confidence, observed=False)
+
+    def complexity(expected: Vector) -> Vector:
+        # Jensen: the expected complexities are at most this.
+        return np.asarray(number / np.sqrt(expected))
+
+    return _bound(
+        "Corollary 2", counts, complexity, class_prior, uncertainty,
+        risks=risks, confidence=confidence, observed=False,
+    )  # fmt: skip
 
 
 def conditional_bound(
@@ -381,63 +377,49 @@ def conditional_bound(
     >>> bound.more_rows(0.1).sentence
     "3859 more rows of class 'rare' would make the bound 0.1 wide."
     """
-    sample = _sample("conditional", counts, class_prior, risks, complexity)
-    return _bound("Appendix D", sample, complexity, uncertainty, risks, confidence, observed)
+    return _bound(
+        "Appendix D", counts, complexity, class_prior, uncertainty,
+        risks=risks, confidence=confidence, observed=observed,
+    )  # fmt: skip
 
 
-class _Sample(NamedTuple):
-    """How the rows came, how many there are of each class, and what its prior is."""
+def _bound(  # noqa: PLR0913  what the theorems have in common
+    theorem: str, counts: Any, complexity: Any, class_prior: Any, uncertainty: Any, *,
+    risks: Any, confidence: Any, observed: bool,
+) -> RiskBound:  # fmt: skip
+    """The bound of the robust risk, or without risks of the excess risk.
 
-    sampling: Literal["iid", "conditional"]
-    classes: NDArray[Any]
-    rows: Vector
-    prior: Vector
+    A complexity that is a function is one of the rows to be expected of each class.
+    """
+    classes = _names(counts, class_prior, risks, complexity)
 
-    def checked(self, values: Any, name: str, interval: str) -> Vector:
-        vector = check_numbers(values, self.classes, name=name)
-        return check_interval(vector, self.classes, name, interval)
+    def checked(values: Any, name: str, interval: str) -> Vector:
+        return check_interval(check_numbers(values, classes, name=name), classes, name, interval)
 
-
-def _sample(
-    sampling: Literal["iid", "conditional"], counts: Any, prior: Any, *others: Any
-) -> _Sample:
-    classes = _names(counts, prior, *others)
     # Theorem 1 divides by the priors, the conditional theorem by the rows.
-    least, most = ("[0, inf)", "(0, 1]") if sampling == "iid" else ("[1, inf)", "[0, 1]")
-    rows = check_interval(check_numbers(counts, classes, name="counts"), classes, "counts", least)
-    if not rows.sum() >= 1:
-        raise InvalidInputError(f"counts must hold at least one row, got {rows.tolist()}.")
-    p = rows / rows.sum() if prior is None else check_prior(prior, classes)
-    return _Sample(sampling, classes, rows, check_interval(p, classes, "class_prior", most))
-
-
-def _bound(
-    theorem: str,
-    sample: _Sample,
-    complexity: Any,
-    uncertainty: Any,
-    risks: Any,
-    confidence: Any,
-    observed: bool,
-) -> RiskBound:
-    """The bound of the robust risk, or without risks of the excess risk."""
-    sampling, classes, rows, p = sample
+    iid = theorem != "Appendix D"
+    rows = checked(counts, "counts", "[0, inf)" if iid else "[1, inf)")
     n, k = rows.sum(), len(classes)
+    if not n >= 1:
+        raise InvalidInputError(f"counts must hold at least one row, got {rows.tolist()}.")
+    prior = rows / n if class_prior is None else check_prior(class_prior, classes)
+    p = checked(prior, "class_prior", "(0, 1]" if iid else "[0, 1]")
     mass_set = as_uncertainty(uncertainty).resolve(p, classes)
     level = check_number(confidence, "confidence", "(0, 1)")
+    given = complexity(n * p) if callable(complexity) else complexity
     # Excess risks need deviations on both sides.
     sides = 2 if risks is None else 1
     # Twice the complexity of the loss, and twice that again where deviations have two sides.
-    terms = 2 * sides * contracted(1.0, k) * sample.checked(complexity, "complexity", "[0, inf)")
+    terms = 2 * sides * contracted(1.0, k) * checked(given, "complexity", "[0, inf)")
     odds = sides * k / (1 - level)
     deviation = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
     # How many times its prior the share of each class in the sample is.
-    ratios = rows / (n * p) if sampling == "iid" else np.ones(k)
-    deviation = deviation / (p * np.sqrt(n) if sampling == "iid" else np.sqrt(rows))
+    ratios = rows / (n * p) if iid else np.ones(k)
+    deviation = deviation / (p * np.sqrt(n) if iid else np.sqrt(rows))
     terms = terms * ratios if observed else terms
     value = width = sides * float(mass_set.support(terms + deviation))
     if risks is not None:
-        empirical = ratios * sample.checked(risks, "risks", "[0, 1]")
+        empirical = ratios * checked(risks, "risks", "[0, 1]")
         value = float(mass_set.support(empirical + terms + deviation))
     return RiskBound(
         value=value,
@@ -448,7 +430,7 @@ def _bound(
         counts=ByClass(rows, classes),
         prior=ByClass(p, classes),
         kind="excess" if risks is None else "generalization",
-        sampling=sampling,
+        sampling="iid" if iid else "conditional",
         theorem=theorem,
         confidence=level,
         mass_set=mass_set,

@@ -140,57 +140,22 @@ def excess_risk(
     >>> found = excess_risk([0.2, 0.4, 0.9], [0.2, 0.6, 0.9], "standard", (1, 4))
     >>> round(found.estimation, 4), round(found.irreducible, 4)
     (-0.1333, 0.1333)
+
+    Of a model that is known, exact up to the quadrature:
+
+    >>> from equipoise.datasets import PowerImbalance
+    >>> model = PowerImbalance(p=0.9)
+    >>> X, w = model.quadrature(20_000)
+    >>> found = excess_risk(model.eta(X[:, 0]), X[:, 0] ** 7, (1, 1), (1, 9), sample_weight=w)
+    >>> exact = model.weighted_risk(model.bayes_threshold_x((1, 1)), (1, 9))
+    >>> bool(abs(found.irreducible - (exact - model.bayes_risk((1, 9)))) < 1e-4)
+    True
     """
     tables = _checked(truth, estimate)
     weights = row_shares(sample_weight, len(tables[0]))
     weights, eta, found = in_population(class_prior, weights, *tables)
     pair = _pair(made_for, judged_under, weights @ eta)
     return _decomposed(eta, found, eta, weights, pair)[0]
-
-
-def model_excess_risk(
-    model: Any,
-    estimate: Any,
-    made_for: Any,
-    judged_under: Any,
-    *,
-    n_points: int = 20_000,
-) -> ExcessRisk:
-    """Excess risk of the plug-in rule of a classifier under a model that is known.
-
-    Parameters
-    ----------
-    model : object with ``quadrature(n_points)`` and ``predict_proba(X)``
-        Such as :class:`equipoise.datasets.PowerImbalance`.
-    estimate : fitted classifier with ``predict_proba``, or callable
-        Gives class probabilities for rows (for two classes those of the second are enough).
-    made_for, judged_under
-        As in :func:`excess_risk`.
-    n_points : int, default=20,000
-        Points of the quadrature.
-
-    Examples
-    --------
-    >>> from equipoise.datasets import PowerImbalance
-    >>> model = PowerImbalance(p=0.9)
-    >>> found = model_excess_risk(model, lambda X: X[:, 0] ** 7, "standard", "balanced")
-    >>> exact = model.weighted_risk(model.bayes_threshold_x("standard"), "balanced")
-    >>> bool(abs(found.irreducible - (exact - model.bayes_risk("balanced"))) < 1e-4)
-    True
-    """
-    if not hasattr(model, "quadrature") or not hasattr(model, "predict_proba"):
-        raise InvalidInputError(
-            "model must have quadrature(n_points) and predict_proba(X), as PowerImbalance does, "
-            f"got {model!r}; excess_risk takes probabilities at points."
-        )
-    if not hasattr(estimate, "predict_proba") and not callable(estimate):
-        raise InvalidInputError(
-            "estimate must be a fitted classifier with predict_proba, or a callable that gives "
-            f"probabilities for rows, got {estimate!r}."
-        )
-    X, weights = model.quadrature(n_points)
-    found = estimate.predict_proba(X) if hasattr(estimate, "predict_proba") else estimate(X)
-    return excess_risk(model.predict_proba(X), found, made_for, judged_under, sample_weight=weights)
 
 
 def estimated_excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampled
