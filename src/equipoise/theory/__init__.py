@@ -17,7 +17,6 @@ from equipoise.theory.decomposition import (
 from equipoise.theory.rademacher import (
     RademacherComplexity,
     class_rademacher,
-    contracted,
     linear_rademacher,
 )
 from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
@@ -34,7 +33,6 @@ __all__ = [
     "RowsNeeded",
     "class_rademacher",
     "conditional_bound",
-    "contracted",
     "estimated_excess_risk",
     "excess_risk",
     "excess_risk_in_class",

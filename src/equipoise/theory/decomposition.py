@@ -319,7 +319,13 @@ def _decomposed(
     excess, estimation, irreducible = (weights @ costs).tolist()
     l1 = float(weights @ np.abs(eta - found).sum(axis=1)) / 2
     disagreement = float(weights @ (rules[0] != rules[1]))
-    bounds = _bounds(eta, weights, pair, (l1, disagreement))
+    bounds = np.nan, np.nan
+    if eta.shape[1] == 2:
+        # Propositions 3 and 2; Proposition 1 is 3 with equal thresholds.
+        low, high = sorted(float(each[0] / each.sum()) for each in pair)
+        shift, total = high - low, float(judged.sum())
+        between = float(weights @ ((eta[:, 1] >= low) & (eta[:, 1] <= high)))
+        bounds = total * (l1 + shift * disagreement), total * shift * between
     parts = excess, estimation, irreducible
     return ExcessRisk(*parts, q, judged, l1, disagreement, *bounds), costs
 
@@ -331,16 +337,3 @@ def _resampled(columns: Matrix, weights: Vector, n_resamples: int, random_state:
     draws = (np.bincount(rng.randint(n, size=n), minlength=n) for _ in range(n_resamples))
     sums = np.array([counts @ table for counts in draws])
     return np.asarray(sums[sums[:, -1] > 0])
-
-
-def _bounds(
-    eta: Matrix, weights: Vector, pair: tuple[Vector, Vector], distances: tuple[float, float]
-) -> tuple[float, float]:
-    """Propositions 3 and 2; Proposition 1 is 3 with equal thresholds."""
-    if eta.shape[1] != 2:
-        return np.nan, np.nan
-    thresholds = [float(q[0] / q.sum()) for q in pair]
-    shift, total = abs(thresholds[1] - thresholds[0]), float(pair[1].sum())
-    between = (eta[:, 1] >= min(thresholds)) & (eta[:, 1] <= max(thresholds))
-    l1, disagreement = distances
-    return total * (l1 + shift * disagreement), total * shift * float(weights @ between)

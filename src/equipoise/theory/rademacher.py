@@ -146,10 +146,8 @@ def linear_rademacher(
         method = f"Monte Carlo ({n_draws} draws)"
     if method.startswith("exact"):
         lower = upper = value
-    factor = scale / n
-    return RademacherComplexity(
-        factor * value, factor * error, factor * lower, factor * upper, method
-    )
+    value, error, lower, upper = (scale / n * number for number in (value, error, lower, upper))
+    return RademacherComplexity(value, error, lower, upper, method)
 
 
 def class_rademacher(
@@ -182,22 +180,6 @@ def class_rademacher(
         )
         for place, name in enumerate(classes.tolist())
     }
-
-
-def contracted(complexity: float, n_classes: int) -> float:
-    r"""A bound of the complexity of the margin or hinge loss, from that of the scores.
-
-    .. math:: \mathfrak{R}(\ell \circ \mathcal{F}) \leq 2k \, \mathfrak{R}(\Pi_1(\mathcal{F}))
-
-    Both losses have slope at most one in the margin (Talagrand's contraction), and the margin is a
-    score less the largest of the others (Kuznetsov, Mohri and Syed, 2015).
-
-    Examples
-    --------
-    >>> contracted(0.01, n_classes=3)
-    0.06
-    """
-    return 2 * n_classes * float(complexity)
 
 
 def _bounds(rows: Any, norm: Norm) -> tuple[float, float]:

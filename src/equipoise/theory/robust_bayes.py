@@ -312,13 +312,8 @@ def _walk(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> S
 
 
 def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> Saddle:
-    """Two classes of a known model: the mass at which the class risks are equal."""
+    """Two classes of a known model: the mass at which the class risks are equal, or nearest."""
     low, high = _ends(masses)
-    for end, sign in ((high, 1.0), (low, -1.0)):
-        rule = _rule(_pair(end), prior)
-        risks = oracle(rule)
-        if sign * (risks[1] - risks[0]) >= 0:
-            return _pair(end), rule[None], np.ones(1), risks, float(_pair(end) @ risks)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         risks = oracle(_rule(_pair(middle), prior))
@@ -328,6 +323,7 @@ def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> Saddle:
     # An atom of eta at the threshold leaves a jump, which a mixture of both rules fills.
     leads = sides[:, 1] - sides[:, 0]
     share = leads[1] / (leads[1] - leads[0]) if leads[1] > leads[0] else 0.5
+    share = min(max(share, 0.0), 1.0)
     shares = np.array([share, 1 - share])
     # The atom stands between the two thresholds, wherever its own digits end.
     around = _cuts(rules[:, 0] * (1 + np.array([-_LOST_DIGITS, _LOST_DIGITS])))

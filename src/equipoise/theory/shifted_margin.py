@@ -34,6 +34,8 @@ _LEAST_TAIL = 10
 # Distances of so many last digits of the threshold are rounding: the row stands at it.
 _LAST_DIGITS = 4
 _TINY = float(np.finfo(np.float64).tiny)
+# Exponent, constant, each followed by its interval, and the constant that holds everywhere.
+_Law = tuple[float, tuple[float, float], float, tuple[float, float], float]
 
 
 class MarginRate(NamedTuple):
@@ -178,73 +180,47 @@ def margin_condition(
     threshold = float(q[0] / q.sum())
     used = row_weights > 0
     distances, row_weights = np.abs(matrix[used, 1] - threshold), row_weights[used]
-    tail = _tail_size(n_tail, len(distances))
+    tail = max(_LEAST_TAIL, ceil(len(distances) ** (2 / 5))) if n_tail is None else n_tail
+    if check_count(tail, "n_tail", _LEAST_TAIL) >= len(distances):
+        raise InvalidInputError(
+            f"the margin condition needs more rows than n_tail = {tail}, got {len(distances)}."
+        )
     order = np.argsort(distances, kind="stable")
+    distances, row_weights = distances[order], row_weights[order]
     # The smallest normal float stands for none at all.
     rounding = max(_LAST_DIGITS * probability_eps(probabilities) * threshold, _TINY)
-    found = _Distances(distances[order], row_weights[order], rounding)
-    return _estimate(found, tail, threshold, level)
-
-
-class _Distances(NamedTuple):
-    """Distances to the threshold from small to large, with the weights of their rows."""
-
-    values: Vector
-    weights: Vector
-    rounding: float
-
-
-def _tail_size(n_tail: Any, n_rows: int) -> int:
-    if n_tail is None:
-        n_tail = max(_LEAST_TAIL, ceil(n_rows ** (2 / 5)))
-    if check_count(n_tail, "n_tail", _LEAST_TAIL) >= n_rows:
-        raise InvalidInputError(
-            f"the margin condition needs more rows than n_tail = {n_tail}, got {n_rows}."
-        )
-    return int(n_tail)
-
-
-def _estimate(
-    distances: _Distances, tail: int, threshold: float, confidence: float
-) -> MarginCondition:
-    edge = float(distances.values[tail])
-    shares = np.cumsum(distances.weights) / distances.weights.sum()
-    here = int(np.count_nonzero(distances.values <= distances.rounding))
+    edge, here = float(distances[tail]), int(np.count_nonzero(distances <= rounding))
     law: _Law
-    if edge <= distances.rounding or here > np.sqrt(tail):
+    if edge <= rounding or here > np.sqrt(tail):
         # A row or two at the threshold is chance; a power law allows none, so more have exponent 0.
         law = 0.0, (0.0, 0.0), 1.0, (1.0, 1.0), 1.0
-    elif distances.values[0] == edge:
+    elif distances[0] == edge:
         # No row is nearer than the nearest of many: any power bounds that.
         law = np.inf, (np.inf, np.inf), np.nan, (np.nan, np.nan), np.nan
     else:
-        law = _power_law(distances, tail, shares, confidence)
-    at_threshold = float(shares[here - 1]) if here else 0.0
-    return MarginCondition(threshold, *law, at_threshold, edge, tail, confidence)
+        law = _power_law(np.maximum(distances, rounding), row_weights, int(tail), level)
+    at_threshold = float(row_weights[:here].sum() / row_weights.sum())
+    return MarginCondition(threshold, *law, at_threshold, edge, int(tail), level)
 
 
-# Exponent, constant, each followed by its interval, and the constant that holds everywhere.
-_Law = tuple[float, tuple[float, float], float, tuple[float, float], float]
-
-
-def _power_law(distances: _Distances, tail: int, shares: Vector, confidence: float) -> _Law:
-    edge, share = float(distances.values[tail]), float(shares[tail - 1])
+def _power_law(distances: Vector, weights: Vector, tail: int, confidence: float) -> _Law:
+    shares = np.cumsum(weights) / weights.sum()
+    edge, share = float(distances[tail]), float(shares[tail - 1])
     # Half the nominal tails: room for what a law that is no pure power adds.
     tails = np.array([1 - confidence, 3 + confidence]) / 4
     # Hill's estimate; for a power law the sum of logarithms is gamma distributed.
-    logs = np.log(edge / np.maximum(distances.values[:tail], distances.rounding))
-    exponent = 1 / float(np.average(logs, weights=distances.weights[:tail]))
-    k = _effective(distances.weights[:tail])
+    exponent = 1 / float(np.average(np.log(edge / distances[:tail]), weights=weights[:tail]))
+    k = _effective(weights[:tail])
     between = exponent * gammaincinv(k, tails) / k
     # The mass within the edge, as an order statistic, is beta distributed.
-    n = _effective(distances.weights)
+    n = _effective(weights)
     ends = betaincinv(share * n + 1, (1 - share) * n, tails)
     # Exponent and share are independent: the logarithms of their limits combine by recovered
     # variances, as squares do.
     depth = -np.log(edge)
     reach = np.hypot(np.log(ends / share), depth * (between - exponent))
     middle = np.log(share) + exponent * depth
-    every = np.log(shares[tail:]) - exponent * np.log(distances.values[tail:])
+    every = np.log(shares[tail:]) - exponent * np.log(distances[tail:])
     with np.errstate(over="ignore"):
         found = np.exp([middle, middle - reach[0], middle + reach[1], every.max()])
     constant, lower, upper, largest = found.tolist()
