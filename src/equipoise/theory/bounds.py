@@ -147,10 +147,9 @@ class RiskBound:
     @property
     def sentence(self) -> str:
         """The bound in words."""
-        what = {
-            "generalization": "the robust risk of every classifier is at most",
-            "excess": "the robust risk of the empirical minimiser is above the lowest by at most",
-        }[self.kind]
+        what = "the robust risk of every classifier is at most"
+        if self.kind == "excess":
+            what = "the robust risk of the empirical minimiser is above the lowest by at most"
         end = ": the bound is vacuous, because no risk exceeds 1." if self.vacuous else "."
         return f"With probability at least {self.confidence:g}, {what} {self.value:.4g}{end}"
 
@@ -167,8 +166,7 @@ class RiskBound:
             raise ClassMismatchError(f"of must be one of the classes {names}, got {name!r}.")
         end = f"would make the bound {target:.4g} wide"
         if self.sampling == "iid":
-            n = float(np.asarray(self.counts).sum())
-            # Every term is a constant over the root of n.
+            n = float(np.asarray(self.counts).sum())  # every term is a constant over its root
             total = max(0, ceil(n * (self.width / target) ** 2 * (1 - 1e-12) - n))
             rows = ceil(self.prior[name] * total)
             said = f"{total:.6g} more rows in all, about {rows:.6g} of them of class {name!r}, "
@@ -192,12 +190,10 @@ class RiskBound:
         while self._width_with(place, high) > target and high < _MANY_ROWS:
             low, high = high, 2 * high
         while high - low > 1:
-            middle = np.floor((low + high) / 2)
-            if self._width_with(place, middle) > target:
-                low = middle
-            else:
-                high = middle
-        return float(high)
+            middle = float(np.floor((low + high) / 2))
+            wide = self._width_with(place, middle) > target
+            low, high = (middle, high) if wide else (low, middle)
+        return high
 
     def _width_with(self, place: int, more: float) -> float:
         terms, rows = np.asarray(self.terms), float(np.asarray(self.counts)[place])
@@ -216,9 +212,9 @@ class RiskBound:
             deviation=self.deviation,
             adds=self.contributions,
         )
-        title = f"{self.theorem}, {self.sampling} sampling"
         numbers = f"{self.value:.4g}, width {self.width:.4g}"
-        return "\n".join([f"{title}: {numbers}", self.sentence, *lines])
+        title = f"{self.theorem}, {self.sampling} sampling: {numbers}"
+        return "\n".join([title, self.sentence, *lines])
 
 
 def iid_bound(

@@ -154,8 +154,7 @@ def excess_risk(
     tables = _checked(truth, estimate)
     weights = row_shares(sample_weight, len(tables[0]))
     weights, eta, found = in_population(class_prior, weights, *tables)
-    pair = _pair(made_for, judged_under, weights @ eta)
-    return _decomposed(eta, found, eta, weights, pair)[0]
+    return _decomposed(eta, found, eta, weights, (made_for, judged_under))[0]
 
 
 def estimated_excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampled
@@ -217,10 +216,10 @@ def estimated_excess_risk(  # noqa: PLR0913  probabilities, rows, and how they a
         raise InvalidInputError(
             f"every class must occur, got shares {p.tolist()}: leave out columns without rows."
         )
-    pair = _pair(made_for, judged_under, p)
-    found, costs = _decomposed(eta, rule, outcome, weights, pair)
+    found, costs = _decomposed(eta, rule, outcome, weights, (made_for, judged_under))
     # The weights have mean one under the outcome, in each resample as in the sample.
-    sums = _resampled(np.column_stack([costs, outcome @ pair[1]]), weights, n, random_state)
+    columns = np.column_stack([costs, outcome @ found.judged_under])
+    sums = _resampled(columns, weights, n, random_state)
     ends = np.quantile(sums[:, :-1] / sums[:, -1:], [tail, 1 - tail], axis=0)
     intervals = dict(zip(_PARTS, map(tuple, ends.T.tolist()), strict=True))
     return replace(found, intervals=MappingProxyType(intervals))
@@ -299,18 +298,12 @@ def _checked(truth: ArrayLike, estimate: ArrayLike) -> tuple[Matrix, Matrix]:
     return eta, found
 
 
-def _pair(made_for: Any, judged_under: Any, prior: Vector) -> tuple[Vector, Vector]:
-    return (
-        scaled_weights(made_for, prior, name="made_for"),
-        scaled_weights(judged_under, prior, name="judged_under"),
-    )
-
-
 def _decomposed(
-    eta: Matrix, found: Matrix, outcome: Matrix, weights: Vector, pair: tuple[Vector, Vector]
+    eta: Matrix, found: Matrix, outcome: Matrix, weights: Vector, pair: tuple[Any, Any]
 ) -> tuple[ExcessRisk, Matrix]:
     """The excess risk in parts, and for each row what it adds to them, under the outcome."""
-    q, judged = pair
+    q = scaled_weights(pair[0], weights @ outcome, name="made_for")
+    judged = scaled_weights(pair[1], weights @ outcome, name="judged_under")
     rules = decide(found, q), decide(eta, q), decide(eta, judged)
     # A decision saves the weight of its own class; what it does not save is its risk.
     saved, rows = outcome * judged, np.arange(len(outcome))
@@ -322,7 +315,7 @@ def _decomposed(
     bounds = np.nan, np.nan
     if eta.shape[1] == 2:
         # Propositions 3 and 2; Proposition 1 is 3 with equal thresholds.
-        low, high = sorted(float(each[0] / each.sum()) for each in pair)
+        low, high = sorted(float(each[0] / each.sum()) for each in (q, judged))
         shift, total = high - low, float(judged.sum())
         between = float(weights @ ((eta[:, 1] >= low) & (eta[:, 1] <= high)))
         bounds = total * (l1 + shift * disagreement), total * shift * between

@@ -47,8 +47,6 @@ _GRAM_ROWS = 1000
 _DUALS = {"l2": 2, "l1": np.inf, "linf": 1}
 # Drawn signs held in memory at a time.
 _BLOCK = 1 << 22
-# The mean of a norm is at least the root of its mean square over this (Kahane and Khintchine).
-_KHINTCHINE = float(np.sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,8 @@ def _bounds(rows: Any, norm: Norm) -> tuple[float, float]:
     if norm == "l1":
         massart = size * np.sqrt(2 * np.log(2 * len(roots)))
         upper = float(min(massart, np.linalg.norm(roots)))
-    return size / _KHINTCHINE, upper
+    # The mean of a norm is at least the root of its mean square over that of 2 (Khintchine).
+    return size / float(np.sqrt(2)), upper
 
 
 def _are_orthogonal(rows: Any) -> bool:
@@ -213,8 +212,7 @@ def _random_sums(rows: Any, n_draws: int, random_state: Any) -> Matrix:
     """Sums of the rows with random signs, one for each draw."""
     rng = np.random.default_rng(random_state)
     n, n_features = rows.shape
-    sums = np.zeros((n_draws, n_features))
-    step = max(1, _BLOCK // n_draws)
+    sums, step = np.zeros((n_draws, n_features)), max(1, _BLOCK // n_draws)
     for start in range(0, n, step):
         block = rows[start : start + step]
         signs = rng.integers(0, 2, size=(block.shape[0], n_draws), dtype=np.int8)

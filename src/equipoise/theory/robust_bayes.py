@@ -190,9 +190,9 @@ def robust_bayes(
         right = weights * matrix[np.arange(len(matrix)), chosen]
         return 1 - np.bincount(chosen, weights=right, minlength=len(shares)) / shares
 
-    two = len(names) == 2
-    saddle = _walk(matrix, weights, shares, masses) if two else _play(oracle, masses, shares)
-    return _result(masses, p, names, saddle)
+    if len(names) == 2:
+        return _result(masses, p, names, _walk(matrix, weights, shares, masses))
+    return _result(masses, p, names, _play(oracle, masses, shares))
 
 
 def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
@@ -264,10 +264,9 @@ def _cuts(thresholds: ArrayLike) -> Matrix:
     return np.column_stack([cuts, 1 - cuts])
 
 
-def _ends(masses: MassSet) -> tuple[float, float]:
+def _ends(masses: MassSet) -> list[float]:
     """Least and largest mass of the second of two classes."""
-    low, high = masses.maximize(np.array([1.0, 0.0])), masses.maximize(np.array([0.0, 1.0]))
-    return float(low[1]), float(high[1])
+    return [float(masses.maximize(first)[1]) for first in np.eye(2)]
 
 
 def _pair(mass: float) -> Vector:
@@ -332,8 +331,7 @@ def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> Saddle:
 
 def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
     """Masses against rules, until the best answers of both sides agree."""
-    k = masses.n_classes
-    best = np.asarray(masses.project(np.full(k, 1 / k)), dtype=np.float64)
+    best = np.asarray(masses.project(np.full(len(shares), 1 / len(shares))), dtype=np.float64)
     worlds, rules = [best], [_rule(best, shares)]
     found = [oracle(rules[0])]
     lower, upper, kept = float(best @ found[0]), np.inf, np.ones(1)
@@ -373,7 +371,6 @@ def _equilibrium(worlds: Matrix, rules: Matrix) -> tuple[Vector, Vector]:
         A_eq=np.r_[np.ones(s), 0.0][None],
         b_eq=[1.0],
         bounds=[(0, None)] * s + [(None, None)],
-        method="highs",
     )
     mass, rule = np.maximum(solved.x[:s], 0), np.maximum(-solved.ineqlin.marginals, 0)
     return mass @ worlds / mass.sum(), rule / rule.sum()

@@ -170,20 +170,22 @@ def margin_condition(
     True
     """
     matrix = as_probabilities(probabilities)
-    row_weights, matrix = in_population(class_prior, row_shares(sample_weight, len(matrix)), matrix)
     if matrix.shape[1] != 2:
         raise InvalidInputError(
             f"the margin condition is about two classes, got {matrix.shape[1]} columns."
         )
+    row_weights = row_shares(sample_weight, len(matrix))
+    row_weights, matrix = in_population(class_prior, row_weights, matrix)
     level = check_number(confidence, "confidence", "(0, 1)")
     q = scaled_weights(weights, row_weights @ matrix)
     threshold = float(q[0] / q.sum())
     used = row_weights > 0
     distances, row_weights = np.abs(matrix[used, 1] - threshold), row_weights[used]
-    tail = max(_LEAST_TAIL, ceil(len(distances) ** (2 / 5))) if n_tail is None else n_tail
-    if check_count(tail, "n_tail", _LEAST_TAIL) >= len(distances):
+    n = len(distances)
+    tail = max(_LEAST_TAIL, ceil(n ** (2 / 5))) if n_tail is None else n_tail
+    if check_count(tail, "n_tail", _LEAST_TAIL) >= n:
         raise InvalidInputError(
-            f"the margin condition needs more rows than n_tail = {tail}, got {len(distances)}."
+            f"the margin condition needs more rows than n_tail = {tail}, got {n}."
         )
     order = np.argsort(distances, kind="stable")
     distances, row_weights = distances[order], row_weights[order]
