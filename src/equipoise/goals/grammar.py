@@ -14,6 +14,7 @@ import ast
 import inspect
 import re
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -62,7 +63,8 @@ def parse_goal(text: str) -> Any:
     written = re.sub(r"^lcvar:(.+)", r"LabelCVaR(\1)", text.strip())
     if written in WORDS:
         return clone(WORDS[written])
-    with in_a_sentence(f"{_short(text)} cannot be used", TypeError, ValueError, AttributeError):
+    kinds = (TypeError, ValueError, AttributeError, ArithmeticError)
+    with in_a_sentence(f"{_short(text)} cannot be used", *kinds):
         if is_metric(written):
             as_goal(written).resolve([0.5, 0.5])
             return written
@@ -124,7 +126,7 @@ def _value(node: ast.expr, text: str) -> Any:
         case ast.Dict():
             keys = [_plain(key, text) for key in node.keys]
             if len(set(keys)) < len(keys):
-                raise _wrong(text, f"it names {max(keys, key=keys.count)!r} twice")
+                raise _wrong(text, f"it names {Counter(keys).most_common(1)[0][0]!r} twice")
             return dict(zip(keys, (_value(value, text) for value in node.values), strict=True))
     return _plain(node, text)
 

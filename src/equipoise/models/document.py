@@ -37,68 +37,35 @@ from equipoise.estimators import (
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import goal_names
-from equipoise.models import kinds, tree_models
+from equipoise.models import kinds
+from equipoise.models import tree_models as trees
 from equipoise.models.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
 from equipoise.models.kinds import Budget, Kind
 from equipoise.weights.by_class import ByClass
-
-_LINEAR = {"classes_": "classes", "coef_": "float m d", "intercept_": "float m"}
-_NUMBERS = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluations_ caps_bind_"
-_TEXTS = "status_ message_ history_"
-_BY_CLASS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_"
-_ROBUST = _LINEAR | dict.fromkeys(f"{_NUMBERS} {_TEXTS} {_BY_CLASS}".split(), "plain?")
-_ENCODER = {"categories": "plain", "grouped": "plain?"}
 
 # All estimators that a model may hold, by public name.
 KINDS = {
     kind.made.__name__: kind
     for kind in (
-        Kind(RobustLogisticRegression, _ROBUST, rebuild=kinds.check_classes),
-        Kind(RobustLinearClassifier, _ROBUST, rebuild=kinds.check_classes),
-        Kind(
-            PlugInClassifier,
-            {"tuned_": "plain", "estimator_": "estimator"},
-            rebuild=kinds.rebuild_plug_in,
-        ),
+        Kind(RobustLogisticRegression, kinds.ROBUST),
+        Kind(RobustLinearClassifier, kinds.ROBUST),
+        Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(
             LocalPolynomialClassifier,
-            {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
-            | {"points": "float n d", "weights": "float n", "targets": "float n o"}
-            | {"origin": "float d"},
+            kinds.POLYNOMIALS,
             kinds.keep_polynomials,
             kinds.rebuild_polynomials,
         ),
-        Kind(LogisticRegression, _LINEAR | {"n_iter_": "plain?"}),
+        Kind(LogisticRegression, kinds.LINEAR | {"n_iter_": "plain?"}),
+        Kind(RandomForestClassifier, trees.FOREST, trees.keep_forest, trees.rebuild_forest),
         Kind(
-            RandomForestClassifier,
-            tree_models.FOREST_FORMS,
-            tree_models.keep_forest,
-            tree_models.rebuild_forest,
+            HistGradientBoostingClassifier, trees.BOOSTER, trees.keep_booster, trees.rebuild_booster
         ),
-        Kind(
-            HistGradientBoostingClassifier,
-            tree_models.BOOSTER_FORMS,
-            tree_models.keep_booster,
-            tree_models.rebuild_booster,
-        ),
-        Kind(
-            StandardScaler,
-            dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"},
-        ),
-        Kind(
-            SimpleImputer,
-            {"statistics_": "plain", "gaps": "int g?"},
-            kinds.keep_imputer,
-            kinds.rebuild_imputer,
-        ),
-        Kind(OneHotEncoder, _ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
-        Kind(OrdinalEncoder, _ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
-        Kind(
-            ColumnTransformer,
-            {"parts": "plain", "sparse_output": "plain"},
-            kinds.keep_columns,
-            kinds.rebuild_columns,
-        ),
+        Kind(StandardScaler, kinds.SCALER),
+        Kind(SimpleImputer, kinds.IMPUTER, kinds.keep_imputer, kinds.rebuild_imputer),
+        Kind(OneHotEncoder, kinds.ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
+        Kind(OrdinalEncoder, kinds.ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
+        Kind(ColumnTransformer, kinds.COLUMNS, kinds.keep_columns, kinds.rebuild_columns),
         Kind(Pipeline, {}),
         Kind(FrozenEstimator, {}),
     )
@@ -169,12 +136,8 @@ def _parameters(value: Any) -> dict[str, Any]:
     if not isinstance(value, BaseEstimator):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     known = inspect.signature(type(value)).parameters
-    given = value.get_params(deep=False)
-    return {
-        name: item
-        for name, item in given.items()
-        if name not in _NEVER and not _is_default(item, known[name].default)
-    }
+    given = {k: v for k, v in value.get_params(deep=False).items() if k not in _NEVER}
+    return {k: v for k, v in given.items() if not _is_default(v, known[k].default)}
 
 
 def _is_default(value: Any, default: Any) -> bool:
@@ -215,7 +178,8 @@ class ModelReader:
                 "is a set or a goal of yours, register it first, as in SETS.register(MySet)"
             )
         given = {key: self.read(item) for key, item in node["with"].items()}
-        strange = [key for key in given if key in _NEVER or key not in _signature(made)]
+        known = inspect.signature(made).parameters
+        strange = [key for key in given if key in _NEVER or key not in known]
         if strange:
             raise InvalidInputError(
                 f"it sets {strange[0][:60]!r} of {name}, which no model file does"
@@ -229,10 +193,6 @@ class ModelReader:
                 kept = {key: self.read(item) for key, item in node["fitted"].items()}
                 KINDS[name].restore(value, kept, self._budget)
         return value
-
-
-def _signature(made: Any) -> Mapping[str, Any]:
-    return inspect.signature(made).parameters
 
 
 def _texts(node: dict[str, Any]) -> Any:

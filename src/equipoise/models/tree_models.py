@@ -9,6 +9,7 @@ A leaf has no children, -1. ``node_count`` says how many nodes each tree has, an
 all nodes of the first tree, then those of the next.
 """
 
+from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
@@ -20,36 +21,19 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from equipoise.arrays import Indices, Mask
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.models.kinds import Budget, impossible, same, take_fitted
+from equipoise.models.kinds import Budget, impossible, rows_of_levels, take_fitted
 
 MAX_TREES = 100_000
 MAX_DEPTH = 4096
 
-_TREES = {"classes_": "classes", "node_count": "int t"}
-_TREES |= dict.fromkeys(("left", "right", "feature"), "int n")
-FOREST_FORMS = _TREES | {
-    "missing_go_to_left": "int n",
-    "threshold": "real n",
-    "impurity": "float n",
-    "n_node_samples": "int n",
-    "weighted_n_node_samples": "float n",
-    "value": "float n k",
-}
-BOOSTER_FORMS = _TREES | {
-    "missing_go_to_left": "int n",
-    "num_threshold": "real n",
-    "value": "float n",
-    "count": "int n",
-    "gain": "float n",
-    "is_categorical": "int n",
-    "bits": "int s 8",
-    "baseline": "float m",
-    "is_categorical_": "flag d?",
-    "categories": "plain",
-    "train_score_": "float i",
-    "validation_score_": "float j",
-    "do_early_stopping_": "plain",
-}
+_SPLITS = ("left", "right", "feature", "missing_go_to_left")
+_TREES = {"classes_": "classes", "node_count": "int t"} | dict.fromkeys(_SPLITS, "int n")
+FOREST = _TREES | {"threshold": "real n", "n_node_samples": "int n", "value": "float n k"}
+FOREST |= dict.fromkeys(("impurity", "weighted_n_node_samples"), "float n")
+BOOSTER = _TREES | {"num_threshold": "real n", "value": "float n", "gain": "float n"}
+BOOSTER |= {"count": "int n", "is_categorical": "int n", "bits": "int s 8", "baseline": "float m"}
+BOOSTER |= {"is_categorical_": "flag d?", "categories": "plain", "do_early_stopping_": "plain"}
+BOOSTER |= {"train_score_": "float i", "validation_score_": "float j"}
 
 
 def _nodes_of_trees(
@@ -86,6 +70,10 @@ def _nodes_of_trees(
     raise InvalidInputError(f"its trees are deeper than {MAX_DEPTH} nodes")
 
 
+def _columns(nodes: NDArray[Any], names: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: nodes[name] for name in names if name in (nodes.dtype.names or ())}
+
+
 def _filled(like: NDArray[Any], columns: dict[str, Any]) -> NDArray[Any]:
     """Nodes of the type of others, column by column."""
     if set(like.dtype.names or ()) != set(columns):
@@ -100,9 +88,7 @@ def keep_forest(forest: Any) -> dict[str, Any]:
     """The nodes of all trees, column by column."""
     states = [each.tree_.__getstate__() for each in forest.estimators_]
     nodes = np.concatenate([state["nodes"] for state in states])
-    names = nodes.dtype.names or ()
-    return {
-        **{name: nodes[name] for name in FOREST_FORMS if name in names},
+    return _columns(nodes, FOREST) | {
         "node_count": np.array([len(state["nodes"]) for state in states]),
         "left": nodes["left_child"],
         "right": nodes["right_child"],
@@ -131,29 +117,25 @@ def rebuild_forest(forest: Any, kept: dict[str, Any], budget: Budget) -> None:
     nodes = _filled(like.tree_.__getstate__()["nodes"], columns)
     forest.estimators_ = []
     for part in parts:
-        state = {"nodes": nodes[part], "values": np.ascontiguousarray(value[part][:, None])}
         tree = type(like.tree_)(width, np.array([len(classes)], dtype=np.intp), 1)
-        count, deepest = part.stop - part.start, int(depth[part].max())
-        tree.__setstate__({"max_depth": deepest, "node_count": count, **state})
-        member = copy(like)
-        member.tree_ = tree
-        forest.estimators_.append(member)
+        state = {"nodes": nodes[part], "values": np.ascontiguousarray(value[part][:, None])}
+        sizes = {"node_count": len(state["nodes"]), "max_depth": int(depth[part].max())}
+        tree.__setstate__(state | sizes)
+        forest.estimators_.append(copy(like))
+        forest.estimators_[-1].tree_ = tree
 
 
 def keep_booster(booster: Any) -> dict[str, Any]:
-    """The nodes of all trees, column by column, and the categories that they were told."""
+    """The nodes of all trees, column by column, and the categories that they know."""
     trees = [tree for stage in booster._predictors for tree in stage]
     nodes = np.concatenate([tree.nodes for tree in trees])
-    names = nodes.dtype.names or ()
     by_set = [tree.nodes["bitset_idx"][tree.nodes["is_categorical"] != 0] for tree in trees]
     sets = [tree.raw_left_cat_bitsets[rows] for tree, rows in zip(trees, by_set, strict=True)]
     leaf = nodes["is_leaf"] != 0
     encoder = booster._preprocessor and booster._preprocessor.named_transformers_["encoder"]
-    return {
-        **{name: nodes[name] for name in BOOSTER_FORMS if name in names},
+    return _columns(nodes, BOOSTER) | {
         "node_count": np.array([len(tree.nodes) for tree in trees]),
-        "left": np.where(leaf, -1, nodes["left"].astype(np.int64)),
-        "right": np.where(leaf, -1, nodes["right"].astype(np.int64)),
+        **{side: np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right")},
         "feature": nodes["feature_idx"],
         "bits": np.concatenate(sets).reshape(-1, 8),
         "baseline": np.ravel(booster._baseline_prediction),
@@ -164,38 +146,35 @@ def keep_booster(booster: Any) -> dict[str, Any]:
 def rebuild_booster(booster: Any, kept: dict[str, Any], budget: Budget) -> None:
     """Fit a single leaf to rows with all categories, and take it with other trees."""
     parts, inner, depth = _nodes_of_trees(booster, kept, kept["n_features_in_"])
-    by_set = inner & (kept["is_categorical"] != 0)
+    by_set, bits, per_stage = (
+        inner & (kept["is_categorical"] != 0),
+        kept["bits"],
+        len(kept["baseline"]),
+    )
     # Columns of categories come first in what the trees read.
-    n_sets = len(kept["categories"])
-    per_stage = len(kept["baseline"])
-    if (
-        len(parts) % per_stage
-        or len(kept["bits"]) != by_set.sum()
-        or np.any(kept["feature"][by_set] >= n_sets)
-    ):
+    beyond = kept["feature"][by_set] >= len(kept["categories"])
+    if len(parts) % per_stage or len(bits) != by_set.sum() or np.any(beyond):
         raise impossible(booster)
     small = _single_leaf(kept, budget)
     take_fitted(booster, small)
     like = small._predictors[0][0]
-    columns = {
-        **{name: kept[name] for name in ("value", "count", "num_threshold", "gain")},
+    columns = {name: kept[name] for name in ("value", "count", "num_threshold", "gain")} | {
         "feature_idx": np.where(inner, kept["feature"], 0),
         "missing_go_to_left": kept["missing_go_to_left"] != 0,
-        "left": np.where(inner, kept["left"], 0),
-        "right": np.where(inner, kept["right"], 0),
+        **{side: np.where(inner, kept[side], 0) for side in ("left", "right")},
         "depth": depth,
         "is_leaf": ~inner,
-        "bin_threshold": 0,
         "is_categorical": by_set,
+        # Of rows put into bins, which only a fit has.
+        "bin_threshold": 0,
         "bitset_idx": 0,
     }
-    nodes = _filled(like.nodes, columns)
-    seen, trees = 0, []
+    nodes, trees, seen = _filled(like.nodes, columns), [], 0
     for part in parts:
         tree = nodes[part].copy()
         places = np.flatnonzero(tree["is_categorical"])
         tree["bitset_idx"][places] = np.arange(len(places))
-        sets = kept["bits"][seen : seen + len(places)].astype(np.uint32)
+        sets = bits[seen : seen + len(places)].astype(np.uint32)
         seen += len(places)
         trees.append(type(like)(tree, np.zeros_like(sets), sets))
     booster._predictors = [trees[i : i + per_stage] for i in range(0, len(trees), per_stage)]
@@ -204,23 +183,19 @@ def rebuild_booster(booster: Any, kept: dict[str, Any], budget: Budget) -> None:
 
 def _single_leaf(kept: dict[str, Any], budget: Budget) -> Any:
     """A booster of one leaf, fitted to rows with all the classes and categories."""
-    width, classes, categories = (kept[n] for n in ("n_features_in_", "classes_", "categories"))
+    width, classes, levels = (kept[n] for n in ("n_features_in_", "classes_", "categories"))
     mask, names = kept["is_categorical_"], kept["feature_names_in_"]
-    n_levels = max(map(len, categories), default=0)
-    n_rows = max(2, len(classes), n_levels)
-    n_bins = min(255, max(2, n_levels))
+    n_bins = max([2, *map(len, levels)])
+    n_rows = max(n_bins, len(classes))
     budget.spend(width * (n_rows + 4 * n_bins))
-    rows = np.zeros((n_rows, width), dtype=np.result_type(np.float64, *categories))
-    for place, levels in zip(np.flatnonzero([] if mask is None else mask), categories, strict=True):
-        rows[:, place] = np.resize(levels, n_rows)
-    settings = {"max_iter": 1, "max_bins": n_bins, "early_stopping": False}
-    booster = HistGradientBoostingClassifier(
-        categorical_features=mask, min_samples_leaf=n_rows, **settings
+    rows = np.zeros((n_rows, width))
+    if mask is not None:
+        known = rows_of_levels(levels, budget, n_rows)
+        rows = rows.astype(np.result_type(rows, known))
+        rows[:, mask] = known
+    settings = {"max_iter": 1, "min_samples_leaf": n_rows, "early_stopping": False}
+    small = HistGradientBoostingClassifier(
+        categorical_features=mask, max_bins=min(n_bins, 255), **settings
     )
     table = rows if names is None else require("pandas", extra="cli").DataFrame(rows, columns=names)
-    booster.fit(table, np.resize(classes, n_rows))
-    if mask is not None:
-        found = booster._preprocessor.named_transformers_["encoder"].categories_
-        if not all(map(same, found, categories)):
-            raise impossible(booster)
-    return booster
+    return small.fit(table, np.resize(classes, n_rows))
