@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -313,6 +314,55 @@ def test_a_model_without_the_facts_of_a_table_is_for_python(place, tmp_path):
     fails(run("evaluate", out, place / "test.csv", "-t", "label"), 1, "without the facts")
     fails(run("evaluate", out, place / "test.csv"), 2, "--target")
     assert not (tmp_path / "p.csv").exists()
+
+
+def with_goal(model, goal, out):
+    """The model with another goal in its training facts."""
+    with zipfile.ZipFile(model) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "equipoise.json":
+                content = json.dumps({**json.loads(content), "goal": goal}).encode()
+            new.writestr(name, content)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "weights:a=" + " " * 20_000,
+        "weights:" + "a=1," * 20_000,
+        "lcvar:" + " " * 100_000 + "x",
+        "(" * 100_000,
+        "{1:" * 30_000,
+        "FixedWeights({" + "1:0," * 30_000 + "})",
+        "LabelCVaR(alpha=" + "9" * 4000 + ")",
+        "LabelCVaR(" * 10_000,
+        "lcvar:0.1 if x else " * 5000,
+        "x" * 200_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_goals_of_a_file_are_refused_in_time(place, tmp_path, goal):
+    out = tmp_path / "m.equipoise"
+    with_goal(place / "m.equipoise", goal, out)
+    start = time.perf_counter()
+    result = run("evaluate", out, place / "test.csv")
+    assert time.perf_counter() - start < 10
+    fails(result, 1)
+
+
+@pytest.mark.parametrize("form", ["{}", "secret.json", "FixedWeights('{}')", "weights:{}"])
+def test_a_file_names_no_other_file(place, tmp_path, monkeypatch, form):
+    monkeypatch.chdir(tmp_path)
+    secret = tmp_path / "secret.json"
+    with_goal(place / "m.equipoise", form.format(secret), tmp_path / "m.equipoise")
+    answers = []
+    for content in (None, '{"ham": 1, "spam": 2, "phish": 3}', "not JSON"):
+        if content is not None:
+            secret.write_text(content)
+        answers.append(run("evaluate", "m.equipoise", place / "test.csv"))
+        fails(answers[-1], 1)
+    assert len({each.stderr for each in answers}) == 1
 
 
 def test_sets_named_on_the_command_line_reach_the_fit(place, tmp_path):

@@ -40,7 +40,7 @@ from equipoise.goals import goal_names
 from equipoise.models import kinds
 from equipoise.models import tree_models as trees
 from equipoise.models.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
-from equipoise.models.kinds import Budget, Kind
+from equipoise.models.kinds import Kind
 from equipoise.weights.by_class import ByClass
 
 # All estimators that a model may hold, by public name.
@@ -72,6 +72,9 @@ KINDS = {
 }
 
 _PLAIN = (bool, int, float, str, type(None))
+# Values in all the rows that are made up to fit the estimators of a file anew, and what any such
+# fit costs, in values.
+MAX_CELLS, FIT = 20_000_000, 50_000
 # How many processes work, where files are and what is printed is no part of a model.
 _NEVER = ("n_jobs", "memory", "verbose")
 
@@ -149,7 +152,7 @@ class ModelReader:
 
     def __init__(self, arrays: dict[str, bytes]) -> None:
         self._arrays = arrays
-        self._budget = Budget()
+        self._cells = MAX_CELLS
 
     def read(self, node: Any) -> Any:
         """The value of a node."""
@@ -191,8 +194,13 @@ class ModelReader:
                 value._validate_params()
             if "fitted" in node:
                 kept = {key: self.read(item) for key, item in node["fitted"].items()}
-                KINDS[name].restore(value, kept, self._budget)
+                KINDS[name].restore(value, kept, self._spend)
         return value
+
+    def _spend(self, cells: int) -> None:
+        self._cells -= cells + FIT
+        if self._cells < 0:
+            raise InvalidInputError("its estimators are larger than a model can need")
 
 
 def _texts(node: dict[str, Any]) -> Any:

@@ -26,10 +26,8 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 
 MAX_FEATURES = 1 << 22
-# Values in all the rows that are made up to fit the estimators of a file anew, and what any such
-# fit costs, in values.
-MAX_CELLS = 20_000_000
-_FIT = 50_000
+# Is told the number of values in rows that are made up, and refuses more than a model can need.
+Spend = Callable[[int], None]
 
 _WORDS = {"float": "f", "real": "f", "int": "iu", "flag": "b"}
 _EVERY = {"n_features_in_": "width?", "feature_names_in_": "names?"}
@@ -41,31 +39,18 @@ ROBUST = LINEAR | dict.fromkeys(f"{_MEASURES} {_RECORDS} status_ message_".split
 SCALER = dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"}
 
 
-class Budget:
-    """What a file may still cost."""
-
-    def __init__(self) -> None:
-        self.cells = MAX_CELLS
-
-    def spend(self, cells: int) -> None:
-        """Refuse a file that would have too many rows made up."""
-        self.cells -= cells + _FIT
-        if self.cells < 0:
-            raise InvalidInputError("its estimators are larger than a model can need")
-
-
 @dataclass(frozen=True)
 class Kind:
     """How estimators of one class are kept and made again.
 
     ``forms`` are those of the fitted attributes, or of what ``keep`` makes of them; ``rebuild`` is
-    given an estimator with its parameters, what was kept, checked, and a budget.
+    given an estimator with its parameters, what was kept, checked, and how to say what it costs.
     """
 
     made: Any
     forms: Mapping[str, str]
     keep: Callable[[Any], Mapping[str, Any]] = lambda estimator: {}
-    rebuild: Callable[[Any, dict[str, Any], Budget], None] = lambda estimator, kept, budget: None
+    rebuild: Callable[[Any, dict[str, Any], Spend], None] = lambda estimator, kept, spend: None
 
     def is_fitted(self, estimator: Any) -> bool:
         """Whether there is anything to keep; steps of pipelines keep themselves."""
@@ -77,7 +62,7 @@ class Kind:
         seen = {name: getattr(estimator, name, None) for name in (*_EVERY, *self.forms)}
         return {k: v for k, v in {**seen, **self.keep(estimator)}.items() if v is not None}
 
-    def restore(self, estimator: Any, kept: dict[str, Any], budget: Budget) -> None:
+    def restore(self, estimator: Any, kept: dict[str, Any], spend: Spend) -> None:
         """Make an estimator as fitted again, if what was kept is possible."""
         forms, sizes = {**_EVERY, **self.forms}, dict[str, int]()
         wrong = [name for name in kept if name not in forms]
@@ -86,7 +71,7 @@ class Kind:
             raise InvalidInputError(
                 f"its {type(estimator).__name__} cannot have such a value of {wrong[0][:60]!r}"
             )
-        self.rebuild(estimator, {name: kept.get(name) for name in forms}, budget)
+        self.rebuild(estimator, {name: kept.get(name) for name in forms}, spend)
         vars(estimator).update({name: v for name, v in kept.items() if name.endswith("_")})
 
 
@@ -148,12 +133,12 @@ def keep_imputer(imputer: Any) -> dict[str, Any]:
     return {"gaps": None if imputer.indicator_ is None else imputer.indicator_.features_}
 
 
-def rebuild_imputer(imputer: Any, kept: dict[str, Any], budget: Budget) -> None:
+def rebuild_imputer(imputer: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit to rows with gaps where an indicator says so."""
     statistics = kept["statistics_"]
     if statistics.shape != (kept["n_features_in_"],) or statistics.dtype.kind not in "fO":
         raise impossible(imputer)
-    budget.spend(2 * len(statistics))
+    spend(2 * len(statistics))
     rows = np.full(
         (2, len(statistics)), "" if statistics.dtype == object else 0.0, statistics.dtype
     )
@@ -168,19 +153,19 @@ def keep_encoder(encoder: Any) -> dict[str, Any]:
     return {"categories": list(encoder.categories_), "grouped": grouped}
 
 
-def rebuild_encoder(encoder: Any, kept: dict[str, Any], budget: Budget) -> None:
+def rebuild_encoder(encoder: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit to rows of all categories, with those that share a column as they were found."""
     grouped = kept["grouped"]
     if grouped is not None:
         encoder._identify_infrequent = lambda _counts, _rows, place: grouped[place]
-    encoder.fit(rows_of_levels(kept["categories"], budget))
+    encoder.fit(rows_of_levels(kept["categories"], spend))
     vars(encoder).pop("_identify_infrequent", None)
 
 
-def rows_of_levels(categories: list[Any], budget: Budget, n_rows: int = 1) -> Any:
+def rows_of_levels(categories: list[Any], spend: Spend, n_rows: int = 1) -> Any:
     """As few rows as hold all categories of every column."""
     n_rows = max(n_rows, *map(len, categories))
-    budget.spend(n_rows * len(categories))
+    spend(n_rows * len(categories))
     dtype = np.result_type(*categories)
     rows = np.empty((n_rows, len(categories)), dtype=object if dtype.kind == "U" else dtype)
     for place, levels in enumerate(categories):
@@ -195,9 +180,9 @@ def keep_columns(transformer: Any) -> dict[str, Any]:
     return {"parts": {name: fitted[name] for name in given}}
 
 
-def rebuild_columns(transformer: Any, kept: dict[str, Any], budget: Budget) -> None:
+def rebuild_columns(transformer: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit to a row, with transformers that are fitted already and frozen."""
-    budget.spend(kept["n_features_in_"])
+    spend(kept["n_features_in_"])
     given, parts = transformer.transformers, kept["parts"]
     fitted = [(name, parts.get(name, each), columns) for name, each, columns in given]
     row = _row_of_parts(fitted, kept["feature_names_in_"], kept["n_features_in_"])
@@ -214,8 +199,7 @@ def _row_of_parts(transformers: Any, names: Any, width: int) -> Any:
         if not isinstance(part, str) and len(columns):
             row[[place.get(column, column) for column in columns]] = example_row(part)[0]
     if names is not None:
-        cells = {name: [value] for name, value in zip(names, row, strict=True)}
-        return require("pandas", extra="cli").DataFrame(cells)
+        return require("pandas", extra="cli").DataFrame([row], columns=names).infer_objects()
     return row[None] if any(isinstance(value, str) for value in row) else row[None].astype(float)
 
 
@@ -245,7 +229,7 @@ POLYNOMIALS |= {"points": "float n d", "weights": "float n", "targets": "float n
 POLYNOMIALS |= {"origin": "float d"}
 
 
-def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _budget: Budget) -> None:
+def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
     """Check what decides; all other attributes are made of what was tuned."""
     tuned, sizes = kept["tuned_"], dict[str, int]()
     if (
@@ -265,7 +249,7 @@ def keep_polynomials(local: Any) -> dict[str, Any]:
     return {**rows, "origin": local._origin}
 
 
-def rebuild_polynomials(local: Any, kept: dict[str, Any], _budget: Budget) -> None:
+def rebuild_polynomials(local: Any, kept: dict[str, Any], _spend: Spend) -> None:
     """Check the parameters, and smooth the same rows."""
     width, weights, targets = kept["n_features_in_"], kept["weights"], kept["targets"]
     local._check_parameters(width)

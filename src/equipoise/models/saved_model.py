@@ -85,15 +85,18 @@ class SavedModel:
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:
     """Write a fitted model and the facts of its training into one file, whole or not at all.
 
-    The file cannot execute code when it is loaded, and our classes stand in it under public names.
+    The file cannot execute code when it is loaded, and estimators stand in it under public names.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of this library, or a pipeline that ends in one, such as
-        :func:`equipoise.tables.model_for` makes.
+        A fitted estimator of this library, a ``LogisticRegression``, ``RandomForestClassifier`` or
+        ``HistGradientBoostingClassifier``, or a pipeline that ends in one, after a
+        ``ColumnTransformer``, imputers, scalers and encoders such as
+        :func:`equipoise.tables.model_for` has. Others are refused, and so are parameters that are
+        no plain values, sets or goals. How many processes work (``n_jobs``) is not saved.
     path : str or Path
-        Where to; ``.equipoise`` is the usual ending.
+        Where to; it ends in ``.equipoise``.
     facts : TrainingFacts, optional
         What it was trained on; what can be known from the model itself if not given.
 
@@ -141,8 +144,9 @@ def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that :func:`save_model` wrote; nothing in the file is executed.
 
-    A file that is damaged, of another format, or that holds anything but the types listed in
-    :mod:`equipoise.models.archive`, is refused in one sentence.
+    A file that is damaged, of another format, too large, or that holds anything but what a fit
+    could have left, is refused in one sentence, whoever made it. That the model predicts what it
+    should is not promised: see ``SECURITY.md``.
 
     Examples
     --------
@@ -197,13 +201,9 @@ def _try_out(loaded: SavedModel) -> None:
     classes = np.asarray(loaded.model.classes_).tolist()
     if classes != list(loaded.facts.classes):
         raise ValueError("its classes are not those of its training facts")
-    rows = example_row(loaded.model)
-    replace(loaded, facts=replace(loaded.facts, columns=None)).predict(rows)
-    if loaded.facts.columns is not None:
-        # A row of which nothing is known.
-        names = [column.name for column in loaded.facts.columns]
-        pandas = require("pandas", extra="cli")
-        row = pandas.DataFrame([[None] * len(names)], columns=names, dtype=object)
-        loaded.predict(row)
-        if hasattr(loaded.model, "predict_proba"):
-            loaded.predict_proba(row)
+    if loaded.facts.columns is None:
+        loaded.predict(example_row(loaded.model))
+        return
+    # A row of which nothing is known.
+    names = [column.name for column in loaded.facts.columns]
+    loaded.predict(require("pandas", extra="cli").DataFrame([[None] * len(names)], columns=names))

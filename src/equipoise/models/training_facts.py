@@ -25,6 +25,9 @@ from equipoise.text import in_words
 FORMAT = 3
 
 _KINDS = ("number", "text", "truth", "date", "empty")
+# Of more classes or columns, or of longer goals, nothing that is computed from them stays small.
+_MOST_CLASSES, _MOST_COLUMNS = 1 << 13, 1 << 16
+_LONGEST_GOAL, _LONGEST_VERSION = 1 << 17, 100
 
 
 def _versions() -> dict[str, str]:
@@ -89,7 +92,7 @@ class TrainingFacts:
 
     def __post_init__(self) -> None:
         if not _is_possible(self):
-            raise InvalidInputError("The training facts contradict themselves.")
+            raise InvalidInputError("The training facts contradict themselves, or are too long.")
 
     @classmethod
     def from_model(cls, model: Any) -> "TrainingFacts":
@@ -99,8 +102,9 @@ class TrainingFacts:
         classes = tuple(np.asarray(last.classes_).tolist())
         if not _are_classes(classes):
             raise InvalidInputError(
-                "Classes of a saved model must be numbers, truth values or texts, all of one type, "
-                f"got {type(classes[0]).__name__}: turn the labels into texts before the fit."
+                f"A saved model has {_MOST_CLASSES} classes at most, numbers, truth values or "
+                f"texts, all of one type, got {len(classes)} of type {type(classes[0]).__name__}: "
+                "turn the labels into texts before the fit."
             )
         asked = last.get_params(deep=False)
         goals = [asked[name] for name in ("goal", "uncertainty") if name in asked]
@@ -118,17 +122,11 @@ class TrainingFacts:
 
     def other_versions(self) -> str:
         """A sentence about packages whose versions here are not those of the training, or none."""
-        here, there = _versions(), self.versions
-        other = [
-            f"{name} {there[name]}" for name in here if there.get(name, here[name]) != here[name]
-        ]
-        now = [f"{name} {here[name]}" for name in here if there.get(name, here[name]) != here[name]]
+        other = {name: v for name, v in _versions().items() if self.versions.get(name, v) != v}
         if not other:
             return ""
-        return (
-            f"The model was saved with {in_words(other)} and runs with {in_words(now)}: its "
-            "predictions may differ."
-        )
+        then, now = (in_words(f"{n} {v[n]}" for n in other) for v in (self.versions, other))
+        return f"The model was saved with {then} and runs with {now}: its predictions may differ."
 
     @classmethod
     def from_json(cls, text: bytes) -> "TrainingFacts":
@@ -166,11 +164,13 @@ def _is_possible(facts: TrainingFacts) -> bool:
     return (
         all(type(text) is str for text in texts)
         and all(column.kind in _KINDS for column in columns)
-        and len(set(names)) == len(names)
+        and len(set(names)) == len(names) <= _MOST_COLUMNS
+        and len(facts.goal or "") <= _LONGEST_GOAL
         and type(facts.seed) in (int, type(None))
         and _are_classes(facts.classes)
         and (facts.counts is None or _are_counts(facts.counts, len(facts.classes)))
         and isinstance(facts.versions, Mapping)
+        and all(type(v) is str and len(v) <= _LONGEST_VERSION for v in facts.versions.values())
         and (facts.held_out is None or _are_risks(facts.held_out, len(facts.classes)))
     )
 
@@ -179,7 +179,7 @@ def _are_classes(classes: tuple[Any, ...]) -> bool:
     return (
         len({type(name) for name in classes}) == 1
         and type(classes[0]) in (int, float, bool, str)
-        and len(set(classes)) == len(classes) >= 2
+        and 2 <= len(set(classes)) == len(classes) <= _MOST_CLASSES
         and all(-(2**63) <= name < 2**63 for name in classes if type(name) is int)
         and all(math.isfinite(name) for name in classes if type(name) is float)
     )

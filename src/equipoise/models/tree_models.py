@@ -21,7 +21,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from equipoise.arrays import Indices, Mask
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.models.kinds import Budget, impossible, rows_of_levels, take_fitted
+from equipoise.models.kinds import Spend, impossible, rows_of_levels, take_fitted
 
 MAX_TREES = 100_000
 MAX_DEPTH = 4096
@@ -96,13 +96,13 @@ def keep_forest(forest: Any) -> dict[str, Any]:
     }
 
 
-def rebuild_forest(forest: Any, kept: dict[str, Any], budget: Budget) -> None:
+def rebuild_forest(forest: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit a stump to empty rows, and take copies of it with other nodes."""
     width, classes, value = kept["n_features_in_"], kept["classes_"], kept["value"]
     parts, inner, depth = _nodes_of_trees(forest, kept, width)
     if np.any(value < 0) or np.any(np.abs(value.sum(axis=1) - 1) > 1e-6):
         raise impossible(forest)
-    budget.spend(width + len(classes))
+    spend(width + len(classes))
     stump = RandomForestClassifier(1, bootstrap=False, max_depth=1)
     take_fitted(forest, stump.fit(csr_matrix((len(classes), width)), classes))
     like = stump.estimators_[0]
@@ -143,7 +143,7 @@ def keep_booster(booster: Any) -> dict[str, Any]:
     }
 
 
-def rebuild_booster(booster: Any, kept: dict[str, Any], budget: Budget) -> None:
+def rebuild_booster(booster: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit a single leaf to rows with all categories, and take it with other trees."""
     parts, inner, depth = _nodes_of_trees(booster, kept, kept["n_features_in_"])
     by_set, bits, per_stage = (
@@ -155,7 +155,7 @@ def rebuild_booster(booster: Any, kept: dict[str, Any], budget: Budget) -> None:
     beyond = kept["feature"][by_set] >= len(kept["categories"])
     if len(parts) % per_stage or len(bits) != by_set.sum() or np.any(beyond):
         raise impossible(booster)
-    small = _single_leaf(kept, budget)
+    small = _single_leaf(kept, spend)
     take_fitted(booster, small)
     like = small._predictors[0][0]
     columns = {name: kept[name] for name in ("value", "count", "num_threshold", "gain")} | {
@@ -181,16 +181,16 @@ def rebuild_booster(booster: Any, kept: dict[str, Any], budget: Budget) -> None:
     booster._baseline_prediction = kept["baseline"].reshape(small._baseline_prediction.shape)
 
 
-def _single_leaf(kept: dict[str, Any], budget: Budget) -> Any:
+def _single_leaf(kept: dict[str, Any], spend: Spend) -> Any:
     """A booster of one leaf, fitted to rows with all the classes and categories."""
     width, classes, levels = (kept[n] for n in ("n_features_in_", "classes_", "categories"))
     mask, names = kept["is_categorical_"], kept["feature_names_in_"]
     n_bins = max([2, *map(len, levels)])
     n_rows = max(n_bins, len(classes))
-    budget.spend(width * (n_rows + 4 * n_bins))
+    spend(width * (n_rows + 4 * n_bins))
     rows = np.zeros((n_rows, width))
     if mask is not None:
-        known = rows_of_levels(levels, budget, n_rows)
+        known = rows_of_levels(levels, spend, n_rows)
         rows = rows.astype(np.result_type(rows, known))
         rows[:, mask] = known
     settings = {"max_iter": 1, "min_samples_leaf": n_rows, "early_stopping": False}
