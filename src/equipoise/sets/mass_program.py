@@ -2,82 +2,157 @@ r"""The concave quadratic programme in the masses that every SQP step solves.
 
 .. math:: \max_{m \in M} \; \langle m, b \rangle - \tfrac12 m^\top A m
 
-It has one unknown per class and needs only the set's own ``maximize`` and ``project``. Each method
-remembers where its last programme ended; ``solve`` gives masses within ``tol`` of the optimum, or
-as near as rounding allows.
+It has one unknown per class. Between floors and caps an active-set method solves it; any other set
+is asked for its ``maximize`` and ``project`` alone. Each method remembers where its last programme
+ended; ``solve`` gives masses within ``tol`` of the optimum, or as near as rounding allows.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 
-from equipoise.arrays import Matrix, Vector
-from equipoise.sets import MassSet
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.sets import CappedSimplex, MassSet
 
-# Above so many classes the vertices of simplicial decomposition cost more than projections.
-MANY_CLASSES = 25
+# Linear systems, at least and where classes are few, before a face is looked for by projections.
+FEW_STEPS, SMALL_STEPS, FEW_PROJECTIONS = 4, 2000, 40
 NEWTON_STEPS = 20
+_TINY, _EPS = float(np.finfo(float).tiny), float(np.finfo(float).eps)
+
+
+def _rounding(A: Matrix, b: Vector) -> Callable[[Vector], float]:
+    """What rounding leaves unknown of the slopes ``b - A m``, for a semi-definite ``A``."""
+    deviations = np.sqrt(np.maximum(A.diagonal(), 0.0))
+    size, largest = float(np.abs(b).max()), float(deviations.max())
+    return lambda mass: 4 * _EPS * (size + largest * float(deviations @ mass))
+
+
+class ActiveSet:
+    """Newton steps on the face between floors and caps that holds the optimum, once it is found.
+
+    A primal active-set method (Nocedal and Wright 2006, section 16.5): classes at a bound join the
+    face when their slope draws them off it, and leave when a step ends at a bound. Started from the
+    last face, it usually needs one linear system; a face far from the last is found by projections.
+    """
+
+    def __init__(self, masses: CappedSimplex, start: Vector) -> None:
+        self._masses, self._mass = masses, start
+
+    def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
+        bounds, few = (self._masses.lower, self._masses.upper), FEW_STEPS + SMALL_STEPS // len(b)
+        mass, found = _best_between(A, b, *bounds, self._mass, tol, few)
+        if not found:
+            mass = AcceleratedProjection(self._masses, mass, FEW_PROJECTIONS).solve(A, b, tol)
+            mass, _ = _best_between(A, b, *bounds, mass, tol)
+        self._mass = mass
+        return mass.copy()
+
+
+def _best_between(
+    A: Matrix,
+    b: Vector,
+    lower: Vector,
+    upper: Vector,
+    mass: Vector,
+    tol: float,
+    most: int | None = None,
+) -> tuple[Vector, bool]:
+    """The masses between floors and caps, of the sum of those to start from; and if it has them."""
+    rounding = _rounding(A, b)
+    for _ in range(10 * len(b) + 50 if most is None else most):
+        slope, room, fall = b - A @ mass, upper - mass, lower - mass
+        free = (fall < 0) & (room > 0)
+        face = free.nonzero()[0]
+        if len(face) == 0:
+            face = _best_pair(slope, room, fall)
+            if not fall[face[1]] < 0 < room[face[0]]:
+                return mass, True
+        slope -= slope[face].sum() / len(face)
+        # Whatever the level that slopes are measured from, no masses can gain more.
+        if np.maximum(slope * room, slope * fall).sum() <= max(tol, rounding(mass)):
+            return mass, True
+        pull = np.maximum(np.where(room > 0, slope, 0.0), np.where(fall < 0, -slope, 0.0))
+        face = (free | (pull > 0.5 * pull[~free].max(initial=0.0))).nonzero()[0]
+        face, step = _newton_on_face(A, slope, room, fall, face)
+        end = np.where(step < 0, fall[face], room[face])
+        reach = np.divide(end, step, out=np.full(len(step), np.inf), where=step != 0)
+        length = min(1.0, reach.min())
+        mass = mass.copy()
+        mass[face] = np.where(
+            reach <= length,
+            np.where(step < 0, lower[face], upper[face]),
+            np.clip(mass[face] + length * step, lower[face], upper[face]),
+        )
+    return mass, False
+
+
+def _newton_on_face(
+    A: Matrix, slope: Vector, room: Vector, fall: Vector, face: Indices
+) -> tuple[Indices, Vector]:
+    """The Newton step on a face, and the face: less the classes at a bound that it would cross."""
+    # Just enough to move along a valley without curvature, until a bound ends the step.
+    trace = float(A.trace())
+    slight = 1e-14 * (trace + float(np.abs(slope).max())) + _TINY
+    while True:
+        n = len(face)
+        system = np.full((n + 1, n + 1), trace / len(A) + slight)
+        system[:n, :n] = A[face[:, None], face]
+        system.flat[:: n + 2] += slight
+        system[n, n] = 0.0
+        step = np.linalg.solve(system, np.append(slope[face], 0.0))[:n]
+        inward = np.where(step < 0, fall[face] < 0, room[face] > 0)
+        if inward.all():
+            return face, step
+        face = face[inward]
+        if len(face) < 2:
+            one, other = face = _best_pair(slope, room, fall)
+            bend = A[one, one] + A[other, other] - 2 * A[one, other]
+            shift = min(1.0, (slope[one] - slope[other]) / max(bend, slight))
+            return face, np.array([shift, -shift])
+
+
+def _best_pair(slope: Vector, room: Vector, fall: Vector) -> Indices:
+    """The two classes between which a shift of mass gains most."""
+    best, worst = np.where(room > 0, slope, -np.inf), np.where(fall < 0, slope, np.inf)
+    return np.array([best.argmax(), worst.argmin()])
 
 
 class SimplicialDecomposition:
     """Wolfe's method over the hull of the vertices that ``maximize`` has returned.
 
     Exact after finitely many steps on a polytope (von Hohenbalken 1977). Started from the
-    vertices of the last programme, it usually needs one linear system.
+    vertices of the last programme, it usually needs one linear system. A curved set that takes too
+    many vertices is left to projections from then on.
     """
 
     def __init__(self, masses: MassSet, start: Vector) -> None:
         self._masses = masses
         self._vertices, self._shares = start[None, :], np.ones(1)
+        self._projection: AcceleratedProjection | None = None
 
     def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
+        if self._projection is not None:
+            return self._projection.solve(A, b, tol)
         vertices, shares = self._vertices, self._shares
-        for _ in range(10 * len(b) + 50):
-            shares = _best_in_hull(vertices @ A @ vertices.T, vertices @ b, shares)
+        images, rounding = vertices @ A, _rounding(A, b)
+        for _ in range(2 * len(b) + 50):
+            n = len(shares)
+            shares, _ = _best_between(
+                images @ vertices.T, vertices @ b, np.zeros(n), np.ones(n), shares, 0.1 * tol
+            )
             used = shares > 0
-            vertices, shares = vertices[used], shares[used]
-            mass = shares @ vertices
-            slope = b - A @ mass
+            vertices, images, shares = vertices[used], images[used], shares[used] / shares.sum()
+            mass: Vector = shares @ vertices
+            slope = b - shares @ images
             vertex = self._masses.maximize(slope)
             known = np.any(np.all(vertices == vertex, axis=1))
-            if slope @ (vertex - mass) <= tol or known:
-                break
-            vertices = np.vstack([vertices, vertex])
-            shares = np.append(shares * (1 - 1e-3), 1e-3)
-        self._vertices, self._shares = vertices, shares / shares.sum()
-        return self._shares @ vertices
-
-
-def _best_in_hull(Q: Matrix, q: Vector, shares: Vector) -> Vector:
-    r"""Shares :math:`\lambda` in the simplex that maximise :math:`q \lambda - \lambda Q \lambda/2`.
-
-    From interior shares, move to the optimum of the affine hull; where a share would turn
-    negative, stop at zero and leave that vertex out.
-    """
-    shares = shares.copy()
-    slight = 1e-14 * (np.trace(Q) + float(np.abs(q).max())) + np.finfo(float).tiny
-    Q = Q + np.eye(len(q)) * slight
-    active = np.flatnonzero(shares > 0)
-    while True:
-        goal = _affine_optimum(Q[np.ix_(active, active)], q[active])
-        here = shares[active]
-        if np.all(goal > 0):
-            shares[:] = 0
-            shares[active] = goal
-            return shares
-        falling = goal <= 0
-        reach = float(np.min(here[falling] / (here[falling] - goal[falling])))
-        moved = here + reach * (goal - here)
-        moved[moved < 1e-14] = 0
-        shares[active] = moved
-        active = active[moved > 0]
-
-
-def _affine_optimum(Q: Matrix, q: Vector) -> Vector:
-    n = len(q)
-    if n == 1:
-        return np.ones(1)
-    system = np.ones((n + 1, n + 1))
-    system[:n, :n], system[n, n] = Q, 0
-    return np.linalg.solve(system, np.append(q, 1.0))[:n]
+            if known or slope @ (vertex - mass) <= max(tol, rounding(mass)):
+                self._vertices, self._shares = vertices, shares
+                return mass
+            vertices, shares = np.vstack([vertices, vertex]), np.append(shares, 0.0)
+            images = np.vstack([images, vertex @ A])
+        self._projection = AcceleratedProjection(self._masses, mass)
+        return self._projection.solve(A, b, tol)
 
 
 class AcceleratedProjection:
@@ -87,16 +162,17 @@ class AcceleratedProjection:
     programmes end with it as soon as the face that holds the optimum is found.
     """
 
-    def __init__(self, masses: MassSet, start: Vector) -> None:
-        self._masses, self._mass = masses, start
+    def __init__(self, masses: MassSet, start: Vector, most: int = 3000) -> None:
+        self._masses, self._mass, self._most = masses, start, most
 
     def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
         # Where there is hardly any curvature, a step of this length ends at the best vertex.
         slight = 1e-12 * float(np.abs(b).max()) + np.finfo(float).tiny
         step = 1 / max(_largest_eigenvalue(A), slight)
         mass = ahead = self._mass
-        pace, patience = 1.0, 10 * -(-len(b) // 10)
-        for count in range(1, 3001):
+        pace, patience = 1.0, max(50, 10 * -(-len(b) // 10))
+        rounding = _rounding(A, b)
+        for count in range(1, self._most + 1):
             new = self._masses.project(ahead + step * (b - A @ ahead))
             if (ahead - new) @ (new - mass) > 0:
                 pace, ahead = 1.0, new
@@ -109,7 +185,7 @@ class AcceleratedProjection:
             if count >= patience:
                 mass = ahead = self._polished(A, b, mass, step, tol)
                 pace, patience = 1.0, 2 * patience
-            if self._gap(A, b, mass) <= tol:
+            if self._gap(A, b, mass) <= max(tol, rounding(mass)):
                 break
         self._mass = mass
         return mass
@@ -155,10 +231,11 @@ def _largest_eigenvalue(A: Matrix) -> float:
     return 1.1 * float(np.linalg.norm(A @ vector))
 
 
-MassProgram = SimplicialDecomposition | AcceleratedProjection
+MassProgram = ActiveSet | SimplicialDecomposition
 
 
 def mass_program(masses: MassSet, start: Vector) -> MassProgram:
-    """The method that suits the number of classes."""
-    many = masses.n_classes > MANY_CLASSES
-    return (AcceleratedProjection if many else SimplicialDecomposition)(masses, start)
+    """The method that suits the set."""
+    if isinstance(masses, CappedSimplex):
+        return ActiveSet(masses, start)
+    return SimplicialDecomposition(masses, start)
