@@ -37,7 +37,7 @@ class Game(Objective):
     def _nothing(self, *args, **kwargs):
         raise NotImplementedError
 
-    pack = unpack = center = hessian = thin = _nothing
+    pack = unpack = center = bend = hessian = thin = _nothing
 
 
 class GameCase(NamedTuple):
@@ -164,6 +164,21 @@ def test_parameters_stay_in_their_ball():
     small = StepConstants(0.2, 1e-3, np.sqrt(2), case.constants.mass_slope)
     theta, _ = played(case._replace(constants=small), 40)
     assert np.linalg.norm(theta) <= 0.1 + 1e-12
+
+
+def test_what_the_masses_miss_is_not_forgotten_without_a_penalty():
+    # Against these masses no parameter has a slope; others would still be worse for the first one.
+    case = linear_game()
+    problem, solver = Problem(case.game, case.masses, 0.0), DescentAscent(case.constants)
+    slopes = case.game.class_gradients(case.game.evaluate(np.zeros(case.game.size)))
+    balanced = np.linalg.lstsq(
+        np.vstack([slopes.T, np.ones(4)]), np.append(np.zeros(3), 1.0), rcond=None
+    )[0]
+    first = solver.start(problem, np.full(case.game.size, 0.5), balanced)
+    iterate = solver.step(problem, first)
+    assert np.linalg.norm(iterate.gradient) <= 1e-12
+    missed = problem.value(iterate.state) - problem.lagrangian(iterate.state, iterate.mass)
+    assert iterate.decrease >= missed > 0.1
 
 
 def test_the_bound_is_the_propositions():

@@ -209,6 +209,8 @@ def test_hessian_matches_differences_of_the_gradient(case):
     change = differences(lambda point: objective.gradient(objective.evaluate(point), mass), theta)
     for direction in model_directions(objective, case):
         assert_close(hessian @ direction, change @ direction, 1e-8)
+        assert_close(objective.bend(objective.evaluate(theta), mass, direction),
+                     change @ direction, 1e-8)  # fmt: skip
 
 
 @every_objective

@@ -29,6 +29,8 @@ from equipoise.solvers import (
     registry,
     run,
 )
+from equipoise.solvers.base import Iterate, Solver, solve
+from equipoise.solvers.curvature import InverseCurvature, NothingKnown
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
 from linear_models import optimum, small_data
 from set_examples import every_example
@@ -429,6 +431,9 @@ class Stumbling(Objective):
     def gradient(self, state, mass):
         return self._objective.gradient(state, mass)
 
+    def bend(self, state, mass, direction):
+        return self._objective.bend(state, mass, direction)
+
     def hessian(self, state, mass, *, single=False):
         return self._objective.hessian(state, mass, single=single)
 
@@ -451,6 +456,36 @@ def test_trial_points_that_overflow_are_taken_back(solver, broken, falls):
     assert found.n_evaluations > max(falls)
 
 
+class Leap(Solver):
+    """One step to a given point with given masses."""
+
+    def __init__(self, theta, mass):
+        self._goal = theta, mass
+
+    def start(self, problem, theta, mass):
+        state = problem.objective.evaluate(theta)
+        known = InverseCurvature(NothingKnown(), len(theta), 1)
+        return Iterate(state, mass, problem.gradient(state, mass), known)
+
+    def step(self, problem, iterate):
+        return self.start(problem, *self._goal)
+
+
+def test_the_tolerance_is_that_of_the_objective_that_is_returned():
+    X, labels, weights = ONE.data
+    masses, near = ONE.recipe.resolve(ONE.prior), ONE.solve("sqp-newton", max_iter=3)
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        problem = Problem(objective, masses, ONE.ridge)
+        start, goal = (np.zeros(objective.size), ONE.prior), (near.theta, near.mass)
+        before = problem.value(objective.evaluate(start[0]))
+        gap = near.objective - problem.certify(objective.evaluate(near.theta), near.mass)
+        # Enough for the objective before the step, not for that after it.
+        limits = Limits(2 * gap / (before + near.objective), 1)
+        found = solve(problem, Leap(*goal), start, limits, Progress())
+    assert found.gap > limits.target(found.objective)
+    assert found.status is Status.MAX_ITER
+
+
 class OffCenter(Stumbling):
     """Another objective, whose intercepts stay where they are."""
 
@@ -465,6 +500,18 @@ def test_there_is_no_bound_where_the_intercepts_are_not_found():
         state = objective.evaluate(np.zeros(objective.size))
         assert Problem(objective, masses, 1e-2).certify(state, mass) > -np.inf
         assert Problem(OffCenter(objective, (), 0), masses, 1e-2).certify(state, mass) == -np.inf
+
+
+def test_a_bound_pays_for_intercepts_that_are_not_quite_found():
+    # By symmetry the best intercept is zero, and the slopes of coefficients hardly see another.
+    X, labels, mass = np.array([[-1.0], [1.0]]), np.array([0, 1]), np.ones(2) / 2
+    with open_objective(X, labels, np.ones(2), n_classes=2, fit_intercept=True) as objective:
+        w, ridge = 20.0, 1 / (1 + np.exp(20.0)) / 20
+        problem = Problem(OffCenter(objective, (), 0), WorstClass().resolve(mass), ridge)
+        best = problem.lagrangian(objective.evaluate(np.array([w, 0.0])), mass)
+        state = objective.evaluate(np.array([w, 0.05]))
+        assert np.abs(problem.gradient(state, mass)).max() < 1e-8
+        assert 0.99 * best < problem.certify(state, mass) <= best * (1 + 1e-14)
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
@@ -500,7 +547,8 @@ class Sized(Objective):
     def _nothing(self, *args, **kwargs):
         raise NotImplementedError
 
-    pack = unpack = evaluate = center = class_gradients = gradient = hessian = thin = _nothing
+    pack = unpack = evaluate = center = class_gradients = gradient = bend = _nothing
+    hessian = thin = _nothing
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ _TIMES_ITS_SHARE = 2.0
 _ADVICE = {
     Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
     Status.STALLED: "Raise tol, scale the features, or give them in float64.",
+    Status.UNCONFIRMED: "Use a finite C, or drop columns that nearly coincide with others.",
 }
 
 

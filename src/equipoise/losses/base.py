@@ -69,6 +69,10 @@ class ScoreKernel(ABC):
         """Derivative of the scaled losses by the scores."""
 
     @abstractmethod
+    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+        """Second derivative of the scaled losses by the scores, times a change of the scores."""
+
+    @abstractmethod
     def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
         """Sum over rows of the scaled Hessian, by the parameters of all but the last score.
 
@@ -233,6 +237,14 @@ class ClassScores(ScoreKernel):
         if self.n_scores == 1:
             slopes = (slopes[1:] - slopes[:1]) / 2
         return slopes * scale
+
+    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+        out, step = np.empty_like(change), max(1, _ROOM // self.n_scores**2)
+        for start in range(0, len(labels), step):
+            rows = slice(start, start + step)
+            curvature = self._curvature(kept[:, rows], labels[rows])
+            out[:, rows] = np.einsum("abn,bn->an", curvature, change[:, rows])
+        return out * scale
 
     def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
         k, (n, d) = max(1, self.n_scores - 1), X.shape

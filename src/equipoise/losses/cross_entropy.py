@@ -110,6 +110,9 @@ class SoftmaxKernel(ScoreKernel):
         out[labels, np.arange(len(labels))] -= scale
         return out
 
+    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+        return np.asarray(kept * (change - (kept * change).sum(axis=0)) * scale)
+
     def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
         r"""Blocks :math:`\sum_j s_j (\delta_{ab} p_{ja} - p_{ja} p_{jb}) x_j x_j^\top`, a, b < k.
 
@@ -163,6 +166,9 @@ class LogisticKernel(ScoreKernel):
     def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
         out: Matrix = (kept - (labels == 1)) * scale
         return out.astype(kept.dtype, copy=False)
+
+    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+        return kept * (1 - kept) * change * scale
 
     def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
         p = kept[0]

@@ -42,6 +42,7 @@ class Objective(ABC):
     n_evaluations: int  # how often the risks were evaluated
     zero_risk: float  # the largest class risk where all parameters are zero
     flat: bool = False  # whether there are places without any curvature
+    rounding: float = 1e-15  # relative to the objective, of slopes
 
     @property
     @abstractmethod
@@ -82,6 +83,10 @@ class Objective(ABC):
     @abstractmethod
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         """Gradient of the weighted risk: one pass."""
+
+    @abstractmethod
+    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+        """The Hessian of the weighted risk times a direction: one pass."""
 
     @abstractmethod
     def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:

@@ -96,6 +96,8 @@ class LinearObjective(Objective):
         self.bounds, self.shares = bounds, shares
         self.n_classes, self.n_rows, self.size = len(bounds) - 1, features.n_rows, features.size
         self.n_evaluations, self.flat = 0, kernel.flat
+        shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
+        self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         zeros = np.zeros((kernel.n_scores, self.n_classes))
         self.zero_risk = float(kernel.losses(zeros, np.arange(self.n_classes)).max())
@@ -190,6 +192,11 @@ class LinearObjective(Objective):
         scale = self._scale(mass)
         pieces = self._pieces(self.size)
         return self._total(lambda piece: self._pulled(state, piece, scale), pieces)
+
+    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+        scale, along = self._scale(mass), self.features.unfold(self.features.raw(direction))
+        pieces = self._pieces(self.size)
+        return self._total(lambda piece: self._pulled(state, piece, scale, along), pieces)
 
     def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
         dtype = np.dtype(np.float32 if single else np.float64)
@@ -325,13 +332,19 @@ class LinearObjective(Objective):
         """Each row's share of the weighted risk."""
         return np.asarray(self.shares * mass[self.labels])
 
-    def _pulled(self, state: Evaluation, piece: slice, scale: Vector) -> Vector:
-        """Gradient of the scaled losses of the rows of a piece."""
+    def _pulled(
+        self, state: Evaluation, piece: slice, scale: Vector, along: Matrix | None = None
+    ) -> Vector:
+        """Gradient of the scaled losses of the rows of a piece, or how it bends along a change."""
 
         def part(block: slice) -> Matrix:
-            kept, labels = state.kept[:, block], self.labels[block]
-            residual = self.kernel.residual(kept, labels, scale[block])
-            return self.features.pull(residual, self.features.load(block))
+            loaded, given = self.features.load(block), (state.kept[:, block], self.labels[block])
+            if along is None:
+                residual = self.kernel.residual(*given, scale[block])
+            else:
+                change = self.features.scores(along, loaded)
+                residual = self.kernel.bend(*given, scale[block], change)
+            return self.features.pull(residual, loaded)
 
         return self.features.finish(_sum(map(part, self._blocks(piece))))
 

@@ -2,7 +2,7 @@
 
 import sys
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from shutil import get_terminal_size
 from time import perf_counter
@@ -12,12 +12,18 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.objectives import Evaluation
-from equipoise.solvers.problem import Problem
+from equipoise.solvers.curvature import InverseCurvature
+from equipoise.solvers.problem import NewtonStep, Problem
 
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
 # A solve ends when neither objective nor gap has moved for so many iterations, or a fifth of all.
 PATIENCE = 250
+# Without a penalty, better parameters are looked for within this distance; features are scaled to
+# about one.
+REACH = 1e6
+# What curvature promises is tried so many times farther out.
+FARTHER = 10.0
 
 
 class Status(Enum):
@@ -26,6 +32,7 @@ class Status(Enum):
     CONVERGED = "The certified gap reached the tolerance."
     STATIONARY = "The optimality conditions hold to the tolerance (no bound without a penalty)."
     STALLED = "Rounding stopped the progress before the gap reached the tolerance."
+    UNCONFIRMED = "Rounding stopped the progress, and better parameters may lie far out."
     MAX_ITER = "The iterations ran out before the gap reached the tolerance."
 
     @property
@@ -107,9 +114,11 @@ class Iterate:
     state: Evaluation
     mass: Vector
     gradient: Vector  # of the Lagrangian
+    curvature: InverseCurvature  # what is known of it; handed on from step to step
     decrease: float = np.inf  # of the objective, as the last model promised
     step: float = np.inf  # length of the last one, relative to the point
     stuck: bool = False  # whether rounding allows no further step
+    doubts: int = 0  # how often more was possible than the decrease that was promised
 
 
 I = TypeVar("I", bound=Iterate)  # noqa: E741  reads as in the mathematics of iterations
@@ -153,7 +162,9 @@ class BestSoFar:
         self.idle, self._smallest_gap = 0, np.inf
         self.history: list[HistoryRecord] = []
 
-    def see(self, iteration: int, iterate: Iterate, target: float, seconds: float) -> HistoryRecord:
+    def see(
+        self, iteration: int, iterate: Iterate, limits: Limits, seconds: float
+    ) -> HistoryRecord:
         """Take note of an iterate; certify it when its own estimate promises success."""
         objective = self.problem.value(iterate.state)
         self.idle = 0 if objective < self.objective * (1 - 1e-14) else self.idle + 1
@@ -165,10 +176,11 @@ class BestSoFar:
         gap = self.objective - estimate
         if gap < 0.99 * self._smallest_gap:
             self.idle, self._smallest_gap = 0, gap
+        target = limits.target(self.objective)
         if gap <= target and gap <= 0.7 * self.attempted:
             # The estimate, with intercepts as they are, may even lie above the objective.
             self.attempted = max(gap, 0.1 * target)
-            self.certify(iterate)
+            self.certify(iterate, target)
         record = HistoryRecord(
             iteration,
             self.problem.objective.n_evaluations,
@@ -179,10 +191,27 @@ class BestSoFar:
         self.history.append(record)
         return record
 
-    def certify(self, iterate: Iterate) -> None:
-        bound = self.problem.certify(iterate.state, iterate.mass)
+    def certify(self, iterate: Iterate, target: float) -> None:
+        bound = self.problem.certify(iterate.state, iterate.mass, target)
         if bound > self.bound or self.bound == -np.inf:  # without any bound, the last masses
             self.bound, self.mass = max(bound, self.bound), iterate.mass
+
+    def confirm(self, iterate: Iterate, target: float) -> tuple[bool, NewtonStep]:
+        """Whether nothing within reach is better by more than the target, and a step towards it.
+
+        What curvature promises is tried farther out as well: where it vanishes there, more can be
+        won, as along directions that separate classes.
+        """
+        problem, state, mass = self.problem, iterate.state, iterate.mass
+        reach = REACH + float(np.linalg.norm(state.theta))
+        given = state, mass, iterate.gradient, iterate.curvature.apply
+        step = problem.newton_step(*given, reach, target)
+        possible = self.objective - problem.lagrangian(state, mass) + step.gain
+        if possible <= target:
+            farther = problem.objective.evaluate(state.theta + FARTHER * step.direction)
+            possible = max(possible, self.objective - problem.lagrangian(farther, mass))
+        # Risks are not negative.
+        return min(possible, self.objective) <= target, step
 
     @property
     def gap(self) -> float:
@@ -199,19 +228,32 @@ def solve(
     """Run a solver until the certified gap, or its optimality conditions, meet the tolerance."""
     iterate = solver.start(problem, *start)
     track = BestSoFar(problem, iterate)
-    status, iteration = Status.MAX_ITER, 0
-    record = track.see(0, iterate, limits.target(track.objective), progress.seconds())
+    status, iteration, free = Status.MAX_ITER, 0, limits.certified and problem.ridge == 0
+    record = track.see(0, iterate, limits, progress.seconds())
+    doubted, look, wait = np.inf, 0, 0
     for iteration in range(1, limits.max_iter + 1):
         iterate = solver.step(problem, iterate)
+        record = track.see(iteration, iterate, limits, progress.seconds())
         target = limits.target(track.objective)
-        record = track.see(iteration, iterate, target, progress.seconds())
         progress.show(record, target)
-        found = _status(track, iterate, target, limits.certified and problem.ridge > 0)
+        found = _status(track, iterate, limits)
+        claimed = iterate.decrease <= 0.1 * target and iteration >= look
+        if free and (claimed or found is Status.STALLED):
+            confirmed, step = track.confirm(iterate, target)
+            wait = step.products // 2 + (0 if track.objective < doubted else 2 * wait)
+            if confirmed:
+                found, track.mass = Status.STATIONARY, iterate.mass
+            elif found is None or track.objective < doubted:
+                found, doubted, look = None, track.objective, iteration + wait
+                iterate.curvature.update(step.direction, step.image, rescale=False)
+                iterate = replace(iterate, stuck=False, doubts=iterate.doubts + 1)
+            else:
+                found = Status.UNCONFIRMED
         if found is not None:
             status = found
             break
     if not status.converged:
-        track.certify(iterate)
+        track.certify(iterate, limits.target(track.objective))
         if track.gap <= limits.target(track.objective):
             status = Status.CONVERGED
     progress.end(record, limits.target(track.objective), status.value)
@@ -229,10 +271,11 @@ def solve(
     )
 
 
-def _status(track: BestSoFar, iterate: Iterate, target: float, certified: bool) -> Status | None:
+def _status(track: BestSoFar, iterate: Iterate, limits: Limits) -> Status | None:
+    target = limits.target(track.objective)
     if track.gap <= target:
         return Status.CONVERGED
-    if not certified and iterate.decrease <= 0.1 * target:
+    if not limits.certified and iterate.decrease <= 0.1 * target:
         track.mass = iterate.mass
         return Status.STATIONARY
     patience = max(PATIENCE, len(track.history) // 5)

@@ -108,7 +108,7 @@ class InverseCurvature:
     def n_pairs(self) -> int:
         return len(self._order)
 
-    def update(self, step: Vector, change: Vector) -> None:
+    def update(self, step: Vector, change: Vector, *, rescale: bool = True) -> None:
         """Learn from a step and the change of the Lagrangian's gradient along it."""
         product = float(step @ change)
         if not product > 1e-10 * float(np.sqrt((step @ step) * (change @ change))):
@@ -123,7 +123,7 @@ class InverseCurvature:
         n = len(self._order)
         self._SY[:n, row], self._SY[row, :n] = self._S @ change, self._changes[:n] @ step
         self._YY[row, :n] = self._YY[:n, row] = self._changes[:n] @ image
-        if self.base.scaled:
+        if self.base.scaled and rescale:
             self._gamma = product / float(change @ change)
         self._middle = self._middle_matrix()
 

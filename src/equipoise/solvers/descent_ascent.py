@@ -14,6 +14,7 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.solvers.base import Iterate, Solver
+from equipoise.solvers.curvature import InverseCurvature, NothingKnown
 from equipoise.solvers.problem import Problem
 
 # Averages are looked at when so large a share of the rounds is new.
@@ -49,8 +50,10 @@ class AscentIterate(Iterate):
 class DescentAscent(Solver[AscentIterate]):
     """Descent-ascent in a ball of parameters.
 
-    Without constants, the ball is the smallest that is certain to hold the solution when there is a
-    penalty, but of radius 100 at the most, and the slopes are those at the start.
+    Without constants they are guessed, and the bound above is not promised. The ball then has the
+    radius that the penalty of the start allows for coefficients of its own units, but 100 at the
+    most; the slope in the parameters is ten times that at the start; the slope in the masses is
+    that of risks as large, in every class, as the largest where all parameters are zero.
     """
 
     def __init__(self, constants: StepConstants | None = None) -> None:
@@ -60,9 +63,10 @@ class DescentAscent(Solver[AscentIterate]):
         state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
         constants = self._constants or _guess(problem, mass, gradient)
-        nothing = (np.zeros_like(theta), np.zeros_like(mass))
+        curvature = InverseCurvature(NothingKnown(), len(theta), 1)
+        played, sums = (theta, mass), (np.zeros_like(theta), np.zeros_like(mass))
         return AscentIterate(
-            state, mass, gradient, constants=constants, played=(theta, mass), sums=nothing
+            state, mass, gradient, curvature, constants=constants, played=played, sums=sums
         )
 
     def step(self, problem: Problem, iterate: AscentIterate) -> AscentIterate:
@@ -96,14 +100,16 @@ def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
     theta, mass = (total / iterate.rounds for total in iterate.sums)
     state = problem.objective.evaluate(theta)
     gradient = problem.gradient(state, mass)
-    gap = problem.value(state) - problem.bound(state, mass, gradient)
+    bound = problem.bound(state, mass, gradient)
+    if not np.isfinite(bound):  # no penalty: what the masses miss, and as much again for a slope
+        bound = problem.lagrangian(state, mass) - float(np.linalg.norm(gradient))
     return replace(
         iterate,
         state=state,
         mass=mass,
         gradient=gradient,
         looked=iterate.rounds,
-        decrease=gap if np.isfinite(gap) else float(np.linalg.norm(gradient)),
+        decrease=problem.value(state) - bound,
     )
 
 

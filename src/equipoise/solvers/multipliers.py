@@ -22,6 +22,8 @@ from equipoise.solvers.problem import Problem
 
 # Rounds end when the gradient's part of the gap is below this share of the masses' part.
 INNER = 0.003
+# Where the memory took a gradient for small that was not, rounds go on to so much less.
+TIGHTER = 0.01
 # The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 SUFFICIENT = 1e-4
@@ -32,12 +34,8 @@ TRIALS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplierIterate(Iterate):
-    """An iterate of the smooth problem around the masses of the round.
+    """An iterate of the smooth problem around the masses of the round."""
 
-    Its curvature is handed on: steps are taken from the last iterate alone.
-    """
-
-    curvature: InverseCurvature
     anchor: Vector
     mu: float = 0.0
     value: float = np.inf
@@ -68,7 +66,8 @@ class Multipliers(Solver[MultiplierIterate]):
         step = moved.state.theta - iterate.state.theta
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
         masses, gradient = _gaps(problem, moved)
-        return self._next_round(problem, moved) if gradient <= INNER * masses else moved
+        enough = INNER * TIGHTER**moved.doubts * masses
+        return self._next_round(problem, moved) if gradient <= enough else moved
 
     def _direction(self, iterate: MultiplierIterate) -> Vector:
         if iterate.curvature.n_pairs:
@@ -131,7 +130,7 @@ class Multipliers(Solver[MultiplierIterate]):
         if mu == 0:
             spread = max(float(np.std(iterate.state.risks)), 1e-300)
             mu = 1 / (problem.masses.n_classes * spread)
-        elif masses > 0.25 * iterate.last_gap:
+        elif masses > max(0.25 * iterate.last_gap, FLAT * abs(iterate.value)):
             mu *= GROWTH
         fresh = replace(iterate, anchor=iterate.mass, mu=mu, last_gap=masses)
         return replace(self._at(problem, fresh, iterate.state), stuck=iterate.stuck)

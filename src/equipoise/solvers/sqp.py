@@ -47,14 +47,13 @@ DAMPING_STEP = 10.0
 class SqpIterate(Iterate):
     """An iterate with the values at the last few points, and what was learnt.
 
-    ``program``, started from where the last one ended, and ``curvature`` are handed on: steps are
-    taken from the last iterate alone.
+    ``program``, started from where the last one ended, is handed on: steps are taken from the last
+    iterate alone.
     """
 
     class_gradients: Matrix
     recent: tuple[float, ...]
     program: MassProgram
-    curvature: InverseCurvature
     age: int = 0  # steps since the last Hessian; below zero before the first
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
