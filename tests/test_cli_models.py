@@ -273,6 +273,7 @@ GOALS = {
     "macro_f1": ("PlugInClassifier", "metric_value"),
     "f1": None,
     "RecallFloors({'phish': 0.5})": ("PlugInClassifier", None),
+    "RecallFloors({'phish': 0.5}, confidence=0.9)": ("PlugInClassifier", None),
     "CostMatrix({'ham': {'spam': 1, 'phish': 1}, 'spam': {'ham': 2, 'phish': 2}, "
     "'phish': {'ham': 9, 'spam': 9}})": ("PlugInClassifier", None),
     "SetGoal(WorstClass())": ("RobustLogisticRegression", "robust_risk"),

@@ -275,10 +275,11 @@ def test_floors_that_only_all_rows_keep_say_so():
 
 
 def test_a_class_that_is_not_tuned_cannot_stay_beside_a_confidence():
-    with pytest.raises(
-        InvalidParameterError, match="rare must be one of 'error', 'drop', got 'keep'"
-    ):
-        PlugInClassifier(BASE, RecallFloors({"a": 0.5}, confidence=0.9), rare="keep").fit(X, Y)
+    goal = RecallFloors({"a": 0.5}, confidence=0.9)
+    PlugInClassifier(BASE, goal, rare="keep").fit(X, Y)
+    y = np.where(np.arange(90) < 88, np.where(Y == "c", "b", Y), "c")
+    with pytest.raises(InvalidInputError, match=r"Too few rows of class 'c' .* confidence, rare="):
+        PlugInClassifier(BASE, goal, rare="keep").fit(X, y)
 
 
 # Nothing half-done

@@ -1,4 +1,4 @@
-"""``equipoise fit``: a model from a table, measured on rows set aside and fitted to all."""
+"""``equipoise fit``: a model from a table, measured on rows set aside and made from all."""
 
 import warnings
 from collections.abc import Callable
@@ -195,4 +195,4 @@ def _lines(result: dict[str, Any], share: float) -> list[str]:
     if result["held_out"] is not None:
         lines.append(f"Class risks on {percent(share)} of the rows, set aside and not seen:")
         lines += error_lines(result["held_out"])
-    return [*lines, f"Saved {result['model_file']}, fitted to all rows."]
+    return [*lines, f"Saved {result['model_file']}, made from all rows."]

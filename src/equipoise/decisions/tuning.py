@@ -265,7 +265,8 @@ def check_shrinkage(shrinkage: Any, goal: Goal) -> Shrinkage:
 
 def check_rare(rare: Any, goal: Goal) -> str:
     """What to do with a class of few rows; untuned, it would take rows that a confidence is for."""
-    return check_word(rare, "rare", RARE if goal.confidence is None else ("error", "drop"))
+    word = check_word(rare, "rare", RARE)
+    return "error" if word == "keep" and goal.confidence is not None else word
 
 
 def tune_predicted(  # noqa: PLR0913  rows, what for, and how

@@ -94,7 +94,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         What to do with a class of too few rows to be tuned: refuse; or train on it, count its
         probability as it is (weight 1), and report no risk; or leave its rows out of training,
         tuning and judging. A class that was dropped keeps its name in ``classes_`` and has weight
-        0, probability 0 and no risk: it is never decided. None is kept beside a confidence.
+        0, probability 0 and no risk: it is never decided. Floors with a confidence keep none.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
