@@ -22,7 +22,7 @@ from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals import MetricGoal
 from equipoise.goals.floors import FlooredRisk, _allowed_errors
 from equipoise.goals.set_goal import RobustRisk
-from equipoise.metrics.named import fbeta, jaccard
+from equipoise.metrics import fbeta, jaccard
 from set_examples import few_examples
 
 

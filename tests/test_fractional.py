@@ -24,7 +24,6 @@ from equipoise.metrics import (
     fbeta,
     jaccard,
     optimal_rule,
-    precision_recall_mix,
     weighted_accuracy,
 )
 
@@ -36,12 +35,12 @@ REFERENCES = {
     "f0.5": (lambda share: fbeta(0.5), lambda *a, **k: sk.fbeta_score(*a, beta=0.5, **k)),
     "jaccard": (lambda share: jaccard(), sk.jaccard_score),
     "balanced": (arithmetic_mean, sk.balanced_accuracy_score),
-    "recall": (lambda share: precision_recall_mix(0), sk.recall_score),
-    "mix of a half": (lambda share: precision_recall_mix(0.5), sk.f1_score),
+    "recall": (lambda share: LinearFractional({"tp": 1}, {"tp": 1, "fn": 1}), sk.recall_score),
     "equal weights": (lambda share: weighted_accuracy(1, 1), sk.accuracy_score),
 }
 
 FLIPPED = LinearFractional({"fp": 1, "fn": 1}, {"constant": 1}, name="error rate")
+PRECISION = LinearFractional({"tp": 1}, {"tp": 1, "fp": 1}, name="precision")
 SHARE_DECIDED = LinearFractional({"tp": 1, "fp": 1}, {"constant": 1}, name="share decided")
 
 each_reference = pytest.mark.parametrize("name", REFERENCES)
@@ -65,7 +64,7 @@ def defined_fractionals(draw):
     cells, rest = metric.denominator[1:], abs(min(metric.denominator[1:]))
     lifted = Coefficients(rest + draw(st.sampled_from([0.5, 1, 3])), *cells)
     sign = draw(st.sampled_from([-1, 1]))
-    return LinearFractional(metric.numerator.signed(sign), lifted.signed(sign))
+    return LinearFractional(*([sign * v for v in part] for part in (metric.numerator, lifted)))
 
 
 @st.composite
@@ -132,16 +131,16 @@ def test_values_are_those_of_scikit_learn(name, rows, cut):
     assert metric.value(table_of(decided, positive, weights)) == pytest.approx(expected)
 
 
-def test_precision_is_the_mix_without_recall():
+def test_precision_from_its_coefficients():
     true, decided = [0, 0, 1, 1, 1], [0, 1, 1, 1, 0]
-    assert precision_recall_mix(1).score(true, decided) == sk.precision_score(true, decided)
+    assert PRECISION.score(true, decided) == sk.precision_score(true, decided)
 
 
-def test_a_mix_is_the_weighted_harmonic_mean():
+def test_fbeta_is_the_weighted_harmonic_mean():
     true, decided = np.array([0, 0, 0, 1, 1, 1, 1]), np.array([0, 1, 1, 1, 1, 1, 0])
     precision, recall = sk.precision_score(true, decided), sk.recall_score(true, decided)
     expected = 1 / (0.3 / precision + 0.7 / recall)
-    assert precision_recall_mix(0.3).score(true, decided) == pytest.approx(expected)
+    assert fbeta(np.sqrt(0.7 / 0.3)).score(true, decided) == pytest.approx(expected)
 
 
 def test_weighted_accuracy_is_one_minus_the_weighted_risk():
@@ -464,9 +463,9 @@ def test_a_denominator_that_can_be_zero_is_refused_and_no_other(metric, share):
 
 def test_precision_has_no_optimum():
     with pytest.raises(InvalidInputError, match=r"precision has no optimum.*no row is decided"):
-        best_threshold([0.1, 0.9], [0, 1], metric=precision_recall_mix(1))
+        best_threshold([0.1, 0.9], [0, 1], metric=PRECISION)
     with pytest.raises(InvalidInputError, match=r"denominator of precision is 0 for the table"):
-        precision_recall_mix(1).value([[3, 0], [2, 0]])
+        PRECISION.value([[3, 0], [2, 0]])
 
 
 @pytest.mark.parametrize("metric", ["f1", "jaccard"])
@@ -559,7 +558,7 @@ def test_labels_are_checked(true, decided, options, error, message):
 
 @pytest.mark.parametrize(
     ("make", "value"),
-    [(fbeta, 0), (fbeta, "2"), (precision_recall_mix, 1.5), (arithmetic_mean, -0.1)],
+    [(fbeta, 0), (fbeta, "2"), (arithmetic_mean, -0.1)],
 )
 def test_parameters_are_checked(make, value):
     with pytest.raises(InvalidParameterError, match="must be a number in"):

@@ -15,8 +15,15 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal
-from equipoise.metrics.fractional import LinearFractional
-from equipoise.metrics.named import METRICS, Metric, as_metric, fbeta, mean_fbeta, root_of_recalls
+from equipoise.metrics.fractional import (
+    METRICS,
+    LinearFractional,
+    Metric,
+    as_metric,
+    fbeta,
+    mean_fbeta,
+    root_of_recalls,
+)
 from equipoise.text import listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior

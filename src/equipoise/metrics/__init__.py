@@ -1,8 +1,10 @@
 """Metrics of decisions: linear-fractional ones, macro averages, and their best thresholds."""
 
-from equipoise.metrics.fractional import Coefficients, EquivalentWeighting, LinearFractional
-from equipoise.metrics.named import (
+from equipoise.metrics.fractional import (
     METRICS,
+    Coefficients,
+    EquivalentWeighting,
+    LinearFractional,
     accuracy,
     arithmetic_mean,
     as_metric,
@@ -10,7 +12,6 @@ from equipoise.metrics.named import (
     geometric_mean,
     jaccard,
     macro_fbeta,
-    precision_recall_mix,
     weighted_accuracy,
 )
 from equipoise.metrics.thresholds import BestThreshold, best_threshold, optimal_rule
@@ -30,6 +31,5 @@ __all__ = [
     "jaccard",
     "macro_fbeta",
     "optimal_rule",
-    "precision_recall_mix",
     "weighted_accuracy",
 ]

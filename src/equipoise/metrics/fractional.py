@@ -1,9 +1,22 @@
-r"""Linear-fractional metrics of two classes: ten numbers, and the weighting they amount to.
+r"""Metrics of decisions: ratios of two classes with the weights they amount to, means over many.
 
 .. math::
 
     \mathcal{L} = \frac{a_0 + a_{11} TP + a_{10} FP + a_{01} FN + a_{00} TN}
                        {b_0 + b_{11} TP + b_{10} FP + b_{01} FN + b_{00} TN}
+
+is a linear-fractional metric of two classes. Of many, with :math:`h_i` the rows of class ``i``
+decided right, :math:`n_i` all its rows, and :math:`d_i` the rows decided to be of it, there are the
+macro F-beta and the geometric mean:
+
+.. math::
+
+    F_\beta = \frac{1}{k} \sum_i \frac{(1 + \beta^2) h_i}{\beta^2 n_i + d_i}, \qquad
+    G = \Bigl( \prod_i \frac{h_i}{n_i} \Bigr)^{1/k}
+
+Of two classes ``"accuracy"``, ``"balanced_accuracy"`` (also ``"arithmetic_mean"``), ``"f1"`` and
+``"jaccard"`` can be given by name. F-beta and weighted accuracies have a parameter: see
+:func:`fbeta` and :func:`weighted_accuracy`.
 
 Conventions
 -----------
@@ -17,9 +30,8 @@ References
 Koyejo, Natarajan, Ravikumar and Dhillon (2014); Xu, Dan, Khim and Ravikumar (2020), App. A.3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,15 +39,18 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.risks.class_risks import Absent, present_classes
 from equipoise.validation.labels import (
     as_labels,
     check_length,
     check_sample_weight,
+    class_names,
     classes_of,
     positions,
     predicted_positions,
 )
 from equipoise.validation.numbers import check_number
+from equipoise.validation.predictions import check_table
 
 # Sums of coefficients that cancel up to this share of their size are zero.
 _ROUNDING = 1e-13
@@ -61,10 +76,21 @@ class Coefficients(NamedTuple):
         rest = self.constant * (positives + negatives) + self.fn * positives + self.tn * negatives
         return rest + (self.tp - self.fn) * tp + (self.fp - self.tn) * fp
 
-    def signed(self, sign: float) -> "Coefficients":
-        """All five times a sign."""
-        # Adding 0 makes plain zeros of negative ones.
-        return Coefficients(*(sign * value + 0.0 for value in self))
+
+def _coefficients(values: Any, part: str) -> Coefficients:
+    known = Coefficients._fields
+    if isinstance(values, Mapping) and set(values) <= set(known):
+        values = [values.get(field, 0.0) for field in known]
+    try:
+        numbers = np.array([float(value) for value in values])
+    except (TypeError, ValueError):
+        numbers = np.empty(0)
+    if numbers.shape != (len(known),) or not np.isfinite(numbers).all():
+        raise InvalidParameterError(
+            f"{part} must be five finite numbers ({', '.join(known)}) or a dict by these names, "
+            f"got {values!r}."
+        )
+    return Coefficients(*numbers.tolist())
 
 
 @dataclass(frozen=True)
@@ -112,8 +138,8 @@ class EquivalentWeighting:
         elif min(self.weights) < 0:
             side = "for every row" if self.weights[0] < 0 else "for no row"
             how = "which no weighting of the classes rewards:"
-        weights = "q = ({:.6g}, {:.6g})".format(*self.weights)
-        return f"The metric is largest when class 1 is decided {side}, {how} {weights}."
+        start = f"The metric is largest when class 1 is decided {side}, {how}"
+        return f"{start} q = ({self.weights[0]:.6g}, {self.weights[1]:.6g})."
 
 
 @dataclass(frozen=True)
@@ -154,12 +180,11 @@ class LinearFractional:
     def value(self, table: ArrayLike) -> float:
         """The metric of a 2 x 2 table, rows by true class and columns by decision."""
         (tn, fp), (fn, tp) = check_table(table, 2).tolist()
-        positives, negatives = tp + fn, tn + fp
-        value = float(self.ratio(tp, fp, positives, negatives))
+        value = float(self.ratio(tp, fp, tp + fn, tn + fp))
         if not np.isfinite(value):
             raise InvalidInputError(
                 f"the denominator of {self.name} is 0 for the table {[[tn, fp], [fn, tp]]}, "
-                f"{_remedy(positives)}"
+                f"{_remedy(tp + fn)}"
             )
         return value
 
@@ -176,10 +201,9 @@ class LinearFractional:
         That is the positive class, all others being negative: the second of two, sorted, if not
         given.
         """
-        true, decided = _two_classes(y_true, y_pred, pos_label)
-        weights = None if sample_weight is None else check_sample_weight(sample_weight, len(true))
-        table = np.bincount(2 * true + decided, weights=weights, minlength=4).reshape(2, 2)
-        return self.value(table)
+        cells = _cells(y_true, y_pred, pos_label)
+        weights = check_sample_weight(sample_weight, len(cells))
+        return self.value(np.bincount(cells, weights=weights, minlength=4).reshape(2, 2))
 
     def ratio(self, tp: Any, fp: Any, positives: float, negatives: float) -> Any:
         """The metric of arrays of TP and FP, in the same unit as the totals of the classes.
@@ -201,8 +225,9 @@ class LinearFractional:
         if float(values.min()) > tiny:
             return self
         if float(values.max()) < -tiny:
-            signed = self.numerator.signed(-1), self.denominator.signed(-1)
-            return LinearFractional(*signed, self.name)
+            # Taken from 0, so that no zero is negative.
+            a, b = ([0.0 - v for v in part] for part in (self.numerator, self.denominator))
+            return LinearFractional(Coefficients(*a), Coefficients(*b), self.name)
         nobody = abs(values[0]) <= tiny
         where = "when no row is decided positive" if nobody else "for some decisions"
         raise InvalidInputError(
@@ -228,8 +253,7 @@ class LinearFractional:
         slope, mean = _sum(q0, q1), _sum((1 - positive_share) * q0, positive_share * q1)
         scale = abs(mean) or 1.0
         # Without a slope the optimal decision is the same for every probability.
-        endless = np.copysign(np.inf, q0) if q0 else np.nan
-        threshold = q0 / slope if slope else float(endless)
+        threshold = q0 / slope if slope else float(np.copysign(np.inf, q0) if q0 else np.nan)
         return EquivalentWeighting(threshold, (q0 / scale, q1 / scale), above=slope >= 0)
 
     def can_flip(self, positive_share: float) -> bool:
@@ -237,44 +261,195 @@ class LinearFractional:
         metric = self.with_positive_denominator(positive_share)
         # A ratio of linear functions is largest and smallest at corners of the rectangle of
         # tables, and the slope is linear in the value: the ends of its range tell.
-        values = metric.ratio(*_corners(positive_share))
-        ends = float(values.min()), float(values.max())
+        ends = np.quantile(metric.ratio(*_corners(positive_share)), [0, 1]).tolist()
         return not all(metric.weighting(value, positive_share).above for value in ends)
 
 
-def _coefficients(values: Any, part: str) -> Coefficients:
-    known = Coefficients._fields
-    if isinstance(values, Mapping) and set(values) <= set(known):
-        values = [values.get(field, 0.0) for field in known]
-    try:
-        numbers = [float(value) for value in values]
-        if len(numbers) == len(known) and np.isfinite(numbers).all():
-            return Coefficients(*numbers)
-    except (TypeError, ValueError):
-        pass
+def accuracy() -> LinearFractional:
+    r"""The share :math:`TP + TN` of right decisions.
+
+    Examples
+    --------
+    >>> accuracy().value([[90, 5], [2, 3]])
+    0.93
+    """
+    return LinearFractional(Coefficients(tp=1, tn=1), Coefficients(constant=1), "accuracy")
+
+
+def weighted_accuracy(negative: float, positive: float) -> LinearFractional:
+    r"""Right decisions by the weight of their class.
+
+    .. math:: \frac{q_1 TP + q_0 TN}{q_1 (TP + FN) + q_0 (TN + FP)}
+
+    One minus the paper's weighted risk with the weights :math:`q_0` of the negative and :math:`q_1`
+    of the positive class, scaled to mean one.
+
+    Examples
+    --------
+    >>> round(weighted_accuracy(1, 19).value([[90, 5], [2, 3]]), 6)
+    0.773684
+    """
+    q0 = check_number(negative, "negative", "[0, inf)")
+    q1 = check_number(positive, "positive", "[0, inf)")
+    right, every = Coefficients(tp=q1, tn=q0), Coefficients(tp=q1, fn=q1, tn=q0, fp=q0)
+    return LinearFractional(right, every, f"accuracy with weights ({q0:g}, {q1:g})")
+
+
+def arithmetic_mean(positive_share: float) -> LinearFractional:
+    r"""The mean of the two recalls, balanced accuracy: :math:`TP / (2\pi) + TN / (2 (1 - \pi))`.
+
+    Its coefficients depend on the share of positives, so that it is made for one population.
+
+    Examples
+    --------
+    >>> round(arithmetic_mean(0.05).value([[90, 5], [2, 3]]), 6)
+    0.773684
+    """
+    share = check_number(positive_share, "positive_share", "[0, 1]")
+    if share in (0, 1):
+        raise InvalidInputError(
+            "balanced accuracy needs rows of both classes, got a share of positives of "
+            f"{share:g}: the recall of a class without rows is undefined."
+        )
+    recalls = Coefficients(tp=1 / (2 * share), tn=1 / (2 * (1 - share)))
+    return LinearFractional(recalls, Coefficients(constant=1), "balanced accuracy")
+
+
+def fbeta(beta: float = 1.0) -> LinearFractional:
+    r"""F-beta, the harmonic mean of precision and recall with recall weighted by beta squared.
+
+    .. math:: \frac{(1 + \beta^2) TP}{(1 + \beta^2) TP + FP + \beta^2 FN}
+
+    The threshold of the optimal rule is :math:`F^* / (1 + \beta^2)`. Precision has the weight
+    :math:`1 / (1 + \beta^2)` in the mean.
+
+    Examples
+    --------
+    >>> fbeta(2).denominator
+    Coefficients(constant=0.0, tp=5.0, fp=1.0, fn=4.0, tn=0.0)
+    """
+    square = check_number(beta, "beta", "(0, inf)") ** 2
+    denominator = Coefficients(tp=1 + square, fp=1, fn=square)
+    return LinearFractional(Coefficients(tp=1 + square), denominator, f"F{beta:g}")
+
+
+def jaccard() -> LinearFractional:
+    r"""The Jaccard index :math:`TP / (TP + FP + FN)`.
+
+    Examples
+    --------
+    >>> jaccard().value([[90, 5], [2, 3]])
+    0.3
+    """
+    return LinearFractional(Coefficients(tp=1), Coefficients(tp=1, fp=1, fn=1), "Jaccard")
+
+
+Metric = str | LinearFractional | Callable[[float], LinearFractional]
+# Metrics by name, or what makes one from the share of positives.
+METRICS: dict[str, Metric] = {
+    "accuracy": accuracy(),
+    "arithmetic_mean": arithmetic_mean,
+    "balanced_accuracy": arithmetic_mean,
+    "f1": fbeta(1),
+    "jaccard": jaccard(),
+}
+
+
+def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
+    """The metric of that name, or from that function of the share of positives, or as it is.
+
+    Examples
+    --------
+    >>> as_metric("balanced_accuracy", 0.25).numerator.tp
+    2.0
+    """
+    found = METRICS.get(metric) if isinstance(metric, str) else metric
+    if isinstance(found, LinearFractional):
+        return found
+    if callable(found):
+        return found(positive_share)
+    names = ", ".join(repr(name) for name in METRICS)
     raise InvalidParameterError(
-        f"{part} must be five finite numbers ({', '.join(known)}) or a dict by these names, "
-        f"got {values!r}."
+        f"metric must be one of {names}, a LinearFractional, or a function that makes one from the "
+        f"share of positives, got {metric!r}."
     )
 
 
-def check_table(table: ArrayLike, n_classes: int | None = None) -> Matrix:
-    """A table of at least one row, with a row and a column for each of so many classes."""
-    cells = np.asarray(table, dtype=np.float64)
-    k = len(cells) if n_classes is None and cells.ndim else n_classes
-    if cells.shape != (k, k) or not np.isfinite(cells).all() or np.any(cells < 0):
-        which = "class" if n_classes is None else f"of {n_classes} classes"
-        raise InvalidInputError(
-            f"table must have a row and a column for each {which}, rows by true class and columns "
-            f"by decision, with finite values of at least 0, got {shortened(cells.tolist())}."
-        )
-    if not cells.any():
-        raise InvalidInputError("table must hold at least one row, got only zeros.")
-    return cells
+def macro_fbeta(
+    table: ArrayLike,
+    beta: float = 1.0,
+    *,
+    classes: ArrayLike | None = None,
+    absent: Absent = "raise",
+) -> float:
+    r"""The mean over the classes of their F-beta.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_classes, n_classes)
+        Counts or weights of rows, by true class (rows) and decision (columns).
+    beta : float, default=1.0
+        How many times as much recall counts as precision.
+    classes : array-like of shape (n_classes,), optional
+        Names for the messages.
+    absent : {"raise", "drop"}, default="raise"
+        Whether a class without a row is an error, or left out of the mean. Decisions for it stay
+        what they are for the other classes, wrong.
+
+    Examples
+    --------
+    >>> macro_fbeta([[2, 0], [1, 1]])
+    0.7333333333333334
+    """
+    number = check_number(beta, "beta", "(0, inf)")
+    return float(mean_fbeta(*_present(table, classes, absent), number))
 
 
-def _two_classes(y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any) -> tuple[Indices, Indices]:
-    """Whether each row is, and is decided to be, of the positive class."""
+def geometric_mean(
+    table: ArrayLike, *, classes: ArrayLike | None = None, absent: Absent = "raise"
+) -> float:
+    r"""The geometric mean of the recalls; 0 as soon as one class is always missed.
+
+    Parameters
+    ----------
+    table, classes, absent
+        As in :func:`macro_fbeta`.
+
+    Examples
+    --------
+    >>> geometric_mean([[4, 0], [3, 1]])
+    0.5
+    """
+    hits, _, totals = _present(table, classes, absent)
+    return float(root_of_recalls(hits, totals))
+
+
+def mean_fbeta(hits: Matrix, decided: Matrix, totals: Vector, beta: float) -> Vector:
+    """Macro F-beta of each way to decide: a line with a column for each class."""
+    square = beta**2
+    return np.asarray(((1 + square) * hits / (square * totals + decided)).mean(axis=-1))
+
+
+def root_of_recalls(hits: Matrix, totals: Vector) -> Vector:
+    """The geometric mean of the recalls of each way to decide."""
+    # Rounding of sums can leave less than nothing.
+    recalls = np.maximum(hits / totals, 0.0)
+    # Roots first: a product of a thousand recalls would vanish.
+    return np.asarray(np.prod(recalls ** (1 / recalls.shape[-1]), axis=-1))
+
+
+def _present(
+    table: ArrayLike, classes: ArrayLike | None, absent: Absent
+) -> tuple[Vector, Vector, Vector]:
+    """Right decisions, all decisions and all rows of the classes that have rows."""
+    cells = check_table(table)
+    names, totals = class_names(classes, len(cells)), cells.sum(axis=1)
+    some = present_classes(names, totals, absent, of="the table")
+    return np.diag(cells)[some], cells.sum(axis=0)[some], totals[some]
+
+
+def _cells(y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any) -> Indices:
+    """Cell of the table of each row: 2 where it is positive, and 1 more where it is decided so."""
     truth, decided = as_labels(y_true, name="y_true"), as_labels(y_pred, name="y_pred")
     check_length(decided, len(truth), name="y_pred")
     classes = classes_of(truth)
@@ -293,7 +468,7 @@ def _two_classes(y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any) -> tuple[
         raise ClassMismatchError(f"pos_label must be one of the labels {names}, got {pos_label!r}.")
     place = names.index(pos_label) if pos_label in names else -1
     true, positive = (positions(labels, classes) == place for labels in (truth, decided))
-    return true.astype(np.intp), positive.astype(np.intp)
+    return np.asarray(2 * true + positive, dtype=np.intp)
 
 
 def _corners(share: float) -> tuple[Vector, Vector, float, float]:

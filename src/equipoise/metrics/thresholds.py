@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.exceptions import InvalidInputError
-from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional
-from equipoise.metrics.named import Metric, as_metric
+from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional, Metric, as_metric
 from equipoise.validation.labels import check_sample_weight
 
 Domain = tuple[float, float]
@@ -96,7 +95,7 @@ def best_threshold(
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     metric : str, LinearFractional or callable, default="f1"
-        See :mod:`equipoise.metrics.named`.
+        See :mod:`equipoise.metrics.fractional`.
     domain : pair of floats, optional
         Thresholds from the first number on and below the second. With ``(0, 1)``, which suits
         probabilities, no threshold is infinite.

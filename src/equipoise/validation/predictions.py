@@ -1,4 +1,4 @@
-r"""Probabilities and scores of rows as matrices, and the true classes that go with them.
+r"""Probabilities and scores of rows as matrices, true classes, and tables of both.
 
 Conventions
 -----------
@@ -8,6 +8,7 @@ enough: a probability :math:`p` of the second class stands for :math:`(1-p, p)`,
 :math:`f`.
 """
 
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -118,3 +119,18 @@ def check_true(true: ArrayLike, matrix: Matrix, *, name: str = "true") -> Indice
             f"{positions.min()} to {positions.max()}."
         )
     return positions.astype(np.intp, copy=False)
+
+
+def check_table(table: ArrayLike, n_classes: int | None = None) -> Matrix:
+    """A table of at least one row, with a row and a column for each of so many classes."""
+    cells = np.asarray(table, dtype=np.float64)
+    k = len(cells) if n_classes is None and cells.ndim else n_classes
+    which = "class" if n_classes is None else f"of {n_classes} classes"
+    if cells.shape != (k, k) or not np.isfinite(cells).all() or np.any(cells < 0):
+        raise InvalidInputError(
+            f"table must have a row and a column for each {which}, rows by true class and columns "
+            f"by decision, with finite values of at least 0, got {shortened(cells.tolist())}."
+        )
+    if not cells.any():
+        raise InvalidInputError("table must hold at least one row, got only zeros.")
+    return cells
