@@ -285,9 +285,8 @@ def refuse_few(few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rar
         return
     named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
     remedy = (
-        "Collect more rows, merge it with another class, use fewer folds (cv), or let rare='drop' "
-        "leave its rows out, or, unless floors shall hold with a confidence, rare='keep' train on "
-        "it and leave its weight and its risk open."
+        "Collect more rows, merge it with another class, use fewer folds (cv), let rare='drop' "
+        "leave its rows out, or rare='keep' (without a confidence) leave its weight and risk open."
         if enough
         else "Fewer than two classes are left; collect more rows, use fewer folds (cv), or give "
         "known weights."

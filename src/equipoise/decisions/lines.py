@@ -54,8 +54,7 @@ class OpenDecisions:
     """Rows whose decisions are open, on top of rows whose decisions are settled.
 
     Of the latter, ``settled`` are the hits, decisions and totals by class, as long as no
-    log-weight moves by more than ``reach`` from where it started. Log-weights stay ``gaps`` apart,
-    by class (first) and the class that it must be above (second).
+    log-weight moves by more than ``reach`` from where it started; they stay ``gaps`` apart.
     """
 
     def __init__(
