@@ -52,6 +52,7 @@ from equipoise.models import (  # noqa: E402
     archive,
     load_model,
     save_model,
+    saved_model,
     tree_models,
 )
 from equipoise.models.saved_model import from_bytes, to_bytes  # noqa: E402
@@ -671,6 +672,60 @@ def test_estimators_that_cost_too_much_to_make_are_refused():
             refused(with_model(data, widen), "larger than a model can need")
 
 
+@pytest.mark.parametrize("depth", [8, 9, 30, 100])
+def test_estimators_inside_each_other_are_few(depth):
+    X, y = np.arange(20.0)[:, None], np.repeat(["a", "b"], 10)
+    model = RobustLogisticRegression("balanced").fit(X, y)
+    data = to_bytes(model, TrainingFacts.from_model(model))
+
+    def wrap(node):
+        inner = dict(node)
+        for _ in range(depth - 1):
+            step = {"is": "tuple", "of": ["step", inner]}
+            inner = {"is": "Pipeline", "with": {"steps": [step]}}
+        node.clear()
+        node.update(inner)
+
+    start = time.perf_counter()
+    if depth == 8:
+        assert from_bytes(with_model(data, wrap)).predict(X).tolist() == model.predict(X).tolist()
+    else:
+        refused(with_model(data, wrap), "nests more than 8 estimators|damaged")
+    assert time.perf_counter() - start < 10
+
+
+def test_estimators_beside_each_other_are_few():
+    X, y = np.arange(20.0)[:, None], np.repeat(["a", "b"], 10)
+    model = make_pipeline(StandardScaler(with_mean=False), RobustLogisticRegression("balanced"))
+    data = to_bytes(model.fit(X, y), TrainingFacts.from_model(model))
+
+    def repeat(node):
+        first, last = node["with"]["steps"]
+        scaler = {"is": "StandardScaler", "with": {}}
+        more = [{"is": "tuple", "of": [f"s{i}", scaler]} for i in range(20_000)]
+        node["with"]["steps"] = [first, *more, last]
+
+    refused(with_model(data, repeat), "larger than a model can need")
+
+
+def test_names_of_features_are_not_made_by_a_text_of_the_file(linear):
+    def smuggle(model):
+        (columns,) = (each for each in found_in(model, "ColumnTransformer") if "fitted" in each)
+        columns["with"]["verbose_feature_names_out"] = "{feature_name:>1000000000}"
+
+    refused(with_model(linear[3], smuggle), "ColumnTransformer contradicts itself")
+
+
+def test_rows_of_many_features_are_predicted_a_few_at_a_time(monkeypatch, linear, boosted, forest):
+    for _, _, frame, data in (linear, boosted, forest):
+        loaded = from_bytes(data)
+        whole = loaded.predict(frame), loaded.predict_proba(frame)
+        monkeypatch.setattr(saved_model, "_MOST_VALUES", 70)
+        assert loaded.predict(frame).tolist() == whole[0].tolist()
+        assert loaded.predict_proba(frame) == pytest.approx(whole[1], abs=1e-12)
+        monkeypatch.undo()
+
+
 @pytest.mark.parametrize("name", ["n_jobs", "memory", "verbose"])
 def test_nothing_in_a_file_sets_processes_folders_or_prints(tmp_path, name):
     X, y = np.arange(20.0)[:, None], np.repeat(["a", "b"], 10)
@@ -776,6 +831,12 @@ def test_sets_of_categories_belong_to_columns_of_categories(boosted):
     refused(none, "contradicts itself")
     refused(with_array(data, "bits", lambda bits: bits[:-1], BOOSTER), "contradicts itself")
     refused(with_array(data, "bits", lambda bits: bits[:, :0], BOOSTER), "cannot have such a value")
+
+    def forget_which(model):
+        (booster,) = (each for each in found_in(model, BOOSTER) if "fitted" in each)
+        booster["fitted"].pop("is_categorical_")
+
+    refused(with_model(data, forget_which), "contradicts itself")
     # Whatever the sets say, they are read inside.
     for value in (0, 2**32 - 1):
         filled = with_array(data, "bits", lambda bits, v=value: np.full_like(bits, v), BOOSTER)

@@ -17,8 +17,8 @@ from model_mutations import MODELS, saved
 SCRIPT = Path(__file__).parent / "model_mutations.py"
 # Files for each model; in the study in so many processes.
 FEW, MANY, PARTS = 60, 5000, 10
-# Seconds that one file may take, on a machine that does other things too.
-LONGEST = 20.0
+# Seconds of computing that one file may take.
+LONGEST = 10.0
 
 
 def outcomes(seed, count, *names):

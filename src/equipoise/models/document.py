@@ -74,7 +74,9 @@ KINDS = {
 _PLAIN = (bool, int, float, str, type(None))
 # Values in all the rows that are made up to fit the estimators of a file anew, and what any such
 # fit costs, in values.
-MAX_CELLS, FIT = 20_000_000, 50_000
+MAX_CELLS, FIT = 20_000_000, 20_000
+# Estimators inside each other: what scikit-learn asks of pipelines takes time that is exponential.
+MAX_NESTING = 8
 # How many processes work, where files are and what is printed is no part of a model.
 _NEVER = ("n_jobs", "memory", "verbose")
 
@@ -152,7 +154,7 @@ class ModelReader:
 
     def __init__(self, arrays: dict[str, bytes]) -> None:
         self._arrays = arrays
-        self._cells = MAX_CELLS
+        self._cells, self._nesting = MAX_CELLS, 0
 
     def read(self, node: Any) -> Any:
         """The value of a node."""
@@ -180,22 +182,34 @@ class ModelReader:
                 f"it holds an object of the class {name[:200]!r}, which is not known here; if it "
                 "is a set or a goal of yours, register it first, as in SETS.register(MySet)"
             )
+        if name in KINDS:
+            return self._estimator(node, KINDS[name])
+        return made(**self._parameters(node, made))
+
+    def _estimator(self, node: dict[str, Any], kind: Kind) -> Any:
+        self._nesting += 1
+        if self._nesting > MAX_NESTING:
+            raise InvalidInputError(f"it nests more than {MAX_NESTING} estimators")
+        self._spend(0)
+        value = kind.made(**self._parameters(node, kind.made))
+        # Of the parameters of scikit-learn this says what they may be.
+        if hasattr(kind.made, "_parameter_constraints"):
+            value._validate_params()
+        if "fitted" in node:
+            kept = {key: self.read(item) for key, item in node["fitted"].items()}
+            kind.restore(value, kept, self._spend)
+        self._nesting -= 1
+        return value
+
+    def _parameters(self, node: dict[str, Any], made: Any) -> dict[str, Any]:
         given = {key: self.read(item) for key, item in node["with"].items()}
         known = inspect.signature(made).parameters
         strange = [key for key in given if key in _NEVER or key not in known]
         if strange:
             raise InvalidInputError(
-                f"it sets {strange[0][:60]!r} of {name}, which no model file does"
+                f"it sets {strange[0][:60]!r} of {made.__name__}, which no model file does"
             )
-        value = made(**given)
-        if name in KINDS:
-            # Only the constraints of scikit-learn say what a parameter may be.
-            if hasattr(made, "_parameter_constraints"):
-                value._validate_params()
-            if "fitted" in node:
-                kept = {key: self.read(item) for key, item in node["fitted"].items()}
-                KINDS[name].restore(value, kept, self._spend)
-        return value
+        return given
 
     def _spend(self, cells: int) -> None:
         self._cells -= cells + FIT

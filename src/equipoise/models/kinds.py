@@ -182,7 +182,10 @@ def keep_columns(transformer: Any) -> dict[str, Any]:
 
 def rebuild_columns(transformer: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit to a row, with transformers that are fitted already and frozen."""
-    spend(kept["n_features_in_"])
+    spend(20 * kept["n_features_in_"])
+    # A text would say how names are made, and could make them as long as it likes.
+    if isinstance(transformer.verbose_feature_names_out, str):
+        raise impossible(transformer)
     given, parts = transformer.transformers, kept["parts"]
     fitted = [(name, parts.get(name, each), columns) for name, each, columns in given]
     row = _row_of_parts(fitted, kept["feature_names_in_"], kept["n_features_in_"])

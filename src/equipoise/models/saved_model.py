@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from equipoise.exceptions import InvalidInputError, in_a_sentence
@@ -19,6 +20,9 @@ from equipoise.models.document import ModelReader, write_model
 from equipoise.models.kinds import example_row
 from equipoise.models.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
+
+# Features that are made at a time.
+_MOST_VALUES = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -69,17 +73,23 @@ class SavedModel:
             rows = conform(X, self.facts.columns)
             start = "The model cannot predict: it does not fit its own training facts"
         with in_a_sentence(start, Exception):
-            features, last = rows, last_step(self.model)
-            if isinstance(self.model, Pipeline) and len(self.model) > 1:
-                features = self.model[:-1].transform(rows)
-            found = np.asarray(getattr(last, method)(features))
-            classes = self.facts.classes
-            wanted = (_num_samples(rows), len(classes))[: 1 if method == "predict" else 2]
+            last, classes, n_rows = last_step(self.model), self.facts.classes, _num_samples(rows)
+            # A model may make many features of a row.
+            step = max(1, _MOST_VALUES // getattr(last, "n_features_in_", 1))
+            parts = (slice(start, start + step) for start in range(0, n_rows, step))
+            pieces = [rows] if n_rows <= step else (_safe_indexing(rows, part) for part in parts)
+            found = np.concatenate([self._piece(method, piece) for piece in pieces])
+            wanted = (n_rows, len(classes))[: 1 if method == "predict" else 2]
             if found.shape != wanted:
                 raise ValueError(f"shape {found.shape} instead of {wanted}")
             if method == "predict" and not set(found.tolist()) <= set(classes):
                 raise ValueError("classes that it was not trained on")
         return found
+
+    def _piece(self, method: str, features: Any) -> Any:
+        if isinstance(self.model, Pipeline) and len(self.model) > 1:
+            features = self.model[:-1].transform(features)
+        return np.asarray(getattr(last_step(self.model), method)(features))
 
 
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:

@@ -44,7 +44,8 @@ def _nodes_of_trees(
         kept[name].astype(np.int64) for name in ("node_count", "left", "right", "feature")
     )
     n = len(left)
-    if not 0 < len(counts) <= MAX_TREES or counts.min() < 1 or counts.sum() != n:
+    few = 0 < len(counts) <= MAX_TREES and 1 <= counts.min() <= counts.max() <= n
+    if not few or counts.sum() != n:
         raise impossible(estimator)
     ends = np.cumsum(counts)
     start, end = np.repeat(ends - counts, counts), np.repeat(ends, counts)
@@ -152,8 +153,13 @@ def rebuild_booster(booster: Any, kept: dict[str, Any], spend: Spend) -> None:
         len(kept["baseline"]),
     )
     # Columns of categories come first in what the trees read.
-    beyond = kept["feature"][by_set] >= len(kept["categories"])
-    if len(parts) % per_stage or len(bits) != by_set.sum() or np.any(beyond):
+    mask, n_sets = kept["is_categorical_"], len(kept["categories"])
+    if (
+        len(parts) % per_stage
+        or n_sets != (0 if mask is None else mask.sum())
+        or len(bits) != by_set.sum()
+        or np.any(kept["feature"][by_set] >= n_sets)
+    ):
         raise impossible(booster)
     small = _single_leaf(kept, spend)
     take_fitted(booster, small)
