@@ -20,6 +20,7 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidP
 pd = pytest.importorskip("pandas", minversion="2.1")
 
 from equipoise.tables import (  # noqa: E402
+    Column,
     LabelledTable,
     booster_for,
     columns_of,
@@ -290,6 +291,13 @@ def test_infinite_values_are_missing_and_huge_ones_are_cut():
     assert (column.n_missing, column.n_infinite) == (1, 1)
     values = conform(frame, [column])["x"].to_numpy()
     assert np.isnan(values[0]) and values[1] == 1 and np.all(np.abs(values[2:]) == 1e100)
+
+
+@pytest.mark.parametrize("kind", [int, str])
+def test_whole_numbers_beyond_all_floats_are_infinite(kind):
+    column = Column("x", "number", "float64")
+    table = pd.DataFrame({"x": [kind(10**400), kind(7), None]}, dtype=object)
+    assert conform(table, [column])["x"].isna().tolist() == [True, False, True]
 
 
 def test_names_that_are_no_texts_become_texts():

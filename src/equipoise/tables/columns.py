@@ -194,7 +194,12 @@ def _numbers(series: Any, name: str) -> Any:
         series = series.dt.total_seconds()
     elif isinstance(series.dtype, pandas.CategoricalDtype):
         series = series.astype(object)
-    numbers = pandas.to_numeric(series, errors="coerce")
+    try:
+        numbers = pandas.to_numeric(series, errors="coerce")
+    except OverflowError:
+        # Whole numbers of hundreds of digits are infinite once they have a point.
+        texts = series.astype(str).str.replace(r"^([+-]?\d+)$", r"\1.", regex=True)
+        numbers = pandas.to_numeric(texts, errors="coerce")
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     _refuse_strays(series, np.isnan(values), name, "numbers")
     return values
