@@ -179,7 +179,7 @@ def test_quiet_says_nothing(run, studies):
 def test_an_unknown_study_names_the_known_ones(run):
     done = run("reproduce", "figure2")
     assert done.exit_code == 2
-    assert "no study 'figure2'" in done.stderr
+    assert "'figure2' is not one of" in done.stderr
     for name in NAMES:
         assert name in done.stderr
 

@@ -32,15 +32,16 @@ from equipoise.exceptions import (  # noqa: E402
 from equipoise.goals import as_goal  # noqa: E402
 from equipoise.report import Comparison, compare, compare_file  # noqa: E402
 from equipoise.report.design import Candidate, Design, make_weightings  # noqa: E402
-from equipoise.report.findings import (  # noqa: E402
+from equipoise.report.findings import (  # noqa: E402  # noqa: E402
     SAME,
     cost_matrix,
+    decisions,
     held_out_risks,
     recommend,
     regrets_of,
     resampled_costs,
+    stratified_sample,
 )
-from equipoise.report.held_out import decisions, stratified_sample  # noqa: E402
 from equipoise.report.page import safe_json  # noqa: E402
 from equipoise.report.summarize import refit_code  # noqa: E402
 from equipoise.risks.intervals import counted_intervals  # noqa: E402

@@ -54,8 +54,10 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     _sync_folder(place.parent)
 
 
-def check_place(path: str | Path) -> Path:
+def check_place(path: str | Path, *inputs: str | Path) -> Path:
     """Where a file to write really is; a folder, a place in none and a loop of links are refused.
+
+    So is any of the inputs, which writing would destroy.
 
     Examples
     --------
@@ -69,6 +71,9 @@ def check_place(path: str | Path) -> Path:
         raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
     if not place.parent.is_dir():
         raise InvalidInputError(f"There is no folder {place.parent} to write {place.name} into.")
+    for given in inputs:
+        if place.exists() and Path(given).exists() and place.samefile(given):
+            raise InvalidInputError(f"{path} is an input: writing would destroy it.")
     return place
 
 

@@ -42,33 +42,8 @@ def text_table(
     return lines
 
 
-def markdown_table(
-    header: Sequence[str], rows: Iterable[Sequence[Any]], *, digits: str = ".6g"
-) -> list[str]:
-    r"""Lines of a table in Markdown, columns of numbers flush right.
-
-    ``digits`` says how floats are shown; a column of texts that begin with a digit is one of
-    numbers. A bar inside a cell starts no other column.
-
-    Examples
-    --------
-    >>> print(*markdown_table(["class", "risk"], [["cat", 0.25]]), sep="\n")
-    | class | risk |
-    | --- | ---: |
-    | cat | 0.25 |
-    """
-    cells = [[_cell(cell, digits).replace("|", "\\|") for cell in row] for row in rows]
-    columns = zip(*cells, strict=True) if cells else [()] * len(header)
-    rule = ["---:" if _is_numeric(column) else "---" for column in columns]
-    return [f"| {' | '.join(line)} |" for line in (list(header), rule, *cells)]
-
-
-def _is_numeric(column: Sequence[str]) -> bool:
-    return any(column) and all(not text or text.lstrip("-*")[:1].isdigit() for text in column)
-
-
-def _cell(value: Any, digits: str = ".6g") -> str:
-    return f"{value:{digits}}" if isinstance(value, float) else str(value)
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _padded(row: Sequence[str], widths: Sequence[int], *, right: bool) -> list[str]:

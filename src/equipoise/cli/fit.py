@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.evaluate import class_errors, error_lines
-from equipoise.cli.main import TABLE_OPTIONS, Output, check_output, command, goal_option
+from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
 from equipoise.text import percent
 
 if TYPE_CHECKING:
@@ -90,12 +90,13 @@ def fit(  # noqa: PLR0913  one argument for each option
     values are allowed, and the model file holds the training facts beside the weights. It cannot
     execute code when it is loaded.
     """
+    from equipoise.files import check_place
     from equipoise.goals import format_goal
     from equipoise.models import TrainingFacts, save_model
     from equipoise.models.saved_model import check_suffix
     from equipoise.tables import read_labelled
 
-    check_output(out, table)
+    check_place(out, table)
     check_suffix(out)
     with output.progress(4, "Reading") as reach:
         rows = read_labelled(table, target, **reading)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -135,17 +134,6 @@ class Output:
                 bar.render_progress()
 
             yield reach
-
-
-def check_output(out: str, *inputs: str) -> None:
-    """Refuse a folder, a place that is not there, and any of the inputs, before any work."""
-    from equipoise.exceptions import InvalidInputError
-    from equipoise.files import check_place
-
-    place = check_place(out)
-    for given in inputs:
-        if place.exists() and Path(given).exists() and place.samefile(given):
-            raise InvalidInputError(f"{out} is an input: writing would destroy it.")
 
 
 class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.main import Output, check_output, command
+from equipoise.cli.main import Output, command
 from equipoise.text import listing
 
 if TYPE_CHECKING:
@@ -68,10 +68,11 @@ def predict(
     """
     if out == "-" and output.as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
+    from equipoise.files import check_place
     from equipoise.models import load_model
 
     if out != "-":
-        check_output(out, table, model)
+        check_place(out, table, model)
     saved = load_model(model)
     counts: Counter[Any] = Counter()
     formula = None

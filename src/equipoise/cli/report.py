@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.main import TABLE_OPTIONS, Output, check_output, command, goal_option
+from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
 from equipoise.text import percent, printable, short_name, text_table, without_isolates
 
 if TYPE_CHECKING:
@@ -53,9 +53,10 @@ def report(
     the others, which one to take and why, and how far the numbers can be trusted.
     """
     from equipoise.extras import require
+    from equipoise.files import check_place
     from equipoise.report import compare_file
 
-    check_output(out, table)
+    check_place(out, table)
     # Known at the end of long work, this would be a pity.
     require("jinja2", extra="report")
     with output.progress(_STEPS, "Reading") as reach:

@@ -33,20 +33,6 @@ Examples:
 """
 
 
-def _known(_context: Any, parameter: Any, names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if name not in NAMES:
-            raise click.BadParameter(
-                f"there is no study {name!r}; the studies are {', '.join(NAMES)}.",
-                param=parameter,
-            )
-    return names
-
-
-def _complete(_context: Any, _parameter: Any, incomplete: str) -> list[str]:
-    return [name for name in NAMES if name.startswith(incomplete)]
-
-
 def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
         for line in _STUDY_LINES:
@@ -55,9 +41,7 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
 
 
 @command(EPILOG, has_json=False)
-@click.argument(
-    "studies", nargs=-1, metavar="[STUDY]...", callback=_known, shell_complete=_complete
-)
+@click.argument("studies", nargs=-1, metavar="[STUDY]...", type=click.Choice(NAMES))
 @click.option(
     "--list",
     is_flag=True,

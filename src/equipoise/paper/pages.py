@@ -20,7 +20,6 @@ from equipoise.paper.records import (
     to_csv,
 )
 from equipoise.paper.study import WAYS, Claim, Finding, Study, StudyOutcome, StudyPlan, StudyReport
-from equipoise.text import markdown_table
 
 _TITLE = "# The paper, reproduced"
 _LEAD = """\
@@ -48,8 +47,20 @@ _RISKS = ("standard_risk", "worst_class_risk")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table with four digits."""
-    return "\n".join(markdown_table(header, rows, digits=".4f"))
+    """A Markdown table with four digits; columns of numbers are flush right.
+
+    A column of texts that begin with a digit is one of numbers.
+    """
+    texts = [[f"{v:.4f}" if isinstance(v, float) else str(v) for v in row] for row in rows]
+    # A bar inside a cell starts no other column.
+    cells = [[text.replace("|", "\\|") for text in row] for row in texts]
+    columns = zip(*cells, strict=True) if cells else [()] * len(header)
+    rule = ["---:" if _is_numeric(column) else "---" for column in columns]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (list(header), rule, *cells))
+
+
+def _is_numeric(column: Sequence[str]) -> bool:
+    return any(column) and all(not text or text.lstrip("-*")[:1].isdigit() for text in column)
 
 
 def figure(name: str, caption: str) -> str:

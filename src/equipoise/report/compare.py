@@ -10,8 +10,7 @@ from typing import Any
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
-from equipoise.report.findings import find
-from equipoise.report.held_out import Progress
+from equipoise.report.findings import Progress, find
 from equipoise.report.page import page
 from equipoise.report.summarize import summarize
 from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled

@@ -6,26 +6,293 @@ r"""Every candidate judged on rows that it has not seen, under every set of weig
 The recommended candidate is the one whose largest regret over the sets of weightings is the
 smallest, or the plainest of those that come within half a percentage point of it. Classes of too
 few rows are shown and left out of these costs.
+
+The linear model is fitted for every set of weightings, and along alpha. The booster is fitted once
+for each fold; its probabilities for the rows it has not seen serve all sets. A single weighting is
+known, and decides by the paper's rule; for the other sets, the decision weights that a fold is
+judged by are tuned on the other folds.
 """
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
-from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.report.design import Candidate, Design, make_candidates, make_weightings
-from equipoise.report.held_out import HeldOutPredictions, Progress, held_out_predictions
+from equipoise.analysis import RobustPath, robust_path
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.estimators import RobustLogisticRegression, tune_weights
+from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
+from equipoise.report.design import (
+    MANY_ROWS,
+    TRAINS_ONLY,
+    Candidate,
+    Design,
+    make_candidates,
+    make_weightings,
+)
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals, counted_worst
-from equipoise.sets import Uncertainty
-from equipoise.tables import LabelledTable
+from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, alpha_grid, as_uncertainty
+from equipoise.tables import LabelledTable, booster_for, preprocessor
+from equipoise.validation.labels import positions
 from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import weights_of
 
 CONFIDENCE = 0.95
 # Regrets that differ by less are called the same.
 SAME = 0.005
+# Called with the share of the work that is done, from 0 to 1, and what comes next.
+Progress = Callable[[float, str], None]
+
+# Levels of alpha along the path.
+LEVELS = 12
+# Work of a path of fits, each started from the last, of a booster's fit, and of the tuning for one
+# set of weightings, in linear fits.
+PATH_UNITS, BOOST_UNITS, TUNE_UNITS = 8.0, 6.0, 2.0
+# Certified relative gap of the fits: shares of errors know nothing finer.
+TOLERANCE = 1e-4
+# What decides a fold is tuned on others, by what it does to others again: with fewer folds, the
+# tuning makes its own.
+FEWEST_FOLDS = 3
+# No class is called impossible: weights that turn a decision against it would have no bound.
+_LEAST = 1e-9
+
+
+# What every candidate predicts for rows that its fits have not seen.
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaPath:
+    """Predictions along a grid of alpha: a row of each array for each value.
+
+    The worst-case weights of the classes are the mean over the folds; ``n_rows`` are the training
+    rows of each path at most, ``gap`` is the largest certified relative gap of the candidates.
+    """
+
+    alphas: Vector
+    predicted: Indices
+    weights: Matrix
+    caps_bind: Mask
+    n_rows: int
+    gap: float
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """What was predicted for rows that the fits had not seen.
+
+    By label of the candidate, the class index predicted for every row, -1 for rows that only train.
+    ``path`` is that of the linear model, ``sampled`` says what was fitted to a sample, and its
+    size, ``notes`` what the fits warned of.
+    """
+
+    by_label: dict[str, Indices]
+    path: AlphaPath | None
+    sampled: dict[str, int]
+    notes: tuple[str, ...]
+
+
+class FitRecord:
+    """How far the fits have come of all work, in units, and what they warned of."""
+
+    def __init__(self, total: float, progress: Progress | None) -> None:
+        self._total, self._done = max(total, 1.0), 0.0
+        self._progress = progress or (lambda share, what: None)
+        self._notes: dict[tuple[str, str], str] = {}
+
+    @contextmanager
+    def step(self, what: str, units: float, label: str) -> Iterator[None]:
+        """A piece of work; the library's warnings are kept, one of each kind for each label."""
+        self._progress(min(self._done / self._total, 1.0), what)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        self._done += units
+        for warning in caught:
+            kind = warning.category
+            if issubclass(kind, EquipoiseWarning) and not issubclass(kind, InactiveCapsWarning):
+                self._notes.setdefault((label, kind.__name__), str(warning.message))
+
+    def end(self) -> tuple[str, ...]:
+        """Say that all is done; of each kind of warning one is enough to be warned."""
+        self._progress(1.0, "done")
+        notes = {kind: f"{label}: {text}" for (label, kind), text in self._notes.items()}
+        return tuple(notes.values())
+
+
+def held_out_predictions(
+    design: Design, candidates: Sequence[Candidate], seed: int, progress: Progress | None
+) -> HeldOutPredictions:
+    """Fit every candidate to the training parts, and predict the rows that are judged."""
+    n_rows = len(design.fold)
+    by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
+    linear = [each for each in candidates if each.model == "linear"]
+    boosting = [each for each in candidates if each.model == "boosting"]
+    units = len(linear) + PATH_UNITS if linear else 0.0
+    if boosting:
+        units += BOOST_UNITS + TUNE_UNITS * sum(not each.is_known for each in boosting)
+    record = FitRecord(design.n_folds * units, progress)
+    path, sampled = None, {}
+    if linear:
+        path = _linear(design, linear, by_label, record, seed)
+        if n_rows - len(design.judged) > MANY_ROWS:
+            sampled["the slider"] = path.n_rows
+    if boosting:
+        size = _boosting(design, boosting, by_label, record, seed)
+        if n_rows > MANY_ROWS:
+            sampled["gradient boosting"] = size
+    return HeldOutPredictions(by_label, path, sampled, record.end())
+
+
+def _linear(
+    design: Design,
+    candidates: Sequence[Candidate],
+    by_label: dict[str, Indices],
+    record: FitRecord,
+    seed: int,
+) -> AlphaPath:
+    """Predictions of the linear model, along alpha and of every candidate."""
+    table, features = design.table, preprocessor(design.table.columns, "linear")
+    alphas = alpha_grid(table.prior[design.deciding], LEVELS)
+    along = np.full((LEVELS, len(design.fold)), TRAINS_ONLY, dtype=np.intp)
+    weights, bind, largest, gaps = [], [], 0, []
+    for part, train, test in design.parts():
+        with record.step(f"linear, along alpha ({part})", PATH_UNITS, "along alpha"):
+            made = clone(features).fit(table.X.iloc[train])
+            rows, new = made.transform(table.X.iloc[train]), made.transform(table.X.iloc[test])
+            kept = stratified_sample(table.labels, train, MANY_ROWS, seed)
+            path = robust_path(
+                rows[np.searchsorted(train, kept)],
+                table.y[kept],
+                LabelCVaR(alpha=1.0),
+                values=alphas.tolist(),
+                estimator=RobustLogisticRegression(tol=TOLERANCE),
+                sample_weight=table.weights_at(kept),
+            )
+            along[:, test] = [positions(fit.predict(new), table.classes) for fit in path.estimators]
+        weights.append([np.asarray(fit.worst_case_weights_) for fit in path.estimators])
+        bind.append(path.caps_bind)
+        largest = max(largest, len(kept))
+        solved = _solved(path) if len(kept) == len(train) else {}
+        for candidate in candidates:
+            with record.step(f"{candidate.label} ({part})", 1.0, candidate.label):
+                model = solved.get(repr(candidate.uncertainty))
+                if model is None:
+                    model = RobustLogisticRegression(candidate.uncertainty, tol=TOLERANCE)
+                    model.fit(rows, table.y[train], sample_weight=table.weights_at(train))
+                gaps.append(model.duality_gap_ / max(model.objective_, 1e-3))
+                by_label[candidate.label][test] = positions(model.predict(new), table.classes)
+    mean, binds = np.mean(weights, axis=0), np.any(bind, axis=0)
+    return AlphaPath(alphas, along, mean, binds, largest, max(gaps))
+
+
+def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:
+    """The fits of a path by the sets whose problems they solve."""
+    solved = {repr(fit.uncertainty): fit for fit in path.estimators}
+    for fit in path.estimators:
+        # From the smallest prior downwards nothing is capped any more.
+        if as_uncertainty(fit.uncertainty).resolve(np.asarray(fit.class_prior_)).is_simplex:
+            solved.setdefault(repr(WorstClass()), fit)
+    return solved | {repr(as_uncertainty("standard")): path.estimators[0]}
+
+
+def _boosting(
+    design: Design,
+    candidates: Sequence[Candidate],
+    by_label: dict[str, Indices],
+    record: FitRecord,
+    seed: int,
+) -> int:
+    """Predictions of the booster for every candidate; how many rows it was fitted to at most."""
+    table, judged = design.table, design.judged
+    parts, tuned_on = list(design.parts()), judged
+    folds = design.fold[judged] if design.n_folds >= FEWEST_FOLDS else None
+    if design.n_folds == 1:
+        # Large tables: the weights are tuned on other rows than those judged. A class whose rows
+        # all stand in the sample fitted could not be tuned: leave some of every class.
+        ((part, train, _),) = parts
+        fitted = stratified_sample(table.labels, train, min(MANY_ROWS, len(train) * 3 // 4), seed)
+        others = np.setdiff1d(train, fitted)
+        tuned_on = stratified_sample(table.labels, others, MANY_ROWS, seed)
+        parts = [(part, fitted, np.concatenate([tuned_on, judged]))]
+    probabilities = np.zeros((len(table.labels), len(table.classes)))
+    for part, train, test in parts:
+        with record.step(f"boosting ({part})", BOOST_UNITS, "boosting"):
+            probabilities[test] = _probabilities(table, train, test, seed)
+    for candidate in candidates:
+        units = 0.0 if candidate.is_known else TUNE_UNITS * design.n_folds
+        with record.step(f"{candidate.label}: decisions", units, candidate.label):
+            by_label[candidate.label][judged] = decisions(
+                table, candidate, probabilities, tuned_on, judged, folds=folds, seed=seed
+            )
+    return max(len(train) for _, train, _ in parts)
+
+
+def _probabilities(table: LabelledTable, train: Indices, rows: Indices, seed: int) -> Matrix:
+    booster = booster_for(table.columns, random_state=seed, rarest=int(table.counts.min()))
+    model = make_pipeline(preprocessor(table.columns, "boosting"), booster)
+    weights = table.weights_at(train)
+    options = {} if weights is None else {f"{model.steps[-1][0]}__sample_weight": weights}
+    model.fit(table.X.iloc[train], table.labels[train], **options)
+    # Every class is in every training part: the columns are those of the classes.
+    found = np.maximum(model.predict_proba(table.X.iloc[rows]), _LEAST)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def decisions(
+    table: LabelledTable,
+    candidate: Candidate,
+    probabilities: Matrix,
+    tuned_on: Indices,
+    judged: Indices,
+    *,
+    folds: Indices | None = None,
+    seed: int = 0,
+) -> Indices:
+    """Decisions for the rows judged, by weights that their labels had no part in.
+
+    The probabilities are those of all rows, by models that have not seen them. If the rows judged
+    are those tuned on, each is decided by weights of the other folds: the folds given, or their
+    own.
+    """
+    if candidate.is_known:
+        known = candidate.uncertainty.resolve(table.prior, table.classes)
+        weights = weights_of(known.maximize(np.zeros(len(table.classes))), table.prior)
+    else:
+        tuned = tune_weights(
+            table.y[tuned_on],
+            probabilities[tuned_on],
+            candidate.uncertainty,
+            classes=table.classes,
+            sample_weight=table.weights_at(tuned_on),
+            folds=folds,
+            class_prior=table.prior,
+            rare="keep",
+            random_state=seed,
+        )
+        weights = np.asarray(tuned.weights, dtype=np.float64)
+        if judged is tuned_on:
+            weights = np.asarray(tuned.fold_weights)[tuned.folds]
+    return np.asarray(np.argmax(probabilities[judged] * weights, axis=1))
+
+
+def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:
+    """At most about so many of the rows, the same share of every class, at least one of each."""
+    if len(rows) <= size:
+        return rows
+    rng = np.random.default_rng(seed)
+    by_class = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
+    sizes = [int(np.ceil(size / len(rows) * len(own))) for own in by_class]
+    parts = [rng.choice(own, n, replace=False) for own, n in zip(by_class, sizes, strict=True)]
+    return np.sort(np.concatenate(parts))
+
+
+# What these predictions say.
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,7 @@ import numpy as np
 
 from equipoise.arrays import Mask
 from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Candidate, Design
-from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
-from equipoise.report.held_out import AlphaPath
+from equipoise.report.findings import CONFIDENCE, AlphaPath, Findings, HeldOutRisks
 from equipoise.sets import FixedWeights
 from equipoise.text import in_words, quoted
 from equipoise.theory import conditional_bound
