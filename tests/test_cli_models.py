@@ -406,7 +406,7 @@ def test_columns_can_be_left_out(place, tmp_path):
     arguments = ("fit", place / "train.csv", "-t", "label", "-o", out)
     assert run(*arguments, "--drop", "sender", "--drop", "urgent").exit_code == 0
     assert [column.name for column in load_model(out).facts.columns] == ["length"]
-    fails(run(*arguments, "--drop", "colour"), 1, "no column 'colour' to drop")
+    fails(run(*arguments, "--drop", "colour"), 1, "no column 'colour'; its columns are")
     fails(run(*arguments, "--drop", "label"), 1, "The label 'label' cannot be dropped")
 
 
@@ -457,7 +457,7 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
     fails(run("predict", model, "none.csv", "-o", out), 1, "There is no file none.csv.")
     fails(run("predict", model, test, "-o", test), 1, "is an input")
     fails(run("predict", model, test, "-o", model), 1, "is an input")
-    fails(run("predict", model, test, "-o", out, "--keep", "eggs"), 1, "no column 'eggs' to keep")
+    fails(run("predict", model, test, "-o", out, "--keep", "eggs"), 1, "no column 'eggs'")
     fails(run("evaluate", model, test, "-t", "eggs"), 1, "no column 'eggs'")
     fails(run("evaluate", test, test), 1, "is no model")
     assert not out.exists()

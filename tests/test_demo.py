@@ -10,7 +10,7 @@ pytest.importorskip("pandas")
 
 from equipoise.datasets import load_thyroid
 from equipoise.report import compare
-from equipoise.text import without_isolates
+from equipoise.text import printable
 
 
 @pytest.fixture(scope="module")
@@ -43,4 +43,4 @@ def test_class_risks_of_every_choice_stand_side_by_side(run):
 
 
 def test_sentences_lose_the_marks_around_names():
-    assert without_isolates("\u2068balanced\u2069 it is") == "balanced it is"
+    assert printable("\u2068balanced\u2069 it is") == "balanced it is"

@@ -601,7 +601,7 @@ def test_bad_tables_get_a_sentence():
         compare(X, np.where(np.arange(len(X)) < 3, "few", "many"))
     with pytest.raises(InvalidInputError, match="rows and columns"):
         compare(np.arange(4.0), [0, 1, 0, 1])
-    with pytest.raises(InvalidInputError, match="no column 'b' to drop; there are 'a'"):
+    with pytest.raises(InvalidInputError, match="no column 'b'; its columns are 'a'"):
         _without_label(pd.DataFrame({"a": [1]}), "a", ["b"])
 
 

@@ -92,7 +92,7 @@ BAD = {
     "unknown column to drop": (
         ["{table}", "-t", "kind", "-o", "page.html", "--drop", "nothing"],
         1,
-        "no column 'nothing' to drop",
+        "no column 'nothing'; its columns are",
     ),
     "label dropped": (
         ["{table}", "-t", "kind", "-o", "page.html", "--drop", "kind"],

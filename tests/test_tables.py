@@ -293,6 +293,17 @@ def test_infinite_values_are_missing_and_huge_ones_are_cut():
     assert np.isnan(values[0]) and values[1] == 1 and np.all(np.abs(values[2:]) == 1e100)
 
 
+def test_dates_of_any_year_are_days_or_refused():
+    table = pd.DataFrame({"when": [date(2000, 1, 1), date(9999, 12, 31), None]}, dtype=object)
+    if pd.to_datetime(table["when"], errors="coerce")[1] is pd.NaT:
+        # An older pandas counts nanoseconds.
+        with pytest.raises(InvalidInputError, match="'when' must hold dates, got '9999-12-31'"):
+            conform(table, columns_of(table))
+        return
+    found = conform(table, columns_of(table))["when"].tolist()
+    assert found[:2] == [10957.0, 2932896.0] and np.isnan(found[2])
+
+
 @pytest.mark.parametrize("kind", [int, str])
 def test_whole_numbers_beyond_all_floats_are_infinite(kind):
     column = Column("x", "number", "float64")

@@ -9,7 +9,7 @@ from typing import Any
 
 from equipoise.datasets import load_thyroid
 from equipoise.report import compare
-from equipoise.text import text_table, without_isolates
+from equipoise.text import printable, text_table
 
 PAGE = "equipoise-demo.html"
 
@@ -58,7 +58,7 @@ def main(page: str = PAGE) -> None:
     print(RISKS)
     print(*risk_table(summary), sep="\n")
     print(f"\nRecommended: {found.recommended}.")
-    print(*map(without_isolates, [*advice["reasons"], *advice["price"]]), sep="\n")
+    print(*map(printable, [*advice["reasons"], *advice["price"]]), sep="\n")
     print()
     print(CLOSING.format(smallest=min(each["rows"] for each in classes)))
     print(f"The page: {written}")

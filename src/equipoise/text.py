@@ -83,14 +83,15 @@ def percent(share: float | None) -> str:
 
 
 def printable(text: str) -> str:
-    r"""A text that cannot move the cursor or colour the terminal.
+    r"""A text that cannot move the cursor or colour the terminal, without what isolates names.
 
     Examples
     --------
     >>> printable("red\x1b[0m")
     'red\\x1b[0m'
     """
-    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in text)
+    plain = text.replace("\u2068", "").replace("\u2069", "")
+    return "".join(mark if mark.isprintable() else repr(mark)[1:-1] for mark in plain)
 
 
 def short_name(name: Any) -> str:
@@ -108,8 +109,7 @@ def short_name(name: Any) -> str:
 def quoted(name: Any) -> str:
     """A name inside a sentence of a page: on one line, not too long, in quotation marks.
 
-    The isolates keep a name that is written from right to left from turning the sentence around;
-    :func:`without_isolates` takes them out for a terminal.
+    The isolates keep a name that is written from right to left from turning the sentence around.
 
     Examples
     --------
@@ -120,17 +120,6 @@ def quoted(name: Any) -> str:
     if len(text) > LONGEST_NAME:
         text = f"{text[: LONGEST_NAME - 21]}…{text[-20:]}"
     return f"“\u2068{text}\u2069”"
-
-
-def without_isolates(text: str) -> str:
-    """A sentence without the marks that set names apart on a page.
-
-    Examples
-    --------
-    >>> without_isolates(quoted("balanced"))
-    '“balanced”'
-    """
-    return text.replace("\u2068", "").replace("\u2069", "")
 
 
 def in_words(words: Iterable[str], limit: int = 5) -> str:

@@ -141,13 +141,9 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
     """Kept columns, predictions, and probabilities on a scale if there is one."""
     from equipoise.exceptions import InvalidInputError
     from equipoise.extras import require
+    from equipoise.tables import find_column
 
-    names = {str(name): name for name in chunk.columns}
-    for name in keep:
-        if name not in names:
-            raise InvalidInputError(
-                f"There is no column {name!r} to keep; there are {listing(names, limit=20)}."
-            )
+    kept = {name: chunk[find_column(chunk, name)] for name in keep}
     found = {"prediction": saved.predict(chunk)}
     if scale is not None:
         of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
@@ -158,8 +154,7 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
             f"The column {listing(taken)} cannot be kept, because one of the output has that name: "
             "rename it first."
         )
-    columns = {name: chunk[names[name]] for name in keep} | found
-    return require("pandas", extra="cli").DataFrame(columns, index=chunk.index)
+    return require("pandas", extra="cli").DataFrame(kept | found, index=chunk.index)
 
 
 def _formula(frame: Any) -> str | None:

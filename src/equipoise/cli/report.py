@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
-from equipoise.text import percent, printable, short_name, text_table, without_isolates
+from equipoise.text import printable, short_name
 
 if TYPE_CHECKING:
     from equipoise.report import Comparison
@@ -93,22 +93,11 @@ def _sets(goals: tuple[Any, ...]) -> dict[str, Any]:
 
 def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
     data = result["data"]
-    names = [each["name"] for each in data["classes"]]
-    header = ["made for", "standard", "balanced", "worst class", "which", "largest regret"]
-    rows = [
-        [
-            short_name(one["label"]),
-            *(percent(one[risk]) for risk in ("standard", "balanced", "worst")),
-            short_name(names[one["worst_class"]]),
-            f"{100 * one['largest_regret']:.1f}",
-        ]
-        for one in result["choices"]
-    ]
     return [
-        f"{data['rows']:,} rows, {data['columns']} columns, {len(names)} classes.",
+        f"{data['rows']:,} rows, {data['columns']} columns, {len(data['classes'])} classes.",
         "Share of errors on rows that no fit has seen; regret in percentage points:",
-        *text_table(header, rows, right=True, gap="  "),
+        *found.lines(),
         f"Recommended: {short_name(found.recommended)}.",
-        *(printable(without_isolates(text)) for text in result["recommendation"]["price"]),
+        *(printable(text) for text in result["recommendation"]["price"]),
         f"Wrote {out}.",
     ]

@@ -14,7 +14,7 @@ from equipoise.report.findings import Progress, find
 from equipoise.report.page import page
 from equipoise.report.summarize import summarize
 from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled
-from equipoise.text import text_table
+from equipoise.text import percent, short_name, text_table
 from equipoise.validation.numbers import check_seed, check_word
 
 
@@ -43,14 +43,22 @@ class Comparison:
         self._summary = summary
 
     def __repr__(self) -> str:
-        header = ["choice", "standard", "balanced", "worst class", "largest regret"]
-        numbers = ("standard", "balanced", "worst", "largest_regret")
+        return "\n".join([f"Comparison, recommended: {self.recommended}", *self.lines()])
+
+    def lines(self) -> list[str]:
+        """The choices as a table of text: shares of errors, regrets in percentage points."""
+        names = [each["name"] for each in self._summary["data"]["classes"]]
+        header = ["made for", "standard", "balanced", "worst class", "which", "largest regret"]
         rows = [
-            [choice["label"], *(f"{choice[name]:.3f}" for name in numbers)]
+            [
+                short_name(choice["label"]),
+                *(percent(choice[risk]) for risk in ("standard", "balanced", "worst")),
+                short_name(names[choice["worst_class"]]),
+                f"{100 * choice['largest_regret']:.1f}",
+            ]
             for choice in self._summary["choices"]
         ]
-        lines = text_table(header, rows, gap="  ")
-        return "\n".join([f"Comparison, recommended: {self.recommended}", *lines])
+        return text_table(header, rows, right=True, gap="  ")
 
     @property
     def recommended(self) -> str:

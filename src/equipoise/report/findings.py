@@ -82,21 +82,6 @@ class AlphaPath:
     gap: float
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutPredictions:
-    """What was predicted for rows that the fits had not seen.
-
-    By label of the candidate, the class index predicted for every row, -1 for rows that only train.
-    ``path`` is that of the linear model, ``sampled`` says what was fitted to a sample, and its
-    size, ``notes`` what the fits warned of.
-    """
-
-    by_label: dict[str, Indices]
-    path: AlphaPath | None
-    sampled: dict[str, int]
-    notes: tuple[str, ...]
-
-
 class FitRecord:
     """How far the fits have come of all work, in units, and what they warned of."""
 
@@ -127,8 +112,12 @@ class FitRecord:
 
 def held_out_predictions(
     design: Design, candidates: Sequence[Candidate], seed: int, progress: Progress | None
-) -> HeldOutPredictions:
-    """Fit every candidate to the training parts, and predict the rows that are judged."""
+) -> tuple[list[Indices], AlphaPath | None, dict[str, int], tuple[str, ...]]:
+    """Fit every candidate to the training parts, and predict the rows that are judged.
+
+    The class index predicted for every row by each candidate, -1 for rows that only train, and
+    ``path``, ``sampled`` and ``notes`` of the findings.
+    """
     n_rows = len(design.fold)
     by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
     linear = [each for each in candidates if each.model == "linear"]
@@ -146,7 +135,7 @@ def held_out_predictions(
         size = _boosting(design, boosting, by_label, record, seed)
         if n_rows > MANY_ROWS:
             sampled["gradient boosting"] = size
-    return HeldOutPredictions(by_label, path, sampled, record.end())
+    return list(by_label.values()), path, sampled, record.end()
 
 
 def _linear(
@@ -330,14 +319,18 @@ class Recommendation:
 class Findings:
     """All numbers of a comparison.
 
-    ``risks`` has an entry for each candidate, ``path_risks`` one for each level of alpha, ``costs``
-    and ``regrets`` a row for each candidate and a column for each set of weightings.
+    ``path`` is that of the linear model, ``sampled`` says what was fitted to a sample, and its
+    size, ``notes`` what the fits warned of. ``risks`` has an entry for each candidate,
+    ``path_risks`` one for each level of alpha, ``costs`` and ``regrets`` a row for each candidate
+    and a column for each set of weightings.
     """
 
     design: Design
     candidates: tuple[Candidate, ...]
     weightings: Mapping[str, Uncertainty]
-    predictions: HeldOutPredictions
+    path: AlphaPath | None
+    sampled: dict[str, int]
+    notes: tuple[str, ...]
     risks: tuple[HeldOutRisks, ...]
     path_risks: tuple[HeldOutRisks, ...]
     costs: Matrix
@@ -359,9 +352,8 @@ def find(
     design = Design.for_table(table, cv, seed)
     weightings = make_weightings(uncertainties, table.prior[design.deciding])
     candidates = make_candidates(models, weightings)
-    predictions = held_out_predictions(design, candidates, seed, progress)
-    predicted = [predictions.by_label[candidate.label] for candidate in candidates]
-    along = () if predictions.path is None else predictions.path.predicted
+    predicted, path, sampled, notes = held_out_predictions(design, candidates, seed, progress)
+    along = () if path is None else path.predicted
     risks = tuple(held_out_risks(design, each) for each in predicted)
     costs = cost_matrix(risks, weightings)
     resampled = resampled_costs(design, predicted, weightings, seed=seed)
@@ -369,7 +361,9 @@ def find(
         design=design,
         candidates=candidates,
         weightings=weightings,
-        predictions=predictions,
+        path=path,
+        sampled=sampled,
+        notes=notes,
         risks=risks,
         path_risks=tuple(held_out_risks(design, each) for each in along),
         costs=costs,

@@ -49,7 +49,7 @@ def summarize(
             "method": intervals.method,
             "approximate": intervals.approximate,
             "seed": found.seed,
-            "sampled": dict(found.predictions.sampled),
+            "sampled": dict(found.sampled),
             "seconds": round(seconds, 1),
         },
         "choices": [_choice(found, place) for place in range(len(found.candidates))],
@@ -140,7 +140,7 @@ def _worst_label(design: Design, risks: HeldOutRisks) -> int:
 
 def _path(found: Findings) -> dict[str, Any] | None:
     """Risks of the linear model along alpha."""
-    path, every = found.predictions.path, found.path_risks
+    path, every = found.path, found.path_risks
     if path is None:
         return None
     judged = np.flatnonzero(found.design.estimable)
@@ -240,7 +240,7 @@ def _stability(found: Findings) -> str:
 
 
 def _trust(found: Findings) -> list[dict[str, str]]:
-    design, predictions = found.design, found.predictions
+    design = found.design
     parts = [
         ("How the rows were judged", _how(found)),
         ("The decisions of gradient boosting", _decisions(found)),
@@ -249,8 +249,8 @@ def _trust(found: Findings) -> list[dict[str, str]]:
         ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
         ("A bound for every weighting", _bound(found)),
         ("The recommendation", _stability(found)),
-        ("The optimisation", _optimisation(predictions.path)),
-        *(("A warning of the fits", note) for note in predictions.notes),
+        ("The optimisation", _optimisation(found.path)),
+        *(("A warning of the fits", note) for note in found.notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
     return [{"heading": heading, "text": text} for heading, text in parts if text]
@@ -285,7 +285,7 @@ def _how(found: Findings) -> str:
             f"The table has more than {MANY_ROWS:,} rows, so one part of {rows} was held out and "
             "judged by fits on the others."
         )
-    for what, size in found.predictions.sampled.items():
+    for what, size in found.sampled.items():
         said += f" For {what} at most {size:,} training rows were used, a stratified sample."
     if design.n_repeated:
         said += (

@@ -1,6 +1,6 @@
 """Tables as people have them: read, checked, and turned into features by an ordinary pipeline."""
 
-from equipoise.tables.columns import Column, columns_of, conform
+from equipoise.tables.columns import Column, columns_of, conform, find_column
 from equipoise.tables.features import MODEL_KINDS, booster_for, model_for, preprocessor
 from equipoise.tables.labelled import (
     LabelledTable,
@@ -19,6 +19,7 @@ __all__ = [
     "booster_for",
     "columns_of",
     "conform",
+    "find_column",
     "hold_out",
     "labelled_table",
     "labels_like",

@@ -87,6 +87,25 @@ def check_names(names: Iterable[Any]) -> None:
         )
 
 
+def find_column(frame: Any, wanted: str) -> Any:
+    """The name of a column as the table has it, which need not be a text.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> find_column(pd.DataFrame({7: [1, 2]}), "7")
+    7
+    """
+    names = {str(name): name for name in frame.columns}
+    if wanted in names:
+        return names[wanted]
+    alike = [name for name in names if name.strip().lower() == wanted.strip().lower()]
+    hint = f" Did you mean {alike[0]!r}?" if alike else ""
+    raise InvalidInputError(
+        f"The table has no column {wanted!r}; its columns are {listing(names, 20)}.{hint}"
+    )
+
+
 def _column(name: str, series: Any) -> Column:
     kind, infinite = _kind(name, series), 0
     if kind == "number":
@@ -230,8 +249,9 @@ def _days(series: Any, name: str) -> Any:
         warnings.simplefilter("ignore", UserWarning)
         stamps = pandas.to_datetime(series, errors="coerce", utc=True, format="mixed")
     _refuse_strays(series, stamps.isna().to_numpy(), name, "dates")
-    days = (stamps - pandas.Timestamp(0, tz="UTC")) / pandas.Timedelta(days=1)
-    return days.to_numpy(dtype=np.float64)
+    # As NumPy's, which know years beyond those of nanoseconds.
+    times = stamps.dt.tz_localize(None).to_numpy()
+    return (times - np.datetime64(0, "s")) / np.timedelta64(1, "D")
 
 
 def _texts(series: Any, *, truth: bool) -> Any:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
-from equipoise.tables.columns import Column, features_of, text_of
+from equipoise.tables.columns import Column, features_of, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
@@ -279,17 +279,11 @@ def _without_label(
     frame: Any, target: str, drop: Sequence[str] = (), *, text_labels: bool = False
 ) -> tuple[Any, NDArray[Any]]:
     """The other columns of a table, without those to drop, and its labels."""
-    names = {str(name): name for name in frame.columns}
-    for name in drop:
-        if name not in names:
-            raise InvalidInputError(
-                f"There is no column {name!r} to drop; there are {listing(names, 20)}."
-            )
-        if name == target:
-            raise InvalidInputError(f"The label {target!r} cannot be dropped.")
-    label = _find(frame, target)
+    if target in drop:
+        raise InvalidInputError(f"The label {target!r} cannot be dropped.")
+    label, *others = (find_column(frame, name) for name in (target, *drop))
     y = _labels(frame[label], target, text_labels=text_labels)
-    return frame.drop(columns=[label, *(names[name] for name in set(drop))]), y
+    return frame.drop(columns=[label, *others]), y
 
 
 def _labels(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
@@ -315,18 +309,6 @@ def _labels(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
             "looks like an identifier or a quantity, not a class. Is another column the label?"
         )
     return labels
-
-
-def _find(frame: Any, target: str) -> Any:
-    """The name of the column as the table has it."""
-    names = {str(name): name for name in frame.columns}
-    if target in names:
-        return names[target]
-    alike = [name for name in names if name.strip().lower() == target.strip().lower()]
-    hint = f" Did you mean {alike[0]!r}?" if alike else ""
-    raise InvalidInputError(
-        f"The table has no column {target!r}; its columns are {listing(names, 20)}.{hint}"
-    )
 
 
 def _plain(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
@@ -368,7 +350,7 @@ def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
     >>> labels_like(pd.DataFrame({"kind": ["2", "1.0"]}), "kind", np.array([1, 2])).tolist()
     [2, 1]
     """
-    series = frame[_find(frame, target)]
+    series = frame[find_column(frame, target)]
     known = {str(name): place for place, name in enumerate(classes.tolist())}
     codes, levels = require("pandas", extra="cli").factorize(series, use_na_sentinel=True)
     if (codes < 0).any():

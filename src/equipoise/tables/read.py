@@ -66,15 +66,7 @@ def read_table(path: str | Path) -> Any:
     ...     read_table(path)["size"].tolist()
     [126.0, nan]
     """
-    with _sentences(path), _opened(path) as (stream, is_parquet):
-        if is_parquet:
-            table = _parquet_file(stream).read().to_pandas()
-        else:
-            with _strict():
-                table = _csv(stream)[0].read()
-        check_names(table.columns)
-    if len(table) == 0:
-        raise InvalidInputError(f"{path} has a header but no rows.")
+    (table,) = _chunks(path, whole=True)
     return table.reset_index(drop=True)
 
 
@@ -103,18 +95,27 @@ def read_chunks(
     [2]
     """
     as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
+    return _chunks(path, as_text, progress)
+
+
+def _chunks(
+    path: str | Path,
+    texts: Iterable[str] = (),
+    progress: Callable[[int], None] | None = None,
+    *,
+    whole: bool = False,
+) -> Generator[Any, None, None]:
+    """Chunks of at least one row, or the whole table as one."""
     empty = True
     with _sentences(path), _opened(path) as (stream, is_parquet):
-        parts = _parquet_chunks(stream) if is_parquet else _csv_chunks(stream, as_text)
+        parts = _parquet(stream, whole=whole) if is_parquet else _csv(stream, texts, whole=whole)
         # A reader that is given up on must end before its file is closed.
         with closing(parts) as chunks:
             for chunk in chunks:
-                if empty:
-                    check_names(chunk.columns)
-                empty = empty and len(chunk) == 0
                 if progress is not None:
-                    progress(_position(stream))
+                    progress(getattr(stream, "fileobj", stream).tell())
                 if len(chunk):
+                    empty = False
                     yield chunk
     if empty:
         raise InvalidInputError(f"{path} has a header but no rows.")
@@ -122,11 +123,6 @@ def read_chunks(
 
 def _chunk_rows(n_columns: int) -> int:
     return min(_MAX_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, _CHUNK_VALUES // max(1, n_columns)))
-
-
-def _position(stream: Any) -> int:
-    raw: Any = stream.fileobj if isinstance(stream, gzip.GzipFile) else stream
-    return 0 if raw is None or raw.closed else int(raw.tell())
 
 
 @contextmanager
@@ -250,38 +246,14 @@ class BoundedRows(RawIOBase):
         return bool(block)
 
 
-def _csv_chunks(stream: BinaryIO, texts: set[str]) -> Generator[Any, None, None]:
-    reader, rows, n_columns = _csv(stream, texts)
-    most = _chunk_rows(n_columns)
-    # The header is no row of a chunk.
-    rows.n_ahead -= 1
-    with reader:
-        while True:
-            n_rows = rows.read_ahead(most)
-            # The filters of warnings are the caller's again while it has the chunk.
-            with _strict():
-                try:
-                    chunk = reader.get_chunk(most if n_rows is None else n_rows)
-                except StopIteration:
-                    return
-            rows.n_ahead = max(0, rows.n_ahead - len(chunk))
-            yield chunk
-
-
-@contextmanager
-def _strict() -> Iterator[None]:
-    """Rows longer than the header, whose ends pandas would drop with a warning, are errors."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", require("pandas", extra="cli").errors.ParserWarning)
-        yield
-
-
-def _csv(stream: BinaryIO, texts: Iterable[str] = ()) -> tuple[Any, BoundedRows, int]:
-    """A reader of pandas, the bytes that it reads, and the number of columns."""
+def _csv(stream: BinaryIO, texts: Iterable[str], *, whole: bool) -> Generator[Any, None, None]:
     names, delimiter = _header(stream)
     check_names(names)
+    pandas, most = require("pandas", extra="cli"), _chunk_rows(len(names))
     rows = BoundedRows(stream, delimiter)
-    reader = require("pandas", extra="cli").read_csv(
+    # The header is no row of a chunk.
+    rows.n_ahead = -1
+    with pandas.read_csv(
         rows,
         sep=delimiter,
         dtype=dict.fromkeys(set(texts).intersection(names), str) or None,
@@ -290,8 +262,19 @@ def _csv(stream: BinaryIO, texts: Iterable[str] = ()) -> tuple[Any, BoundedRows,
         na_values=["?"],
         encoding="utf-8-sig",
         iterator=True,
-    )
-    return reader, rows, len(names)
+    ) as reader:
+        while True:
+            n_rows = None if whole else rows.read_ahead(most) or most
+            # The filters of warnings are the caller's again while it has the chunk.
+            with warnings.catch_warnings():
+                # Of rows longer than the header pandas would drop the ends with a warning.
+                warnings.simplefilter("error", pandas.errors.ParserWarning)
+                try:
+                    chunk = reader.read(n_rows)
+                except StopIteration:
+                    return
+            rows.n_ahead = max(0, rows.n_ahead - len(chunk))
+            yield chunk
 
 
 def _header(stream: BinaryIO) -> tuple[list[str], str]:
@@ -322,17 +305,12 @@ def _first_row(stream: BinaryIO, delimiter: str) -> list[str]:
     return [str(name) for name in rows.iloc[0]]
 
 
-# Parquet
-
-
-def _parquet_file(stream: BinaryIO) -> Any:
-    return require("pyarrow.parquet", extra="cli").ParquetFile(stream)
-
-
-def _parquet_chunks(stream: BinaryIO) -> Generator[Any, None, None]:
-    file = _parquet_file(stream)
-    begin = 0
-    for batch in file.iter_batches(batch_size=_chunk_rows(len(file.schema_arrow.names))):
+def _parquet(stream: BinaryIO, *, whole: bool) -> Generator[Any, None, None]:
+    file = require("pyarrow.parquet", extra="cli").ParquetFile(stream)
+    names, begin = file.schema_arrow.names, 0
+    check_names(names)
+    batches = [file.read()] if whole else file.iter_batches(batch_size=_chunk_rows(len(names)))
+    for batch in batches:
         chunk = batch.to_pandas().reset_index(drop=True)
         chunk.index += begin
         begin += len(chunk)
