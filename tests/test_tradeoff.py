@@ -79,8 +79,8 @@ def test_intervals_cover(n, confidence):
         for place, (made, judged) in enumerate(pairs):
             risk, best = masses[judged] @ risks[made], masses[judged] @ risks[judged]
             covered[place] += [
-                risk in found.risk_interval(made, judged, confidence=confidence),
-                risk - best in found.regret_interval(made, judged, confidence=confidence),
+                risk in found.interval(made, judged, confidence=confidence),
+                risk - best in found.interval(made, judged, confidence=confidence, regret=True),
             ]
     slack = 3 * np.sqrt(confidence * (1 - confidence) / n_draws)
     assert np.all(covered / n_draws >= confidence - slack)
@@ -90,7 +90,7 @@ def test_a_risk_that_is_one_class_has_the_exact_interval():
     y = np.repeat([0, 1], [30, 20])
     wrong = np.r_[np.repeat([1, 0], [4, 26]), np.ones(20, dtype=int)]
     found = weight_tradeoff(y, {"first": wrong}, {"first": (1, 0)})
-    interval = found.risk_interval("first", "first", confidence=0.9)
+    interval = found.interval("first", "first", confidence=0.9)
     exact = binomtest(4, 30).proportion_ci(confidence_level=0.9, method="exact")
     assert interval.estimate == pytest.approx(4 / 30) and interval.confidence == 0.9
     assert (interval.lower, interval.upper) == pytest.approx((exact.low, exact.high))
@@ -101,12 +101,12 @@ def test_intervals_shrink_with_rows_and_regret_is_paired():
     narrow, wide = (
         (each.upper - each.lower)
         for each in (
-            large.risk_interval("bees", "standard"), small.risk_interval("bees", "standard")
+            large.interval("bees", "standard"), small.interval("bees", "standard")
         )
     )  # fmt: skip
     assert narrow < wide / 5
     # A classifier against itself: no row tells them apart, and little uncertainty is left.
-    itself = large.regret_interval("bees", "bees")
+    itself = large.interval("bees", "bees", regret=True)
     assert itself.estimate == 0 and itself.upper < narrow
 
 
@@ -214,11 +214,11 @@ def test_a_class_without_rows_is_refused():
 def test_unknown_names_are_refused():
     found = weight_tradeoff(Y, P, WORLDS)
     with pytest.raises(InvalidParameterError, match=r"made_for must be one of .* got 'robust'"):
-        found.risk_interval("robust", "standard")
+        found.interval("robust", "standard")
     with pytest.raises(InvalidParameterError, match="judged_under must be one of"):
-        found.regret_interval("standard", "robust")
+        found.interval("standard", "robust", regret=True)
     with pytest.raises(InvalidParameterError, match="confidence must be a number in"):
-        found.risk_interval("standard", "standard", confidence=1.5)
+        found.interval("standard", "standard", confidence=1.5)
 
 
 @pytest.mark.parametrize(("off", "accepted"), [(9e-5, True), (2e-4, False)])

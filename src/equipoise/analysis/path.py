@@ -142,8 +142,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     rows, labels, weights = (X, y, sample_weight) if judge is None else (*judge, None)
     risks = [classifier_risks(fit, rows, labels, loss=loss, sample_weight=weights) for fit in fits]
     if base.class_prior is not None:
-        prior = np.array([fits[0].class_prior_[name] for name in risks[0]])
-        risks = [found.with_prior(prior / prior.sum()) for found in risks]
+        risks = [found.among(fits[0].class_prior_) for found in risks]
     names = fits[0].classes_.tolist()
     return RobustPath(
         parameter=knob,

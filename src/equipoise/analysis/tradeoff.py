@@ -67,28 +67,17 @@ class WeightTradeoff:
     regret: Matrix
     rows: tuple[RowLosses, ...]
 
-    def risk_interval(
-        self, made_for: str, judged_under: str, *, confidence: float = 0.95
+    def interval(
+        self, made_for: str, judged_under: str, *, regret: bool = False, confidence: float = 0.95
     ) -> RiskInterval:
-        """A confidence interval for one of the risks."""
-        return self._interval(made_for, judged_under, confidence, regret=False)
-
-    def regret_interval(
-        self, made_for: str, judged_under: str, *, confidence: float = 0.95
-    ) -> RiskInterval:
-        """A confidence interval for one of the regrets; the classifiers are compared in pairs."""
-        return self._interval(made_for, judged_under, confidence, regret=True)
-
-    def _interval(
-        self, made_for: str, judged_under: str, confidence: float, *, regret: bool
-    ) -> RiskInterval:
-        r"""An interval for :math:`\sum_i m_i (R_i - R'_i)` from intervals of its parts.
+        r"""A confidence interval for a risk, or for a regret by comparing classifiers in pairs.
 
         .. math:: \hat\theta - \sqrt{\textstyle\sum_i m_i^2 (\hat\theta_i - l_i)^2}
                   \le \theta \le
                   \hat\theta + \sqrt{\textstyle\sum_i m_i^2 (u_i - \hat\theta_i)^2}
 
-        with :math:`l_i, u_i` exact limits of a class: the method of variance estimates recovery.
+        for :math:`\theta = \sum_i m_i \theta_i`, with :math:`l_i, u_i` exact limits of a class: the
+        method of variance estimates recovery.
         """
         check_word(made_for, "made_for", self.made_for)
         check_word(judged_under, "judged_under", self.judged_under)
@@ -111,8 +100,9 @@ class WeightTradeoff:
             "made_for": [row for row, _ in pairs],
             "judged_under": [column for _, column in pairs],
         }
-        for name, interval in (("risk", self.risk_interval), ("regret", self.regret_interval)):
-            intervals = [interval(*pair, confidence=confidence) for pair in pairs]
+        for name in ("risk", "regret"):
+            options: Any = {"regret": name == "regret", "confidence": confidence}
+            intervals = [self.interval(*pair, **options) for pair in pairs]
             columns[name] = [each.estimate for each in intervals]
             columns[f"{name}_lower"] = [each.lower for each in intervals]
             columns[f"{name}_upper"] = [each.upper for each in intervals]
@@ -183,7 +173,7 @@ def weight_tradeoff(
     >>> found = weight_tradeoff(y, model.predict_proba(X), ["standard", "balanced"])
     >>> found.judged_under, bool(found.regret[0, 1] > 0.1)
     (('standard', 'balanced'), True)
-    >>> bool(found.regret_interval("standard", "balanced").lower > 0)
+    >>> bool(found.interval("standard", "balanced", regret=True).lower > 0)
     True
     """
     if classes is None:

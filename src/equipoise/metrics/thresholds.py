@@ -17,8 +17,6 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional, Metric, as_metric
 from equipoise.validation.labels import check_sample_weight
 
-Domain = tuple[float, float]
-
 
 @dataclass(frozen=True, eq=False)
 class BestThreshold:
@@ -79,7 +77,7 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     metric: Metric = "f1",
     *,
-    domain: Domain = (-np.inf, np.inf),
+    domain: tuple[float, float] = (-np.inf, np.inf),
     either_side: bool = False,
 ) -> BestThreshold:
     r"""The threshold :math:`t` that maximises a metric of the rule :math:`1\{s(x) > t\}`.
@@ -132,7 +130,10 @@ def best_threshold(
     upper = min(float(rows[cut]), high) if cut < len(rows) else high
     table = np.array([[totals[1] - alarms, alarms], [totals[0] - hits, hits]])
     table = table[:, ::-1] if side else table
-    threshold, value = _middle(lower, upper, rows.dtype), float(sides[side][best])
+    # In the middle, as long as that still parts the two in the scores' own precision.
+    middle = float(rows.dtype.type(lower / 2 + upper / 2))
+    threshold = middle if lower <= middle < upper or np.isinf(middle) else lower
+    value = float(sides[side][best])
     return BestThreshold(threshold, value, lower, upper, side == 0, table, chosen)
 
 
@@ -170,7 +171,10 @@ def optimal_rule(
 
 
 def _sweep(
-    scores: NDArray[Any], positive: NDArray[Any], weights: Vector | None, domain: Domain
+    scores: NDArray[Any],
+    positive: NDArray[Any],
+    weights: Vector | None,
+    domain: tuple[float, float],
 ) -> tuple[NDArray[Any], Indices, tuple[Vector, Vector], tuple[float, float]]:
     """Sorted scores, cuts, TP and FP of the rows from each cut on, and the totals of both."""
     order = np.argsort(scores)
@@ -188,7 +192,7 @@ def _sweep(
     return ordered, cuts, (tp, fp), (float(positives), float(negatives))
 
 
-def _cuts(ordered: NDArray[Any], domain: Domain) -> Indices:
+def _cuts(ordered: NDArray[Any], domain: tuple[float, float]) -> Indices:
     """Where thresholds of the domain can part the sorted scores, equal ones never."""
     # Scores up to the first end are above no threshold, those from the second on above all.
     first = int(np.searchsorted(ordered, domain[0], side="right"))
@@ -208,16 +212,10 @@ def _above(values: NDArray[Any], cuts: Indices) -> tuple[NDArray[Any], Any]:
     return above, total
 
 
-def _middle(lower: float, upper: float, dtype: Any) -> float:
-    """A threshold in the middle that still parts the two, also in the scores' own precision."""
-    middle = float(dtype.type(lower / 2 + upper / 2))
-    return middle if lower <= middle < upper or np.isinf(middle) else lower
-
-
 def _check_rows(
     scores: ArrayLike, positive: ArrayLike, sample_weight: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], Vector | None]:
-    values = np.asarray(scores)
+    values, flags = np.asarray(scores), np.asarray(positive)
     if values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
     if values.ndim != 1 or len(values) == 0:
@@ -225,31 +223,24 @@ def _check_rows(
             "scores must be one number for each of at least one row, got an array of shape "
             f"{values.shape}; of probabilities of two classes give the second column."
         )
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.argmin(finite))
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
         raise InvalidInputError(f"scores must be finite, got {values[row]} in row {row}.")
-    flags = _check_positive(np.asarray(positive), len(values))
-    if sample_weight is None:
-        return values, flags, None
-    weights = check_sample_weight(sample_weight, len(values))
-    used = slice(None) if weights.min() > 0 else weights > 0
-    return values[used], flags[used], weights[used]
-
-
-def _check_positive(flags: NDArray[Any], n_rows: int) -> NDArray[Any]:
-    if flags.shape != (n_rows,):
+    if flags.shape != values.shape:
         raise InvalidInputError(
-            f"positive must have one entry for each of the {n_rows} scores, got an array of shape "
-            f"{flags.shape}."
+            f"positive must have one entry for each of the {len(values)} scores, got an array of "
+            f"shape {flags.shape}."
         )
-    if flags.dtype == np.bool_:
-        return flags
-    if flags.dtype.kind not in "iuf" or not (flags.min() >= 0 and flags.max() <= 1):
+    if flags.dtype.kind not in "biuf" or not (flags.min() >= 0 and flags.max() <= 1):
         raise InvalidInputError(
             "positive must say for each row whether it is of class 1 (True or 1, False or 0) or "
             f"how probably (between 0 and 1), got {flags[:3].tolist()}, ...; for labels give "
             "y == pos_label."
         )
-    certain = flags.astype(np.bool_)
-    return certain if np.array_equal(certain, flags) else flags
+    certain = flags.astype(np.bool_, copy=False)
+    flags = certain if np.array_equal(certain, flags) else flags
+    if sample_weight is None:
+        return values, flags, None
+    weights = check_sample_weight(sample_weight, len(values))
+    used = slice(None) if weights.min() > 0 else weights > 0
+    return values[used], flags[used], weights[used]

@@ -6,8 +6,10 @@ alone; the other functions and the scorer are short forms of it.
 
 from equipoise.risks.class_risks import (
     ClassRisks,
+    RiskScorer,
     balanced_risk,
     class_risks,
+    classifier_risks,
     robust_risk,
     standard_risk,
     weighted_risk,
@@ -21,7 +23,6 @@ from equipoise.risks.intervals import (
     worst_class_interval,
 )
 from equipoise.risks.population import population_proba
-from equipoise.risks.scorers import RiskScorer, classifier_risks
 from equipoise.weights.by_class import ByClass
 
 __all__ = [

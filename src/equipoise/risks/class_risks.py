@@ -6,9 +6,10 @@ r"""Class risks, and every risk that is a function of them, also as plain functi
     \qquad R_Q = \max_{q \in Q} R_q
 
 The functions are scikit-learn metrics: ``make_scorer(worst_class_risk, greater_is_better=False)``
-works. Their ``y_true``, ``y_pred``, ``loss``, ``classes`` and ``sample_weight`` are those of
-:func:`class_risks`; ``class_prior``, by class name or in class order, are the class frequencies of
-the population, and the share of each class in the (weighted) rows if not given.
+works, and :class:`RiskScorer` is one scorer for all. Their ``y_true``, ``y_pred``, ``loss``,
+``classes`` and ``sample_weight`` are those of :func:`class_risks`; ``class_prior``, by class name
+or in class order, are the class frequencies of the population, and the share of each class in the
+(weighted) rows if not given.
 
 References
 ----------
@@ -17,10 +18,12 @@ Xu, Dan, Khim and Ravikumar (2020), Definition 1 (weighted risk) and Definition 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 
 from equipoise.arrays import Mask, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
@@ -106,6 +109,12 @@ class ClassRisks(Mapping[Any, float]):
     def with_prior(self, class_prior: Any) -> "ClassRisks":
         """The same class risks in a population with another class prior, if one is given."""
         return self if class_prior is None else ClassRisks(self.risks, class_prior)
+
+    def among(self, prior: ByClass) -> "ClassRisks":
+        """The same in a population that may have more classes: its prior, given these."""
+        here = {name: prior[name] for name in self if name in prior}
+        present = check_numbers(here, self.classes, name="class_prior")
+        return ClassRisks(self.risks, present / present.sum())
 
     def standard(self) -> float:
         r"""The usual risk :math:`\sum_i p_i R_i`."""
@@ -336,3 +345,92 @@ def worst_case_weights(
     """
     risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
     return risks.with_prior(class_prior).worst_case_weights(uncertainty)
+
+
+class RiskScorer(BaseEstimator):  # type: ignore[misc]
+    r"""Minus the robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` of a fitted classifier.
+
+    Every risk of this package is a robust risk over some set of weights, so one scorer does for
+    all: the worst class is the whole simplex (``"worst-class"``), fixed weights are a single point
+    (``"balanced"``, ``FixedWeights(...)``).
+
+    Called as ``scorer(estimator, X, y, sample_weight=None)``, it can be given as ``scoring`` to
+    cross-validation and grid search. It holds hyper-parameters only: it can be cloned and
+    pickled, and it takes part in scikit-learn's metadata routing (``set_score_request``).
+
+    A class that the estimator knows and that ``y`` lacks, as happens in small folds, has no risk
+    to estimate. It is left out, and the maximum runs over the weights of the classes present. An
+    ``uncertainty`` that names such a class is an error: stratify the folds.
+
+    Parameters
+    ----------
+    uncertainty : recipe of :mod:`equipoise.sets`, or its name, optional
+        The set of weights.
+    loss : str or Loss, default="zero_one"
+        It decides what is asked of the estimator: ``predict`` for labels, ``predict_proba`` for
+        probabilities, ``decision_function`` for scores.
+    class_prior : mapping by class name, or array-like in the order of ``estimator.classes_``
+        Class frequencies of the population, restricted to the classes present. Their share of the
+        rows scored if not given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from equipoise.sets import LabelCVaR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> scorer = RiskScorer(LabelCVaR(alpha=0.5), loss="cross_entropy")
+    >>> score = scorer(LogisticRegression(max_iter=500).fit(X, y), X, y)
+    >>> f"{score:.2f}"
+    '-0.17'
+    """
+
+    # What scikit-learn's routing must not offer to route.
+    __metadata_request__score: ClassVar = {"estimator": UNUSED}
+
+    def __init__(
+        self, uncertainty: Any = None, *, loss: str | Loss = "zero_one", class_prior: Any = None
+    ) -> None:
+        self.uncertainty = uncertainty
+        self.loss = loss
+        self.class_prior = class_prior
+
+    def score(
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Minus the risk of the estimator on these rows."""
+        risks = classifier_risks(estimator, X, y, loss=self.loss, sample_weight=sample_weight)
+        if self.class_prior is not None:
+            given = check_numbers(self.class_prior, estimator.classes_, name="class_prior")
+            risks = risks.among(ByClass(given, estimator.classes_))
+        return -risks.robust(self.uncertainty)
+
+    # Routing goes by the method's name, cross-validation calls the scorer.
+    __call__ = score
+
+    def _accept_sample_weight(self) -> bool:
+        # Without metadata routing, scikit-learn's multimetric scorer asks this of its scorers.
+        return True
+
+
+def classifier_risks(
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    loss: str | Loss = "zero_one",
+    sample_weight: ArrayLike | None = None,
+) -> ClassRisks:
+    """Class risks of a fitted classifier on these rows; classes without a row are left out.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = [[0], [0], [0]], ["a", "a", "b"]
+    >>> dict(classifier_risks(DummyClassifier().fit(X, y), X, y))
+    {'a': 0.0, 'b': 1.0}
+    """
+    predicted, classes = as_loss(loss).response(estimator, X)
+    return class_risks(
+        y, predicted, loss=loss, classes=classes, sample_weight=sample_weight, absent="drop"
+    )
