@@ -44,15 +44,18 @@ def test_two_columns_that_nearly_coincide_among_many_empty_ones(solver, differen
 
 @pytest.mark.parametrize("loss", sorted(set(LOSSES)))
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_no_loss_and_no_solver_takes_a_small_slope_for_none(solver, loss):
-    x, telling, X, y = nearly_the_same(1e-6)
+@pytest.mark.parametrize("difference", [1e-6, 1e-10])
+def test_no_loss_and_no_solver_takes_a_small_slope_for_none(solver, loss, difference):
+    x, telling, X, y = nearly_the_same(difference)
     easy = RobustLinearClassifier(loss=loss, C=np.inf).fit(np.column_stack([x, telling]), y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = RobustLinearClassifier(loss=loss, C=np.inf, solver=solver).fit(X, y)
     told = any(issubclass(one.category, NotConvergedWarning) for one in caught)
-    assert told or found.objective_ == pytest.approx(easy.objective_, rel=1e-6)
-    if solver != "descent-ascent":
+    # Rounding of the columns is a larger part of a smaller difference.
+    close = pytest.approx(easy.objective_, rel=1e-6 + 1e-15 / difference)
+    assert told or found.objective_ == close
+    if solver != "descent-ascent" and difference > 1e-7:
         assert not told
 
 

@@ -12,18 +12,20 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.objectives import Evaluation
-from equipoise.solvers.curvature import InverseCurvature
+from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
 from equipoise.solvers.problem import NewtonStep, Problem
 
 # A gap counts relative to the objective, but to no less than this.
 FLOOR = 1e-3
 # A solve ends when neither objective nor gap has moved for so many iterations, or a fifth of all.
 PATIENCE = 250
-# Without a penalty, better parameters are looked for within this distance; features are scaled to
-# about one.
+# Without a penalty, better parameters are looked for so far away; features are scaled.
 REACH = 1e6
 # What curvature promises is tried so many times farther out.
 FARTHER = 10.0
+# Hessians of so many parameters are cheap to form and to factor; damped by this much they do not
+# turn rounding into steps.
+FEW_PARAMETERS, BARELY = 1500, 1e-11
 
 
 class Status(Enum):
@@ -196,22 +198,25 @@ class BestSoFar:
         if bound > self.bound or self.bound == -np.inf:  # without any bound, the last masses
             self.bound, self.mass = max(bound, self.bound), iterate.mass
 
-    def confirm(self, iterate: Iterate, target: float) -> tuple[bool, NewtonStep]:
-        """Whether nothing within reach is better by more than the target, and a step towards it.
+    def doubt(self, iterate: Iterate, target: float) -> NewtonStep | None:
+        """A step that may gain more than the target; None where nothing within reach does.
 
-        What curvature promises is tried farther out as well: where it vanishes there, more can be
-        won, as along directions that separate classes.
+        What curvature promises is tried farther out as well, where there may be less of it.
         """
         problem, state, mass = self.problem, iterate.state, iterate.mass
+        if self.objective <= target:  # risks are not negative
+            return None
+        known = iterate.curvature
+        if problem.objective.size <= FEW_PARAMETERS:
+            base = NewtonInverse(problem, state, mass, precise=True, damping=BARELY)
+            known = InverseCurvature(base, problem.objective.size, 0)
         reach = REACH + float(np.linalg.norm(state.theta))
-        given = state, mass, iterate.gradient, iterate.curvature.apply
-        step = problem.newton_step(*given, reach, target)
-        possible = self.objective - problem.lagrangian(state, mass) + step.gain
-        if possible <= target:
+        step = problem.newton_step(state, mass, iterate.gradient, known.apply, reach, target)
+        least = problem.lagrangian(state, mass) - step.gain
+        if self.objective - least <= target:
             farther = problem.objective.evaluate(state.theta + FARTHER * step.direction)
-            possible = max(possible, self.objective - problem.lagrangian(farther, mass))
-        # Risks are not negative.
-        return min(possible, self.objective) <= target, step
+            least = min(least, problem.lagrangian(farther, mass))
+        return step if self.objective - least > target else None
 
     @property
     def gap(self) -> float:
@@ -239,11 +244,11 @@ def solve(
         found = _status(track, iterate, limits)
         claimed = iterate.decrease <= 0.1 * target and iteration >= look
         if free and (claimed or found is Status.STALLED):
-            confirmed, step = track.confirm(iterate, target)
-            wait = step.products // 2 + (0 if track.objective < doubted else 2 * wait)
-            if confirmed:
+            step = track.doubt(iterate, target)
+            if step is None:
                 found, track.mass = Status.STATIONARY, iterate.mass
             elif found is None or track.objective < doubted:
+                wait = step.products // 2 + (0 if track.objective < doubted else 2 * wait)
                 found, doubted, look = None, track.objective, iteration + wait
                 iterate.curvature.update(step.direction, step.image, rescale=False)
                 iterate = replace(iterate, stuck=False, doubts=iterate.doubts + 1)

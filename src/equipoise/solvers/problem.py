@@ -19,12 +19,10 @@ from equipoise.sets import MassSet
 
 # Of a risk along an intercept: for estimates alone.
 TYPICAL_CURVATURE = 0.05
-# Slopes in the intercepts that are left are paid for as if better ones lay so far away, at odds of
-# e^1000.
-INTERCEPT_REACH = 1e3
-# Scores may change by so much where the cost of a step is taken for a quadratic.
-SMALL = 0.1
-# Products with the Hessian for one step, and where steps without curvature end.
+# Slopes that are left in the intercepts are paid for as if better ones lay so far away, at odds of
+# e^1000; a step in them must be small.
+INTERCEPT_REACH, SMALL = 1e3, 0.1
+# Products with the Hessian for one step; a longer one has met no curvature.
 PRODUCTS, LONGEST = 300, 1e10
 
 

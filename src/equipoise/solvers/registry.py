@@ -6,15 +6,13 @@ from typing import Any
 
 from equipoise.arrays import Vector
 from equipoise.registry import Registry
-from equipoise.solvers.base import Limits, Progress, Solution, Solver, solve
+from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.sqp import MinimaxSqp
 from equipoise.validation.numbers import check_word
 
-# Hessians of so many parameters are cheap to form and to factor.
-FEW_PARAMETERS = 1500
 # Class gradients may hold so many numbers (256 MiB) before only weighted ones are formed.
 MANY_NUMBERS = 1 << 25
 # Rows of the coarsest problem and of a sampled Hessian, at least and per parameter; and how much
