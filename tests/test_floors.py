@@ -98,7 +98,7 @@ def weighted(seed, spread, lean, n_rows):
 def test_floors_hold_for_weighted_rows(lean):
     found = study(weighted, REDRAWS, 2.0, lean, 4_000)
     assert not_too_often(found["missed"])
-    assert np.mean(found["attained"]) > 0.8
+    assert np.mean(found["attained"]) > 0.75
 
 
 def test_floors_hold_for_weighted_rows_in_a_few_redraws():
