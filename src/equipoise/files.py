@@ -49,7 +49,11 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):
             other.unlink(missing_ok=True)
-        _name_file(error, other, path)
+        # Errors of writing speak of the file, not of its other name or of none.
+        if isinstance(error, OSError) and (
+            error.filename == str(other) or (error.filename is None and error.errno in _NO_ROOM)
+        ):
+            error.filename, error.filename2 = str(path), None
         raise
     _sync_folder(place.parent)
 
@@ -75,14 +79,6 @@ def check_place(path: str | Path, *inputs: str | Path) -> Path:
         if place.exists() and Path(given).exists() and place.samefile(given):
             raise InvalidInputError(f"{path} is an input: writing would destroy it.")
     return place
-
-
-def _name_file(error: BaseException, other: Path, path: str | Path) -> None:
-    """Let the system's errors of writing speak of the file, not of its other name or of none."""
-    if isinstance(error, OSError) and (
-        error.filename == str(other) or (error.filename is None and error.errno in _NO_ROOM)
-    ):
-        error.filename, error.filename2 = str(path), None
 
 
 def _sync_folder(folder: Path) -> None:

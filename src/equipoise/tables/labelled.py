@@ -183,7 +183,13 @@ def _oddity(series: Any, column: Column) -> str:
                 f"is read as text because of values such as {listing(levels[~numbers][:1])} among "
                 "its numbers: mend or empty them if it is a number"
             )
-    if _is_identifier(series, column):
+    known, is_identifier = len(series) - column.n_missing, False
+    if column.kind == "number" and column.n_distinct == known == len(series):
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        is_identifier = bool(np.all(values % 1 == 0))
+    elif column.kind == "text":
+        is_identifier = column.n_distinct >= _ALL_DISTINCT * known
+    if is_identifier and known >= _ENOUGH_ROWS:
         return (
             "names nearly every row differently and looks like an identifier: leave it out unless "
             "it means something"
@@ -194,15 +200,6 @@ def _oddity(series: Any, column: Column) -> str:
             "frequent apart and put the others together"
         )
     return ""
-
-
-def _is_identifier(series: Any, column: Column) -> bool:
-    known = len(series) - column.n_missing
-    if known < _ENOUGH_ROWS:
-        return False
-    if column.kind == "number" and column.n_distinct == known == len(series):
-        return bool(np.all(series.to_numpy(dtype=np.float64, na_value=np.nan) % 1 == 0))
-    return column.kind == "text" and column.n_distinct >= _ALL_DISTINCT * known
 
 
 def hold_out(

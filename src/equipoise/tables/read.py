@@ -155,19 +155,14 @@ def _sentences(path: str | Path) -> Iterator[None]:
         yield
     except Exception as error:
         # An error of the system has a number.
-        is_clear = isinstance(error, EquipoiseError)
-        if is_clear or (isinstance(error, OSError) and error.errno is not None):
+        if isinstance(error, EquipoiseError) or getattr(error, "errno", None) is not None:
             raise
         if _HIDES_INTERRUPT in str(error):
             raise KeyboardInterrupt from error
         problem = next(text for kinds, text in _PROBLEMS.items() if isinstance(error, kinds))
-        raise InvalidInputError(f"{path} {problem.format(_short(error))}.") from error
-
-
-def _short(error: Exception) -> str:
-    """The first line of a message, without the reader's own preface."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].removeprefix("Error tokenizing data. C error: ").rstrip(".")[:200]
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        detail = first.removeprefix("Error tokenizing data. C error: ").rstrip(".")[:200]
+        raise InvalidInputError(f"{path} {problem.format(detail)}.") from error
 
 
 # CSV
@@ -199,7 +194,6 @@ class BoundedRows(RawIOBase):
         self._blank = re.compile(rb"\n *(?=\n)" if delimiter == "\t" else rb"\n[ \t]*(?=\n)")
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def readinto(self, buffer: Any) -> int:
