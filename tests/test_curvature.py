@@ -107,6 +107,7 @@ def test_a_step_without_curvature_teaches_nothing(base, factor):
     curvature.update(step, factor * step + np.eye(SIZE)[1])
     curvature.update(0 * step, 0 * step)
     curvature.update(step, np.full(SIZE, np.nan))
+    curvature.update(1e20 * step, 1e-170 * step)  # its square is zero
     assert curvature.n_pairs == 2
     np.testing.assert_array_equal(as_matrix(curvature), before)
 

@@ -110,8 +110,8 @@ class InverseCurvature:
 
     def update(self, step: Vector, change: Vector, *, rescale: bool = True) -> None:
         """Learn from a step and the change of the Lagrangian's gradient along it."""
-        product = float(step @ change)
-        if not product > 1e-10 * float(np.sqrt((step @ step) * (change @ change))):
+        product, length = float(step @ change), float(change @ change)
+        if not product > 1e-10 * float(np.sqrt(step @ step * length)) or length == 0:
             return
         full = len(self._order) == self._memory
         row = self._order.pop(0) if full else len(self._order)
@@ -124,7 +124,7 @@ class InverseCurvature:
         self._SY[:n, row], self._SY[row, :n] = self._S @ change, self._changes[:n] @ step
         self._YY[row, :n] = self._YY[:n, row] = self._changes[:n] @ image
         if self.base.scaled and rescale:
-            self._gamma = product / float(change @ change)
+            self._gamma = product / length
         self._middle = self._middle_matrix()
 
     @property
