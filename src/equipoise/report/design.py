@@ -10,6 +10,7 @@ estimated.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heapify, heapreplace
 from typing import Any
 
 import numpy as np
@@ -206,20 +207,13 @@ def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:
 
 
 def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
-    """Folds of groups of these sizes: consecutive pieces of about equally many rows."""
-    order = np.argsort(-sizes, kind="stable")
-    fold, load = np.empty(len(sizes), dtype=np.intp), np.zeros(n_folds)
-    large = order[sizes[order] > 1]
-    for group in large:
-        # Ties are broken at random, so that the first fold is not always the larger one.
-        lightest = int(np.argmin(load + rng.random(n_folds)))
+    """Folds of groups of these sizes: the largest first, each to the fold with the fewest rows."""
+    fold = np.empty(len(sizes), dtype=np.intp)
+    # Ties are broken in a random order, so that the first fold is not always the larger one.
+    loads = [(0, tie, place) for place, tie in enumerate(rng.permutation(n_folds).tolist())]
+    heapify(loads)
+    for group in np.argsort(-sizes, kind="stable").tolist():
+        load, tie, lightest = loads[0]
         fold[group] = lightest
-        load[lightest] += sizes[group]
-    single = order[len(large) :]
-    # The emptiest folds are filled up first; what is left goes round.
-    room = np.maximum(np.ceil(load.max() - load).astype(np.intp), 0)
-    filled = np.repeat(np.arange(n_folds), room)[: len(single)]
-    turn = rng.permutation(n_folds)
-    rest = turn[np.arange(len(single) - len(filled)) % n_folds]
-    fold[single] = np.concatenate([rng.permutation(filled), rest])
+        heapreplace(loads, (load + int(sizes[group]), tie, lightest))
     return fold
