@@ -34,8 +34,11 @@ from equipoise.sets import (
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 
+from sklearn.compose import ColumnTransformer  # noqa: E402
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.frozen import FrozenEstimator  # noqa: E402
+from sklearn.impute import SimpleImputer  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import StratifiedKFold  # noqa: E402
 from sklearn.naive_bayes import GaussianNB  # noqa: E402
@@ -43,6 +46,8 @@ from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
 from sklearn.preprocessing import (  # noqa: E402
     FunctionTransformer,
     MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
     StandardScaler,
 )
 from sklearn.tree import DecisionTreeClassifier  # noqa: E402
@@ -373,6 +378,82 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path):
     with pytest.raises(InvalidInputError, match="turn the labels into texts"):
         save_model(odd, path)
     assert not path.exists()
+
+
+# Every way of making features
+
+
+def mixed(n=150):
+    """A table of numbers, whole numbers, categories, texts and gaps, and three classes."""
+    rng = np.random.default_rng(0)
+    place = np.arange(n) % 3
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=n) + place,
+            "i": rng.integers(0, 4, n),
+            "c": pd.Categorical(rng.choice(["u", "v", "w"], n)),
+            "s": rng.choice(["x", "y", "z"], n),
+            "g": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+        }
+    )
+    return frame, np.array(["p", "q", "r"])[place]
+
+
+def columns(*parts, **more):
+    named = [(f"part {i}", step, names) for i, (step, names) in enumerate(parts)]
+    return make_pipeline(ColumnTransformer(named, **more), RobustLogisticRegression("balanced"))
+
+
+A = ("passthrough", ["a"])
+FEATURES = {
+    "passed through": lambda: columns((OneHotEncoder(), ["s"]), A),
+    "the rest": lambda: columns(
+        (OneHotEncoder(), ["s", "c"]), ("drop", ["g"]), remainder="passthrough"
+    ),
+    "all but the first": lambda: columns((OneHotEncoder(drop="first"), ["s", "c"]), A),
+    "rare": lambda: columns((OneHotEncoder(drop="if_binary", min_frequency=0.35), ["s", "c"]), A),
+    "dense": lambda: columns((OneHotEncoder(sparse_output=False, max_categories=2), ["s"]), A),
+    "whole numbers": lambda: columns((OrdinalEncoder(), ["i"]), A),
+    "numbers and texts": lambda: columns((OneHotEncoder(), ["i", "s"]), A),
+    "given order": lambda: columns((OneHotEncoder(categories=[["z", "y", "x"]]), ["s"]), A),
+    "texts": lambda: columns(
+        (make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()), ["s"]), A
+    ),
+    "named output": lambda: columns((StandardScaler(), ["a"]), ("passthrough", ["i"])).set_output(
+        transform="pandas"
+    ),
+    **{
+        f"imputed by {strategy}": lambda strategy=strategy: columns(
+            (SimpleImputer(strategy=strategy, add_indicator=True), ["a", "g", "i"])
+        )
+        for strategy in ("mean", "median", "most_frequent", "constant")
+    },
+    "a forest of gaps": lambda: make_pipeline(
+        ColumnTransformer([("all", "passthrough", ["a", "i", "g"])]),
+        RandomForestClassifier(3, random_state=0),
+    ),
+    "frozen": lambda: PlugInClassifier(
+        FrozenEstimator(columns((StandardScaler(), ["a", "i"])).fit(*mixed())), "worst-class"
+    ),
+}
+
+
+def test_categories_of_pandas_come_back():
+    frame, y = mixed()
+    frame = frame.drop(columns="s")
+    model = HistGradientBoostingClassifier(max_iter=3).fit(frame, y)
+    loaded = from_bytes(to_bytes(model, TrainingFacts.from_model(model)))
+    assert np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+
+
+@pytest.mark.parametrize("make", FEATURES.values(), ids=FEATURES)
+def test_every_way_of_making_features_comes_back(make):
+    frame, y = mixed()
+    model = make().fit(frame, y)
+    loaded = from_bytes(to_bytes(model, TrainingFacts.from_model(model)))
+    assert np.array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert loaded.predict(frame).tolist() == model.predict(frame).tolist()
+    assert repr(loaded.model) == repr(model)
 
 
 # Names that outlive any move of a file

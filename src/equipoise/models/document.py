@@ -118,6 +118,8 @@ def _written(value: Any, arrays: dict[str, bytes]) -> Any:
     node = {"is": name, "with": _written_items(_parameters(value), arrays)}
     if name in KINDS and KINDS[name].is_fitted(value):
         node["fitted"] = _written_items(KINDS[name].kept(value), arrays)
+    if hasattr(value, "_sklearn_output_config"):
+        node["output"] = value._sklearn_output_config.get("transform")
     return node
 
 
@@ -198,6 +200,8 @@ class ModelReader:
         if "fitted" in node:
             kept = {key: self.read(item) for key, item in node["fitted"].items()}
             kind.restore(value, kept, self._spend)
+        if node.get("output") in ("default", "pandas", "polars"):
+            value._sklearn_output_config = {"transform": node["output"]}
         self._nesting -= 1
         return value
 

@@ -123,14 +123,16 @@ def take_fitted(estimator: Any, other: Any) -> None:
 
 # Steps before the classifier
 
-IMPUTER = {"statistics_": "plain", "gaps": "int g?"}
+IMPUTER = {"statistics_": "plain", "texts": "plain", "gaps": "int g?"}
 ENCODER = {"categories": "plain", "grouped": "plain?"}
 COLUMNS = {"parts": "plain", "sparse_output_": "plain"}
 
 
 def keep_imputer(imputer: Any) -> dict[str, Any]:
-    """Which columns have an indicator beside them."""
-    return {"gaps": None if imputer.indicator_ is None else imputer.indicator_.features_}
+    """Whether it was fitted to texts, and which columns have an indicator beside them."""
+    found = imputer.indicator_
+    texts = imputer._fit_dtype.kind == "O"
+    return {"texts": texts, "gaps": None if found is None else found.features_}
 
 
 def rebuild_imputer(imputer: Any, kept: dict[str, Any], spend: Spend) -> None:
@@ -139,12 +141,14 @@ def rebuild_imputer(imputer: Any, kept: dict[str, Any], spend: Spend) -> None:
     if statistics.shape != (kept["n_features_in_"],) or statistics.dtype.kind not in "fO":
         raise impossible(imputer)
     spend(2 * len(statistics))
-    rows = np.full(
-        (2, len(statistics)), "" if statistics.dtype == object else 0.0, statistics.dtype
-    )
+    rows = _nothing(2, len(statistics), texts=kept["texts"])
     if kept["gaps"] is not None:
         rows[1, kept["gaps"]] = imputer.missing_values
     imputer.fit(rows)
+
+
+def _nothing(n_rows: int, width: int, *, texts: bool) -> Any:
+    return np.full((n_rows, width), "", dtype=object) if texts else np.zeros((n_rows, width))
 
 
 def keep_encoder(encoder: Any) -> dict[str, Any]:
@@ -155,11 +159,13 @@ def keep_encoder(encoder: Any) -> dict[str, Any]:
 
 def rebuild_encoder(encoder: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit to rows of all categories, with those that share a column as they were found."""
-    grouped = kept["grouped"]
+    categories, grouped = kept["categories"], kept["grouped"]
     if grouped is not None:
         encoder._identify_infrequent = lambda _counts, _rows, place: grouped[place]
-    encoder.fit(rows_of_levels(kept["categories"], spend))
+    encoder.fit(rows_of_levels(categories, spend))
     vars(encoder).pop("_identify_infrequent", None)
+    pairs = zip(encoder.categories_, categories, strict=True)
+    encoder.categories_ = [found.astype(levels.dtype) for found, levels in pairs]
 
 
 def rows_of_levels(categories: list[Any], spend: Spend, n_rows: int = 1) -> Any:
@@ -209,19 +215,19 @@ def _row_of_parts(transformers: Any, names: Any, width: int) -> Any:
 def example_row(estimator: Any) -> Any:
     """A row that a fitted estimator takes."""
     if isinstance(estimator, Pipeline):
-        return example_row(next(e for _, e in estimator.steps if not isinstance(e, str)))
-    # Of estimators around others those say it.
-    inner = vars(estimator).get("estimator_", vars(estimator).get("estimator"))
-    if hasattr(inner, "n_features_in_"):
-        return example_row(inner)
+        steps = [step for _, step in estimator.steps if not isinstance(step, str)]
+        return example_row(next((s for s in steps if hasattr(s, "categories_")), steps[0]))
+    # Of estimators around others those say it, and of boosters their encoder of categories.
+    for name in ("_preprocessor", "estimator_", "estimator"):
+        if hasattr(vars(estimator).get(name), "n_features_in_"):
+            return example_row(vars(estimator)[name])
     width, names = estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
     if isinstance(estimator, ColumnTransformer):
         return _row_of_parts(estimator.transformers_, names, width)
     if hasattr(estimator, "categories_"):
         return np.array([[each[0] for each in estimator.categories_]], dtype=object)
-    if getattr(estimator, "statistics_", np.empty(0)).dtype == object:
-        return np.full((1, width), "", dtype=object)
-    return np.zeros((1, width))
+    texts = getattr(estimator, "_fit_dtype", np.dtype(np.float64)).kind == "O"
+    return _nothing(1, width, texts=texts)
 
 
 # Classifiers of ours
