@@ -77,6 +77,13 @@ class Predictions:
         return np.asarray(self.totals / self.totals.sum())
 
     @cached_property
+    def effective_rows(self) -> Vector:
+        """Rows of each class, those of unequal weight counted as fewer (Kish)."""
+        shares = self.sample_weight / self.totals[self.labels]
+        squares = np.bincount(self.labels, shares**2, minlength=self.n_classes)
+        return np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
+
+    @cached_property
     def by_class(self) -> list[Indices]:
         """Rows of each class that have weight."""
         # Of 16 bits, a stable sort takes one pass for each eight.

@@ -9,8 +9,14 @@ with an amount :math:`\lambda` that is chosen by cross-validation over the folds
 classes that count rows, such as F1, whose best weights are not nearly balanced, it is 0. What is
 reported of fold ``f`` comes from weights that were tuned, and from an amount that was chosen,
 without it.
+
+Of three classes or more, one of a handful of rows can be the worst whatever the weights, and let
+all others err as often as it does. Weights are then tuned a second time with no more mass on a
+class than its rows are a share of ``FULL_ROWS``, and these are taken unless the first are better by
+three standard errors.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -28,6 +34,7 @@ from equipoise.decisions.left_out import (
 )
 from equipoise.decisions.search import from_logs, tune, tune_resampled
 from equipoise.exceptions import (
+    FewRowsWarning,
     InvalidInputError,
     InvalidParameterError,
     SeenRowsWarning,
@@ -38,7 +45,7 @@ from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
-from equipoise.validation.numbers import check_number, check_seed, check_word
+from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior
@@ -47,6 +54,9 @@ from equipoise.weights.priors import check_prior
 # a standard error the largest is taken; a whole one gives too much away where rows are many.
 AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 NOISE = 0.25
+# A class of fewer rows may carry all mass only where this is better by so many standard errors, and
+# is warned of if it costs so large a share of the other classes.
+FULL_ROWS, CERTAIN, COSTLY = 30, 3.0, 0.02
 # Where every class has so many rows, weights are averaged over resamples of each part as well.
 ENOUGH_ROWS = 100
 # Groups of rows that the jackknife leaves out in turn.
@@ -159,6 +169,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     class_prior: Any = None,
     shrinkage: float | str = "auto",
     rare: str = "error",
+    min_rows: int = 1,
     random_state: int | np.random.RandomState | None = None,
 ) -> TunedWeights:
     r"""Decision weights for probabilities of a model that has not seen the rows.
@@ -188,7 +199,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     folds : array-like of int of shape (n_rows,), default=None
         Fold of every row, ``0..n_folds-1``, at least three. Without it the rows are dealt out to
         five folds at random. Give it where rows belong together.
-    class_prior, shrinkage, rare, random_state
+    class_prior, shrinkage, rare, min_rows, random_state
         As in ``PlugInClassifier``; with ``rare="drop"`` a class of too few rows has weight 0.
 
     Examples
@@ -226,7 +237,8 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
     tuned = tune_predicted(
         predictions, dealt, aim, prior, names,
-        shrinkage=amount, rare=check_rare(rare, aim), seed=seed,
+        shrinkage=amount, rare=check_rare(rare, aim),
+        min_rows=check_count(min_rows, "min_rows"), seed=seed,
     )  # fmt: skip
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
@@ -271,7 +283,7 @@ def check_rare(rare: Any, goal: Goal) -> str:
 
 def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, goal: Goal, prior: Vector, classes: NDArray[Any], *,
-    shrinkage: Shrinkage, rare: str, seed: int,
+    shrinkage: Shrinkage, rare: str, min_rows: int, seed: int,
 ) -> TunedWeights:  # fmt: skip
     """Weights for rows that were predicted elsewhere, each row in a fold; known ones are judged."""
     counts = np.bincount(predictions.labels, minlength=len(classes))
@@ -284,10 +296,11 @@ def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
     cells[predictions.labels, folds] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
-    needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
+    needed = f"at least {max(FOLDS_OF_A_CLASS, min_rows)} rows of every class in the tuning part"
+    few |= counts < min_rows
     refuse_few(few, needed, counts, classes, rare)
     found = tune_on_folds(
-        predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior,
+        predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior, classes,
         few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
     )  # fmt: skip
     return TunedWeights(classes, prior, **found)
@@ -308,8 +321,8 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
 
 
 def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
-    predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector, *,
-    few: Mask, drop: bool, shrinkage: Shrinkage, seed: int,
+    predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
+    classes: NDArray[Any], *, few: Mask, drop: bool, shrinkage: Shrinkage, seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
@@ -346,16 +359,42 @@ def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
     table = predictions.take(rows).table(decided[rows])[~few] * factors[:, None]
     value = _value(criterion, table[:, ~few], table.sum(axis=1))
     sums = predictions.error_sums(decided, folds, ~few)
-    final = predictions.error_sums(decide(predictions.probabilities, weights), folds, ~few)
+    final = decide(predictions.probabilities, weights)
+    _warn_of_cost(predictions, weights, final, few, classes)
     return {
         "rule": weights,
-        "held_out": np.concatenate([sums, final[:, 2:3]], axis=1),
+        "held_out": np.concatenate(
+            [sums, predictions.error_sums(final, folds, ~few)[:, 2:3]], axis=1
+        ),
         "refit": 0.0,
         "robust_risk": value if criterion.measures == "risk" else None,
         "metric_value": 1 - value if criterion.measures == "metric" else None,
         "fold_weights": fold_weights,
         "shrinkage": amount,
     }
+
+
+def _warn_of_cost(
+    predictions: Predictions, weights: Vector, decided: Indices, few: Mask, classes: NDArray[Any]
+) -> None:
+    """Say which classes of few rows take how many rows of others that they would lose otherwise."""
+    labels, paid = predictions.labels, []
+    for own in np.flatnonzero((predictions.effective_rows < FULL_ROWS) & ~few):
+        taken = np.flatnonzero((decided == own) & (labels != own))
+        without = np.where(np.arange(len(weights)) == own, 0.0, weights)
+        right = decide(predictions.probabilities[taken], without) == labels[taken]
+        others = predictions.totals.sum() - predictions.totals[own]
+        cost = predictions.sample_weight[taken[right]].sum() / others
+        if cost >= COSTLY:
+            n_rows = np.count_nonzero(labels == own)
+            paid.append(f"class {classes.tolist()[own]!r} of {n_rows} rows {100 * cost:.0f} points")
+    if paid:
+        warn(
+            f"A weight that rests on few rows costs the other classes errors: {', '.join(paid)}. "
+            f"rare='drop' with min_rows={FULL_ROWS} leaves such a class out, and rare='keep' gives "
+            "it no weight of its own.",
+            FewRowsWarning,
+        )
 
 
 def _value(criterion: Criterion, table: Matrix, totals: Vector | None = None) -> float:
@@ -390,19 +429,34 @@ class FoldTuner:
         self._shrinkage, self._seed = shrinkage, seed
         # Up to a factor, which decides nothing.
         self._balanced = 1 / predictions.totals
-        self._tuned: dict[Folds, Vector] = {}
+        rows = predictions.effective_rows
+        caps = np.minimum(rows / min(FULL_ROWS, rows.max()), 1.0)
+        cautious = criterion.limited(caps) if len(caps) > 2 else criterion
+        self._criteria = [criterion] if cautious is criterion else [criterion, cautious]
+        self._tuned: dict[tuple[Folds, Criterion], Vector] = {}
 
     def choose(self, left_out: Folds = frozenset()) -> tuple[Vector, float]:
         """Weights from all folds but those left out, and how far they were shrunk."""
         if self._shrinkage != "auto":
-            return shrunk(self._tune(left_out), self._balanced, self._shrinkage), self._shrinkage
+            tuned = self._tune(left_out, self._criterion)
+            return shrunk(tuned, self._balanced, self._shrinkage), self._shrinkage
+        found = [self._steadied(left_out, criterion) for criterion in self._criteria]
+        best = 0
+        if len(found) > 1:
+            best = _last_as_good([table for _, _, table in found], self._criterion, CERTAIN)
+        return found[best][:2]
+
+    def _steadied(self, left_out: Folds, criterion: Criterion) -> tuple[Vector, float, Matrix]:
+        """Averaged and shrunk weights, the amount, and what it does to folds left out in turn."""
         inner = [fold for fold in range(self.n_folds) if fold not in left_out]
-        tuned = [self._tune(left_out | {fold}) for fold in inner]
+        tuned = [self._tune(left_out | {fold}, criterion) for fold in inner]
         # Where rows count and not risks, two balanced classes are no guess at the best weights.
-        known = self._predictions.n_classes == 2 and self._criterion.counted_by is not None
-        amount = 0.0 if known else self._best_amount(inner, tuned)
+        known = self._predictions.n_classes == 2 and criterion.counted_by is not None
+        amount, table = self._best_amount(
+            inner, tuned, criterion, AMOUNTS[:1] if known else AMOUNTS
+        )
         average = np.exp(np.mean([_centered(weights) for weights in tuned], axis=0))
-        return shrunk(average, self._balanced, amount), amount
+        return shrunk(average, self._balanced, amount), amount, table
 
     def without(self, fold: int) -> Vector:
         """Weights that a fold can be judged by."""
@@ -414,28 +468,32 @@ class FoldTuner:
                 "rows the floors are attainable, so more folds (a larger cv) may do."
             ) from error
 
-    def _tune(self, left_out: Folds) -> Vector:
+    def _tune(self, left_out: Folds, criterion: Criterion) -> Vector:
         # Two folds are left out together once for each of them.
-        if left_out not in self._tuned:
+        key = left_out, criterion
+        if key not in self._tuned:
             rows = np.flatnonzero(~np.isin(self._folds, list(left_out)))
-            part, criterion = self._predictions.take(rows), self._criterion
+            part = self._predictions.take(rows)
             enough = min(map(len, part.by_class)) >= ENOUGH_ROWS
             if self._shrinkage == "auto" and criterion.masses is not None and enough:
-                self._tuned[left_out] = tune_resampled(part, criterion)
+                self._tuned[key] = tune_resampled(part, criterion)
             else:
-                self._tuned[left_out] = tune(part, criterion, self._seed)
-        return self._tuned[left_out]
+                self._tuned[key] = tune(part, criterion, self._seed)
+        return self._tuned[key]
 
-    def _best_amount(self, folds: list[int], tuned: list[Vector]) -> float:
-        """The largest amount that is as good as the best, up to noise, for folds left out."""
+    def _best_amount(
+        self, folds: list[int], tuned: list[Vector], criterion: Criterion, amounts: Sequence[float]
+    ) -> tuple[float, Matrix]:
+        """The largest amount that is as good as the best for folds left out, and its tables."""
         rows = [np.flatnonzero(self._folds == fold) for fold in folds]
         parts = [self._predictions.probabilities[part] for part in rows]
         judged, tables = self._predictions.take(np.concatenate(rows)), []
-        for amount in AMOUNTS:
+        for amount in amounts:
             weights = [shrunk(own, self._balanced, amount) for own in tuned]
             decided = np.concatenate(list(map(decide, parts, weights)))
             tables.append(_tables(judged, decided))
-        return AMOUNTS[_largest_as_good(tables, self._criterion)]
+        best = _last_as_good(tables, criterion, NOISE)
+        return amounts[best], tables[best]
 
 
 def _tables(judged: Predictions, decided: Indices) -> Matrix:
@@ -449,8 +507,8 @@ def _tables(judged: Predictions, decided: Indices) -> Matrix:
     return np.asarray(counts, dtype=np.float64).reshape(GROUPS, k, k)
 
 
-def _largest_as_good(tables: list[Matrix], criterion: Criterion) -> int:
-    """The last candidate whose value is the lowest, up to the noise of the comparison."""
+def _last_as_good(tables: list[Matrix], criterion: Criterion, noise: float) -> int:
+    """The last candidate whose value is the lowest, up to so many standard errors."""
     values = np.array([_value(criterion, table.sum(axis=0)) for table in tables])
     without = np.array(
         [[_value(criterion, table.sum(axis=0) - part) for part in table] for table in tables]
@@ -459,4 +517,4 @@ def _largest_as_good(tables: list[Matrix], criterion: Criterion) -> int:
     excess, excess_without = values - values[best], without - without[best]
     spread = excess_without - excess_without.mean(axis=1, keepdims=True)
     errors = np.sqrt((spread**2).sum(axis=1) * (GROUPS - 1) / GROUPS)
-    return int(np.flatnonzero(excess <= NOISE * errors)[-1])
+    return int(np.flatnonzero(excess <= noise * errors)[-1])

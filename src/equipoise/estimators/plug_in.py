@@ -27,7 +27,7 @@ from equipoise.decisions.tuning import (
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
 from equipoise.goals import as_goal
 from equipoise.validation.labels import encode_labels, known_labels
-from equipoise.validation.numbers import check_flag, check_seed
+from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.priors import check_prior
 
 
@@ -95,6 +95,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         probability as it is (weight 1), and report no risk; or leave its rows out of training,
         tuning and judging. A class that was dropped keeps its name in ``classes_`` and has weight
         0, probability 0 and no risk: it is never decided. Floors with a confidence keep none.
+    min_rows : int, default=1
+        A class of fewer rows has too few, even if it could be tuned. Where it is tuned, one of
+        fewer than 30 rows beside two others or more decides their worst case only as far as its
+        rows show that this helps it (with ``shrinkage="auto"``, for the worst class and other sets
+        of caps), and a warning says what its weight costs them, from 2% of their rows on.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
@@ -163,6 +168,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         shrinkage: float | str = "auto",
         class_prior: Any = None,
         rare: str = "error",
+        min_rows: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -173,6 +179,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.shrinkage = shrinkage
         self.class_prior = class_prior
         self.rare = rare
+        self.min_rows = min_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -239,6 +246,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         goal = as_goal(self.goal)
         shrinkage = check_shrinkage(self.shrinkage, goal)
         rare, seed = check_rare(self.rare, goal), check_seed(self.random_state)
+        min_rows = check_count(self.min_rows, "min_rows")
         check_flag(self.refit, "refit")
         self._check_estimator()
 
@@ -260,8 +268,9 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             warn_of_seen_rows(predictions)
             folds = left_out.deal(predictions.labels, seed)
             return self.estimator, tune_predicted(
-                predictions, folds, goal, prior, classes, shrinkage=shrinkage, rare=rare, seed=seed
-            )
+                predictions, folds, goal, prior, classes,
+                shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
+            )  # fmt: skip
 
         train = partial(left_out.train_on, self.estimator, X, y, to_fit)
         if goal.is_known:
@@ -271,7 +280,10 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # What cannot be tuned is refused before any training; a confidence is about one model.
         once = goal.confidence is not None
         parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
-        left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare)
+        counts = np.bincount(labels[used])
+        if np.any((counts < min_rows) & ~few):
+            few, needed = few | (counts < min_rows), f"at least {min_rows} rows of every class"
+        left_out.refuse_few(few, needed, counts, classes, rare)
         self._check_refit(len(parts))
         criterion = goal.resolve_some(prior, classes, few)
         if rare == "drop":
@@ -285,7 +297,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         )
         folds = left_out.folds_of(parts, predictions.labels, seed)
         found = tune_on_folds(
-            predictions, folds, criterion, shares,
+            predictions, folds, criterion, shares, classes,
             few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
         )  # fmt: skip
         if self.refit and not once:

@@ -76,6 +76,10 @@ class Criterion(ABC):
         """What to search for, and the least gaps between log-weights, to keep a confidence."""
         raise TypeError(f"{type(self).__name__} promises nothing with a confidence.")
 
+    def limited(self, caps: Vector) -> "Criterion":
+        """The same where no class carries more mass than its cap, if that can be said."""
+        return self
+
     def instead(self, risks: Vector) -> "Criterion | None":
         """What to search for if class risks as found will not do; None if they will."""
         return None

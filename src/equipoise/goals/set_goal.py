@@ -15,7 +15,14 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import TIE_BREAK, Criterion, Goal, mean_risks
-from equipoise.sets import FixedWeights, LabelCVaR, MassSet, Uncertainty, WorstClass
+from equipoise.sets import (
+    CappedSimplex,
+    FixedWeights,
+    LabelCVaR,
+    MassSet,
+    Uncertainty,
+    WorstClass,
+)
 from equipoise.weights.priors import weights_of
 
 # Masses that are remembered between searches.
@@ -51,6 +58,15 @@ class RobustRisk(Criterion):
             self._planes.append(mass)
             del self._planes[:-MEMORY]
             bounds = np.maximum(bounds, risks @ mass)
+
+    def limited(self, caps: Vector) -> "RobustRisk":
+        """The same over the masses below the caps, where the set is a capped simplex."""
+        if not isinstance(self.masses, CappedSimplex):
+            return self
+        lower, upper = (np.minimum(ends, caps) for ends in (self.masses.lower, self.masses.upper))
+        # Without room for all of the mass, nothing can be limited.
+        binds = np.any(upper < self.masses.upper) and upper.sum() >= 1
+        return RobustRisk(CappedSimplex(lower, upper)) if binds else self
 
     def known(self, shares: Vector) -> Vector:
         """The weights of a single mass, on the scale of the probabilities."""

@@ -1,0 +1,112 @@
+"""Classes of a handful of rows: they do not decide what all others pay, and not in silence."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from equipoise import LabelCVaR, PlugInClassifier, tune_weights
+from equipoise.decisions import tuning
+from equipoise.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
+
+COUNTS = (600, 300, 6)
+NAMES = np.array(["common", "other", "rare"])
+
+
+def rows(seed, counts=COUNTS, rare=(0.0, 0.0)):
+    """Three Gaussian classes in the plane; the rare one around the centre of the first."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(3), counts)
+    means = np.array([[0.0, 0.0], [2.0, 0.0], rare])
+    return means[labels] + rng.normal(size=(len(labels), 2)), NAMES[labels]
+
+
+def overall_error(seed, **options):
+    """Share of new rows, of the classes' frequencies in the table, that are decided wrongly."""
+    X, y = rows(seed)
+    new, true = rows(seed + 100, (20_000, 20_000, 20_000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewRowsWarning)
+        clf = PlugInClassifier(LogisticRegression(), "worst-class", **options).fit(X, y)
+    wrong = clf.predict(new) != true
+    risks = [wrong[true == name].mean() for name in NAMES]
+    return np.average(risks, weights=COUNTS)
+
+
+def test_six_rows_do_not_decide_what_all_others_pay(monkeypatch):
+    left_out = [overall_error(seed, rare="drop", min_rows=30) for seed in range(3)]
+    found = [overall_error(seed) for seed in range(3)]
+    monkeypatch.setattr(tuning, "FULL_ROWS", 1)
+    without_care = [overall_error(seed) for seed in range(3)]
+    # Over ten points without care; half of it, where six rows can show that it helps them.
+    price, before = (np.mean(errors) - np.mean(left_out) for errors in (found, without_care))
+    assert before > 0.1 and price < before / 2
+
+
+@pytest.mark.parametrize("goal", ["worst-class", LabelCVaR(0.05)])
+def test_six_rows_that_can_be_told_apart_are_found(goal):
+    X, y = rows(0, rare=(4.0, 4.0))
+    clf = PlugInClassifier(LogisticRegression(), goal).fit(X, y)
+    new, true = rows(1, (0, 0, 1000), rare=(4.0, 4.0))
+    assert np.mean(clf.predict(new) != true) < 0.15
+
+
+@pytest.mark.parametrize("goal", ["worst-class", LabelCVaR(0.1), "macro_f1"])
+def test_classes_of_thirty_rows_are_as_they_were(goal, monkeypatch):
+    X, y = rows(0, (90, 60, 30))
+    found = PlugInClassifier(LogisticRegression(), goal, cv=3).fit(X, y).weights_
+    monkeypatch.setattr(tuning, "FULL_ROWS", 1)
+    assert PlugInClassifier(LogisticRegression(), goal, cv=3).fit(X, y).weights_ == found
+
+
+def two_classes(n_rare, seed=0):
+    """Labels, and the true probability of the rare class."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(["common", "rare"], [3000, n_rare])
+    odds = n_rare / 3000 * np.exp(rng.normal(size=len(y)) + (y == "rare") - 0.5)
+    return y, odds / (1 + odds)
+
+
+def test_what_the_others_pay_is_said():
+    y, eta = two_classes(6)
+    with pytest.warns(FewRowsWarning) as caught:
+        tuned = tune_weights(y, eta, "worst-class")
+    # All errors of the common class are decisions for the rare one.
+    points = 100 * np.mean(tuned.decide(eta)[y == "common"] == "rare")
+    assert points > 10
+    (said,) = (str(each.message) for each in caught)
+    assert f"class 'rare' of 6 rows {points:.0f} points" in said
+    assert "rare='drop' with min_rows=30" in said
+
+
+def test_nothing_is_said_of_classes_that_cost_nothing_or_have_rows():
+    X, y = rows(0, rare=(9.0, 9.0))
+    PlugInClassifier(LogisticRegression(), "worst-class").fit(X, y)
+    tune_weights(*two_classes(30), "worst-class")
+
+
+def test_classes_of_fewer_rows_can_be_left_out():
+    X, y = rows(0)
+    clf = PlugInClassifier(LogisticRegression(), "worst-class", rare="drop", min_rows=7).fit(X, y)
+    some = y != "rare"
+    alone = PlugInClassifier(LogisticRegression(), "worst-class").fit(X[some], y[some])
+    assert np.array_equal(clf.predict(X), alone.predict(X)) and clf.weights_["rare"] == 0
+    kept = PlugInClassifier(LogisticRegression(), "worst-class", rare="keep", min_rows=7).fit(X, y)
+    assert kept.weights_["rare"] == 1 and np.isnan(kept.class_risks_["rare"])
+    eta = kept.predict_proba(X)
+    given = tune_weights(y, eta, "worst-class", rare="drop", min_rows=7)
+    assert given.weights["rare"] == 0
+
+
+@pytest.mark.parametrize("way", ["estimator", "given"])
+def test_a_class_of_fewer_rows_than_asked_for_is_refused(way):
+    X, y = rows(0, (40, 40, 6))
+    clf = PlugInClassifier(LogisticRegression(), "worst-class", min_rows=7)
+    given, eta = partial(tune_weights, goal="worst-class", min_rows=7), np.full((len(y), 3), 1 / 3)
+    ways = {"estimator": partial(clf.fit, X, y), "given": partial(given, y, eta)}
+    with pytest.raises(InvalidInputError, match=r"'rare' \(6 rows\).*at least 7 rows"):
+        ways[way]()
+    with pytest.raises(InvalidParameterError, match="min_rows"):
+        PlugInClassifier(LogisticRegression(), "worst-class", min_rows=0).fit(X, y)
