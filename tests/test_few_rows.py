@@ -78,13 +78,13 @@ def test_what_the_others_pay_is_said():
     assert points > 10
     (said,) = (str(each.message) for each in caught)
     assert f"class 'rare' of 6 rows {points:.0f} points" in said
-    assert "rare='drop' with min_rows=30" in said
+    assert "rare='drop' with min_rows=20" in said
 
 
 def test_nothing_is_said_of_classes_that_cost_nothing_or_have_rows():
     X, y = rows(0, rare=(9.0, 9.0))
     PlugInClassifier(LogisticRegression(), "worst-class").fit(X, y)
-    tune_weights(*two_classes(30), "worst-class")
+    tune_weights(*two_classes(20), "worst-class")
 
 
 def test_classes_of_fewer_rows_can_be_left_out():

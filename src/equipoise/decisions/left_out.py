@@ -81,7 +81,8 @@ class Predictions:
         """Rows of each class, those of unequal weight counted as fewer (Kish)."""
         shares = self.sample_weight / self.totals[self.labels]
         squares = np.bincount(self.labels, shares**2, minlength=self.n_classes)
-        return np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
+        # So that thirty rows of equal weight are thirty.
+        return np.round(np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0), 6)
 
     @cached_property
     def by_class(self) -> list[Indices]:

@@ -54,9 +54,11 @@ from equipoise.weights.priors import check_prior
 # a standard error the largest is taken; a whole one gives too much away where rows are many.
 AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 NOISE = 0.25
-# A class of fewer rows may carry all mass only where this is better by so many standard errors, and
-# is warned of if it costs so large a share of the other classes.
-FULL_ROWS, CERTAIN, COSTLY = 30, 3.0, 0.02
+# A class of fewer rows may carry all mass only where this is better by so many standard errors.
+FULL_ROWS, CERTAIN = 30, 3.0
+# Warned of is a class of fewer rows, and fewer than such a share of the others', that costs these
+# so large a share in errors.
+HANDFUL, COSTLY = 20, 0.05
 # Where every class has so many rows, weights are averaged over resamples of each part as well.
 ENOUGH_ROWS = 100
 # Groups of rows that the jackknife leaves out in turn.
@@ -378,8 +380,9 @@ def _warn_of_cost(
     predictions: Predictions, weights: Vector, decided: Indices, few: Mask, classes: NDArray[Any]
 ) -> None:
     """Say which classes of few rows take how many rows of others that they would lose otherwise."""
-    labels, paid = predictions.labels, []
-    for own in np.flatnonzero((predictions.effective_rows < FULL_ROWS) & ~few):
+    labels, rows, paid = predictions.labels, predictions.effective_rows, []
+    handful = (rows < HANDFUL) & (rows < COSTLY * (rows.sum() - rows))
+    for own in np.flatnonzero(handful & ~few):
         taken = np.flatnonzero((decided == own) & (labels != own))
         without = np.where(np.arange(len(weights)) == own, 0.0, weights)
         right = decide(predictions.probabilities[taken], without) == labels[taken]
@@ -391,7 +394,7 @@ def _warn_of_cost(
     if paid:
         warn(
             f"A weight that rests on few rows costs the other classes errors: {', '.join(paid)}. "
-            f"rare='drop' with min_rows={FULL_ROWS} leaves such a class out, and rare='keep' gives "
+            f"rare='drop' with min_rows={HANDFUL} leaves such a class out, and rare='keep' gives "
             "it no weight of its own.",
             FewRowsWarning,
         )

@@ -99,7 +99,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         A class of fewer rows has too few, even if it could be tuned. Where it is tuned, one of
         fewer than 30 rows beside two others or more decides their worst case only as far as its
         rows show that this helps it (with ``shrinkage="auto"``, for the worst class and other sets
-        of caps), and a warning says what its weight costs them, from 2% of their rows on.
+        of caps). A warning says what the weight of one among 20 times as many rows costs these.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
