@@ -81,8 +81,9 @@ class Predictions:
         """Rows of each class, those of unequal weight counted as fewer (Kish)."""
         shares = self.sample_weight / self.totals[self.labels]
         squares = np.bincount(self.labels, shares**2, minlength=self.n_classes)
+        rows = np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
         # So that thirty rows of equal weight are thirty.
-        return np.round(np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0), 6)
+        return np.asarray(np.round(rows, 6), dtype=np.float64)
 
     @cached_property
     def by_class(self) -> list[Indices]:
