@@ -16,8 +16,7 @@ from sklearn.metrics import (
 
 from equipoise import WeightHull, WorstClass
 from equipoise.decisions import Predictions, decide, search, tune
-from equipoise.decisions.search import tune_resampled
-from equipoise.decisions.tuning import shrunk
+from equipoise.decisions.search import shrunk, tune_resampled
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals import MetricGoal
 from equipoise.goals.floors import FlooredRisk, _allowed_errors

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from equipoise import LabelCVaR, PlugInClassifier, tune_weights
-from equipoise.decisions import tuning
+from equipoise.decisions import search
 from equipoise.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 
 COUNTS = (600, 300, 6)
@@ -38,7 +38,7 @@ def overall_error(seed, **options):
 def test_six_rows_do_not_decide_what_all_others_pay(monkeypatch):
     left_out = [overall_error(seed, rare="drop", min_rows=30) for seed in range(3)]
     found = [overall_error(seed) for seed in range(3)]
-    monkeypatch.setattr(tuning, "FULL_ROWS", 1)
+    monkeypatch.setattr(search, "FULL_ROWS", 1)
     without_care = [overall_error(seed) for seed in range(3)]
     # Over ten points without care; half of it, where six rows can show that it helps them.
     price, before = (np.mean(errors) - np.mean(left_out) for errors in (found, without_care))
@@ -57,7 +57,7 @@ def test_six_rows_that_can_be_told_apart_are_found(goal):
 def test_classes_of_thirty_rows_are_as_they_were(goal, monkeypatch):
     X, y = rows(0, (90, 60, 30))
     found = PlugInClassifier(LogisticRegression(), goal, cv=3).fit(X, y).weights_
-    monkeypatch.setattr(tuning, "FULL_ROWS", 1)
+    monkeypatch.setattr(search, "FULL_ROWS", 1)
     assert PlugInClassifier(LogisticRegression(), goal, cv=3).fit(X, y).weights_ == found
 
 

@@ -4,16 +4,33 @@ The value is piecewise constant in the log-weights. Along a line that raises one
 of the worst classes together, all values are known after one sort; descent over such lines ends
 where none of them helps. Of very many rows only those matter in the end whose decision small
 changes can still turn: the search runs on a sample first, and then exactly on these.
+
+Tuned weights fit the noise of their rows, the more so the fewer rows a class has. They are
+therefore averaged over the folds, each left out in turn, and drawn towards balanced ones,
+
+.. math:: \log w = (1 - \lambda) \, \overline{\log w_{-f}} + \lambda \log w_{\mathrm{balanced}},
+
+with an amount :math:`\lambda` that is chosen by cross-validation over the folds; for metrics of two
+classes that count rows, such as F1, whose best weights are not nearly balanced, it is 0. What is
+reported of fold ``f`` comes from weights that were tuned, and from an amount that was chosen,
+without it.
+
+Of three classes or more, one of a handful of rows can be the worst whatever the weights, and let
+all others err as often as it does. Weights are then tuned a second time with no more mass on a
+class than its rows are a share of ``FULL_ROWS``, and these are taken unless the first are better by
+three standard errors.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions.left_out import Predictions
+from equipoise.decisions.left_out import Predictions, decide
 from equipoise.decisions.lines import OpenDecisions
+from equipoise.exceptions import UnattainableError
 from equipoise.goals import Criterion
 from equipoise.sets import MassSet
 from equipoise.sets.mass_program import mass_program
@@ -46,6 +63,19 @@ STEPS = 80
 FIRST, SHORTEST = 0.5, 0.002
 LENGTHS = (1.0, 0.5)
 
+# Amounts of shrinkage that are compared. Of amounts whose values differ by less than this share of
+# a standard error the largest is taken; a whole one gives too much away where rows are many.
+AMOUNTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+NOISE = 0.25
+# A class of fewer rows may carry all mass only where this is better by so many standard errors.
+FULL_ROWS, CERTAIN = 30, 3.0
+# Where every class has so many rows, weights are averaged over resamples of each part as well.
+ENOUGH_ROWS = 100
+# Groups of rows that the jackknife leaves out in turn.
+GROUPS = 20
+
+Shrinkage = float | Literal["auto"]
+Folds = frozenset[int]
 # For each class, how far its rows' other classes are behind, and the rows' shares of its weight.
 Leads = list[tuple[Matrix, Vector]]
 
@@ -320,3 +350,129 @@ def _slopes(leads: Leads, theta: Vector, width: float) -> Matrix:
         J[own] = np.bincount(rival, weights=share[close], minlength=len(theta))
         J[own, own] = -J[own].sum()
     return J / (2 * width)
+
+
+# On folds, steadied where rows are few
+
+
+def value_of(criterion: Criterion, table: Matrix, totals: Vector | None = None) -> float:
+    """The value of a table of weights by true class (first) and decision (second)."""
+    totals = table.sum(axis=1) if totals is None else totals
+    return float(criterion.values(np.diag(table)[None], table.sum(axis=0)[None], totals)[0])
+
+
+def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:
+    """The geometric mean of two weightings; an amount of 1 is the reference, 0 the weights."""
+    return from_logs(_centered(weights) * (1 - amount) + _centered(reference) * amount)
+
+
+def _centered(weights: Vector) -> Vector:
+    logs = np.log(weights)
+    return np.asarray(logs - logs.mean())
+
+
+class FoldTuner:
+    """Tunes decision weights on folds ``0..n_folds-1``, with any of them left out.
+
+    Every class must have rows in three folds or more. A number is the amount of shrinkage of the
+    best weights for the rows; "auto" averages them over the folds and chooses the amount.
+    """
+
+    def __init__(
+        self, predictions: Predictions, folds: Indices, criterion: Criterion,
+        shrinkage: Shrinkage, seed: int,
+    ) -> None:  # fmt: skip
+        self.n_folds = int(folds.max()) + 1
+        self._predictions, self._folds, self._criterion = predictions, folds, criterion
+        self._shrinkage, self._seed = shrinkage, seed
+        # Up to a factor, which decides nothing.
+        self._balanced = 1 / predictions.totals
+        rows = predictions.effective_rows
+        caps = np.minimum(rows / min(FULL_ROWS, rows.max()), 1.0)
+        cautious = criterion.limited(caps) if len(caps) > 2 else criterion
+        self._criteria = [criterion] if cautious is criterion else [criterion, cautious]
+        self._tuned: dict[tuple[Folds, Criterion], Vector] = {}
+
+    def choose(self, left_out: Folds = frozenset()) -> tuple[Vector, float]:
+        """Weights from all folds but those left out, and how far they were shrunk."""
+        if self._shrinkage != "auto":
+            tuned = self._tune(left_out, self._criterion)
+            return shrunk(tuned, self._balanced, self._shrinkage), self._shrinkage
+        found = [self._steadied(left_out, criterion) for criterion in self._criteria]
+        best = 0
+        if len(found) > 1:
+            best = _last_as_good([table for _, _, table in found], self._criterion, CERTAIN)
+        return found[best][:2]
+
+    def _steadied(self, left_out: Folds, criterion: Criterion) -> tuple[Vector, float, Matrix]:
+        """Averaged and shrunk weights, the amount, and what it does to folds left out in turn."""
+        inner = [fold for fold in range(self.n_folds) if fold not in left_out]
+        tuned = [self._tune(left_out | {fold}, criterion) for fold in inner]
+        # Where rows count and not risks, two balanced classes are no guess at the best weights.
+        known = self._predictions.n_classes == 2 and criterion.counted_by is not None
+        amount, table = self._best_amount(
+            inner, tuned, criterion, AMOUNTS[:1] if known else AMOUNTS
+        )
+        average = np.exp(np.mean([_centered(weights) for weights in tuned], axis=0))
+        return shrunk(average, self._balanced, amount), amount, table
+
+    def without(self, fold: int) -> Vector:
+        """Weights that a fold can be judged by."""
+        try:
+            return self.choose(frozenset({fold}))[0]
+        except UnattainableError as error:
+            raise UnattainableError(
+                f"{error} This holds without fold {fold}, which is left out to be judged: with all "
+                "rows the floors are attainable, so more folds (a larger cv) may do."
+            ) from error
+
+    def _tune(self, left_out: Folds, criterion: Criterion) -> Vector:
+        # Two folds are left out together once for each of them.
+        key = left_out, criterion
+        if key not in self._tuned:
+            rows = np.flatnonzero(~np.isin(self._folds, list(left_out)))
+            part = self._predictions.take(rows)
+            enough = min(map(len, part.by_class)) >= ENOUGH_ROWS
+            if self._shrinkage == "auto" and criterion.masses is not None and enough:
+                self._tuned[key] = tune_resampled(part, criterion)
+            else:
+                self._tuned[key] = tune(part, criterion, self._seed)
+        return self._tuned[key]
+
+    def _best_amount(
+        self, folds: list[int], tuned: list[Vector], criterion: Criterion, amounts: Sequence[float]
+    ) -> tuple[float, Matrix]:
+        """The largest amount that is as good as the best for folds left out, and its tables."""
+        rows = [np.flatnonzero(self._folds == fold) for fold in folds]
+        parts = [self._predictions.probabilities[part] for part in rows]
+        judged, tables = self._predictions.take(np.concatenate(rows)), []
+        for amount in amounts:
+            weights = [shrunk(own, self._balanced, amount) for own in tuned]
+            decided = np.concatenate(list(map(decide, parts, weights)))
+            tables.append(_tables(judged, decided))
+        best = _last_as_good(tables, criterion, NOISE)
+        return amounts[best], tables[best]
+
+
+def _tables(judged: Predictions, decided: Indices) -> Matrix:
+    """Tables of true class by decision, one for each of the jackknife's groups."""
+    k, groups = judged.n_classes, np.zeros_like(judged.labels)
+    # Dealt out class by class, so that no group takes all rows of a class.
+    for own in judged.by_class:
+        groups[own] = np.arange(len(own)) % GROUPS
+    cells = (groups * k + judged.labels) * k + decided
+    counts = np.bincount(cells, weights=judged.sample_weight, minlength=GROUPS * k * k)
+    return np.asarray(counts, dtype=np.float64).reshape(GROUPS, k, k)
+
+
+def _last_as_good(tables: list[Matrix], criterion: Criterion, noise: float) -> int:
+    """The last candidate whose value is the lowest, up to so many standard errors."""
+    values = np.array([value_of(criterion, table.sum(axis=0)) for table in tables])
+    without = np.array(
+        [[value_of(criterion, table.sum(axis=0) - part) for part in table] for table in tables]
+    )
+    best = int(np.argmin(values))
+    excess, excess_without = values - values[best], without - without[best]
+    spread = excess_without - excess_without.mean(axis=1, keepdims=True)
+    errors = np.sqrt((spread**2).sum(axis=1) * (GROUPS - 1) / GROUPS)
+    return int(np.flatnonzero(excess <= noise * errors)[-1])
