@@ -287,11 +287,15 @@ def _hold_out(share: float, labels: Indices, seed: int) -> tuple[Parts, Mask, st
     return [(train, np.sort(many[test]))], few, rule
 
 
-def refuse_few(few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str) -> None:
-    """Refuse classes that are too rare to be tuned, unless they shall be kept or dropped."""
+def refuse_few(
+    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str, min_rows: int = 1
+) -> Mask:
+    """Refuse classes that are too rare to be tuned, or find those to be kept or dropped."""
+    if np.any((counts < min_rows) & ~few):
+        few, rule = few | (counts < min_rows), f"at least {min_rows} rows of every class"
     enough = np.count_nonzero(~few) >= 2
     if not np.any(few) or (rare != "error" and enough):
-        return
+        return few
     named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
     remedy = (
         "Collect more rows, merge it with another class, use fewer folds (cv), let rare='drop' "

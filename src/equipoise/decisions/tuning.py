@@ -272,9 +272,8 @@ def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
     cells[predictions.labels, folds] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
-    needed = f"at least {max(FOLDS_OF_A_CLASS, min_rows)} rows of every class in the tuning part"
-    few |= counts < min_rows
-    refuse_few(few, needed, counts, classes, rare)
+    needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
+    few = refuse_few(few, needed, counts, classes, rare, min_rows)
     found = tune_on_folds(
         predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior, classes,
         few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,

@@ -281,9 +281,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         once = goal.confidence is not None
         parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
         counts = np.bincount(labels[used])
-        if np.any((counts < min_rows) & ~few):
-            few, needed = few | (counts < min_rows), f"at least {min_rows} rows of every class"
-        left_out.refuse_few(few, needed, counts, classes, rare)
+        few = left_out.refuse_few(few, needed, counts, classes, rare, min_rows)
         self._check_refit(len(parts))
         criterion = goal.resolve_some(prior, classes, few)
         if rare == "drop":
