@@ -244,9 +244,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         """The fitted base estimator, and the weights that decide."""
         # What is asked for.
         goal = as_goal(self.goal)
-        shrinkage = check_shrinkage(self.shrinkage, goal)
-        rare, seed = check_rare(self.rare, goal), check_seed(self.random_state)
-        min_rows = check_count(self.min_rows, "min_rows")
+        shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
+        min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
         check_flag(self.refit, "refit")
         self._check_estimator()
 
@@ -262,8 +261,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         used = np.flatnonzero(labels >= 0)
 
         if self._is_fitted_before():
-            rows = left_out.rows_of(X, used, len(y))
-            table = left_out.class_probabilities(self.estimator, rows, classes)
+            given = left_out.rows_of(X, used, len(y))
+            table = left_out.class_probabilities(self.estimator, given, classes)
             predictions = Predictions(table, labels[used], weights[used])
             warn_of_seen_rows(predictions)
             folds = left_out.deal(predictions.labels, seed)
@@ -280,8 +279,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         # What cannot be tuned is refused before any training; a confidence is about one model.
         once = goal.confidence is not None
         parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
-        counts = np.bincount(labels[used])
-        few = left_out.refuse_few(few, needed, counts, classes, rare, min_rows)
+        few = left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare, min_rows)
         self._check_refit(len(parts))
         criterion = goal.resolve_some(prior, classes, few)
         if rare == "drop":
