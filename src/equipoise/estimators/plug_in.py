@@ -246,7 +246,6 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         goal = as_goal(self.goal)
         shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
         min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
-        check_flag(self.refit, "refit")
         self._check_estimator()
 
         # The rows, of which those without weight are left out.
@@ -265,11 +264,11 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
             table = left_out.class_probabilities(self.estimator, given, classes)
             predictions = Predictions(table, labels[used], weights[used])
             warn_of_seen_rows(predictions)
-            folds = left_out.deal(predictions.labels, seed)
-            return self.estimator, tune_predicted(
-                predictions, folds, goal, prior, classes,
+            tuned = tune_predicted(
+                predictions, left_out.deal(predictions.labels, seed), goal, prior, classes,
                 shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
             )  # fmt: skip
+            return self.estimator, tuned
 
         train = partial(left_out.train_on, self.estimator, X, y, to_fit)
         if goal.is_known:
@@ -306,6 +305,7 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         return prefit or isinstance(self.estimator, FrozenEstimator)
 
     def _check_estimator(self) -> None:
+        check_flag(self.refit, "refit")
         if inspect.isclass(self.estimator) or not hasattr(self.estimator, "fit"):
             raise InvalidParameterError(
                 f"estimator must be a classifier with fit and predict_proba, got "
