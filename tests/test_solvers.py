@@ -559,12 +559,22 @@ class Sized(Objective):
         (3, 10**5, FEW_PARAMETERS + 1, "sqp-lbfgs"),
         (100, 10**5, MANY_NUMBERS // 100, "sqp-lbfgs"),
         (100, 10**5, MANY_NUMBERS // 100 + 1, "multipliers"),
+        (600, 3000, 10_000, "sqp-lbfgs"),
         (1000, 3000, 20_000, "multipliers"),
     ],
 )
 def test_the_size_of_the_problem_chooses_the_solver(n_classes, n_rows, size, name):
     masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
     assert choose(Problem(Sized(n_rows, size), masses, 1.0)) == name
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+def test_long_tailed_classes_converge():
+    rng = np.random.default_rng(0)
+    shares = rng.pareto(1.0, 200)
+    labels = np.append(np.arange(200), rng.choice(200, 2800, p=shares / shares.sum()))
+    X = rng.normal(size=(200, 20))[labels] + rng.normal(size=(3000, 20))
+    assert RobustLogisticRegression("worst-class").fit(X, labels).status_ == "converged"
 
 
 def test_auto_is_the_choice():

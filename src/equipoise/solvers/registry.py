@@ -15,6 +15,9 @@ from equipoise.validation.numbers import check_word
 
 # Class gradients may hold so many numbers (256 MiB) before only weighted ones are formed.
 MANY_NUMBERS = 1 << 25
+# A programme in the masses costs as many evaluations as there are classes to each row of a class.
+# Up to so many it pays: multipliers take ten times the iterations, and more of long-tailed classes.
+CLASSES_PER_ROW = 120
 # Rows of the coarsest problem and of a sampled Hessian, at least and per parameter; and how much
 # each finer problem grows.
 COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
@@ -54,7 +57,8 @@ def choose(problem: Problem) -> str:
     objective, classes = problem.objective, problem.masses.n_classes
     if objective.size <= FEW_PARAMETERS:
         return "sqp-newton"
-    if classes * objective.size > MANY_NUMBERS or classes**2 > 4 * objective.n_rows:
+    costly = classes**2 > CLASSES_PER_ROW * objective.n_rows
+    if costly or classes * objective.size > MANY_NUMBERS:
         return "multipliers"
     return "sqp-lbfgs"
 
