@@ -19,7 +19,7 @@ from equipoise.decisions import Predictions, decide, search, tune
 from equipoise.decisions.search import shrunk, tune_resampled
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals import MetricGoal
-from equipoise.goals.floors import FlooredRisk, _allowed_errors
+from equipoise.goals.floors import FlooredRisk
 from equipoise.goals.set_goal import RobustRisk
 from equipoise.metrics import fbeta, jaccard
 from set_examples import few_examples
@@ -242,9 +242,14 @@ def test_a_floor_that_so_few_rows_cannot_show_is_refused_with_the_number_needed(
 def test_allowed_errors_are_the_most_that_are_improbable(count, floor, tail):
     from scipy.stats import binom
 
-    allowed = _allowed_errors(count, floor, tail)
-    assert allowed < 0 or binom.cdf(allowed, count, 1 - floor) <= tail
-    assert binom.cdf(allowed + 1, count, 1 - floor) > tail
+    criterion = FlooredRisk(np.array([floor]), np.ones(1), np.array(["a"]), 1 - tail)
+    if floor**count > (1 - criterion.confidence):
+        with pytest.raises(UnattainableError, match="cannot show a recall"):
+            criterion.allowed_errors(np.array([count]))
+        return
+    allowed = criterion.allowed_errors(np.array([count]))[0]
+    assert binom.cdf(allowed, count, 1 - floor) <= (1 - criterion.confidence)
+    assert binom.cdf(allowed + 1, count, 1 - floor) > (1 - criterion.confidence)
 
 
 def test_a_floor_with_confidence_holds_on_new_data_as_often_as_promised():
