@@ -4,5 +4,6 @@ import signal
 
 
 def heed_interrupts():
-    """A job in the background is started with interrupts ignored, and so are its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """A job in the background is started with signals ignored, and so are its children."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)

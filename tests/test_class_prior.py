@@ -213,6 +213,7 @@ def drawn():
             [np.ravel(display.to_dict()[name]) for name in ("predicted", "observed")]
         )
 
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     fit = RobustLogisticRegression(SET).fit(TWO.X, TWO.y)
     display = ReliabilityDisplay.from_estimator(fit, TWO.X, TWO.y, class_prior=PAIR)
     tables = [fit.predict_proba(TWO.X), fit.predict_population_proba(TWO.X, PAIR)]
