@@ -280,7 +280,10 @@ def _header(stream: BinaryIO) -> tuple[list[str], str]:
     # The first of the longest: a comma inside a name outweighs no row of semicolons, and where
     # quotation marks are left in the names, fields were parted elsewhere.
     names, delimiter = max(found, key=lambda each: ('"' not in "".join(each[0]), len(each[0])))
-    if any("\x00" in name for name in names):
+    # Some pandas end a name at a zero byte.
+    start = stream.read(1 << 16).partition(b"\n")[0]
+    stream.seek(0)
+    if b"\x00" in start or any("\x00" in name for name in names):
         raise ValueError("it is not a text: its first line holds a zero byte")
     if not any(name.strip() for name in names):
         raise ValueError("it is empty; a table has a header line and at least one row")
