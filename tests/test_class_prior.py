@@ -28,6 +28,7 @@ from equipoise.risks import (
     ClassRisks,
     RiskScorer,
     class_risks,
+    classifier_risks,
     population_proba,
     robust_risk,
     weighted_risk,
@@ -95,6 +96,12 @@ def scored():
     fit = LogisticRegression().fit(THREE.X, THREE.y)
     given = RiskScorer(SET, class_prior=PRIOR)(fit, THREE.X, THREE.y)
     return given, RiskScorer(SET)(fit, THREE.X, THREE.y, sample_weight=THREE.weights)
+
+
+def of_a_classifier():
+    rows, fit = (THREE.X, THREE.y), LogisticRegression().fit(THREE.X, THREE.y)
+    weighted = classifier_risks(fit, *rows, sample_weight=THREE.weights)
+    return classifier_risks(fit, *rows, class_prior=PRIOR).standard(), weighted.standard()
 
 
 def in_a_class():
@@ -235,6 +242,11 @@ CASES = {
         ClassRisks(risks_of(THREE).risks, PRIOR).robust(SET),
         risks_of(THREE, sample_weight=THREE.weights).robust(SET),
     ),
+    "class_risks": lambda: (
+        risks_of(THREE, class_prior=PRIOR).standard(),
+        risks_of(THREE, sample_weight=THREE.weights).standard(),
+    ),
+    "classifier_risks": of_a_classifier,
     "ClassRisks.with_prior": lambda: (
         risks_of(THREE).with_prior(PRIOR).standard(),
         risks_of(THREE, sample_weight=THREE.weights).standard(),

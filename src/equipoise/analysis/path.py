@@ -140,9 +140,8 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
             fit.fit(X, y, sample_weight)
         fits.append(fit.set_params(warm_start=base.warm_start))
     rows, labels, weights = (X, y, sample_weight) if judge is None else (*judge, None)
-    risks = [classifier_risks(fit, rows, labels, loss=loss, sample_weight=weights) for fit in fits]
-    if base.class_prior is not None:
-        risks = [found.among(fits[0].class_prior_) for found in risks]
+    options = {"loss": loss, "sample_weight": weights, "class_prior": base.class_prior}
+    risks = [classifier_risks(fit, rows, labels, **options) for fit in fits]
     names = fits[0].classes_.tolist()
     return RobustPath(
         parameter=knob,

@@ -6,10 +6,8 @@ r"""Class risks, and every risk that is a function of them, also as plain functi
     \qquad R_Q = \max_{q \in Q} R_q
 
 The functions are scikit-learn metrics: ``make_scorer(worst_class_risk, greater_is_better=False)``
-works, and :class:`RiskScorer` is one scorer for all. Their ``y_true``, ``y_pred``, ``loss``,
-``classes`` and ``sample_weight`` are those of :func:`class_risks`; ``class_prior``, by class name
-or in class order, are the class frequencies of the population, and the share of each class in the
-(weighted) rows if not given.
+works, and :class:`RiskScorer` is one scorer for all. Their options (``loss``, ``classes``,
+``sample_weight``, ``class_prior``, ``absent``) are those of :func:`class_risks`.
 
 References
 ----------
@@ -106,12 +104,15 @@ class ClassRisks(Mapping[Any, float]):
         """Class names, in order."""
         return self.risks.classes
 
-    def with_prior(self, class_prior: Any) -> "ClassRisks":
-        """The same class risks in a population with another class prior, if one is given."""
-        return self if class_prior is None else ClassRisks(self.risks, class_prior)
+    def with_prior(self, class_prior: Any, classes: ArrayLike | None = None) -> "ClassRisks":
+        """The same class risks in a population with another class prior, if one is given.
 
-    def among(self, prior: ByClass) -> "ClassRisks":
-        """The same in a population that may have more classes: its prior, given these."""
+        Where the population has more ``classes``, its prior is that given these.
+        """
+        if class_prior is None:
+            return self
+        names = self.classes if classes is None else classes
+        prior = ByClass(check_prior(class_prior, names), names)
         here = {name: prior[name] for name in self if name in prior}
         present = check_numbers(here, self.classes, name="class_prior")
         return ClassRisks(self.risks, present / present.sum())
@@ -162,6 +163,7 @@ def class_risks(
     loss: str | Loss = "zero_one",
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    class_prior: Any = None,
     absent: Absent = "raise",
 ) -> ClassRisks:
     r"""The risk of every class, and the share of the rows that belong to it.
@@ -183,6 +185,8 @@ def class_risks(
         given. A predicted label that is no class is an error of the row, not of the input.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
+    class_prior : mapping by class name, or array-like in class order, optional
+        Class frequencies of the population; the share :math:`p_i` of the rows if not given.
     absent : {"raise", "drop"}, default="raise"
         A class in ``classes`` without a row of positive weight has no risk: refuse, or leave it
         out of the result. There is no third way that would not invent a number.
@@ -201,7 +205,8 @@ def class_risks(
     totals = rows.total_weights()
     present = present_classes(rows.classes, totals, absent)
     risks = rows.weighted_sums(rows.losses)[present] / totals[present]
-    return ClassRisks(ByClass(risks, rows.classes[present]), totals[present] / totals.sum())
+    found = ClassRisks(ByClass(risks, rows.classes[present]), totals[present] / totals.sum())
+    return found.with_prior(class_prior, rows.classes)
 
 
 def present_classes(
@@ -220,73 +225,48 @@ def present_classes(
 
 
 def standard_risk(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Any = None, **options: Any
 ) -> float:
-    r"""The usual risk :math:`\sum_i p_i R_i`: the mean loss of a row.
+    r"""The usual risk :math:`\sum_i p_i R_i`, the mean loss of a row; options: :func:`class_risks`.
 
     Examples
     --------
     >>> standard_risk([0, 0, 0, 1], [0, 0, 0, 0])
     0.25
     """
-    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
-    return risks.standard()
+    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).standard()
 
 
 def balanced_risk(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Any = None, **options: Any
 ) -> float:
-    r"""The mean class risk :math:`\frac{1}{k} \sum_i R_i`; one minus balanced accuracy.
+    r"""The mean class risk, one minus balanced accuracy; options are those of :func:`class_risks`.
 
     Examples
     --------
     >>> balanced_risk([0, 0, 0, 1], [0, 0, 0, 0])
     0.5
     """
-    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
-    return risks.balanced()
+    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).balanced()
 
 
 def worst_class_risk(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Any = None, **options: Any
 ) -> float:
-    r"""The largest class risk :math:`\max_i R_i`; one minus the smallest recall.
+    r"""The largest class risk, one minus the smallest recall; options: :func:`class_risks`.
 
     Examples
     --------
     >>> worst_class_risk([0, 0, 0, 1], [0, 0, 0, 0])
     1.0
     """
-    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
-    return risks.worst()
+    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).worst()
 
 
 def weighted_risk(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    weights: Any,
-    *,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    class_prior: Any = None,
+    y_true: ArrayLike, y_pred: ArrayLike, weights: Any, *, sample_weight: Any = None, **options: Any
 ) -> float:
-    r"""The weighted risk :math:`\sum_i q_i p_i R_i`.
+    r"""The weighted risk :math:`\sum_i q_i p_i R_i`; options are those of :func:`class_risks`.
 
     ``weights``, by class name or in class order, are scaled so that :math:`\sum_i q_i p_i = 1`:
     only their ratios matter.
@@ -296,8 +276,7 @@ def weighted_risk(
     >>> weighted_risk([0, 0, 0, 1], [0, 0, 0, 0], {0: 1, 1: 9})
     0.75
     """
-    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
-    return risks.with_prior(class_prior).weighted(weights)
+    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).weighted(weights)
 
 
 def robust_risk(
@@ -305,12 +284,10 @@ def robust_risk(
     y_pred: ArrayLike,
     uncertainty: Any = None,
     *,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    class_prior: Any = None,
+    sample_weight: Any = None,
+    **options: Any,
 ) -> float:
-    r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`.
+    r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`; options: :func:`class_risks`.
 
     ``uncertainty`` is a recipe of :mod:`equipoise.sets`. For given class risks use
     :meth:`ClassRisks.robust`.
@@ -321,21 +298,13 @@ def robust_risk(
     >>> robust_risk([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))
     0.5
     """
-    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
-    return risks.with_prior(class_prior).robust(uncertainty)
+    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).robust(uncertainty)
 
 
 def worst_case_weights(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    uncertainty: Any = None,
-    *,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    class_prior: Any = None,
+    y_true: ArrayLike, y_pred: ArrayLike, uncertainty: Any = None, **options: Any
 ) -> ByClass:
-    r"""Weights :math:`q \in \arg\max_{q \in Q} \sum_i q_i p_i R_i` that attain the robust risk.
+    r"""Weights :math:`q \in Q` that attain the robust risk; options: :func:`class_risks`.
 
     Examples
     --------
@@ -343,8 +312,7 @@ def worst_case_weights(
     >>> worst_case_weights([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))[1]
     2.0
     """
-    risks = class_risks(y_true, y_pred, loss=loss, classes=classes, sample_weight=sample_weight)
-    return risks.with_prior(class_prior).worst_case_weights(uncertainty)
+    return class_risks(y_true, y_pred, **options).worst_case_weights(uncertainty)
 
 
 class RiskScorer(BaseEstimator):  # type: ignore[misc]
@@ -399,10 +367,8 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> float:
         """Minus the risk of the estimator on these rows."""
-        risks = classifier_risks(estimator, X, y, loss=self.loss, sample_weight=sample_weight)
-        if self.class_prior is not None:
-            given = check_numbers(self.class_prior, estimator.classes_, name="class_prior")
-            risks = risks.among(ByClass(given, estimator.classes_))
+        options: Any = {"sample_weight": sample_weight, "class_prior": self.class_prior}
+        risks = classifier_risks(estimator, X, y, loss=self.loss, **options)
         return -risks.robust(self.uncertainty)
 
     # Routing goes by the method's name, cross-validation calls the scorer.
@@ -420,8 +386,11 @@ def classifier_risks(
     *,
     loss: str | Loss = "zero_one",
     sample_weight: ArrayLike | None = None,
+    class_prior: Any = None,
 ) -> ClassRisks:
     """Class risks of a fitted classifier on these rows; classes without a row are left out.
+
+    ``class_prior`` is in the order of ``estimator.classes_``, all else as in :func:`class_risks`.
 
     Examples
     --------
@@ -431,6 +400,6 @@ def classifier_risks(
     {'a': 0.0, 'b': 1.0}
     """
     predicted, classes = as_loss(loss).response(estimator, X)
-    return class_risks(
-        y, predicted, loss=loss, classes=classes, sample_weight=sample_weight, absent="drop"
-    )
+    options: Any = {"sample_weight": sample_weight, "absent": "drop"}
+    found = class_risks(y, predicted, loss=loss, classes=classes, **options)
+    return found.with_prior(class_prior, estimator.classes_)
