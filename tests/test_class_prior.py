@@ -172,11 +172,13 @@ def bayes():
     return np.round(given.risk, 6), np.round(brought.risk, 6)
 
 
-def excess():
+def excess(y=None):
     other = Rows.over(THREE.table, np.array([1.0, 2.0, 1.0]))
-    given = excess_risk(THREE.table, other, "standard", (1, 2, 5), class_prior=PRIOR)
-    brought = [Rows.over(table, THREE.factors) for table in (THREE.table, other)]
-    found = excess_risk(*brought, "standard", (1, 2, 5), sample_weight=THREE.expected)
+    factors = THREE.factors if y is None else PRIOR / (np.bincount(y) / N)
+    weights = THREE.expected if y is None else THREE.weights
+    given = excess_risk(THREE.table, other, "standard", (1, 2, 5), y=y, class_prior=PRIOR)
+    brought = [Rows.over(table, factors) for table in (THREE.table, other)]
+    found = excess_risk(*brought, "standard", (1, 2, 5), y=y, sample_weight=weights)
     return [
         [each.excess, each.estimation, each.irreducible, each.l1, each.disagreement]
         for each in (given, found)
@@ -265,6 +267,7 @@ CASES = {
     "PlugInClassifier.__init__": plugged_in,
     "robust_bayes": bayes,
     "excess_risk": excess,
+    "excess_risk, with labels": lambda: excess(THREE.y),
     "margin_condition": margin,
     "RobustLogisticRegression.__init__": lambda: fitted(RobustLogisticRegression),
     "RobustLinearClassifier.__init__": lambda: fitted(RobustLinearClassifier),

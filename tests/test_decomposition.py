@@ -11,7 +11,6 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks, class_risks
 from equipoise.theory import (
     ExcessRisk,
-    estimated_excess_risk,
     excess_risk,
     excess_risk_in_class,
 )
@@ -221,7 +220,7 @@ def test_all_rows_of_a_sample_are_an_estimate_of_the_model():
     estimate = X[:, 0] ** 2
     exact = of_model(MODEL, lambda X: X[:, 0] ** 2, "standard", "balanced")
     for labels in (None, y):
-        found = estimated_excess_risk(
+        found = excess_risk(
             eta, estimate, "standard", "balanced", y=labels,
             n_resamples=50, random_state=0,
         )  # fmt: skip
@@ -239,7 +238,7 @@ def check_coverage(n, n_draws, *, labelled):
     covered = np.zeros(3)
     for seed in range(n_draws):
         X, y = MODEL.sample(n, random_state=seed)
-        found = estimated_excess_risk(
+        found = excess_risk(
             MODEL.predict_proba(X), X[:, 0] ** 2, (1, 1), (1, 4),
             y=y if labelled else None, n_resamples=200, random_state=seed,
         )  # fmt: skip
@@ -267,9 +266,7 @@ def test_labels_make_up_for_a_poor_reference():
     # The reference is off by a factor; its rules are judged by what really happened.
     X, y = MODEL.sample(200_000, random_state=1)
     reference, estimate = 0.5 * MODEL.eta(X[:, 0]), X[:, 0] ** 2
-    found = estimated_excess_risk(
-        reference, estimate, (1, 1), (1, 4), y=y, n_resamples=20, random_state=0
-    )
+    found = excess_risk(reference, estimate, (1, 1), (1, 4), y=y, n_resamples=20, random_state=0)
     x = X[:, 0]
     # Half of eta above t is eta above 2 t; above one half none is.
     rules = [x**2 > 0.5, np.zeros(len(x), dtype=bool), MODEL.eta(x) > 0.4]
@@ -283,14 +280,14 @@ def test_columns_by_name():
     eta, estimate, _ = draw(50, 2, 0)
     plain = excess_risk(eta, estimate, "standard", "balanced")
     assert plain.intervals is None and set(plain.to_dict()) >= {"excess", "l1", "estimation_bound"}
-    found = estimated_excess_risk(eta, estimate, "standard", "balanced")
+    found = excess_risk(eta, estimate, "standard", "balanced", n_resamples=500)
     assert found.to_dict()["excess_lower"] == found.intervals["excess"][0]
     assert repr(plain).startswith("excess risk ") and "estimation" in repr(plain)
     assert len(repr(found).splitlines()) == 4 and "irreducible" in repr(found).splitlines()[-1]
-    again = estimated_excess_risk(
+    again = excess_risk(
         eta, estimate, "standard", "balanced", n_resamples=30, confidence=0.5, random_state=3
     )
-    same = estimated_excess_risk(
+    same = excess_risk(
         eta, estimate, "standard", "balanced", n_resamples=30, confidence=0.5, random_state=3
     )
     assert again.intervals == same.intervals
@@ -351,15 +348,20 @@ BAD = {
     "sums": (lambda: excess_risk([[0.5, 0.4]], [[0.5, 0.5]], "standard", "balanced"), "sum"),
     "word": (lambda: excess_risk(ETA, ETA, "even", "balanced"), "made_for must be"),
     "weights": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 1, 1)), "judged_under must be"),
-    "labels": (lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0, 1, 2]), "0 to 1"),
-    "text": (lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), y=["a"] * 3), "position"),
-    "one class": (lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0] * 3), "occur"),
+    "labels": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0, 1, 2]), "0 to 1"),
+    "text": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), y=["a"] * 3), "position"),
+    "one class": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0] * 3), "occur"),
+    "no probability": (lambda: excess_risk([0, 0], [0.2, 0.6], "standard", (1, 2)), "occur"),
+    "resamples of another population": (
+        lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), n_resamples=9, class_prior=[0.5, 0.5]),
+        "n_resamples must be 0 where class_prior",
+    ),
     "resamples": (
-        lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), n_resamples=0),
+        lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), n_resamples=-1),
         "n_resamples must be",
     ),
     "confidence": (
-        lambda: estimated_excess_risk(ETA, ETA, (1, 1), (1, 2), confidence=2),
+        lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), confidence=2),
         "confidence must be",
     ),
     "no prior": (lambda: excess_risk_in_class([0, 1], [0, 1], [0, 1], (1, 1)), "prior must be"),

@@ -13,7 +13,7 @@ from equipoise.display import style
 from equipoise.display.base import Display, named, responses
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risks
-from equipoise.theory import estimated_excess_risk
+from equipoise.theory import excess_risk
 from equipoise.validation.numbers import check_word
 from equipoise.weights.priors import named_weightings
 
@@ -216,6 +216,7 @@ class ErrorDecompositionDisplay(Display):
         y_proba: ArrayLike,
         *,
         weightings: Any = ("standard", "balanced"),
+        n_resamples: int = 500,
         ax: Any = None,
         **options: Any,
     ) -> Self:
@@ -228,13 +229,13 @@ class ErrorDecompositionDisplay(Display):
         weightings : dict by name, or list
             Each is ``"standard"``, ``"balanced"``, or weights in class order.
         ax : matplotlib Axes, optional
-        **options
-            ``y``, ``sample_weight``, ``n_resamples``, ``confidence``, ``random_state``: as in
-            :func:`equipoise.theory.estimated_excess_risk`.
+        n_resamples, **options
+            ``y``, ``sample_weight``, ``confidence``, ``random_state``, ...: as in
+            :func:`equipoise.theory.excess_risk`.
         """
-        worlds = named_weightings(weightings)
+        worlds, options["n_resamples"] = named_weightings(weightings), n_resamples
         found = {
-            f"made for {made}, judged under {judged}": estimated_excess_risk(
+            f"made for {made}, judged under {judged}": excess_risk(
                 reference, y_proba, worlds[made], worlds[judged], **options
             )
             for made in worlds

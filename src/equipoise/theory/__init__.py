@@ -10,7 +10,6 @@ from equipoise.theory.bounds import (
 from equipoise.theory.decomposition import (
     ClassExcess,
     ExcessRisk,
-    estimated_excess_risk,
     excess_risk,
     excess_risk_in_class,
 )
@@ -33,7 +32,6 @@ __all__ = [
     "RowsNeeded",
     "class_rademacher",
     "conditional_bound",
-    "estimated_excess_risk",
     "excess_risk",
     "excess_risk_in_class",
     "iid_bound",

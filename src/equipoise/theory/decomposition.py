@@ -40,9 +40,10 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
+from equipoise.risks.intervals import tail_of
 from equipoise.risks.population import in_population
 from equipoise.validation.labels import row_shares
-from equipoise.validation.numbers import check_count, check_number, check_numbers
+from equipoise.validation.numbers import check_count, check_numbers
 from equipoise.validation.predictions import as_probabilities, check_true
 from equipoise.weights.priors import mass_of_weighting, scaled_weights
 
@@ -111,35 +112,57 @@ class ExcessRisk:
         return found
 
 
-def excess_risk(
+def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampled
     truth: ArrayLike,
     estimate: ArrayLike,
     made_for: Any,
     judged_under: Any,
     *,
+    y: ArrayLike | None = None,
     class_prior: Any = None,
     sample_weight: ArrayLike | None = None,
+    n_resamples: int = 0,
+    confidence: float = 0.95,
+    random_state: Any = None,
 ) -> ExcessRisk:
-    r"""Excess risk of the plug-in rule where the true probabilities are known at points.
+    r"""Excess risk of the plug-in rule, at points or rows whose probabilities are known.
+
+    Calibrated probabilities of a sample can stand for the true ones. The intervals are then for the
+    rules that these probabilities make on new rows. They do not know how far the probabilities are
+    from the truth: calibrate them, on other rows.
 
     Parameters
     ----------
     truth, estimate : array-like of shape (n, n_classes), or (n,) for two classes
-        True class probabilities at the points, and those that the rule goes by.
+        True or calibrated class probabilities, and those that the rule goes by. Give the same twice
+        to ask for the irreducible error alone.
     made_for, judged_under : "standard", "balanced", dict by class, or array
         The weightings :math:`q` and :math:`q'`.
+    y : array-like of int of shape (n,), optional
+        Class positions of the rows (0 for the first column). With them risks are counted, which
+        is right even where ``truth`` is not calibrated; without them they are expected under it,
+        which is less noisy.
     class_prior : array, optional
-        Class frequencies of the population, where those of the points, the mean of the true
-        probabilities, differ: points and odds are carried over, and weights count relative to
-        these.
+        Class frequencies of the population, where those of the points, of ``y`` or the mean of the
+        true probabilities, differ: points and odds are carried over, and weights count relative to
+        these. There are no intervals then, since the odds would differ by resample.
     sample_weight : array-like of shape (n,), optional
         Weights of the points, such as those of a quadrature.
+    n_resamples : int, default=0
+        Resamples of the rows, for percentile intervals: 500 are enough.
+    confidence : float in (0, 1), default=0.95
+        Share of them in the interval.
+    random_state : int, RandomState or None, default=None
+        Seed of the resamples.
 
     Examples
     --------
-    >>> found = excess_risk([0.2, 0.4, 0.9], [0.2, 0.6, 0.9], "standard", (1, 4))
+    >>> truth, estimate = [0.2, 0.4, 0.9] * 20, [0.2, 0.6, 0.9] * 20
+    >>> found = excess_risk(truth, estimate, "standard", (1, 4), n_resamples=100, random_state=0)
     >>> round(found.estimation, 4), round(found.irreducible, 4)
     (-0.1333, 0.1333)
+    >>> found.intervals["irreducible"][0] < found.irreducible
+    True
 
     Of a model that is known, exact up to the quadrature:
 
@@ -151,72 +174,24 @@ def excess_risk(
     >>> bool(abs(found.irreducible - (exact - model.bayes_risk((1, 9)))) < 1e-4)
     True
     """
-    tables = _checked(truth, estimate)
-    weights = row_shares(sample_weight, len(tables[0]))
-    weights, eta, found = in_population(class_prior, weights, *tables)
-    return _decomposed(eta, found, eta, weights, (made_for, judged_under))[0]
-
-
-def estimated_excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampled
-    reference: ArrayLike,
-    estimate: ArrayLike,
-    made_for: Any,
-    judged_under: Any,
-    *,
-    y: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    n_resamples: int = 500,
-    confidence: float = 0.95,
-    random_state: Any = None,
-) -> ExcessRisk:
-    r"""Excess risk of the plug-in rule where calibrated probabilities stand for the true ones.
-
-    Like :func:`excess_risk` with ``reference`` for the truth, and with percentile intervals from
-    resampled rows. The intervals are for the rules that these probabilities make on new rows. They
-    do not know how far the reference is from the truth: calibrate it, on other rows.
-
-    Parameters
-    ----------
-    reference, estimate : array-like of shape (n, n_classes), or (n,) for two classes
-        Calibrated class probabilities, and those that the rule goes by. Give the same twice to
-        ask for the irreducible error alone.
-    made_for, judged_under, sample_weight
-        As in :func:`excess_risk`.
-    y : array-like of int of shape (n,), optional
-        Class positions of the rows (0 for the first column). With them risks are counted, which
-        is right even where the reference is not calibrated; without them they are expected under
-        the reference, which is less noisy.
-    n_resamples : int, default=500
-        Resamples of the rows.
-    confidence : float in (0, 1), default=0.95
-        Share of them in the interval.
-    random_state : int, RandomState or None, default=None
-        Seed of the resamples.
-
-    Returns
-    -------
-    ExcessRisk
-        With ``intervals``.
-
-    Examples
-    --------
-    >>> reference = [0.2, 0.4, 0.9] * 20
-    >>> pair = {"made_for": "standard", "judged_under": (1, 4)}
-    >>> found = estimated_excess_risk(reference, reference, **pair, random_state=0)
-    >>> round(found.irreducible, 4), found.intervals["irreducible"][0] < found.irreducible
-    (0.1333, True)
-    """
-    n = check_count(n_resamples, "n_resamples")
-    tail = _CAUTIOUS * (1 - check_number(confidence, "confidence", "(0, 1)")) / 2
-    eta, rule = _checked(reference, estimate)
+    n, tail = check_count(n_resamples, "n_resamples", 0), _CAUTIOUS * tail_of(confidence)
+    if n > 0 and class_prior is not None:
+        raise InvalidParameterError(
+            f"n_resamples must be 0 where class_prior is given, got {n}: intervals are for rows as "
+            "they were drawn."
+        )
+    eta, rule = _checked(truth, estimate)
     weights = row_shares(sample_weight, len(eta))
     outcome = eta if y is None else np.eye(eta.shape[1])[check_true(y, eta, name="y")]
-    p = weights @ outcome
-    if np.any(p <= 0):
+    shares = weights @ outcome
+    if np.any(shares <= 0):
         raise InvalidInputError(
-            f"every class must occur, got shares {p.tolist()}: leave out columns without rows."
+            f"every class must occur, got shares {shares.tolist()}: leave out columns without rows."
         )
+    weights, outcome, eta, rule = in_population(class_prior, weights, outcome, eta, rule)
     found, costs = _decomposed(eta, rule, outcome, weights, (made_for, judged_under))
+    if n == 0:
+        return found
     # The weights have mean one under the outcome, in each resample as in the sample.
     columns = np.column_stack([costs, outcome @ found.judged_under])
     sums = _resampled(columns, weights, n, random_state)
