@@ -8,9 +8,9 @@ import gzip
 import re
 import warnings
 import zlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from io import RawIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -168,7 +168,7 @@ def _sentences(path: str | Path) -> Iterator[None]:
 # CSV
 
 
-class BoundedRows(RawIOBase):
+class BoundedRows:
     r"""The bytes of a CSV file; a row that does not end is an error, and not read on.
 
     A line ends a row unless a quotation mark is open, which stands where a field begins: a stray
@@ -178,12 +178,12 @@ class BoundedRows(RawIOBase):
     --------
     >>> from io import BytesIO
     >>> rows = BoundedRows(BytesIO(b'a,b\n1,"two\nlines"\n'), ",")
-    >>> rows.read_ahead(2), rows.read(5)
-    (2, b'a,b\n1')
+    >>> rows.read_ahead(2), rows.read()
+    (2, b'a,b\n1,"two\nlines"\n')
     """
 
     def __init__(self, stream: BinaryIO, delimiter: str) -> None:
-        self._stream, self._ahead = stream, bytearray()
+        self._stream, self._ahead = stream, deque[bytes]()
         # Of the bytes read so far, and of those read ahead; bytes since a line ended.
         self._n_rows, self.n_ahead, self._length = 0, 0, 0
         # What the next bytes follow.
@@ -191,24 +191,19 @@ class BoundedRows(RawIOBase):
         opens = rb'"(?<=[%s\r\n]")' % re.escape(self._delimiter)
         self._opens = re.compile(opens)
         self._quoted = re.compile(opens + rb'[^"]*+(?:""[^"]*+)*+"(?=[^"])')
-        self._blank = re.compile(rb"\n *(?=\n)" if delimiter == "\t" else rb"\n[ \t]*(?=\n)")
+        # No row ends where blanks follow up to the next line end.
+        self._ends = re.compile(rb"\n(?! *\n)" if delimiter == "\t" else rb"\n(?![ \t]*\n)")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Some of the bytes."""
+    def read(self, _size: int = -1) -> bytes:
+        """The next bytes, as many as were read at a time: pandas takes more than it asked for."""
         if not self._ahead:
             self._read_block()
-        given = self._ahead[: len(buffer)]
-        buffer[: len(given)] = given
-        del self._ahead[: len(given)]
-        return len(given)
+        return self._ahead.popleft()
 
     def read_ahead(self, max_rows: int) -> int | None:
         """How many rows end in the bytes of a chunk, at least one; None where no bytes are left."""
         while self.n_ahead < max_rows and (
-            len(self._ahead) < _CHUNK_BYTES or (self.n_ahead < 1 and self._length)
+            sum(map(len, self._ahead)) < _CHUNK_BYTES or (self.n_ahead < 1 and self._length)
         ):
             if not self._read_block():
                 return None
@@ -216,21 +211,23 @@ class BoundedRows(RawIOBase):
 
     def _read_block(self) -> bool:
         block = self._stream.read(_BLOCK)
-        self._ahead += block
-        text = self._before + block
-        lines = self._quoted.sub(b".", text)
+        self._ahead.append(block)
+        lines = text = self._before + block
         self._before = text[max(0, len(text.rstrip(b" \t")) - 1) :]
-        if opened := self._opens.search(lines):
-            # It goes on in the next bytes; the last mark of an odd number may be half of a pair.
-            inside, lines = lines[opened.end() :], lines[: opened.start()]
-            marks = len(inside) - len(inside.rstrip(b'"'))
-            self._before = self._delimiter + b'"' * (1 + marks % 2)
-        # Where the mark of old ends lines, no other does.
-        lines = lines.replace(b"\r\n", b"\n") if b"\n" in block else lines.replace(b"\r", b"\n")
-        n_lines = lines.count(b"\n", 1)
-        n_rows = n_lines - len(self._blank.findall(lines))
+        if b'"' in text:
+            lines = self._quoted.sub(b".", text)
+            if opened := self._opens.search(lines):
+                # It goes on in the next bytes; the last mark of an odd number may be half of a
+                # pair.
+                inside, lines = lines[opened.end() :], lines[: opened.start()]
+                marks = len(inside) - len(inside.rstrip(b'"'))
+                self._before = self._delimiter + b'"' * (1 + marks % 2)
+        if b"\r" in lines:
+            # Where the mark of old ends lines, no other does.
+            lines = lines.replace(*((b"\r\n", b"\n") if b"\n" in block else (b"\r", b"\n")))
+        n_rows = len(self._ends.findall(lines)) - lines.startswith(b"\n")
         self._n_rows, self.n_ahead = self._n_rows + n_rows, self.n_ahead + n_rows
-        self._length = 0 if n_lines else self._length + len(block)
+        self._length = 0 if lines.find(b"\n", 1) > 0 else self._length + len(block)
         if self._length > _LONGEST_ROW:
             place = f"data row {self._n_rows}" if self._n_rows else "the header"
             raise ValueError(
@@ -254,7 +251,6 @@ def _csv(stream: BinaryIO, texts: Iterable[str], *, whole: bool) -> Generator[An
         index_col=False,
         low_memory=False,
         na_values=["?"],
-        encoding="utf-8-sig",
         iterator=True,
     ) as reader:
         while True:
@@ -294,9 +290,7 @@ def _first_row(stream: BinaryIO, delimiter: str) -> list[str]:
     pandas = require("pandas", extra="cli")
     options = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
     try:
-        rows = pandas.read_csv(
-            BoundedRows(stream, delimiter), sep=delimiter, encoding="utf-8-sig", **options
-        )
+        rows = pandas.read_csv(BoundedRows(stream, delimiter), sep=delimiter, **options)
     except pandas.errors.EmptyDataError:
         return []
     return [str(name) for name in rows.iloc[0]]
