@@ -34,7 +34,6 @@ from equipoise.report import Comparison, compare, compare_file  # noqa: E402
 from equipoise.report.design import Candidate, Design, make_weightings  # noqa: E402
 from equipoise.report.findings import (  # noqa: E402  # noqa: E402
     SAME,
-    cost_matrix,
     decisions,
     held_out_risks,
     recommend,
@@ -42,7 +41,6 @@ from equipoise.report.findings import (  # noqa: E402  # noqa: E402
     resampled_costs,
     stratified_sample,
 )
-from equipoise.report.page import safe_json  # noqa: E402
 from equipoise.report.summarize import refit_code  # noqa: E402
 from equipoise.risks.intervals import counted_intervals  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
@@ -216,7 +214,8 @@ def test_resampled_costs_are_spread_around_the_costs():
     wrong = [rng.random(len(Y)) < rate for rate in (0.1, 0.4)]
     predicted = [np.where(bad, (table.labels + 1) % 3, table.labels) for bad in wrong]
     weightings = make_weightings(None, table.prior)
-    costs = cost_matrix([held_out_risks(design, each) for each in predicted], weightings)
+    judged = [held_out_risks(design, each).risks for each in predicted]
+    costs = np.array([[risks.robust(q) for q in weightings.values()] for risks in judged])
     draws = resampled_costs(design, predicted, weightings, times=400)
     assert draws.shape == (400, 2, 4)
     # Standard and balanced risks are linear in the class risks: the mean is exact.
@@ -451,11 +450,14 @@ def test_the_data_on_the_page_are_those_of_the_comparison(hostile):
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "<!--", "]]>", "\u2028", "\ud800", "\x00"])
-def test_json_stays_inside_its_element_and_comes_back_whole(text):
-    written = safe_json({text: [text]})
+def test_json_stays_inside_its_element_and_comes_back_whole(found, text):
+    summary = found.to_dict()
+    summary["data"]["classes"][0]["name"] = text
+    page = Comparison(summary).to_html()
+    (written,) = re.findall('<script type="application/json" id="data">(.*?)</script>', page)
     written.encode("utf-8")
     assert not set("<>&\u2028\u2029") & set(written)
-    assert json.loads(written) == {text: [text]}
+    assert json.loads(written)["path"]["bars"][0]["name"] == text
 
 
 @pytest.mark.parametrize("name", HOSTILE)

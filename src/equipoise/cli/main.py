@@ -123,10 +123,10 @@ class Output:
     @contextmanager
     def progress(self, length: int, label: str) -> Iterator[Callable[..., None]]:
         """How to move a bar on a terminal; in a pipe there is none."""
-        if not self.talks or not sys.stderr.isatty():
-            yield lambda position, label=None: None
-            return
-        with click.progressbar(length=max(1, length), label=label, file=sys.stderr) as bar:
+        hidden = not self.talks or not sys.stderr.isatty()
+        with click.progressbar(
+            length=max(1, length), label=label, file=sys.stderr, hidden=hidden
+        ) as bar:
 
             def reach(position: int, label: str | None = None) -> None:
                 bar.label = bar.label if label is None else label

@@ -5,7 +5,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,13 +128,13 @@ def _stream(out: str) -> Iterator[Any]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    with atomic_write(out) as file, ExitStack() as packing:
-        if out.endswith(".gz"):
-            # Without a name and a time in it, equal predictions are equal files.
-            packed = gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0)
-            yield packing.enter_context(packed)
-        else:
+    with atomic_write(out) as file:
+        if not out.endswith(".gz"):
             yield file
+            return
+        # Without a name and a time in it, equal predictions are equal files.
+        with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+            yield packed
 
 
 def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: str | None) -> Any:

@@ -88,24 +88,18 @@ def _named(name: object) -> Any:
     return kind.made if kind else {**goal_names(), **ours}.get(str(name))
 
 
-def write_model(model: Any) -> tuple[Any, dict[str, bytes]]:
-    """A model as values for JSON, and its arrays by the names of their members."""
-    arrays: dict[str, bytes] = {}
-    return _written(model, arrays), arrays
-
-
-def _written(value: Any, arrays: dict[str, bytes]) -> Any:
+def written(value: Any, arrays: dict[str, bytes]) -> Any:
+    """A model, or a part of one, as values for JSON; ``arrays`` gets those in it, by member."""
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) in _PLAIN and (type(value) is not int or abs(value) < 2**63):
         return value
     if isinstance(value, list):
-        return [_written(item, arrays) for item in value]
+        return [written(item, arrays) for item in value]
     if isinstance(value, tuple):
-        return {"is": "tuple", "of": [_written(item, arrays) for item in value]}
+        return {"is": "tuple", "of": written(list(value), arrays)}
     if type(value) is dict:
-        pairs = [[_written(key, arrays), _written(item, arrays)] for key, item in value.items()]
-        return {"is": "dict", "of": pairs}
+        return {"is": "dict", "of": [written(list(pair), arrays) for pair in value.items()]}
     if isinstance(value, np.ndarray):
         return _written_array(value, arrays)
     name = type(value).__name__
@@ -124,13 +118,12 @@ def _written(value: Any, arrays: dict[str, bytes]) -> Any:
 
 
 def _written_items(values: Mapping[str, Any], arrays: dict[str, bytes]) -> dict[str, Any]:
-    return {name: _written(value, arrays) for name, value in values.items()}
+    return {name: written(value, arrays) for name, value in values.items()}
 
 
 def _written_array(array: Any, arrays: dict[str, bytes]) -> dict[str, Any]:
     if array.dtype.kind in "OU" and array.ndim == 1:
-        texts = [_written(item, arrays) for item in array.tolist()]
-        return {"is": "texts", "dtype": array.dtype.kind, "of": texts}
+        return {"is": "texts", "dtype": array.dtype.kind, "of": written(array.tolist(), arrays)}
     name = f"{len(arrays)}.bin"
     said, arrays[name] = array_to_bytes(array)
     return {"is": "array", "of": name, **said}
@@ -152,7 +145,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 class ModelReader:
-    """Reads the values that :func:`write_model` writes, each array once."""
+    """Reads the values that :func:`written` gives, each array once."""
 
     def __init__(self, arrays: dict[str, bytes]) -> None:
         self._arrays = arrays
@@ -164,17 +157,14 @@ class ModelReader:
             return node
         if isinstance(node, list):
             return [self.read(item) for item in node]
-        readers = {"tuple": self._tuple, "dict": self._dict, "array": self._array, "texts": _texts}
-        return readers.get(str(node.get("is")), self._object)(node)
-
-    def _tuple(self, node: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(map(self.read, node["of"]))
-
-    def _dict(self, node: dict[str, Any]) -> dict[Any, Any]:
-        return {self.read(key): self.read(item) for key, item in node["of"]}
-
-    def _array(self, node: dict[str, Any]) -> Any:
-        return array_from_bytes(node, self._arrays.pop(node["of"]))
+        match node.get("is"):
+            case "tuple" | "dict" as name:
+                return {"tuple": tuple, "dict": dict}[name](self.read(node["of"]))
+            case "array":
+                return array_from_bytes(node, self._arrays.pop(node["of"]))
+            case "texts":
+                return _texts(node)
+        return self._object(node)
 
     def _object(self, node: dict[str, Any]) -> Any:
         name = str(node.get("is"))

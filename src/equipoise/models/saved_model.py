@@ -16,7 +16,7 @@ from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.models import archive
-from equipoise.models.document import ModelReader, write_model
+from equipoise.models.document import ModelReader, written
 from equipoise.models.kinds import example_row
 from equipoise.models.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
@@ -140,10 +140,9 @@ def check_suffix(path: str | Path) -> None:
 def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
     """The bytes of a model file, equal for equal models and facts; they can be loaded."""
     try:
-        written, arrays = write_model(model)
-        text = json.dumps(written).encode()
-        members = {archive.FACTS: facts.to_json(), archive.MODEL: text, **arrays}
-        data = archive.packed(members)
+        arrays: dict[str, bytes] = {}
+        text = json.dumps(written(model, arrays)).encode()
+        data = archive.packed({archive.FACTS: facts.to_json(), archive.MODEL: text, **arrays})
         _loaded(data, "it cannot be read back")
     except InvalidInputError as error:
         reason = str(error).rstrip(".")
@@ -202,18 +201,12 @@ def _loaded(data: bytes, problem: str) -> SavedModel:
         facts = TrainingFacts.from_json(members.pop(archive.FACTS))
         text = archive.parsed(members.pop(archive.MODEL), archive.MODEL)
         loaded = SavedModel(ModelReader(members).read(text), facts)
-        _try_out(loaded)
+        if np.asarray(loaded.model.classes_).tolist() != list(facts.classes):
+            raise ValueError("its classes are not those of its training facts")
+        # A model that cannot predict is none.
+        if facts.columns is None:
+            loaded.predict(example_row(loaded.model))
+        else:
+            names = [column.name for column in facts.columns]
+            loaded.predict(require("pandas", extra="cli").DataFrame(index=[0], columns=names))
     return loaded
-
-
-def _try_out(loaded: SavedModel) -> None:
-    """Refuse a model that cannot predict."""
-    classes = np.asarray(loaded.model.classes_).tolist()
-    if classes != list(loaded.facts.classes):
-        raise ValueError("its classes are not those of its training facts")
-    if loaded.facts.columns is None:
-        loaded.predict(example_row(loaded.model))
-        return
-    # A row of which nothing is known.
-    names = [column.name for column in loaded.facts.columns]
-    loaded.predict(require("pandas", extra="cli").DataFrame([[None] * len(names)], columns=names))

@@ -147,11 +147,8 @@ def keep_booster(booster: Any) -> dict[str, Any]:
 def rebuild_booster(booster: Any, kept: dict[str, Any], spend: Spend) -> None:
     """Fit a single leaf to rows with all categories, and take it with other trees."""
     parts, inner, depth = _nodes_of_trees(booster, kept, kept["n_features_in_"])
-    by_set, bits, per_stage = (
-        inner & (kept["is_categorical"] != 0),
-        kept["bits"],
-        len(kept["baseline"]),
-    )
+    by_set, bits = inner & (kept["is_categorical"] != 0), kept["bits"]
+    per_stage = len(kept["baseline"])
     # Columns of categories come first in what the trees read.
     mask, n_sets = kept["is_categorical_"], len(kept["categories"])
     if (

@@ -10,7 +10,6 @@ estimated.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from heapq import heapify, heapreplace
 from typing import Any
 
 import numpy as np
@@ -210,10 +209,8 @@ def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
     """Folds of groups of these sizes: the largest first, each to the fold with the fewest rows."""
     fold = np.empty(len(sizes), dtype=np.intp)
     # Ties are broken in a random order, so that the first fold is not always the larger one.
-    loads = [(0, tie, place) for place, tie in enumerate(rng.permutation(n_folds).tolist())]
-    heapify(loads)
+    loads, order = [0] * n_folds, rng.permutation(n_folds).tolist()
     for group in np.argsort(-sizes, kind="stable").tolist():
-        load, tie, lightest = loads[0]
-        fold[group] = lightest
-        heapreplace(loads, (load + int(sizes[group]), tie, lightest))
+        fold[group] = lightest = min(order, key=loads.__getitem__)
+        loads[lightest] += int(sizes[group])
     return fold

@@ -355,7 +355,7 @@ def find(
     predicted, path, sampled, notes = held_out_predictions(design, candidates, seed, progress)
     along = () if path is None else path.predicted
     risks = tuple(held_out_risks(design, each) for each in predicted)
-    costs = cost_matrix(risks, weightings)
+    costs = np.array([[each.risks.robust(q) for q in weightings.values()] for each in risks])
     resampled = resampled_costs(design, predicted, weightings, seed=seed)
     return Findings(
         design=design,
@@ -390,11 +390,6 @@ def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
         if shares.any():
             taken[label] = (int(shares.argmax()), float(shares.max()))
     return HeldOutRisks(intervals, ClassRisks(risks, design.prior), worst, taken)
-
-
-def cost_matrix(risks: Sequence[HeldOutRisks], weightings: Mapping[str, Uncertainty]) -> Matrix:
-    """Risk of every candidate (rows) under every set of weightings (columns)."""
-    return np.array([[each.risks.robust(q) for q in weightings.values()] for each in risks])
 
 
 def regrets_of(costs: Any) -> Any:

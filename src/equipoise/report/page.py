@@ -6,7 +6,6 @@ in percent of an axis.
 
 import base64
 import hashlib
-import json
 from importlib.resources import files
 from typing import Any
 
@@ -19,8 +18,6 @@ SHOWN_CLASSES = 60
 _SHADES = 8
 # Ends of an axis of shares.
 _TOPS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
-# What could end a script element, begin a comment in it, or end a line of JavaScript.
-_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def page(summary: dict[str, Any]) -> str:
@@ -40,16 +37,15 @@ def page(summary: dict[str, Any]) -> str:
         "position": _position,
         "shade": lambda value, top: min(int(_SHADES * value / top + 0.5), _SHADES),
     }
-    view, markup = _view(summary), jinja2.utils.markupsafe.Markup
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     style, script = _source("style.css"), _source("page.js")
     return str(
         environment.get_template("template.html").render(
-            **{**summary, **view},
-            style=markup(style),
-            script=markup(script),
+            **{**summary, **_view(summary)},
+            style=style,
+            script=script,
             style_hash=_hash(style),
             script_hash=_hash(script),
-            embedded=markup(safe_json({"path": view["path"]})),
         )
     )
 
@@ -62,15 +58,6 @@ def _hash(text: str) -> str:
     """What a content security policy knows an element by: nothing else runs on the page."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
-
-
-def safe_json(value: Any) -> str:
-    """JSON that stays inside a script element, whatever texts it holds."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for mark, escaped in _UNSAFE.items():
-        text = text.replace(mark, escaped)
-    # A lone surrogate, which a damaged file may hold, has no bytes in UTF-8.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _view(summary: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.exceptions import InvalidInputError
+from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.text import listing
 
@@ -190,18 +190,14 @@ def features_of(frame: Any) -> tuple[Any, tuple[Column, ...]]:
 
 
 def _made(series: Any, column: Column) -> Any:
-    try:
+    # Lists and other objects are no value at all.
+    with in_a_sentence(f"Column {column.name!r} must hold {_EXPECTED[column.kind]}", TypeError):
         if column.kind == "number":
             values = _numbers(series, column.name)
             return np.clip(np.where(np.isinf(values), np.nan, values), -LARGEST, LARGEST)
         if column.kind == "date":
             return _days(series, column.name)
         return _texts(series, truth=column.kind == "truth")
-    except TypeError as error:
-        # Lists and other objects that are no value at all.
-        raise InvalidInputError(
-            f"Column {column.name!r} must hold {_EXPECTED[column.kind]}: {error}."
-        ) from error
 
 
 def _numbers(series: Any, name: str) -> Any:

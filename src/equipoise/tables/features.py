@@ -107,12 +107,11 @@ def booster_for(
     columns = X if isinstance(X, tuple) else columns_of(X)
     first = sum(column.is_numeric for column in columns)
     texts = range(first, first + sum(column.is_categorical for column in columns))
-    booster = HistGradientBoostingClassifier(
-        categorical_features=list(texts) or None, random_state=random_state
+    return HistGradientBoostingClassifier(
+        categorical_features=list(texts) or None,
+        early_stopping=False if rarest is not None and rarest < _ROWS_TO_STOP_EARLY else "auto",
+        random_state=random_state,
     )
-    if rarest is not None and rarest < _ROWS_TO_STOP_EARLY:
-        booster.set_params(early_stopping=False)
-    return booster
 
 
 def model_for(
@@ -152,12 +151,12 @@ def model_for(
     columns = columns_of(X)
     features = preprocessor(columns, kind)
     recipe = as_goal(goal)
-    given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
-    if kind == "linear" and given is not recipe:
-        return Pipeline([("features", features), ("model", RobustLogisticRegression(given, C=C))])
-    model: Any = RobustLogisticRegression("standard", C=C)
+    is_set = isinstance(recipe, SetGoal)
+    given = recipe.uncertainty if is_set else recipe
+    model: Any = RobustLogisticRegression(given if is_set else "standard", C=C)
     if kind == "boosting":
         model = booster_for(columns, random_state=random_state, rarest=rarest)
-    cv = 5 if len(X) <= _MANY_ROWS else 0.2
-    decided = PlugInClassifier(model, given, cv=cv, rare="keep", random_state=random_state)
-    return Pipeline([("features", features), ("model", decided)])
+    if kind == "boosting" or not is_set:
+        cv = 5 if len(X) <= _MANY_ROWS else 0.2
+        model = PlugInClassifier(model, given, cv=cv, rare="keep", random_state=random_state)
+    return Pipeline([("features", features), ("model", model)])

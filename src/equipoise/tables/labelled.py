@@ -89,21 +89,17 @@ class LabelledTable:
 def read_labelled(
     path: str | Path, target: str, *, drop: Sequence[str] = (), text_labels: bool = False
 ) -> LabelledTable:
-    r"""The labelled rows in a file.
+    """The labelled rows in a file.
 
     The file is read as by :func:`read_table`, its label as by :func:`split_target`; the columns
     ``drop`` are left out.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "pets.csv")
-    ...     _ = path.write_text("weight,kind\n4.1,cat\n20,dog\n3.9,cat\n")
-    ...     table = read_labelled(path, "kind")
+    >>> from importlib.resources import files
+    >>> table = read_labelled(files("equipoise.datasets") / "data" / "thyroid.csv.gz", "target")
     >>> table.classes.tolist(), table.counts.tolist()
-    (['cat', 'dog'], [2, 1])
+    ([1, 2, 3], [166, 368, 6666])
     """
     return labelled_table(*_without_label(read_table(path), target, drop, text_labels=text_labels))
 

@@ -10,7 +10,7 @@ import warnings
 import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,20 +51,16 @@ _HIDES_INTERRUPT = "Calling read(nbytes) on source failed"
 
 
 def read_table(path: str | Path) -> Any:
-    r"""The whole table in a file, as a pandas DataFrame with distinct column names and rows.
+    """The whole table in a file, as a pandas DataFrame with distinct column names and rows.
 
     The file is a CSV file (columns set apart by commas, semicolons, tabs or bars; UTF-8; a header
     line), gzipped or not, or a Parquet file.
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "towns.csv")
-    ...     _ = path.write_text("town;size\nUlm;126\nBonn;?\n")
-    ...     read_table(path)["size"].tolist()
-    [126.0, nan]
+    >>> from importlib.resources import files
+    >>> read_table(files("equipoise.datasets") / "data" / "thyroid.csv.gz").shape
+    (7200, 22)
     """
     (table,) = _chunks(path, whole=True)
     return table.reset_index(drop=True)
@@ -77,7 +73,7 @@ def read_chunks(
     texts: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Generator[Any, None, None]:
-    r"""The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
+    """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
     Row numbers run on from chunk to chunk. With ``columns`` as they were in training, texts are
     read as texts in every chunk, whatever a chunk by itself looks like; ``texts`` are further
@@ -86,13 +82,10 @@ def read_chunks(
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "towns.csv")
-    ...     _ = path.write_text("town,size\nUlm,126\nBonn,331\n")
-    ...     [len(chunk) for chunk in read_chunks(path)]
-    [2]
+    >>> from importlib.resources import files
+    >>> path = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
+    >>> [chunk.shape for chunk in read_chunks(path)]
+    [(7200, 22)]
     """
     as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
     return _chunks(path, as_text, progress)
@@ -269,13 +262,19 @@ def _csv(stream: BinaryIO, texts: Iterable[str], *, whole: bool) -> Generator[An
 
 def _header(stream: BinaryIO) -> tuple[list[str], str]:
     """Column names and delimiter; the stream is left where it began."""
-    found = []
+    pandas, found = require("pandas", extra="cli"), []
+    options = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
     for mark in _DELIMITERS:
-        found.append((_first_row(stream, mark), mark))
+        # An empty file has no first row.
+        with suppress(pandas.errors.EmptyDataError):
+            row = pandas.read_csv(BoundedRows(stream, mark), sep=mark, **options)
+            found.append(([str(name) for name in row.iloc[0]], mark))
         stream.seek(0)
     # The first of the longest: a comma inside a name outweighs no row of semicolons, and where
     # quotation marks are left in the names, fields were parted elsewhere.
-    names, delimiter = max(found, key=lambda each: ('"' not in "".join(each[0]), len(each[0])))
+    names, delimiter = max(
+        found or [([], ",")], key=lambda each: ('"' not in "".join(each[0]), len(each[0]))
+    )
     # Some pandas end a name at a zero byte.
     start = stream.read(1 << 16).partition(b"\n")[0]
     stream.seek(0)
@@ -284,16 +283,6 @@ def _header(stream: BinaryIO) -> tuple[list[str], str]:
     if not any(name.strip() for name in names):
         raise ValueError("it is empty; a table has a header line and at least one row")
     return names, delimiter
-
-
-def _first_row(stream: BinaryIO, delimiter: str) -> list[str]:
-    pandas = require("pandas", extra="cli")
-    options = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
-    try:
-        rows = pandas.read_csv(BoundedRows(stream, delimiter), sep=delimiter, **options)
-    except pandas.errors.EmptyDataError:
-        return []
-    return [str(name) for name in rows.iloc[0]]
 
 
 def _parquet(stream: BinaryIO, *, whole: bool) -> Generator[Any, None, None]:
