@@ -14,9 +14,10 @@ import numpy as np
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.sets import CappedSimplex, MassSet
 
-# Linear systems, at least and where classes are few, before a face is looked for by projections.
-FEW_STEPS, SMALL_STEPS, FEW_PROJECTIONS = 4, 2000, 40
-NEWTON_STEPS = 20
+# Linear systems, at least and where classes are few, before a face is looked for by projections;
+# and how many of these, there and where a curved set takes too many vertices.
+FEW_STEPS, SMALL_STEPS = 4, 2000
+FEW_PROJECTIONS, MANY_PROJECTIONS = 40, 3000
 _TINY, _EPS = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 
 
@@ -42,7 +43,7 @@ class ActiveSet:
         bounds, few = (self._masses.lower, self._masses.upper), FEW_STEPS + SMALL_STEPS // len(b)
         mass, found = _best_between(A, b, *bounds, self._mass, tol, few)
         if not found:
-            mass = AcceleratedProjection(self._masses, mass, FEW_PROJECTIONS).solve(A, b, tol)
+            mass = _by_projections(self._masses, A, b, mass, tol, FEW_PROJECTIONS)
             mass, _ = _best_between(A, b, *bounds, mass, tol)
         self._mass = mass
         return mass.copy()
@@ -121,18 +122,15 @@ class SimplicialDecomposition:
     """Wolfe's method over the hull of the vertices that ``maximize`` has returned.
 
     Exact after finitely many steps on a polytope (von Hohenbalken 1977). Started from the
-    vertices of the last programme, it usually needs one linear system. A curved set that takes too
-    many vertices is left to projections from then on.
+    vertices of the last programme, it usually needs one linear system. Where a curved set takes too
+    many vertices, projections end the programme.
     """
 
     def __init__(self, masses: MassSet, start: Vector) -> None:
         self._masses = masses
         self._vertices, self._shares = start[None, :], np.ones(1)
-        self._projection: AcceleratedProjection | None = None
 
     def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
-        if self._projection is not None:
-            return self._projection.solve(A, b, tol)
         vertices, shares = self._vertices, self._shares
         images, rounding = vertices @ A, _rounding(A, b)
         for _ in range(2 * len(b) + 50):
@@ -151,76 +149,31 @@ class SimplicialDecomposition:
                 return mass
             vertices, shares = np.vstack([vertices, vertex]), np.append(shares, 0.0)
             images = np.vstack([images, vertex @ A])
-        self._projection = AcceleratedProjection(self._masses, mass)
-        return self._projection.solve(A, b, tol)
+        mass = _by_projections(self._masses, A, b, mass, tol, MANY_PROJECTIONS)
+        self._vertices, self._shares = mass[None], np.ones(1)
+        return mass.copy()
 
 
-class AcceleratedProjection:
-    """Projected gradient steps with momentum and restarts (O'Donoghue and Candes 2015).
-
-    When they have cost as many projections as a Newton step would, one is tried: ill-conditioned
-    programmes end with it as soon as the face that holds the optimum is found.
-    """
-
-    def __init__(self, masses: MassSet, start: Vector, most: int = 3000) -> None:
-        self._masses, self._mass, self._most = masses, start, most
-
-    def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
-        # Where there is hardly any curvature, a step of this length ends at the best vertex.
-        slight = 1e-12 * float(np.abs(b).max()) + np.finfo(float).tiny
-        step = 1 / max(_largest_eigenvalue(A), slight)
-        mass = ahead = self._mass
-        pace, patience = 1.0, max(50, 10 * -(-len(b) // 10))
-        rounding = _rounding(A, b)
-        for count in range(1, self._most + 1):
-            new = self._masses.project(ahead + step * (b - A @ ahead))
-            if (ahead - new) @ (new - mass) > 0:
-                pace, ahead = 1.0, new
-            else:
-                faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
-                ahead, pace = new + (pace - 1) / faster * (new - mass), faster
-            mass = new
-            if count % 10 > 0:
-                continue
-            if count >= patience:
-                mass = ahead = self._polished(A, b, mass, step, tol)
-                pace, patience = 1.0, 2 * patience
-            if self._gap(A, b, mass) <= max(tol, rounding(mass)):
+def _by_projections(
+    masses: MassSet, A: Matrix, b: Vector, mass: Vector, tol: float, most: int
+) -> Vector:
+    """Gradient steps with momentum and restarts, each projected (O'Donoghue and Candes 2015)."""
+    # Where there is hardly any curvature, a step of this length ends at the best vertex.
+    step = 1 / max(_largest_eigenvalue(A), 1e-12 * float(np.abs(b).max()) + _TINY)
+    ahead, pace, rounding = mass, 1.0, _rounding(A, b)
+    for count in range(1, most + 1):
+        new = masses.project(ahead + step * (b - A @ ahead))
+        if (ahead - new) @ (new - mass) > 0:
+            pace, ahead = 1.0, new
+        else:
+            faster = (1 + np.sqrt(1 + 4 * pace**2)) / 2
+            ahead, pace = new + (pace - 1) / faster * (new - mass), faster
+        mass = new
+        if count % 10 == 0:
+            slope = b - A @ mass
+            if slope @ (masses.maximize(slope) - mass) <= max(tol, rounding(mass)):
                 break
-        self._mass = mass
-        return mass
-
-    def _gap(self, A: Matrix, b: Vector, mass: Vector) -> float:
-        """How far the objective can still rise, by its slope."""
-        slope = b - A @ mass
-        return float(slope @ (self._masses.maximize(slope) - mass))
-
-    def _polished(self, A: Matrix, b: Vector, mass: Vector, step: float, tol: float) -> Vector:
-        """Newton steps for as long as they halve the gap."""
-        gap = self._gap(A, b, mass)
-        for _ in range(NEWTON_STEPS):
-            if gap <= tol:
-                break
-            trial = self._newton_step(A, b, mass, step)
-            before, gap = gap, self._gap(A, b, trial)
-            if not gap < 0.5 * before:
-                break
-            mass = trial
-        return mass
-
-    def _newton_step(self, A: Matrix, b: Vector, mass: Vector, step: float) -> Vector:
-        r"""Newton's step for the fixed point :math:`m = \Pi_M(m + s (b - A m))`.
-
-        The derivative of the projection is found by differences: on a polytope they are exact.
-        """
-        project, unit = self._masses.project, np.eye(len(b))
-        point = mass + step * (b - A @ mass)
-        image, small = project(point), 1e-7 * max(1.0, float(np.abs(point).max()))
-        slopes = np.array([project(point + small * e) - image for e in unit]).T / small
-        system = unit - slopes @ (unit - step * A)
-        # Masses that change nothing are left alone.
-        move = np.linalg.lstsq(system, image - mass, rcond=1e-13)[0]
-        return np.asarray(project(mass + move))
+    return mass
 
 
 def _largest_eigenvalue(A: Matrix) -> float:
