@@ -30,7 +30,7 @@ from equipoise.solvers import (
     run,
 )
 from equipoise.solvers.base import Iterate, Solver, solve
-from equipoise.solvers.curvature import InverseCurvature, NothingKnown
+from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
 from linear_models import optimum, small_data
 from set_examples import every_example
@@ -464,7 +464,7 @@ class Leap(Solver):
 
     def start(self, problem, theta, mass):
         state = problem.objective.evaluate(theta)
-        known = InverseCurvature(NothingKnown(), len(theta), 1)
+        known = InverseCurvature(None, len(theta), 1)
         return Iterate(state, mass, problem.gradient(state, mass), known)
 
     def step(self, problem, iterate):

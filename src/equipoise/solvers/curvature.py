@@ -6,8 +6,6 @@ the BFGS inverse (Byrd, Nocedal and Schnabel 1994):
 .. math:: B^{-1} = \gamma H_0 + [S \; \gamma H_0 Y] \, M \, [S \; \gamma H_0 Y]^\top .
 """
 
-from abc import ABC, abstractmethod
-
 import numpy as np
 import scipy.linalg as sl
 
@@ -16,33 +14,8 @@ from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 
 
-class InverseBase(ABC):
-    """A symmetric positive definite matrix :math:`H_0` given by its products."""
-
-    scaled: bool  # whether the last step sets the scale gamma
-    single: bool = False  # whether it was formed in single precision
-
-    @abstractmethod
-    def apply(self, rows: Matrix) -> Matrix:
-        r""":math:`H_0` times each row; may return its argument."""
-
-    def damp(self, damping: float) -> None:  # noqa: B027  what is not known needs no damping
-        """Add so much curvature along every parameter, in place of what was added before."""
-
-
-class NothingKnown(InverseBase):
-    """Nothing known: the last step sets the scale."""
-
-    scaled = True
-
-    def apply(self, rows: Matrix) -> Matrix:
-        return rows
-
-
-class NewtonInverse(InverseBase):
+class NewtonInverse:
     """The inverse of the Hessian of the Lagrangian at a point."""
-
-    scaled = False
 
     def __init__(
         self,
@@ -65,6 +38,7 @@ class NewtonInverse(InverseBase):
         self.damp(damping)
 
     def damp(self, damping: float) -> None:
+        """Add so much curvature along every parameter, in place of what was added before."""
         diagonal = np.diag(self._hessian) + damping
         self._unit = 1 / np.sqrt(np.maximum(diagonal, self._floor))
         scaled = self._hessian * np.outer(self._unit, self._unit)
@@ -72,6 +46,7 @@ class NewtonInverse(InverseBase):
         self._factor = _regular_cholesky(scaled)
 
     def apply(self, rows: Matrix) -> Matrix:
+        """The inverse times each row."""
         solved = sl.cho_solve((self._factor, True), (rows * self._unit).T, check_finite=False)
         return np.asarray(solved).T * self._unit
 
@@ -89,20 +64,34 @@ def _regular_cholesky(matrix: Matrix) -> Matrix:
 
 
 class InverseCurvature:
-    """A base and at most ``memory`` pairs of steps and gradient changes."""
+    """A base and at most ``memory`` pairs of steps and gradient changes.
 
-    def __init__(self, base: InverseBase, size: int, memory: int) -> None:
+    Without a base nothing is known, and the last step sets the scale.
+    """
+
+    def __init__(self, base: NewtonInverse | None, size: int, memory: int) -> None:
         self.base, self._memory = base, memory
         self._steps, self._changes = np.empty((2, memory, size))
-        self._images = self._changes if base.scaled else np.empty((memory, size))
+        self._images = np.empty((memory, size)) if base else self._changes
         self.clear()
 
-    def clear(self, base: InverseBase | None = None) -> None:
+    def clear(self, base: NewtonInverse | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
         self._SY, self._YY = np.zeros((2, self._memory, self._memory))
         self._middle = np.zeros((0, 0))
+
+    @property
+    def single(self) -> bool:
+        """Whether the base was formed in single precision."""
+        return self.base is not None and self.base.single
+
+    def damp(self, damping: float) -> None:
+        """Damp the base, and forget the pairs that came on top of it."""
+        if self.base is not None:
+            self.base.damp(damping)
+        self.clear()
 
     @property
     def n_pairs(self) -> int:
@@ -117,13 +106,11 @@ class InverseCurvature:
         row = self._order.pop(0) if full else len(self._order)
         self._order.append(row)
         self._steps[row], self._changes[row] = step, change
-        image = self.base.apply(change[None])[0]
-        if self._images is not self._changes:
-            self._images[row] = image
+        image = self._images[row] = self._by_base(change[None])[0]
         n = len(self._order)
         self._SY[:n, row], self._SY[row, :n] = self._S @ change, self._changes[:n] @ step
         self._YY[row, :n] = self._YY[:n, row] = self._changes[:n] @ image
-        if self.base.scaled and rescale:
+        if self.base is None and rescale:
             self._gamma = product / length
         self._middle = self._middle_matrix()
 
@@ -147,13 +134,16 @@ class InverseCurvature:
         out[np.ix_(where, where)] = block
         return out
 
+    def _by_base(self, rows: Matrix) -> Matrix:
+        return rows if self.base is None else self.base.apply(rows)
+
     def _coordinates(self, rows: Matrix) -> Matrix:
         r"""Products of the rows with :math:`[S \; \gamma H_0 Y]`, shape ``(2 pairs, rows)``."""
         return np.vstack([self._S @ rows.T, self._gamma * (self._Z @ rows.T)])
 
     def gram(self, rows: Matrix, vector: Vector) -> tuple[Matrix, Vector]:
         r"""Products :math:`G B^{-1} G^\top` and :math:`G B^{-1} v` for the rows of G."""
-        images = self.base.apply(rows)
+        images = self._by_base(rows)
         A = self._gamma * (images @ rows.T)
         c = self._gamma * (images @ vector)
         if self._order:
@@ -164,7 +154,7 @@ class InverseCurvature:
 
     def apply(self, vector: Vector) -> Vector:
         r"""The product :math:`B^{-1} v`."""
-        out = self._gamma * self.base.apply(vector[None])[0]
+        out = self._gamma * self._by_base(vector[None])[0]
         if self._order:
             weights = self._middle @ self._coordinates(vector[None])[:, 0]
             n = len(self._order)

@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseCurvature, NothingKnown
+from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.problem import Problem
 
 # Averages are looked at when so large a share of the rounds is new.
@@ -63,7 +63,7 @@ class DescentAscent(Solver[AscentIterate]):
         state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
         constants = self._constants or _guess(problem, mass, gradient)
-        curvature = InverseCurvature(NothingKnown(), len(theta), 1)
+        curvature = InverseCurvature(None, len(theta), 1)
         played, sums = (theta, mass), (np.zeros_like(theta), np.zeros_like(mass))
         return AscentIterate(
             state, mass, gradient, curvature, constants=constants, played=played, sums=sums

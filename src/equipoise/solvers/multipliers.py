@@ -17,7 +17,7 @@ import numpy as np
 from equipoise.arrays import Vector
 from equipoise.objectives import Evaluation
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseCurvature, NothingKnown
+from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.problem import Problem
 
 # Rounds end when the gradient's part of the gap is below this share of the masses' part.
@@ -49,7 +49,7 @@ class Multipliers(Solver[MultiplierIterate]):
         self._memory = memory
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        curvature = InverseCurvature(NothingKnown(), len(theta), self._memory)
+        curvature = InverseCurvature(None, len(theta), self._memory)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
         iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)

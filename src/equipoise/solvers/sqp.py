@@ -20,7 +20,7 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.objectives import Evaluation
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseBase, InverseCurvature, NewtonInverse, NothingKnown
+from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
 from equipoise.solvers.problem import Problem
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
@@ -96,11 +96,11 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(NothingKnown(), problem.objective.size, self._memory),
+            curvature=InverseCurvature(None, problem.objective.size, self._memory),
             age=-1 if self._newton else 0,
         )
 
-    def _first_hessian(self, problem: Problem, state: Evaluation, mass: Vector) -> InverseBase:
+    def _first_hessian(self, problem: Problem, state: Evaluation, mass: Vector) -> NewtonInverse:
         if not 0 < self._sample < problem.objective.n_rows:
             return NewtonInverse(problem, state, mass)
         sample = problem.thin(self._sample)
@@ -117,7 +117,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             model = _model(problem, iterate)
         iterate, model = self._damped(problem, iterate, model)
         found = self._search(problem, iterate, model)
-        while found is None and (iterate.has_aged or iterate.curvature.base.single):
+        while found is None and (iterate.has_aged or iterate.curvature.single):
             # Rows that are all but certain have less curvature than single precision can hold.
             precise = iterate.precise or not iterate.has_aged
             iterate = self._renewed(problem, replace(iterate, precise=precise), model.mass)
@@ -201,8 +201,7 @@ class MinimaxSqp(Solver[SqpIterate]):
 def _more_damped(iterate: SqpIterate) -> SqpIterate:
     """The iterate with its Hessian damped more, and without the steps that went before."""
     damping = max(SLIGHT, DAMPING_STEP * iterate.damping)
-    iterate.curvature.base.damp(damping)
-    iterate.curvature.clear()
+    iterate.curvature.damp(damping)
     return replace(iterate, damping=damping)
 
 
