@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, rel_entr, stdtrit
 
-from equipoise.arrays import Mask, Vector
+from equipoise.arrays import Vector
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.class_risks import present_classes
 from equipoise.risks.row_losses import RowLosses, row_losses
@@ -61,9 +61,7 @@ class RiskInterval:
 
     Attributes
     ----------
-    estimate, lower, upper : float
-    confidence : float
-        Probability that the interval covers the risk.
+    estimate, lower, upper, confidence : float
     method : str
         How it was found; it begins with ``approximate`` where coverage is not guaranteed.
 
@@ -96,11 +94,8 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
     Attributes
     ----------
     risks, lower, upper : ByClass
-    confidence : float
-        Probability that an interval covers its risk; that all do, if ``simultaneous``.
-    simultaneous : bool
-    method : str
-        As in :class:`RiskInterval`.
+    confidence, simultaneous, method : float, bool and str
+        As in :func:`class_risk_intervals` and :class:`RiskInterval`.
 
     Examples
     --------
@@ -307,15 +302,12 @@ def class_moments(rows: RowLosses) -> ClassMoments:
     # Scaled within the class, so that squares neither overflow nor vanish.
     relative = (1.0 if rows.weights is None else rows.weights) / totals[rows.true]
     effective = totals if rows.weights is None else 1 / rows.sums(relative**2)
-    # Weights that are constant within a class cancel from its risk. Cauchy-Schwarz: the effective
-    # number of rows reaches the number of rows only then.
-    equal = np.isclose(effective, counts, rtol=1e-9)
+    effective, note = _told(effective, counts)
     squares = rows.sums((relative * (rows.losses - risks[rows.true])) ** 2)
     # One row says nothing about the spread.
     with np.errstate(divide="ignore", invalid="ignore"):
         errors = np.where(counts > 1, np.sqrt(squares * counts / (counts - 1)), np.inf)
-    effective = np.where(equal, counts, effective)
-    return ClassMoments(rows.classes, risks, effective, errors, _note(equal))
+    return ClassMoments(rows.classes, risks, effective, errors, note)
 
 
 def counted_moments(counted: NDArray[np.float64], refit: float | None = None) -> ClassMoments:
@@ -329,22 +321,22 @@ def counted_moments(counted: NDArray[np.float64], refit: float | None = None) ->
     places = np.flatnonzero(counted[:, 0].sum(axis=0) > 0)
     counts, totals, errors, squares = counted[:, :4, places].transpose(1, 0, 2)
     total, rows = totals.sum(axis=0), counts.sum(axis=0)
-    risks, effective = errors.sum(axis=0) / total, 1 / squares.sum(axis=0)
-    equal = np.isclose(effective, rows, rtol=1e-9)
-    effective = np.where(equal, rows, effective)
-    variances = risks * (1 - risks) / effective
-    if refit is None:
-        return ClassMoments(places, risks, effective, np.sqrt(variances), _note(equal))
-    n_folds = np.maximum(np.count_nonzero(totals, axis=0), 2)
-    between = (((errors - totals * risks) / total) ** 2).sum(axis=0) * n_folds / (n_folds - 1)
-    ratio = np.divide(between, variances, out=np.zeros_like(risks), where=variances > 0)
-    factor = np.maximum(1 + refit, ratio)
-    spread = np.sqrt(variances * factor)
-    return ClassMoments(places, risks, effective / factor, spread, _CROSS_FITTED)
+    risks, (effective, note) = errors.sum(axis=0) / total, _told(1 / squares.sum(axis=0), rows)
+    variances, factor = risks * (1 - risks) / effective, 1.0
+    if refit is not None:
+        n_folds = np.maximum(np.count_nonzero(totals, axis=0), 2)
+        between = (((errors - totals * risks) / total) ** 2).sum(axis=0) * n_folds / (n_folds - 1)
+        ratio = np.divide(between, variances, out=np.zeros_like(risks), where=variances > 0)
+        factor, note = np.maximum(1 + refit, ratio), _CROSS_FITTED
+    return ClassMoments(places, risks, effective / factor, np.sqrt(variances * factor), note)
 
 
-def _note(equal: Mask) -> str:
-    return "" if equal.all() else "effective counts"
+def _told(effective: Vector, counts: Vector) -> tuple[Vector, str]:
+    """Effective numbers of rows, and a note where they are not the numbers themselves."""
+    # Weights that are constant within a class cancel from its risk. Cauchy-Schwarz: the effective
+    # number of rows reaches the number of rows only then.
+    equal = np.isclose(effective, counts, rtol=1e-9)
+    return np.where(equal, counts, effective), "" if equal.all() else "effective counts"
 
 
 def binomial_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector]:
@@ -370,7 +362,7 @@ def _chernoff_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector
     """
     mean, budget = moments.risks, -np.log(tail) / moments.effective
     # Both ends at once: lower ones in the first row, upper ones in the second.
-    inside, outside = np.array([mean, mean]), np.array([np.zeros_like(mean), np.ones_like(mean)])
+    inside, outside = np.array([mean, mean]), np.tile([[0.0], [1.0]], len(mean))
     for _ in range(_HALVINGS):
         middle = (inside + outside) / 2
         within = rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle) <= budget

@@ -14,16 +14,16 @@ With :math:`m_i = q_i p_i` the mass of class ``i``, :math:`M` the set of masses,
 
 where :math:`\hat{f}` has the smallest empirical robust risk in :math:`\mathcal{F}`, :math:`s_i` is
 1 or the share of class ``i`` in the sample over its prior, and :math:`w_i` the sum of a complexity
-term and a deviation term. The loss is the margin loss, whose values lie in the unit interval. Its
-complexity is at most :math:`2k \mathfrak{R}(\Pi_1(\mathcal{F}))`: it has slope at most one in the
-margin (Talagrand's contraction), which is a score less the largest of the others (Kuznetsov, Mohri
-and Syed, 2015).
+term and a deviation term. Each function states it with :math:`L = \log(k / \delta)`; excess risks
+need deviations on both sides, twice the complexity and :math:`L = \log(2k / \delta)`. The loss is
+the margin loss, whose values lie in the unit interval. Its complexity is at most :math:`2k
+\mathfrak{R}(\Pi_1(\mathcal{F}))`: it has slope at most one in the margin (Talagrand's contraction),
+which is a score less the largest of the others (Kuznetsov, Mohri and Syed, 2015).
 
 Departures from the paper, each for the sake of a proof:
 
 * conditional sampling has 4k :math:`\mathfrak{R}(\Pi_1(\mathcal{F}))`, as its lemmas have it;
-* excess risks need deviations on both sides, so that :math:`L = \log(2k / \delta)`. The paper's
-  two-sided lemma has no 2, and one toss of a fair coin refutes it;
+* the paper's two-sided lemma has no 2 in the logarithm, and one toss of a fair coin refutes it;
 * complexities that were computed on the sample, and not expected, cost
   :math:`3 \sqrt{\log(2 \cdot)}` instead of :math:`\sqrt{\log(\cdot)}` (Mohri et al., 2012, second
   bound of Theorem 3.1). This is the default, because it is what can be computed.
@@ -59,11 +59,9 @@ class RowsNeeded:
     Attributes
     ----------
     name : class name
-    rows : float
-        More rows of this class; infinite where no number is enough.
-    total : float
-        More rows in all: the same where rows of one class can be had alone, more where rows come as
-        they are and only some of them are of the class.
+    rows, total : float
+        More rows of this class, infinite where no number is enough, and in all: more where rows
+        come as they are and only some of them are of the class.
     sentence : str
 
     Examples
@@ -89,12 +87,8 @@ class RiskBound:
     width : float
         :math:`\max_m \sum_i m_i w_i`, twice that for an excess risk. The robust risk exceeds the
         empirical one by no more.
-    complexity, deviation : ByClass
-        The two terms of :math:`w_i`.
-    masses : ByClass
-        Masses that attain the width.
-    counts, prior : ByClass
-        Rows and prior of each class.
+    complexity, deviation, masses, counts, prior : ByClass
+        The two terms of :math:`w_i`, the masses that attain the width, rows and prior.
     kind : {"generalization", "excess"}
     sampling : {"iid", "conditional"}
     theorem : str
@@ -176,11 +170,10 @@ class RiskBound:
         if least < target or self.width <= target:
             more = self._smallest(place, target)
             return RowsNeeded(name, more, more, f"{more:.6g} more rows of class {name!r} {end}.")
-        others = np.asarray(self.contributions)
-        others[place] = -np.inf
+        others = {each: adds for each, adds in self.contributions.items() if each != name}
         said = (
             f"No number of rows of class {name!r} {end}: it stays at {least:.4g} because of the "
-            f"other classes, {names[int(np.argmax(others))]!r} first among them."
+            f"other classes, {max(others, key=others.__getitem__)!r} first among them."
         )
         return RowsNeeded(name, np.inf, np.inf, said)
 
@@ -229,22 +222,12 @@ def iid_bound(
 ) -> RiskBound:
     r"""Theorem 1: the robust risk of every classifier, from rows drawn as they come.
 
-    .. math::
-
-        R_Q(f) \leq \max_{q \in Q} \Bigl\{ \hat{R}_q(f) + \sum_i q_i p_i \Bigl( 4k \,
-        E\Bigl[ \frac{N_i}{p_i n} \hat{\mathfrak{R}}_{N_i}(\Pi_1(\mathcal{F})) \Bigr]
-        + \sqrt{\frac{\log(k / \delta)}{2 p_i^2 n}} \Bigr) \Bigr\}
-
-    and, without risks, by how much the empirical minimiser can miss the lowest robust risk:
-
-    .. math::
-
-        R_Q(\hat{f}) - R_Q(f^*) \leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl( 8k \,
-        E\Bigl[ \frac{N_i}{p_i n} \hat{\mathfrak{R}}_{N_i}(\Pi_1(\mathcal{F})) \Bigr]
-        + \sqrt{\frac{\log(2k / \delta)}{2 p_i^2 n}} \Bigr)
+    .. math:: w_i = 4k \, E\Bigl[ \frac{N_i}{p_i n} \hat{\mathfrak{R}}_{N_i}(\Pi_1(\mathcal{F}))
+              \Bigr] + \sqrt{\frac{L}{2 p_i^2 n}}
 
     The theorem scales the weights by the *true* priors. Where these are estimated from the same
-    rows, use :func:`conditional_bound`.
+    rows, use :func:`conditional_bound`. Without risks the bound is by how much the empirical
+    minimiser can miss the lowest robust risk.
 
     Parameters
     ----------
@@ -291,12 +274,7 @@ def rate_bound(
 ) -> RiskBound:
     r"""Corollary 2: Theorem 1 for classes of complexity at most :math:`C / \sqrt{n}`.
 
-    .. math::
-
-        R_Q(f) &\leq \max_{q \in Q} \Bigl\{ \hat{R}_q(f) + \sum_i q_i p_i \Bigl(
-        \frac{4k C}{\sqrt{p_i n}} + \sqrt{\frac{\log(k / \delta)}{2 p_i^2 n}} \Bigr) \Bigr\} \\
-        R_Q(\hat{f}) - R_Q(f^*) &\leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl(
-        \frac{8k C}{\sqrt{p_i n}} + \sqrt{\frac{\log(2k / \delta)}{2 p_i^2 n}} \Bigr)
+    .. math:: w_i = \frac{4k C}{\sqrt{p_i n}} + \sqrt{\frac{L}{2 p_i^2 n}}
 
     Parameters
     ----------
@@ -332,24 +310,16 @@ def conditional_bound(
 ) -> RiskBound:
     r"""Appendix D: the robust risk of every classifier, given the number of rows of each class.
 
-    .. math::
-
-        R_Q(f) &\leq \max_{q \in Q} \sum_i q_i p_i \Bigl( \hat{R}_i(f)
-        + 4k \, \mathfrak{R}_{n_i}(\Pi_1(\mathcal{F})) + \sqrt{\frac{\log(k / \delta)}{2 n_i}}
-        \Bigr) \\
-        R_Q(\hat{f}) - R_Q(f^*) &\leq 2 \max_{q \in Q} \sum_i q_i p_i \Bigl(
-        8k \, \mathfrak{R}_{n_i}(\Pi_1(\mathcal{F})) + \sqrt{\frac{\log(2k / \delta)}{2 n_i}} \Bigr)
+    .. math:: w_i = 4k \, \mathfrak{R}_{n_i}(\Pi_1(\mathcal{F})) + \sqrt{\frac{L}{2 n_i}}
 
     It bounds all class risks at once, given the labels, and so holds for every prior: that of the
-    sample, a known one, or one that was estimated elsewhere. The paper does not state the second
-    line; it follows from its lemmas as Theorem 1 does.
+    sample, a known one, or one that was estimated elsewhere. The paper does not state it for excess
+    risks; that follows from its lemmas as Theorem 1 does.
 
     Parameters
     ----------
-    counts, uncertainty, risks, confidence, observed
+    counts, complexity, uncertainty, risks, confidence, observed
         As in :func:`iid_bound`.
-    complexity : dict by class, array-like of shape (n_classes,) or float
-        As in :func:`iid_bound`; its expectation with ``observed=False``.
     class_prior : dict by class or array-like of shape (n_classes,), optional
         Class frequencies of the population, the shares in the sample if not given.
 
@@ -402,8 +372,7 @@ def _bound(  # noqa: PLR0913  what the theorems have in common
         given = given / np.sqrt(n * p)
     # Excess risks need deviations on both sides.
     sides = 2 if risks is None else 1
-    # Twice the complexity of the loss, and twice that again where deviations have two sides.
-    terms = 2 * sides * 2 * k * given
+    terms = 4 * k * sides * given
     odds = sides * k / (1 - level)
     deviation = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
     # How many times its prior the share of each class in the sample is.

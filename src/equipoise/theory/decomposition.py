@@ -61,9 +61,9 @@ class ExcessRisk:
     Attributes
     ----------
     excess, estimation, irreducible : float
-        The excess risk and its two parts. The estimation error can be negative, where a wrong
-        probability happens to help under :math:`q'`; the irreducible error cannot, if the risks
-        are those of the true probabilities.
+        The whole and its parts. The estimation error can be negative, where a wrong probability
+        happens to help under :math:`q'`; the irreducible error cannot, if the risks are those of
+        the true probabilities.
     made_for, judged_under : ndarray of shape (n_classes,)
         The weights :math:`q` and :math:`q'`.
     l1 : float

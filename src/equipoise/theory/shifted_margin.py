@@ -41,15 +41,10 @@ _Law = tuple[float, tuple[float, float], float, tuple[float, float], float]
 class MarginRate(NamedTuple):
     r"""Exponents :math:`r` in rates :math:`(\log n / n)^r` of the estimation error.
 
-    Attributes
-    ----------
-    matched : float
-        Judged under the weighting it was made for: :math:`(1 + \alpha) \beta / (2 \beta + d)`.
-    mismatched : float
-        Judged under another one: :math:`\alpha \beta / (2 \beta + d)`, beside the irreducible
-        error, which does not decay.
-    printed : float
-        What the paper states for both together, :math:`\min(1, \alpha) \beta / (2 \beta + d)`.
+    Each is :math:`\beta / (2 \beta + d)` times a number: :math:`1 + \alpha` where a rule is judged
+    under the weighting it was made for (``matched``); :math:`\alpha` under another one, beside the
+    irreducible error, which does not decay (``mismatched``); and :math:`\min(1, \alpha)`, what the
+    paper states for both together (``printed``).
 
     Examples
     --------
@@ -71,25 +66,20 @@ class MarginCondition:
     ----------
     threshold : float
         The threshold :math:`t_q`.
-    exponent : float
+    exponent, exponent_interval : float, and pair of float
         The estimate of :math:`\alpha`; 0 where so many rows stand at the threshold itself that no
-        power bounds them, infinity where the nearest rows all have the same distance.
-    exponent_interval : tuple of float
-        Its confidence interval; for a power law it covers with more than ``confidence``.
-    constant : float
+        power bounds them, infinity where the nearest rows all have the same distance. For a power
+        law the interval covers with more than ``confidence``.
+    constant, constant_interval : float, and pair of float
         The estimate of :math:`C` near the threshold, where :math:`P(|\eta - t_q| \le t)` is about
         :math:`C t^\alpha`.
-    constant_interval : tuple of float
-        Its confidence interval, from those of the exponent and of the mass of the neighbourhood.
     global_constant : float
         The smallest :math:`C` with which the condition holds, with this exponent, at the edge of
         the neighbourhood and at every row beyond it.
     at_threshold : float
         Share of the rows at the threshold itself.
-    distance : float
-        The neighbourhood: rows within this distance told the exponent.
-    n_tail : int
-        How many they were.
+    distance, n_tail : float, int
+        The neighbourhood: rows within this distance told the exponent, and how many they were.
     confidence : float
         Probability that an interval covers.
 
@@ -112,11 +102,7 @@ class MarginCondition:
     confidence: float
 
     def rate(self, smoothness: float, n_features: int) -> MarginRate:
-        r"""What the exponent implies for local polynomials.
-
-        With :math:`\beta` the smoothness of the class probabilities and :math:`d` the number of
-        features.
-        """
+        r"""What it implies for local polynomials on probabilities of smoothness :math:`\beta`."""
         beta = check_number(smoothness, "smoothness", "(0, inf)")
         base = beta / (2 * beta + check_count(n_features, "n_features"))
         alpha = self.exponent
@@ -161,7 +147,6 @@ def margin_condition(
 
     Examples
     --------
-    >>> from equipoise.theory import margin_condition
     >>> from equipoise.datasets import PowerImbalance
     >>> model = PowerImbalance(p=0.8)
     >>> X, _ = model.sample(20_000, random_state=0)
