@@ -99,8 +99,8 @@ def test_rows_at_the_threshold_have_exponent_zero():
     eta = np.where(rng.uniform(size=1000) < 0.3, 0.5, rng.uniform(size=1000))
     found = margin_condition(eta, "standard")
     assert found.exponent == 0 and found.at_threshold == pytest.approx(np.mean(eta == 0.5))
-    assert found.constant == 1 and found.rate(1, 1).mismatched == 0
-    assert found.rate(1, 1).matched == pytest.approx(1 / 3)
+    assert found.constant == 1 and found.rates(1, 1)["mismatched"] == 0
+    assert found.rates(1, 1)["matched"] == pytest.approx(1 / 3)
 
 
 def test_separated_rows_have_any_exponent():
@@ -133,11 +133,11 @@ def test_weights_of_the_rows_count():
 def test_rates_are_those_of_the_appendix(beta, d):
     eta = power_law(5000, 0.5, 2.0, 0.4, np.random.default_rng(5))
     found = margin_condition(eta, (0.4, 0.6))
-    rate = found.rate(beta, d)
+    rates = found.rates(beta, d)
     base = beta / (2 * beta + d)
-    assert rate.matched == pytest.approx(base + rate.mismatched)
-    assert rate.mismatched == pytest.approx(found.exponent * base)
-    assert rate.printed == pytest.approx(min(1, found.exponent) * base)
+    assert rates["matched"] == pytest.approx(base + rates["mismatched"])
+    assert rates["mismatched"] == pytest.approx(found.exponent * base)
+    assert rates["printed"] == pytest.approx(min(1, found.exponent) * base)
 
 
 BAD = {
@@ -160,4 +160,4 @@ def test_bad_input_gets_a_sentence(case):
 def test_bad_smoothness_gets_a_sentence():
     found = margin_condition(np.linspace(0.01, 0.99, 100))
     with pytest.raises(InvalidParameterError, match="smoothness must be a number in"):
-        found.rate(0, 1)
+        found.rates(0, 1)

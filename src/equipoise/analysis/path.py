@@ -112,13 +112,9 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     loss : str, default="zero_one"
         The loss in which the risks are measured.
 
-    Returns
-    -------
-    RobustPath
-
     Examples
     --------
-    >>> from equipoise import LabelCVaR, robust_path
+    >>> from equipoise import LabelCVaR
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> path = robust_path(X, y, LabelCVaR(alpha=1.0), values=[1.0, 0.3, 0.1], loss="cross_entropy")

@@ -161,13 +161,8 @@ def weight_tradeoff(
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
 
-    Returns
-    -------
-    WeightTradeoff
-
     Examples
     --------
-    >>> from equipoise.analysis import weight_tradeoff
     >>> from equipoise.datasets import make_power_imbalance
     >>> X, y, model = make_power_imbalance(2000, p=0.9, random_state=0, return_model=True)
     >>> found = weight_tradeoff(y, model.predict_proba(X), ["standard", "balanced"])

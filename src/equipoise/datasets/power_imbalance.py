@@ -37,7 +37,6 @@ class PowerImbalance:
 
     Examples
     --------
-    >>> from equipoise.datasets import PowerImbalance
     >>> model = PowerImbalance(p=0.5)
     >>> model.bayes_class_risks("standard")
     array([0.25, 0.25])
@@ -170,7 +169,6 @@ def make_power_imbalance(
 
     Examples
     --------
-    >>> from equipoise.datasets import make_power_imbalance
     >>> X, y, model = make_power_imbalance(500, p=0.9, random_state=0, return_model=True)
     >>> X.shape, round(model.bayes_risk("balanced"), 4)
     ((500, 1), 0.1129)

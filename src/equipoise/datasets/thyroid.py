@@ -44,7 +44,6 @@ def load_thyroid(
 
     Examples
     --------
-    >>> from equipoise.datasets import load_thyroid
     >>> thyroid = load_thyroid()
     >>> thyroid.data.shape
     (7200, 21)

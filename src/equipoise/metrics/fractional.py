@@ -111,7 +111,6 @@ class EquivalentWeighting:
 
     Examples
     --------
-    >>> from equipoise.metrics import fbeta
     >>> weighting = fbeta(1).weighting(value=0.6, positive_share=0.2)
     >>> round(weighting.threshold, 6), weighting.is_weighting
     (0.3, True)

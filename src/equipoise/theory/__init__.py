@@ -19,13 +19,12 @@ from equipoise.theory.rademacher import (
     linear_rademacher,
 )
 from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
-from equipoise.theory.shifted_margin import MarginCondition, MarginRate, margin_condition
+from equipoise.theory.shifted_margin import MarginCondition, margin_condition
 
 __all__ = [
     "ClassExcess",
     "ExcessRisk",
     "MarginCondition",
-    "MarginRate",
     "RademacherComplexity",
     "RiskBound",
     "RobustBayes",

@@ -15,7 +15,7 @@ Hill (1975), "A simple general approach to inference about the tail of a distrib
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,26 +36,6 @@ _LAST_DIGITS = 4
 _TINY = float(np.finfo(np.float64).tiny)
 # Exponent, constant, each followed by its interval, and the constant that holds everywhere.
 _Law = tuple[float, tuple[float, float], float, tuple[float, float], float]
-
-
-class MarginRate(NamedTuple):
-    r"""Exponents :math:`r` in rates :math:`(\log n / n)^r` of the estimation error.
-
-    Each is :math:`\beta / (2 \beta + d)` times a number: :math:`1 + \alpha` where a rule is judged
-    under the weighting it was made for (``matched``); :math:`\alpha` under another one, beside the
-    irreducible error, which does not decay (``mismatched``); and :math:`\min(1, \alpha)`, what the
-    paper states for both together (``printed``).
-
-    Examples
-    --------
-    >>> rate = margin_condition(np.linspace(0, 1, 1001)).rate(smoothness=1, n_features=2)
-    >>> rate.mismatched < rate.matched
-    True
-    """
-
-    matched: float
-    mismatched: float
-    printed: float
 
 
 @dataclass(frozen=True)
@@ -88,6 +68,9 @@ class MarginCondition:
     >>> found = margin_condition((np.arange(1000) + 0.5) / 1000)
     >>> found.threshold, found.n_tail, round(found.exponent, 2)
     (0.5, 16, 0.98)
+    >>> rates = found.rates(smoothness=1, n_features=2)
+    >>> rates["mismatched"] < rates["matched"]
+    True
     """
 
     threshold: float
@@ -101,12 +84,19 @@ class MarginCondition:
     n_tail: int
     confidence: float
 
-    def rate(self, smoothness: float, n_features: int) -> MarginRate:
-        r"""What it implies for local polynomials on probabilities of smoothness :math:`\beta`."""
-        beta = check_number(smoothness, "smoothness", "(0, inf)")
+    def rates(self, smoothness: float, n_features: int) -> dict[str, float]:
+        r"""Exponents :math:`r` in rates :math:`(\log n / n)^r` of local polynomials' errors.
+
+        Each is :math:`\beta / (2 \beta + d)`, for probabilities of smoothness :math:`\beta`, times
+        :math:`1 + \alpha` where a rule is judged under the weighting it was made for
+        (``matched``), :math:`\alpha` under another one, beside the irreducible error, which does
+        not decay (``mismatched``), and :math:`\min(1, \alpha)`, what the paper states for both
+        together (``printed``).
+        """
+        beta, alpha = check_number(smoothness, "smoothness", "(0, inf)"), self.exponent
         base = beta / (2 * beta + check_count(n_features, "n_features"))
-        alpha = self.exponent
-        return MarginRate((1 + alpha) * base, alpha * base, min(1.0, alpha) * base)
+        factors = {"matched": 1 + alpha, "mismatched": alpha, "printed": min(1.0, alpha)}
+        return {name: factor * base for name, factor in factors.items()}
 
 
 def margin_condition(
