@@ -30,9 +30,6 @@ from equipoise.risks import (
     class_risks,
     classifier_risks,
     population_proba,
-    robust_risk,
-    weighted_risk,
-    worst_case_weights,
 )
 from equipoise.theory import (
     conditional_bound,
@@ -81,15 +78,14 @@ THREE, TWO = Rows(PRIOR), Rows(PAIR)
 FOLDS = np.arange(N) % 5
 
 
-def of_labels(function, **more):
-    """A risk of decisions, from frequencies and from weights of the rows."""
-    rows = THREE
-    given = function(rows.y, rows.decided, class_prior=rows.prior, **more)
-    return given, function(rows.y, rows.decided, sample_weight=rows.weights, **more)
-
-
 def risks_of(rows, **more):
     return class_risks(rows.y, rows.decided, **more)
+
+
+def of_labels(summary):
+    """A summary of class risks, from frequencies and from weights of the rows."""
+    given = risks_of(THREE, class_prior=THREE.prior)
+    return summary(given), summary(risks_of(THREE, sample_weight=THREE.weights))
 
 
 def scored():
@@ -237,16 +233,13 @@ def drawn():
 
 
 CASES = {
-    "weighted_risk": lambda: of_labels(weighted_risk, weights=[1, 2, 5]),
-    "robust_risk": lambda: of_labels(robust_risk, uncertainty=SET),
-    "worst_case_weights": lambda: of_labels(worst_case_weights, uncertainty=SET),
+    "class_risks": lambda: of_labels(lambda risks: risks.standard()),
+    "class_risks, weighted": lambda: of_labels(lambda risks: risks.weighted([1, 2, 5])),
+    "class_risks, robust": lambda: of_labels(lambda risks: risks.robust(SET)),
+    "class_risks, worst case": lambda: of_labels(lambda risks: risks.worst_case_weights(SET)),
     "ClassRisks.__init__": lambda: (
         ClassRisks(risks_of(THREE).risks, PRIOR).robust(SET),
         risks_of(THREE, sample_weight=THREE.weights).robust(SET),
-    ),
-    "class_risks": lambda: (
-        risks_of(THREE, class_prior=PRIOR).standard(),
-        risks_of(THREE, sample_weight=THREE.weights).standard(),
     ),
     "classifier_risks": of_a_classifier,
     "ClassRisks.with_prior": lambda: (

@@ -26,7 +26,7 @@ from equipoise.cli.main import main  # noqa: E402
 from equipoise.estimators import RobustLogisticRegression  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
 from equipoise.models import load_model, save_model  # noqa: E402
-from equipoise.risks import robust_risk  # noqa: E402
+from equipoise.risks import class_risks  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for, read_table  # noqa: E402
 from equipoise.text import printable, short_name  # noqa: E402
@@ -128,7 +128,7 @@ def test_evaluation_agrees_with_scikit_learn_and_with_the_library(place):
     assert found["standard_risk"] == pytest.approx(np.mean(y_true != y_pred))
     assert found["balanced_risk"] == pytest.approx(risks.mean())
     assert found["worst_class"]["risk"] == pytest.approx(risks.max())
-    assert found["robust_risk"] == pytest.approx(robust_risk(y_true, y_pred, LabelCVaR(0.1)))
+    assert found["robust_risk"] == pytest.approx(class_risks(y_true, y_pred).robust(LabelCVaR(0.1)))
     assert found["uncertainty"] == "LabelCVaR(alpha=0.1)" and found["rows"] == 300
 
 

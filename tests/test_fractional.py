@@ -144,10 +144,10 @@ def test_fbeta_is_the_weighted_harmonic_mean():
 
 
 def test_weighted_accuracy_is_one_minus_the_weighted_risk():
-    from equipoise.risks import weighted_risk
+    from equipoise.risks import class_risks
 
     true, decided = np.array([0, 0, 0, 1, 1]), np.array([0, 0, 1, 1, 0])
-    risk = weighted_risk(true, decided, [2, 7])
+    risk = class_risks(true, decided).weighted([2, 7])
     assert weighted_accuracy(2, 7).score(true, decided) == pytest.approx(1 - risk)
 
 

@@ -18,8 +18,6 @@ from equipoise import (
     WorstClass,
     class_risks,
     robust_path,
-    standard_risk,
-    worst_class_risk,
 )
 from equipoise.analysis import RobustPath
 from equipoise.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
@@ -62,8 +60,8 @@ def test_a_path_is_its_fits(name, loss):
         predicted = fit.predict(X) if loss == "zero_one" else fit.predict_proba(X)
         risks = class_risks(Y, predicted, loss=loss)
         assert path.class_risks[place].tolist() == list(risks.values())
-        assert path.standard_risk[place] == standard_risk(Y, predicted, loss=loss)
-        assert path.worst_class_risk[place] == worst_class_risk(Y, predicted, loss=loss)
+        assert path.standard_risk[place] == risks.standard()
+        assert path.worst_class_risk[place] == risks.worst()
         assert path.balanced_risk[place] == risks.balanced()
         assert fit.uncertainty.get_params()[knob] == value
         assert path.duality_gap[place] <= 1e-6 * path.objective[place]

@@ -14,13 +14,7 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidP
 from equipoise.losses import LOSSES
 from equipoise.risks import (
     ClassRisks,
-    balanced_risk,
     class_risks,
-    robust_risk,
-    standard_risk,
-    weighted_risk,
-    worst_case_weights,
-    worst_class_risk,
 )
 from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 from equipoise.weights.by_class import ByClass
@@ -144,7 +138,7 @@ def test_identities_with_scikit_learn(rows):
 def test_balanced_risk_is_one_minus_balanced_accuracy():
     rng = np.random.default_rng(0)
     truth, guess, weights = rng.integers(0, 5, 99), rng.integers(0, 5, 99), rng.random(99)
-    assert balanced_risk(truth, guess, sample_weight=weights) == pytest.approx(
+    assert class_risks(truth, guess, sample_weight=weights).balanced() == pytest.approx(
         1 - balanced_accuracy_score(truth, guess, sample_weight=weights)
     )
 
@@ -153,8 +147,8 @@ def test_standard_cross_entropy_is_log_loss():
     rng = np.random.default_rng(0)
     truth, weights = rng.integers(0, 3, 99), rng.random(99)
     proba = rng.dirichlet(np.ones(3), 99)
-    found = standard_risk(truth, proba, loss="cross_entropy", sample_weight=weights)
-    assert found == pytest.approx(log_loss(truth, proba, sample_weight=weights))
+    found = class_risks(truth, proba, loss="cross_entropy", sample_weight=weights)
+    assert found.standard() == pytest.approx(log_loss(truth, proba, sample_weight=weights))
 
 
 # Laws
@@ -222,26 +216,28 @@ def test_worst_case_weights_attain_the_robust_risk(recipe, risks):
     assert risks.robust(recipe) <= risks.worst() + 1e-9
 
 
-def test_functions_are_the_methods():
+def test_the_prior_of_the_population_changes_the_risks_that_depend_on_it():
     rng = np.random.default_rng(5)
     truth, guess = rng.integers(0, 4, 200), rng.integers(0, 4, 200)
     options = {"sample_weight": rng.random(200), "classes": [3, 1, 0, 2]}
     risks, recipe = class_risks(truth, guess, **options), LabelCVaR(0.5)
     prior = {0: 0.7, 1: 0.1, 2: 0.1, 3: 0.1}
-    moved = risks.with_prior(prior)
-    assert standard_risk(truth, guess, **options) == risks.standard()
-    assert balanced_risk(truth, guess, **options) == risks.balanced()
-    assert worst_class_risk(truth, guess, **options) == risks.worst()
-    assert weighted_risk(truth, guess, prior, **options) == risks.weighted(prior)
-    assert robust_risk(truth, guess, recipe, **options) == risks.robust(recipe)
-    assert robust_risk(truth, guess, recipe, class_prior=prior, **options) == moved.robust(recipe)
-    assert weighted_risk(
-        truth, guess, [1, 2, 3, 4], class_prior=prior, **options
-    ) == moved.weighted([1, 2, 3, 4])
-    assert worst_case_weights(
-        truth, guess, recipe, class_prior=prior, **options
-    ) == moved.worst_case_weights(recipe)
+    moved = class_risks(truth, guess, class_prior=prior, **options)
+    assert moved == risks.with_prior(prior) and moved.risks == risks.risks
+    assert moved == class_risks(truth, guess, class_prior=[0.1, 0.1, 0.7, 0.1], **options)
+    assert dict(moved.prior) == pytest.approx(prior)
+    assert moved.balanced() == risks.balanced() and moved.worst() == risks.worst()
+    assert moved.standard() == pytest.approx(sum(prior[name] * risks[name] for name in prior))
+    assert moved.weighted([1, 2, 3, 4]) != risks.weighted([1, 2, 3, 4])
     assert moved.robust(recipe) != risks.robust(recipe)
+    assert moved.worst_case_weights(recipe) != risks.worst_case_weights(recipe)
+
+
+def test_a_prior_may_name_classes_without_rows_that_are_dropped():
+    options = {"classes": ["a", "b", "c"], "absent": "drop"}
+    prior = {"a": 0.2, "b": 0.3, "c": 0.5}
+    found = class_risks(["a", "b", "b"], ["a", "b", "a"], class_prior=prior, **options)
+    assert dict(found.prior) == pytest.approx({"a": 0.4, "b": 0.6})
 
 
 # Labels of all kinds

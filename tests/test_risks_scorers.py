@@ -26,7 +26,6 @@ from equipoise.risks import (
     RiskScorer,
     class_risks,
     classifier_risks,
-    worst_class_risk,
 )
 from equipoise.sets import FixedWeights, LabelCVaR, WorstClass
 
@@ -200,6 +199,9 @@ def test_an_estimator_without_the_method_is_refused(data):
 
 
 def test_metrics_work_with_make_scorer_and_threshold_tuning(data, fitted):
+    def worst_class_risk(y_true, y_pred):
+        return class_risks(y_true, y_pred).worst()
+
     X, y = data[0], data[1] == "a"
     scorer = make_scorer(worst_class_risk, greater_is_better=False)
     plain = LogisticRegression().fit(X, y)

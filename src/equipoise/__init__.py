@@ -40,16 +40,10 @@ if TYPE_CHECKING:
     from equipoise.models import save_model as save_model
     from equipoise.report import compare as compare
     from equipoise.risks import RiskScorer as RiskScorer
-    from equipoise.risks import balanced_risk as balanced_risk
     from equipoise.risks import class_risk_intervals as class_risk_intervals
     from equipoise.risks import class_risks as class_risks
     from equipoise.risks import population_proba as population_proba
-    from equipoise.risks import robust_risk as robust_risk
-    from equipoise.risks import standard_risk as standard_risk
-    from equipoise.risks import weighted_risk as weighted_risk
-    from equipoise.risks import worst_case_weights as worst_case_weights
     from equipoise.risks import worst_class_interval as worst_class_interval
-    from equipoise.risks import worst_class_risk as worst_class_risk
     from equipoise.sets import FixedWeights as FixedWeights
     from equipoise.sets import LabelCVaR as LabelCVaR
     from equipoise.sets import LabelHCVaR as LabelHCVaR
@@ -86,16 +80,10 @@ _ROOMS = {
     "report": ["compare"],
     "risks": [
         "RiskScorer",
-        "balanced_risk",
         "class_risk_intervals",
         "class_risks",
         "population_proba",
-        "robust_risk",
-        "standard_risk",
-        "weighted_risk",
-        "worst_case_weights",
         "worst_class_interval",
-        "worst_class_risk",
     ],
     "sets": [
         "FixedWeights",

@@ -1,20 +1,14 @@
 """Risks of given predictions: by class, weighted, robust, of the worst class, with intervals.
 
 Start from :func:`class_risks`, whose result knows every risk that depends on the class risks
-alone; the other functions and the scorer are short forms of it.
+alone.
 """
 
 from equipoise.risks.class_risks import (
     ClassRisks,
     RiskScorer,
-    balanced_risk,
     class_risks,
     classifier_risks,
-    robust_risk,
-    standard_risk,
-    weighted_risk,
-    worst_case_weights,
-    worst_class_risk,
 )
 from equipoise.risks.intervals import (
     RiskInterval,
@@ -31,15 +25,9 @@ __all__ = [
     "RiskInterval",
     "RiskIntervals",
     "RiskScorer",
-    "balanced_risk",
     "class_risk_intervals",
     "class_risks",
     "classifier_risks",
     "population_proba",
-    "robust_risk",
-    "standard_risk",
-    "weighted_risk",
-    "worst_case_weights",
     "worst_class_interval",
-    "worst_class_risk",
 ]

@@ -1,13 +1,9 @@
-r"""Class risks, and every risk that is a function of them, also as plain functions.
+r"""Class risks, every risk that is a function of them, and a scorer.
 
 .. math::
 
     R_q = \sum_i q_i p_i R_i \quad\text{with}\quad \sum_i q_i p_i = 1,
     \qquad R_Q = \max_{q \in Q} R_q
-
-The functions are scikit-learn metrics: ``make_scorer(worst_class_risk, greater_is_better=False)``
-works, and :class:`RiskScorer` is one scorer for all. Their options (``loss``, ``classes``,
-``sample_weight``, ``class_prior``, ``absent``) are those of :func:`class_risks`.
 
 References
 ----------
@@ -222,97 +218,6 @@ def present_classes(
             "absent='drop' leaves it out."
         )
     return present
-
-
-def standard_risk(
-    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Any = None, **options: Any
-) -> float:
-    r"""The usual risk :math:`\sum_i p_i R_i`, the mean loss of a row; options: :func:`class_risks`.
-
-    Examples
-    --------
-    >>> standard_risk([0, 0, 0, 1], [0, 0, 0, 0])
-    0.25
-    """
-    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).standard()
-
-
-def balanced_risk(
-    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Any = None, **options: Any
-) -> float:
-    r"""The mean class risk, one minus balanced accuracy; options are those of :func:`class_risks`.
-
-    Examples
-    --------
-    >>> balanced_risk([0, 0, 0, 1], [0, 0, 0, 0])
-    0.5
-    """
-    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).balanced()
-
-
-def worst_class_risk(
-    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: Any = None, **options: Any
-) -> float:
-    r"""The largest class risk, one minus the smallest recall; options: :func:`class_risks`.
-
-    Examples
-    --------
-    >>> worst_class_risk([0, 0, 0, 1], [0, 0, 0, 0])
-    1.0
-    """
-    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).worst()
-
-
-def weighted_risk(
-    y_true: ArrayLike, y_pred: ArrayLike, weights: Any, *, sample_weight: Any = None, **options: Any
-) -> float:
-    r"""The weighted risk :math:`\sum_i q_i p_i R_i`; options are those of :func:`class_risks`.
-
-    ``weights``, by class name or in class order, are scaled so that :math:`\sum_i q_i p_i = 1`:
-    only their ratios matter.
-
-    Examples
-    --------
-    >>> weighted_risk([0, 0, 0, 1], [0, 0, 0, 0], {0: 1, 1: 9})
-    0.75
-    """
-    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).weighted(weights)
-
-
-def robust_risk(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    uncertainty: Any = None,
-    *,
-    sample_weight: Any = None,
-    **options: Any,
-) -> float:
-    r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`; options: :func:`class_risks`.
-
-    ``uncertainty`` is a recipe of :mod:`equipoise.sets`. For given class risks use
-    :meth:`ClassRisks.robust`.
-
-    Examples
-    --------
-    >>> from equipoise.sets import LabelCVaR
-    >>> robust_risk([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))
-    0.5
-    """
-    return class_risks(y_true, y_pred, sample_weight=sample_weight, **options).robust(uncertainty)
-
-
-def worst_case_weights(
-    y_true: ArrayLike, y_pred: ArrayLike, uncertainty: Any = None, **options: Any
-) -> ByClass:
-    r"""Weights :math:`q \in Q` that attain the robust risk; options: :func:`class_risks`.
-
-    Examples
-    --------
-    >>> from equipoise.sets import LabelCVaR
-    >>> worst_case_weights([0, 0, 0, 1], [0, 0, 0, 0], LabelCVaR(alpha=0.5))[1]
-    2.0
-    """
-    return class_risks(y_true, y_pred, **options).worst_case_weights(uncertainty)
 
 
 class RiskScorer(BaseEstimator):  # type: ignore[misc]
