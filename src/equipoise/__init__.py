@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
     from equipoise.estimators import LocalPolynomialClassifier as LocalPolynomialClassifier
     from equipoise.estimators import PlugInClassifier as PlugInClassifier
+    from equipoise.estimators import RobustClassifier as RobustClassifier
     from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
     from equipoise.estimators import tune_weights as tune_weights
@@ -66,6 +67,7 @@ _ROOMS = {
     "estimators": [
         "LocalPolynomialClassifier",
         "PlugInClassifier",
+        "RobustClassifier",
         "RobustLinearClassifier",
         "RobustLogisticRegression",
         "tune_weights",

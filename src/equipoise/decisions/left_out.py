@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing
@@ -414,10 +415,18 @@ def _predict_part(
 
 
 def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:
-    """Probabilities of a fitted model, with a column of zeros for a class it has never seen."""
-    source = f"predict_proba of {type(model).__name__}"
+    """Probabilities of a fitted model, with a column of zeros for a class it has never seen.
+
+    Those of a model that has scores alone are their logistic transformation.
+    """
     known = np.asarray(getattr(model, "classes_", classes))
-    given = as_probabilities(model.predict_proba(X), len(known), name=source)
+    if hasattr(model, "predict_proba"):
+        source = f"predict_proba of {type(model).__name__}"
+        given = as_probabilities(model.predict_proba(X), len(known), name=source)
+    else:
+        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        scores = np.column_stack([0 * scores, scores]) if scores.ndim == 1 else scores
+        given = softmax(scores, axis=1)
     if np.array_equal(known, classes):
         return given
     aligned = np.zeros((len(given), len(classes)))

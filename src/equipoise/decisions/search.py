@@ -355,12 +355,6 @@ def _slopes(leads: Leads, theta: Vector, width: float) -> Matrix:
 # On folds, steadied where rows are few
 
 
-def value_of(criterion: Criterion, table: Matrix, totals: Vector | None = None) -> float:
-    """The value of a table of weights by true class (first) and decision (second)."""
-    totals = table.sum(axis=1) if totals is None else totals
-    return float(criterion.values(np.diag(table)[None], table.sum(axis=0)[None], totals)[0])
-
-
 def shrunk(weights: Vector, reference: Vector, amount: float) -> Vector:
     """The geometric mean of two weightings; an amount of 1 is the reference, 0 the weights."""
     return from_logs(_centered(weights) * (1 - amount) + _centered(reference) * amount)
@@ -401,7 +395,7 @@ class FoldTuner:
         found = [self._steadied(left_out, criterion) for criterion in self._criteria]
         best = 0
         if len(found) > 1:
-            best = _last_as_good([table for _, _, table in found], self._criterion, CERTAIN)
+            best = last_as_good([table for _, _, table in found], self._criterion, CERTAIN)
         return found[best][:2]
 
     def _steadied(self, left_out: Folds, criterion: Criterion) -> tuple[Vector, float, Matrix]:
@@ -449,12 +443,12 @@ class FoldTuner:
         for amount in amounts:
             weights = [shrunk(own, self._balanced, amount) for own in tuned]
             decided = np.concatenate(list(map(decide, parts, weights)))
-            tables.append(_tables(judged, decided))
-        best = _last_as_good(tables, criterion, NOISE)
+            tables.append(group_tables(judged, decided))
+        best = last_as_good(tables, criterion, NOISE)
         return amounts[best], tables[best]
 
 
-def _tables(judged: Predictions, decided: Indices) -> Matrix:
+def group_tables(judged: Predictions, decided: Indices) -> Matrix:
     """Tables of true class by decision, one for each of the jackknife's groups."""
     k, groups = judged.n_classes, np.zeros_like(judged.labels)
     # Dealt out class by class, so that no group takes all rows of a class.
@@ -465,11 +459,11 @@ def _tables(judged: Predictions, decided: Indices) -> Matrix:
     return np.asarray(counts, dtype=np.float64).reshape(GROUPS, k, k)
 
 
-def _last_as_good(tables: list[Matrix], criterion: Criterion, noise: float) -> int:
+def last_as_good(tables: list[Matrix], criterion: Criterion, noise: float) -> int:
     """The last candidate whose value is the lowest, up to so many standard errors."""
-    values = np.array([value_of(criterion, table.sum(axis=0)) for table in tables])
+    values = np.array([criterion.of_table(table.sum(axis=0)) for table in tables])
     without = np.array(
-        [[value_of(criterion, table.sum(axis=0) - part) for part in table] for table in tables]
+        [[criterion.of_table(table.sum(axis=0) - part) for part in table] for table in tables]
     )
     best = int(np.argmin(values))
     excess, excess_without = values - values[best], without - without[best]

@@ -19,7 +19,7 @@ from equipoise.decisions.left_out import (
     refuse_few,
     row_weights,
 )
-from equipoise.decisions.search import FoldTuner, Shrinkage, value_of
+from equipoise.decisions.search import FoldTuner, Shrinkage, group_tables
 from equipoise.exceptions import (
     FewRowsWarning,
     InvalidInputError,
@@ -67,6 +67,7 @@ class TunedWeights:
         ``rule`` decides wrongly of the same rows, of shape (n_folds, 5, n_classes).
     refit : rows judged for each row of a training part, where the model was trained anew on all
         rows in the end; 0 if not. None for known weights.
+    n_candidates : of how many rules this one was chosen by its risks, which intervals allow for.
     robust_risk : the worst case of the risks over the set of weightings, if there is one.
     metric_value : the metric, if there is one.
     fold_weights : weights that each fold was judged by, of shape (n_folds, n_classes): how far they
@@ -93,6 +94,7 @@ class TunedWeights:
     folds: Indices | None = None
     shrinkage: float | None = None
     refit: float | None = None
+    n_candidates: int = 1
 
     @property
     def weights(self) -> ByClass | None:
@@ -119,7 +121,9 @@ class TunedWeights:
     def class_risk_intervals(self) -> RiskIntervals | None:
         if self.held_out is None:
             return None
-        return counted_intervals(self.held_out, self.classes, refit=self.refit)
+        return counted_intervals(
+            self.held_out, self.classes, refit=self.refit, choices=self.n_candidates
+        )
 
     def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`."""
@@ -274,11 +278,28 @@ def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
     needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
     few = refuse_few(few, needed, counts, classes, rare, min_rows)
-    found = tune_on_folds(
+    found, _, words = tune_on_folds(
         predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior, classes,
         few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
     )  # fmt: skip
+    if words:
+        warn(words, FewRowsWarning)
     return TunedWeights(classes, prior, **found)
+
+
+def judge_known(
+    predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector, few: Mask
+) -> tuple[dict[str, Any], Matrix, str]:
+    """What known decisions do to rows left out, as :func:`tune_on_folds` tells of tuned ones."""
+    own = criterion.known(shares[~few] / shares[~few].sum())
+    rule = np.ones((len(few),) * own.ndim)
+    rule[np.ix_(*[np.flatnonzero(~few)] * own.ndim)] = own
+    decided = decide(predictions.probabilities, rule)
+    rows = np.flatnonzero(~few[predictions.labels])
+    tables = group_tables(predictions.take(rows), decided[rows])
+    sums = predictions.error_sums(decided, folds, ~few)
+    fields = {"rule": rule, "held_out": sums, "refit": 0.0}
+    return fields, tables[:, ~few][:, :, np.argsort(few, kind="stable")], ""
 
 
 def warn_of_seen_rows(predictions: Predictions) -> None:
@@ -298,10 +319,11 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
 def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
     classes: NDArray[Any], *, few: Mask, drop: bool, shrinkage: Shrinkage, seed: int,
-) -> dict[str, Any]:  # fmt: skip
+) -> tuple[dict[str, Any], Matrix, str]:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
-    The criterion is among the classes that have rows enough. Classes of too ``few`` are neither
+    With them come tables of true class by decision, by which results are compared, and a warning
+    or nothing. The criterion is among the classes that have rows enough. Classes of too ``few`` are neither
     tuned nor judged, and never decided if ``drop``; otherwise they have weight 1. ``shares`` are
     those of the rows that the probabilities were learnt from.
     """
@@ -325,18 +347,18 @@ def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
         line[~few] = found * factors * (own.sum() / (own @ (found * factors)))
     weights, fold_weights = every[0], every[1:]
     if not judges:
-        return {"rule": weights, "shrinkage": amount}
+        return {"rule": weights, "shrinkage": amount}, np.empty((0, len(few), len(few))), ""
     decided = np.empty(len(folds), dtype=np.intp)
     for fold, line in enumerate(fold_weights):
         here = folds == fold
         decided[here] = decide(predictions.probabilities[here], line)
     # A decision for a class that was not tuned is an error like any other.
-    table = predictions.take(rows).table(decided[rows])[~few] * factors[:, None]
-    value = value_of(criterion, table[:, ~few], table.sum(axis=1))
+    every_class = group_tables(predictions.take(rows), decided[rows])
+    tables = every_class[:, ~few][:, :, np.argsort(few, kind="stable")] * factors[:, None]
+    value = criterion.of_table(tables.sum(axis=0))
     sums = predictions.error_sums(decided, folds, ~few)
     final = decide(predictions.probabilities, weights)
-    _warn_of_cost(predictions, weights, final, few, classes)
-    return {
+    fields = {
         "rule": weights,
         "held_out": np.concatenate(
             [sums, predictions.error_sums(final, folds, ~few)[:, 2:3]], axis=1
@@ -347,11 +369,12 @@ def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
         "fold_weights": fold_weights,
         "shrinkage": amount,
     }
+    return fields, tables, _words_of_cost(predictions, weights, final, few, classes)
 
 
-def _warn_of_cost(
+def _words_of_cost(
     predictions: Predictions, weights: Vector, decided: Indices, few: Mask, classes: NDArray[Any]
-) -> None:
+) -> str:
     """Say which classes of few rows take how many rows of others that they would lose otherwise."""
     labels, rows, paid = predictions.labels, predictions.effective_rows, []
     handful = (rows < HANDFUL) & (rows < COSTLY * (rows.sum() - rows))
@@ -364,10 +387,10 @@ def _warn_of_cost(
         if cost >= COSTLY:
             n_rows = np.count_nonzero(labels == own)
             paid.append(f"class {classes.tolist()[own]!r} of {n_rows} rows {100 * cost:.0f} points")
-    if paid:
-        warn(
-            f"A weight that rests on few rows costs the other classes errors: {', '.join(paid)}. "
-            f"rare='drop' with min_rows={HANDFUL} leaves such a class out, and rare='keep' gives "
-            "it no weight of its own.",
-            FewRowsWarning,
-        )
+    if not paid:
+        return ""
+    return (
+        f"A weight that rests on few rows costs the other classes errors: {', '.join(paid)}. "
+        f"rare='drop' with min_rows={HANDFUL} leaves such a class out, and rare='keep' gives it no "
+        "weight of its own."
+    )

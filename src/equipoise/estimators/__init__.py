@@ -4,11 +4,13 @@ from equipoise.decisions import TunedWeights, tune_weights
 from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.plug_in import PlugInClassifier
+from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.robust_linear import RobustLinearClassifier
 
 __all__ = [
     "LocalPolynomialClassifier",
     "PlugInClassifier",
+    "RobustClassifier",
     "RobustLinearClassifier",
     "RobustLogisticRegression",
     "TunedWeights",

@@ -1,9 +1,11 @@
 """Any classifier with probabilities, and decision weights that serve a purpose."""
 
 import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +17,24 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions import Predictions, TunedWeights, decide, left_out
 from equipoise.decisions.tuning import (
     check_rare,
     check_shrinkage,
+    judge_known,
     tune_on_folds,
     tune_predicted,
     warn_of_seen_rows,
 )
-from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
-from equipoise.goals import as_goal
+from equipoise.exceptions import (
+    EquipoiseWarning,
+    FewRowsWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    warn,
+)
+from equipoise.goals import Criterion, as_goal
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.priors import check_prior
@@ -43,7 +52,280 @@ def _of_tuned(name: str) -> property:
     return property(read)
 
 
-class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+# An estimator, its model of the first split, fields of its tuned weights, the tables that
+# candidates are compared by, and what is to be said of classes of few rows.
+Judged = tuple[Any, Any, dict[str, Any], Matrix, str]
+
+
+class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A classifier around another, which decides by weights that were tuned on rows left out."""
+
+    # Whether there is a choice to be made where the decisions are known.
+    chooses_training: ClassVar[bool] = False
+
+    estimator: Any
+    goal: Any
+    cv: Any
+    refit: bool
+    shrinkage: Any
+    class_prior: Any
+    rare: str
+    min_rows: int
+    n_jobs: int | None
+    random_state: Any
+
+    weights_ = _of_tuned("weights")
+    threshold_ = _of_tuned("threshold")
+    costs_ = _of_tuned("costs")
+    fold_weights_ = _of_tuned("fold_weights")
+    shrinkage_ = _of_tuned("shrinkage")
+    class_risks_ = _of_tuned("class_risks")
+    class_risk_intervals_ = _of_tuned("class_risk_intervals")
+    robust_risk_ = _of_tuned("robust_risk")
+    metric_value_ = _of_tuned("metric_value")
+    class_prior_ = _of_tuned("class_prior")
+
+    def __sklearn_clone__(self) -> Self:
+        try:
+            return super().__sklearn_clone__()  # type: ignore[no-any-return]
+        except RuntimeError:
+            # The base estimator is one that scikit-learn refuses to clone.
+            bare = copy(self)
+            bare.__dict__ = {name: v for name, v in vars(self).items() if not name.endswith("_")}
+            return deepcopy(bare)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        base = get_tags(self.estimator)
+        tags.input_tags.sparse = base.input_tags.sparse
+        tags.input_tags.allow_nan = base.input_tags.allow_nan
+        if base.classifier_tags is not None:
+            tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Train the base estimator and tune the weights.
+
+        If anything interrupts the fit, the estimator is left as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Whatever the base estimator takes.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, for the training of the base estimator and for the tuning.
+        **params : dict
+            For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
+            routing they go to who requested them.
+        """
+        model, tuned, more = self._fitted(X, y, sample_weight, params)
+        found = {"classes_": tuned.classes, "estimator_": model, "tuned_": tuned, **more}
+        for name in ("n_features_in_", "feature_names_in_"):
+            found[name] = getattr(model, name, None)
+        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        # In one step, so that nothing can be left half-done.
+        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
+        return self
+
+    def _fitted(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[Any, TunedWeights, dict[str, Any]]:
+        """The fitted base estimator, the weights that decide, and other attributes."""
+        # What is asked for.
+        goal = as_goal(self.goal)
+        shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
+        min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
+        self._check_estimator()
+
+        # The rows, of which those without weight are left out.
+        X, y, classes, labels = self._labelled(X, y)
+        weights = left_out.row_weights(sample_weight, labels, classes)
+        to_fit, to_split = self._route(None if sample_weight is None else weights, params)
+        totals = np.bincount(labels, weights=weights, minlength=len(classes))
+        prior = shares = totals / totals.sum()
+        if self.class_prior is not None:
+            prior = check_prior(self.class_prior, classes, name="class_prior")
+        labels = np.where(weights > 0, labels, -1)
+        used = np.flatnonzero(labels >= 0)
+
+        if self._is_fitted_before():
+            given = left_out.rows_of(X, used, len(y))
+            table = left_out.class_probabilities(self.estimator, given, classes)
+            predictions = Predictions(table, labels[used], weights[used])
+            warn_of_seen_rows(predictions)
+            tuned = tune_predicted(
+                predictions, left_out.deal(predictions.labels, seed), goal, prior, classes,
+                shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
+            )  # fmt: skip
+            return self.estimator, tuned, {}
+
+        if goal.is_known and not self.chooses_training:
+            rule = goal.resolve(prior, classes).known(shares)
+            model = left_out.train_on(self.estimator, X, y, to_fit, used)
+            return model, TunedWeights(classes, prior, rule), {}
+
+        # What cannot be tuned is refused before any training; a confidence is about one model.
+        once = goal.confidence is not None
+        parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
+        few = left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare, min_rows)
+        self._check_refit(len(parts))
+        criterion = goal.resolve_some(prior, classes, few)
+        if rare == "drop":
+            labels = np.where(few[labels], -1, labels)
+            parts, used = left_out.used_parts(parts, labels), np.flatnonzero(labels >= 0)
+        criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
+
+        def judged(estimator: Any) -> Judged:
+            # Every row is predicted by a model that has not seen it.
+            train = partial(left_out.train_on, estimator, X, y, to_fit)
+            predictions, model = left_out.predict_parts(
+                train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
+            )
+            folds = left_out.folds_of(parts, predictions.labels, seed)
+            if goal.is_known:
+                return estimator, model, *judge_known(predictions, folds, criterion, shares, few)
+            found = tune_on_folds(
+                predictions, folds, criterion, shares, classes,
+                few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
+            )  # fmt: skip
+            return estimator, model, *found
+
+        chosen, more = self._choose(judged, criterion, classes, shares, few)
+        estimator, model, found, _, words = chosen
+        if words:
+            warn(words, FewRowsWarning)
+        if self.refit and not once:
+            model = left_out.train_on(estimator, X, y, to_fit, used)
+            tested = sum(len(rows) for _, rows in parts)
+            found["refit"] = tested / np.mean([len(rows) for rows, _ in parts])
+        return model, TunedWeights(classes, prior, **found), more
+
+    @abstractmethod
+    def _choose(
+        self, judged: Callable[[Any], Judged], criterion: Criterion, classes: NDArray[Any],
+        shares: Vector, few: Mask,
+    ) -> tuple[Judged, dict[str, Any]]:  # fmt: skip
+        """What is trained in the end, as it was judged, and attributes that tell of the choice."""
+
+    def _is_fitted_before(self) -> bool:
+        prefit = isinstance(self.cv, str) and self.cv == "prefit"
+        return prefit or isinstance(self.estimator, FrozenEstimator)
+
+    def _check_estimator(self) -> None:
+        check_flag(self.refit, "refit")
+        if inspect.isclass(self.estimator) or not hasattr(self.estimator, "fit"):
+            raise InvalidParameterError(
+                f"estimator must be a classifier with fit and predict_proba, got "
+                f"{self.estimator!r}; for given probabilities use tune_weights."
+            )
+        if not hasattr(self.estimator, "predict_proba"):
+            raise InvalidParameterError(
+                f"estimator must have predict_proba, which {type(self.estimator).__name__} has "
+                "not: wrap it in scikit-learn's CalibratedClassifierCV, or switch its "
+                "probabilities on."
+            )
+        if self._is_fitted_before():
+            check_is_fitted(
+                self.estimator,
+                "classes_",
+                msg="cv='prefit' and FrozenEstimator are for an estimator that is already fitted, "
+                "and %(name)s is not: fit it first, or give the plain estimator and a number of "
+                "folds as cv.",
+            )
+
+    def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Indices]:
+        """The rows as scikit-learn takes them, class names, and the class index of every row."""
+        if y is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        if not self._is_fitted_before():
+            return X, y, *encode_labels(y)
+        check_classification_targets(y)
+        classes = np.asarray(self.estimator.classes_)
+        return X, y, classes, known_labels(y, classes, owner="the fitted estimator")
+
+    def _check_refit(self, n_splits: int) -> None:
+        if not self.refit and n_splits > 1:
+            raise InvalidParameterError(
+                f"refit must be True where cv has several splits, got refit=False and {n_splits} "
+                "splits: hold out a share of the rows instead, as in cv=0.2."
+            )
+
+    def _route(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What goes to the base estimator's fit, and what to the splitter."""
+        for name in params:
+            if "eval" in name.split("__")[-1].split("_") or name.endswith("validation_data"):
+                raise InvalidInputError(
+                    f"fit does not take {name}: the same rows would stop the training on every "
+                    "part, and those of a split cannot be known before. Use an estimator that "
+                    "holds out rows of its own (early_stopping of HistGradientBoostingClassifier), "
+                    "fix the number of rounds, or fit it yourself and give FrozenEstimator."
+                )
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])
+        to_fit = {name: value for name, value in params.items() if name != "groups"}
+        to_split = {name: value for name, value in params.items() if name == "groups"}
+        if sample_weight is not None:
+            if "sample_weight" in inspect.signature(self.estimator.fit).parameters:
+                to_fit["sample_weight"] = sample_weight
+            elif not self._is_fitted_before() and not any("__sample_weight" in n for n in to_fit):
+                warn(
+                    f"{type(self.estimator).__name__} does not take sample_weight in fit: it is "
+                    "trained without, and the weights count in the tuning alone. For a step of a "
+                    "pipeline pass them as STEP__sample_weight too, or enable metadata routing.",
+                    EquipoiseWarning,
+                )
+        return to_fit, to_split
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What metadata ``fit`` takes, and where it goes."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest weighted probability, or of the least expected cost."""
+        decided = decide(*self._probabilities_and_rule(X))
+        return np.asarray(self.classes_[decided])
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        r"""What decides: :math:`w_i \eta_i(x)`, or minus the expected cost of each class.
+
+        For two classes it is the difference, of shape (n_rows,), positive for the second class.
+        """
+        return left_out.scores(*self._probabilities_and_rule(X))
+
+    def _probabilities_and_rule(self, X: Any) -> tuple[Matrix, Vector | Matrix]:
+        """Probabilities, and the weights, or the costs where these decide."""
+        check_is_fitted(self)
+        table = left_out.class_probabilities(self.estimator_, X, self.classes_)
+        return table, self.tuned_.rule
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """The base estimator's probabilities as they are, *not* reweighted.
+
+        ``predict`` is the class of the largest *weighted* probability, which need not be the
+        largest of these. A class that was dropped has a column of zeros.
+        """
+        check_is_fitted(self)
+        table = np.asarray(self.estimator_.predict_proba(X))
+        if table.shape[1] == len(self.classes_):
+            return table
+        return left_out.class_probabilities(self.estimator_, X, self.classes_)
+
+
+class PlugInClassifier(DecidingClassifier):
     r"""A classifier with probabilities, decided by weights that serve a purpose.
 
     .. math:: f(x) = \arg\max_i \; w_i \eta_i(x)
@@ -183,234 +465,8 @@ class PlugInClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # t
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    weights_ = _of_tuned("weights")
-    threshold_ = _of_tuned("threshold")
-    costs_ = _of_tuned("costs")
-    fold_weights_ = _of_tuned("fold_weights")
-    shrinkage_ = _of_tuned("shrinkage")
-    class_risks_ = _of_tuned("class_risks")
-    class_risk_intervals_ = _of_tuned("class_risk_intervals")
-    robust_risk_ = _of_tuned("robust_risk")
-    metric_value_ = _of_tuned("metric_value")
-    class_prior_ = _of_tuned("class_prior")
-
-    def __sklearn_clone__(self) -> "PlugInClassifier":
-        try:
-            return super().__sklearn_clone__()  # type: ignore[no-any-return]
-        except RuntimeError:
-            # The base estimator is one that scikit-learn refuses to clone.
-            bare = copy(self)
-            bare.__dict__ = {name: v for name, v in vars(self).items() if not name.endswith("_")}
-            return deepcopy(bare)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        base = get_tags(self.estimator)
-        tags.input_tags.sparse = base.input_tags.sparse
-        tags.input_tags.allow_nan = base.input_tags.allow_nan
-        if base.classifier_tags is not None:
-            tags.classifier_tags.multi_class = base.classifier_tags.multi_class
-        return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
-        """Train the base estimator and tune the weights.
-
-        If anything interrupts the fit, the estimator is left as it was.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Whatever the base estimator takes.
-        y : array-like of shape (n_rows,)
-            Labels.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows, for the training of the base estimator and for the tuning.
-        **params : dict
-            For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
-            routing they go to who requested them.
-        """
-        model, tuned = self._fitted(X, y, sample_weight, params)
-        found = {"classes_": tuned.classes, "estimator_": model, "tuned_": tuned}
-        for name in ("n_features_in_", "feature_names_in_"):
-            found[name] = getattr(model, name, None)
-        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        # In one step, so that nothing can be left half-done.
-        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
-        return self
-
-    def _fitted(
-        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[Any, TunedWeights]:
-        """The fitted base estimator, and the weights that decide."""
-        # What is asked for.
-        goal = as_goal(self.goal)
-        shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
-        min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
-        self._check_estimator()
-
-        # The rows, of which those without weight are left out.
-        X, y, classes, labels = self._labelled(X, y)
-        weights = left_out.row_weights(sample_weight, labels, classes)
-        to_fit, to_split = self._route(None if sample_weight is None else weights, params)
-        totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        prior = shares = totals / totals.sum()
-        if self.class_prior is not None:
-            prior = check_prior(self.class_prior, classes, name="class_prior")
-        labels = np.where(weights > 0, labels, -1)
-        used = np.flatnonzero(labels >= 0)
-
-        if self._is_fitted_before():
-            given = left_out.rows_of(X, used, len(y))
-            table = left_out.class_probabilities(self.estimator, given, classes)
-            predictions = Predictions(table, labels[used], weights[used])
-            warn_of_seen_rows(predictions)
-            tuned = tune_predicted(
-                predictions, left_out.deal(predictions.labels, seed), goal, prior, classes,
-                shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
-            )  # fmt: skip
-            return self.estimator, tuned
-
-        train = partial(left_out.train_on, self.estimator, X, y, to_fit)
-        if goal.is_known:
-            rule = goal.resolve(prior, classes).known(shares)
-            return train(used), TunedWeights(classes, prior, rule)
-
-        # What cannot be tuned is refused before any training; a confidence is about one model.
-        once = goal.confidence is not None
-        parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
-        few = left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare, min_rows)
-        self._check_refit(len(parts))
-        criterion = goal.resolve_some(prior, classes, few)
-        if rare == "drop":
-            labels = np.where(few[labels], -1, labels)
-            parts, used = left_out.used_parts(parts, labels), np.flatnonzero(labels >= 0)
-        criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
-
-        # Every row is predicted by a model that has not seen it.
-        predictions, model = left_out.predict_parts(
-            train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
-        )
-        folds = left_out.folds_of(parts, predictions.labels, seed)
-        found = tune_on_folds(
-            predictions, folds, criterion, shares, classes,
-            few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
-        )  # fmt: skip
-        if self.refit and not once:
-            model = train(used)
-            found["refit"] = len(predictions.labels) / np.mean([len(rows) for rows, _ in parts])
-        return model, TunedWeights(classes, prior, **found)
-
-    def _is_fitted_before(self) -> bool:
-        prefit = isinstance(self.cv, str) and self.cv == "prefit"
-        return prefit or isinstance(self.estimator, FrozenEstimator)
-
-    def _check_estimator(self) -> None:
-        check_flag(self.refit, "refit")
-        if inspect.isclass(self.estimator) or not hasattr(self.estimator, "fit"):
-            raise InvalidParameterError(
-                f"estimator must be a classifier with fit and predict_proba, got "
-                f"{self.estimator!r}; for given probabilities use tune_weights."
-            )
-        if not hasattr(self.estimator, "predict_proba"):
-            raise InvalidParameterError(
-                f"estimator must have predict_proba, which {type(self.estimator).__name__} has "
-                "not: wrap it in scikit-learn's CalibratedClassifierCV, or switch its "
-                "probabilities on."
-            )
-        if self._is_fitted_before():
-            check_is_fitted(
-                self.estimator,
-                "classes_",
-                msg="cv='prefit' and FrozenEstimator are for an estimator that is already fitted, "
-                "and %(name)s is not: fit it first, or give the plain estimator and a number of "
-                "folds as cv.",
-            )
-
-    def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Indices]:
-        """The rows as scikit-learn takes them, class names, and the class index of every row."""
-        if y is None:
-            raise InvalidInputError(
-                "PlugInClassifier requires y to be passed, but the target y is None."
-            )
-        X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        if not self._is_fitted_before():
-            return X, y, *encode_labels(y)
-        check_classification_targets(y)
-        classes = np.asarray(self.estimator.classes_)
-        return X, y, classes, known_labels(y, classes, owner="the fitted estimator")
-
-    def _check_refit(self, n_splits: int) -> None:
-        if not self.refit and n_splits > 1:
-            raise InvalidParameterError(
-                f"refit must be True where cv has several splits, got refit=False and {n_splits} "
-                "splits: hold out a share of the rows instead, as in cv=0.2."
-            )
-
-    def _route(
-        self, sample_weight: Any, params: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What goes to the base estimator's fit, and what to the splitter."""
-        for name in params:
-            if "eval" in name.split("__")[-1].split("_") or name.endswith("validation_data"):
-                raise InvalidInputError(
-                    f"fit does not take {name}: the same rows would stop the training on every "
-                    "part, and those of a split cannot be known before. Use an estimator that "
-                    "holds out rows of its own (early_stopping of HistGradientBoostingClassifier), "
-                    "fix the number of rounds, or fit it yourself and give FrozenEstimator."
-                )
-        if get_config()["enable_metadata_routing"]:
-            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
-            return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])
-        to_fit = {name: value for name, value in params.items() if name != "groups"}
-        to_split = {name: value for name, value in params.items() if name == "groups"}
-        if sample_weight is not None:
-            if "sample_weight" in inspect.signature(self.estimator.fit).parameters:
-                to_fit["sample_weight"] = sample_weight
-            elif not self._is_fitted_before() and not any("__sample_weight" in n for n in to_fit):
-                warn(
-                    f"{type(self.estimator).__name__} does not take sample_weight in fit: it is "
-                    "trained without, and the weights count in the tuning alone. For a step of a "
-                    "pipeline pass them as STEP__sample_weight too, or enable metadata routing.",
-                    EquipoiseWarning,
-                )
-        return to_fit, to_split
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """What metadata ``fit`` takes, and where it goes."""
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
-        return router.add(splitter=self.cv, method_mapping=to_split)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of the largest weighted probability, or of the least expected cost."""
-        decided = decide(*self._probabilities_and_rule(X))
-        return np.asarray(self.classes_[decided])
-
-    def decision_function(self, X: Any) -> NDArray[Any]:
-        r"""What decides: :math:`w_i \eta_i(x)`, or minus the expected cost of each class.
-
-        For two classes it is the difference, of shape (n_rows,), positive for the second class.
-        """
-        return left_out.scores(*self._probabilities_and_rule(X))
-
-    def _probabilities_and_rule(self, X: Any) -> tuple[Matrix, Vector | Matrix]:
-        """Probabilities, and the weights, or the costs where these decide."""
-        check_is_fitted(self)
-        table = left_out.class_probabilities(self.estimator_, X, self.classes_)
-        return table, self.tuned_.rule
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """The base estimator's probabilities as they are, *not* reweighted.
-
-        ``predict`` is the class of the largest *weighted* probability, which need not be the
-        largest of these. A class that was dropped has a column of zeros.
-        """
-        check_is_fitted(self)
-        table = np.asarray(self.estimator_.predict_proba(X))
-        if table.shape[1] == len(self.classes_):
-            return table
-        return left_out.class_probabilities(self.estimator_, X, self.classes_)
+    def _choose(
+        self, judged: Callable[[Any], Judged], criterion: Criterion, classes: NDArray[Any],
+        shares: Vector, few: Mask,
+    ) -> tuple[Judged, dict[str, Any]]:  # fmt: skip
+        return judged(self.estimator), {}

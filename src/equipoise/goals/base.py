@@ -62,6 +62,15 @@ class Criterion(ABC):
         best = int(np.argmin(values))
         return best, float(values[best])
 
+    def of_table(self, table: Matrix) -> float:
+        """The value of a table of weights by true class (first) and decision (second).
+
+        Decisions for classes that are not judged come last, and are errors.
+        """
+        k = len(table)
+        hits, decided = np.diag(table[:, :k]), table[:, :k].sum(axis=0)
+        return float(self.values(hits[None], decided[None], table.sum(axis=1))[0])
+
     def known(self, shares: Vector) -> Vector | Matrix:
         """Decision weights that need no search, or a matrix of costs where it says more."""
         raise TypeError(f"{type(self).__name__} has no known weights: they must be searched for.")

@@ -24,6 +24,11 @@ class ExpectedCost(Criterion):
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
         raise TypeError("Which error a row suffers is not seen in hits and decisions.")
 
+    def of_table(self, table: Matrix) -> float:
+        """The expected cost, relative to the largest."""
+        by_class = (table * self.regrets).sum(axis=1) / table.sum(axis=1)
+        return float(self.prior @ by_class / self.regrets.max())
+
     def known(self, shares: Vector) -> Vector | Matrix:
         """Decision weights where they say the same as the costs."""
         # What turns the probabilities into those of the population.

@@ -257,19 +257,20 @@ def _worst(moments: ClassMoments, of_range: str, confidence: float) -> RiskInter
 
 def counted_intervals(
     counted: NDArray[np.float64], classes: Names, confidence: float = 0.95,
-    *, refit: float | None = None,
+    *, refit: float | None = None, choices: int = 1,
 ) -> RiskIntervals:  # fmt: skip
     """Intervals of zero-one risks from sums over rows, as ``counted_moments`` takes them.
 
     A class without rows has the risk nan, somewhere from 0 to 1. Where the sums tell the errors of
-    the final weights on the same rows, the interval reaches as far as one around these does.
+    the final weights on the same rows, the interval reaches as far as one around these does. One
+    of several ``choices`` has the confidence that all of them would have together (Bonferroni).
     """
-    moments = counted_moments(counted, refit)
+    moments, tail = counted_moments(counted, refit), tail_of(confidence) / choices
     method, bounds = _method("{0, 1}", moments)
-    lower, upper = bounds(moments, tail_of(confidence))
+    lower, upper = bounds(moments, tail)
     if counted.shape[1] > 4:
         _, totals, _, _, errors = counted.sum(axis=0)[:, moments.classes]
-        final = bounds(replace(moments, risks=errors / totals), tail_of(confidence))
+        final = bounds(replace(moments, risks=errors / totals), tail)
         lower, upper = np.minimum(lower, final[0]), np.maximum(upper, final[1])
     every = np.tile([[np.nan], [0.0], [1.0]], len(classes))
     every[:, moments.classes] = moments.risks, lower, upper

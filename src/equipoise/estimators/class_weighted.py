@@ -1,0 +1,153 @@
+"""Any classifier trained with class weights, its probabilities put back on the rows' own scale."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from equipoise.arrays import Indices, Vector
+from equipoise.decisions import left_out
+from equipoise.estimators.robust_linear import RobustLinearModel
+from equipoise.exceptions import InvalidParameterError
+
+# Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
+_OWN_WEIGHTS = (
+    "class_weight", "class_weights", "auto_class_weights", "is_unbalance", "scale_pos_weight",
+)  # fmt: skip
+_NO_WEIGHTS = (None, False, 1, "None")
+# Rows that a booster which stops early holds out of each training part.
+_HELD_OUT = 0.15
+
+
+class ClassWeighted(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that is trained with a weight for each class.
+
+    A model trained with weights sees class ``i`` as often as its share times its weight;
+    ``predict_proba`` divides by the weights, so that probabilities are on the scale of the rows
+    whatever the weights.
+
+    Parameters
+    ----------
+    estimator : classifier that takes ``sample_weight``
+    weights : dict by class
+        Positive weights.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.arange(12.0)[:, None], np.array([0] * 9 + [1] * 3)
+    >>> plain = LogisticRegression().fit(X, y)
+    >>> twice = ClassWeighted(LogisticRegression(), {0: 2.0, 1: 2.0}).fit(X, y)
+    >>> twice.weights_
+    array([2., 2.])
+    """
+
+    def __init__(self, estimator: Any, weights: Mapping[Any, float]) -> None:
+        self.estimator = estimator
+        self.weights = weights
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Train a copy of the estimator; weights of rows are multiplied by those of their class."""
+        names, places = np.unique(y, return_inverse=True)
+        self.weights_ = np.array([self.weights[name] for name in names.tolist()])
+        key = weight_argument(self.estimator)
+        assert key is not None
+        given = params.pop(key, None)
+        own = self.weights_[places] * (1.0 if given is None else np.asarray(given))
+        fitted = _trained(self.estimator, X, np.asarray(y), params, key, own)
+        self.estimator_, self.classes_ = fitted, np.asarray(fitted.classes_)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities as if trained without weights."""
+        table = left_out.class_probabilities(self.estimator_, X, self.classes_) / self.weights_
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest probability."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+
+def last_of(estimator: Any) -> Any:
+    """What is trained in the end: inside searches, and the last step of a pipeline."""
+    while True:
+        if isinstance(estimator, Pipeline):
+            estimator = estimator.steps[-1][1]
+        elif hasattr(estimator, "best_score_") or hasattr(estimator, "refit"):
+            estimator = estimator.estimator
+        else:
+            return estimator
+
+
+def weight_argument(estimator: Any) -> str | None:
+    """How weights of rows are passed to ``fit``, None if they cannot be."""
+    if isinstance(estimator, Pipeline):
+        name, step = estimator.steps[-1]
+        own = weight_argument(step)
+        return own and f"{name}__{own}"
+    if "sample_weight" in inspect.signature(estimator.fit).parameters:
+        return "sample_weight"
+    if hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
+        return weight_argument(estimator.estimator)
+    return None
+
+
+def is_robust(estimator: Any) -> bool:
+    """Whether the training weighs the classes by itself, as our robust linear models do."""
+    return isinstance(last_of(estimator), RobustLinearModel)
+
+
+def refuse_own_weights(estimator: Any) -> None:
+    """Refuse an estimator that weighs classes itself: no weights of ours would be what they say."""
+    for name, value in estimator.get_params().items():
+        word = name.split("__")[-1]
+        if word in _OWN_WEIGHTS and not any(value is n or value == n for n in _NO_WEIGHTS):
+            raise InvalidParameterError(
+                f"estimator must not weigh classes itself, got {name}={value!r}: training weights "
+                "are chosen here, and would multiply with it or be ignored. Leave it out, or use "
+                "PlugInClassifier, which takes the training as it is."
+            )
+
+
+def _trained(
+    estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any], key: str, weights: Vector
+) -> Any:
+    """The estimator fitted with weights; one that stops early gets rows of its own to stop by."""
+    rows: Indices = np.arange(len(y))
+    if not _stops_early(estimator):
+        return left_out.train_on(estimator, X, y, {**params, key: weights}, rows)
+    library = type(estimator).__module__.split(".")[0]
+    if isinstance(estimator, Pipeline) or library not in ("lightgbm", "xgboost", "catboost"):
+        raise InvalidParameterError(
+            f"{type(estimator).__name__} asks for rows to stop by, which can be held out for a "
+            "booster of LightGBM, XGBoost or CatBoost that stands alone: fix its number of rounds."
+        )
+    train, stop = train_test_split(rows, test_size=_HELD_OUT, stratify=y, random_state=0)
+    numbers = np.unique(y, return_inverse=True)[1] if library == "xgboost" else y
+    part = _safe_indexing(X, stop), numbers[stop]
+    own = {"lightgbm": "eval_sample_weight", "xgboost": "sample_weight_eval_set"}.get(library)
+    if own is not None:
+        params = {**params, "eval_set": [part], own: [weights[stop]]}
+    else:
+        from catboost import Pool
+
+        columns = estimator.get_params().get("cat_features")
+        params = {**params, "eval_set": Pool(*part, cat_features=columns, weight=weights[stop])}
+    own_rows = _safe_indexing(X, train), y[train]
+    return left_out.train_on(
+        estimator, *own_rows, {**params, key: weights[train]}, np.arange(len(train))
+    )
+
+
+def _stops_early(estimator: Any) -> bool:
+    known = last_of(estimator).get_params()
+    return any(known.get(name) for name in ("early_stopping_rounds", "early_stopping_round"))

@@ -1,0 +1,246 @@
+"""Any classifier, with training weights and decision weights chosen together for one goal."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from equipoise.arrays import Mask, Vector
+from equipoise.decisions import TunedWeights, left_out
+from equipoise.decisions.search import NOISE, last_as_good
+from equipoise.estimators.class_weighted import (
+    ClassWeighted,
+    is_robust,
+    refuse_own_weights,
+    weight_argument,
+)
+from equipoise.estimators.plug_in import DecidingClassifier, Judged
+from equipoise.exceptions import EquipoiseWarning, InvalidParameterError, warn
+from equipoise.goals import Criterion
+from equipoise.validation.numbers import check_numbers, check_verbosity, check_word
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import weights_of
+
+# Training weights that are tried before any risk is known: powers of one over the class share.
+_POWERS = {"plain": 0.0, "between": 0.5, "balanced": 1.0}
+# Rounds in which the classes that fail most get more weight, and by which factor the worst does.
+ROUNDS = 2
+_FACTOR = 2.0
+
+
+class RobustClassifier(DecidingClassifier):
+    r"""Any classifier made good for a goal: how it is trained, and how it decides.
+
+    .. math:: f(x) = \arg\max_i \; w_i \eta_i(x)
+
+    with probabilities :math:`\eta` of a model that is trained with class weights :math:`v`. Both
+    are chosen on rows left out: for training weights from none over balanced ones to those that an
+    adversary asks for after seeing which classes fail, the best decision weights are tuned as in
+    :class:`PlugInClassifier`. Of trainings that do equally well, up to noise, the plainest is taken
+    and the model trained once more on all rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With ``predict_proba`` or ``decision_function``, and ``sample_weight`` in ``fit``: of
+        scikit-learn, LightGBM, XGBoost or CatBoost, a pipeline or a search. One that takes no
+        weights, or that is robust by itself as :class:`RobustLogisticRegression` is, is trained as
+        it is, and its decisions are tuned. A booster that stops early is given rows of its training
+        part to stop by.
+    goal : Uncertainty, str, metric, RecallFloors or None, default=None
+        As in :class:`PlugInClassifier`; None is ``LabelCVaR(0.1)``.
+    training : "auto", "plain", "balanced", dict or array-like of shape (n_classes,), default="auto"
+        Training weights by class; ``"auto"`` chooses them.
+    cv, class_prior, rare, n_jobs, random_state
+        As in :class:`PlugInClassifier`.
+    verbose : int, default=0
+        Above 0, a line for each training that is judged.
+
+    Attributes
+    ----------
+    training_weights_ : ByClass
+        Weights that the classes were trained with, of mean 1 over the rows.
+    candidates_ : dict of arrays
+        What each training would have given on rows left out: ``training`` (a word), ``weights`` and
+        ``class_risks`` of shape (n_candidates, n_classes), ``value`` (the robust risk, or the
+        metric) and ``seconds``.
+    worst_case_weights_ : ByClass
+        For a set of weightings, the one under which the risk of the decisions is largest.
+    classes_, estimator_, tuned_, weights_, class_risks_, class_risk_intervals_, ...
+        As in :class:`PlugInClassifier`; the intervals allow for the choice among candidates.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from equipoise import RobustClassifier
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    >>> clf = RobustClassifier(tree, "worst-class", cv=3).fit(X, y)
+    >>> bool(clf.class_risks_.max() < 0.1)
+    True
+    """
+
+    # A model is trained on all rows in the end, and weights are steadied, as by default elsewhere.
+    refit = True
+    shrinkage = "auto"
+    min_rows = 1
+    chooses_training = True
+
+    def __init__(
+        self,
+        estimator: Any,
+        goal: Any = None,
+        *,
+        training: Any = "auto",
+        cv: Any = 5,
+        class_prior: Any = None,
+        rare: str = "error",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.goal = goal
+        self.training = training
+        self.cv = cv
+        self.class_prior = class_prior
+        self.rare = rare
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _fitted(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[Any, TunedWeights, dict[str, Any]]:
+        model, tuned, more = super()._fitted(X, y, sample_weight, params)
+        if isinstance(model, ClassWeighted):
+            # Weights for the probabilities as the model gives them.
+            own = np.asarray(more["training_weights_"])
+            rule = tuned.rule / (own if tuned.rule.ndim == 1 else own[:, None])
+            folds = None if tuned.fold_weights is None else tuned.fold_weights / own
+            model, tuned = model.estimator_, replace(tuned, rule=rule, fold_weights=folds)
+        return model, tuned, more
+
+    def _check_estimator(self) -> None:
+        if hasattr(self.estimator, "predict_proba") or not hasattr(
+            self.estimator, "decision_function"
+        ):
+            super()._check_estimator()
+
+    def _choose(
+        self, judged: Callable[[Any], Judged], criterion: Criterion, classes: NDArray[Any],
+        shares: Vector, few: Mask,
+    ) -> tuple[Judged, dict[str, Any]]:  # fmt: skip
+        verbose = check_verbosity(self.verbose)
+        trainings, weights = self._first(criterion, classes, shares), []
+        found: list[Judged] = []
+        values: list[float] = []
+        seconds: list[float] = []
+        while len(found) < len(trainings):
+            name, v = list(trainings.items())[len(found)]
+            began = time.perf_counter()
+            weights.append(v / (shares @ v))
+            found.append(judged(self._weighted(weights[-1], classes)))
+            values.append(criterion.of_table(found[-1][3].sum(axis=0)))
+            seconds.append(time.perf_counter() - began)
+            if verbose:
+                sys.stdout.write(f"{name} training: {values[-1]:.4f} ({seconds[-1]:.1f} s)\n")
+            rounds = len(found) - len(_POWERS)
+            if self._is_open(criterion) and 0 <= rounds < ROUNDS:
+                best = int(np.argmin(values))
+                trainings[f"round {rounds + 1}"] = weights[best] * _raised(_risks(found[best]), few)
+        # From the most elaborate to the plainest, of which the last that is as good is taken.
+        place = len(found) - 1 - last_as_good([each[3] for each in reversed(found)], criterion, NOISE)
+        risks = np.array([_risks(each) for each in found])
+        candidates = {
+            "training": np.array(list(trainings)),
+            "weights": np.array(weights),
+            "class_risks": risks,
+            "value": np.array(values),
+            "seconds": np.array(seconds),
+        }
+        more = {
+            "training_weights_": ByClass(weights[place], classes),
+            "candidates_": candidates,
+            "class_shares_": ByClass(shares, classes),
+        }
+        if criterion.masses is not None:
+            worst = np.zeros(len(classes))
+            worst[~few] = np.asarray(criterion.masses.maximize(risks[place][~few]))
+            more["worst_case_weights_"] = ByClass(weights_of(worst, shares), classes)
+        found[place][2]["n_candidates"] = len(found)
+        return found[place], more
+
+    def _first(
+        self, criterion: Criterion, classes: NDArray[Any], shares: Vector
+    ) -> dict[str, Vector]:
+        """Training weights that are tried before any risk is known, by name."""
+        refuse_own_weights(self.estimator)
+        given = self.training
+        known = {name: shares**-power for name, power in _POWERS.items()}
+        if weight_argument(self.estimator) is None or is_robust(self.estimator):
+            why = "is robust by itself" if is_robust(self.estimator) else "takes no sample_weight"
+            warn(
+                f"{type(self.estimator).__name__} {why}: it is trained as it is, and its decisions "
+                "are tuned alone, as PlugInClassifier does.",
+                EquipoiseWarning,
+            )
+            return {"plain": known["plain"]}
+        if isinstance(given, str):
+            check_word(given, "training", ("auto", *_POWERS))
+            if given != "auto":
+                return {given: known[given]}
+            # A confidence allows for no choice by the rows that it is about.
+            return {"plain": known["plain"]} if criterion.confidence is not None else known
+        own = check_numbers(given, classes, name="training")
+        if not np.all((own > 0) & np.isfinite(own)):
+            raise InvalidParameterError(
+                f"training must hold positive weights, got {own.tolist()}: a class without weight "
+                "would not be learnt at all."
+            )
+        return {"given": own}
+
+    def _is_open(self, criterion: Criterion) -> bool:
+        """Whether weights are asked for by those who see the risks."""
+        return (
+            isinstance(self.training, str)
+            and self.training == "auto"
+            and (criterion.masses is not None and criterion.confidence is None)
+        )
+
+    def _weighted(self, weights: Vector, classes: NDArray[Any]) -> Any:
+        if np.all(weights == weights[0]):
+            return self.estimator
+        by_class = dict(zip(classes.tolist(), weights.tolist(), strict=True))
+        return ClassWeighted(self.estimator, by_class)
+
+    def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities on the scale of the population, whatever the training weights."""
+        check_is_fitted(self)
+        table = left_out.class_probabilities(self.estimator_, X, self.classes_)
+        own = getattr(self, "training_weights_", 1.0)
+        shares = np.asarray(getattr(self, "class_shares_", self.class_prior_))
+        factors = np.asarray(self.class_prior_) / np.where(shares > 0, own * shares, 1.0)
+        table = table * factors
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def _risks(judged: Judged) -> Vector:
+    """Class risks on rows left out; nan for a class that is not judged."""
+    held_out = judged[2].get("held_out")
+    if held_out is None:
+        return np.full(judged[3].shape[2], np.nan)
+    _, totals, errors = held_out.sum(axis=0)[:3]
+    return np.asarray(errors / np.where(totals > 0, totals, np.nan))
+
+
+def _raised(risks: Vector, few: Mask) -> Vector:
+    """Factors of training weights: the worst class's is the largest, the mean risk's is one."""
+    excess = np.where(few, 0.0, risks - risks[~few].mean())
+    return np.asarray(_FACTOR ** (excess / max(float(excess.max()), 1e-12)))
