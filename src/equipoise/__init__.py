@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from equipoise.estimators import RobustClassifier as RobustClassifier
     from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
+    from equipoise.estimators import RobustLogisticRegressionCV as RobustLogisticRegressionCV
     from equipoise.estimators import tune_weights as tune_weights
     from equipoise.goals import CostMatrix as CostMatrix
     from equipoise.goals import RecallFloors as RecallFloors
@@ -70,6 +71,7 @@ _ROOMS = {
         "RobustClassifier",
         "RobustLinearClassifier",
         "RobustLogisticRegression",
+        "RobustLogisticRegressionCV",
         "tune_weights",
     ],
     "exceptions": [],

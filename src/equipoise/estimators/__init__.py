@@ -3,6 +3,7 @@
 from equipoise.decisions import TunedWeights, tune_weights
 from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
+from equipoise.estimators.logistic_cv import RobustLogisticRegressionCV
 from equipoise.estimators.plug_in import PlugInClassifier
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.robust_linear import RobustLinearClassifier
@@ -13,6 +14,7 @@ __all__ = [
     "RobustClassifier",
     "RobustLinearClassifier",
     "RobustLogisticRegression",
+    "RobustLogisticRegressionCV",
     "TunedWeights",
     "tune_weights",
 ]

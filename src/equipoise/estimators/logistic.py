@@ -1,5 +1,6 @@
 """Logistic regression that is optimal over a whole set of class weightings."""
 
+from abc import ABC
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,59 @@ _NO_MASS_REMEDY = (
 )
 
 
-class RobustLogisticRegression(RobustLinearModel):
+class LogisticModel(RobustLinearModel, ABC):
+    """What a linear model has by being trained with the cross-entropy: probabilities."""
+
+    def _trained_loss(self) -> TrainedLoss:
+        return as_trained("cross_entropy")
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities in the world of the worst-case weights, consistent with predict.
+
+        They are not those of the population: see ``predict_population_proba``.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
+
+    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+        """Logarithms of ``predict_proba``, without rounding to minus infinity."""
+        return np.asarray(log_softmax(self._class_scores(X), axis=1))
+
+    def _class_scores(self, X: Any) -> NDArray[Any]:
+        scores = self.decision_function(X)
+        return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
+
+    def predict_population_proba(self, X: Any, class_prior: Any = None) -> NDArray[Any]:
+        r"""Class probabilities on the scale of the population.
+
+        The fit sees class ``i`` with mass :math:`m_i = p_i q_i` instead of :math:`p_i`; by Bayes'
+        rule the odds are put back by the factors :math:`\pi_i / m_i`. The frequencies :math:`\pi`
+        are ``class_prior``, a dict by class or an array, and those of ``class_prior_`` by default.
+        """
+        scores = self._class_scores(X)
+        given = self.class_prior_ if class_prior is None else class_prior
+        target, mass = check_prior(given, self.classes_), np.asarray(self.worst_case_masses_)
+        factors = odds_factors(
+            mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
+        )
+        with np.errstate(divide="ignore"):
+            return np.asarray(softmax(scores + np.log(factors), axis=1))
+
+    def to_sklearn(self) -> LogisticRegression:
+        """An ordinary fitted LogisticRegression with the same coefficients and predictions."""
+        check_is_fitted(self)
+        twin = LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
+        for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(twin, name, getattr(self, name).copy())
+        twin.n_features_in_ = self.n_features_in_
+        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return twin
+
+
+class RobustLogisticRegression(LogisticModel):
     r"""Logistic regression that minimises the worst weighted risk over an uncertainty set.
 
     .. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
@@ -101,51 +154,3 @@ class RobustLogisticRegression(RobustLinearModel):
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
     """
-
-    def _trained_loss(self) -> TrainedLoss:
-        return as_trained("cross_entropy")
-
-    def predict_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities in the world of the worst-case weights, consistent with predict.
-
-        They are not those of the population: see ``predict_population_proba``.
-        """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(scores, axis=1))
-
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
-        """Logarithms of ``predict_proba``, without rounding to minus infinity."""
-        return np.asarray(log_softmax(self._class_scores(X), axis=1))
-
-    def _class_scores(self, X: Any) -> NDArray[Any]:
-        scores = self.decision_function(X)
-        return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
-
-    def predict_population_proba(self, X: Any, class_prior: Any = None) -> NDArray[Any]:
-        r"""Class probabilities on the scale of the population.
-
-        The fit sees class ``i`` with mass :math:`m_i = p_i q_i` instead of :math:`p_i`; by Bayes'
-        rule the odds are put back by the factors :math:`\pi_i / m_i`. The frequencies :math:`\pi`
-        are ``class_prior``, a dict by class or an array, and those of ``class_prior_`` by default.
-        """
-        scores = self._class_scores(X)
-        given = self.class_prior_ if class_prior is None else class_prior
-        target, mass = check_prior(given, self.classes_), np.asarray(self.worst_case_masses_)
-        factors = odds_factors(
-            mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
-        )
-        with np.errstate(divide="ignore"):
-            return np.asarray(softmax(scores + np.log(factors), axis=1))
-
-    def to_sklearn(self) -> LogisticRegression:
-        """An ordinary fitted LogisticRegression with the same coefficients and predictions."""
-        check_is_fitted(self)
-        twin = LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
-        for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(twin, name, getattr(self, name).copy())
-        twin.n_features_in_ = self.n_features_in_
-        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        return twin

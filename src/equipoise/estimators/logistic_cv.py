@@ -1,0 +1,176 @@
+"""Robust logistic regression with its regularisation chosen on rows left out."""
+
+import warnings
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import validate_data
+
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.decisions import left_out
+from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
+from equipoise.exceptions import EquipoiseWarning, InvalidParameterError
+from equipoise.goals import CostMatrix, as_goal
+from equipoise.sets import as_uncertainty
+from equipoise.validation.labels import encode_labels
+from equipoise.validation.numbers import check_count, check_number, check_seed
+from equipoise.weights.priors import check_prior
+
+
+class RobustLogisticRegressionCV(LogisticModel):
+    r"""Robust logistic regression whose ``C`` is the best for a goal on rows left out.
+
+    For every fold the model is fitted along the values of ``C``, from the strongest penalty to the
+    weakest, each fit started from the last; the classes predicted for the rows left out say what
+    each value is worth. What is chosen is the smallest value of the goal, of equal ones that of
+    the strongest penalty. In the end the model is fitted to all rows.
+
+    Parameters
+    ----------
+    uncertainty
+        The set of weightings of the fits, as in :class:`RobustLogisticRegression`.
+    Cs : int or array-like of float, default=10
+        Values of ``C``; a number of them is spread evenly over the orders of magnitude from 1e-4
+        to 1e4, as in scikit-learn.
+    cv : int, float, splitter or iterable, default=5
+        As in :class:`PlugInClassifier`.
+    goal : Uncertainty, str, metric or None, default=None
+        What is judged on the rows left out, by the errors of the classes: a set of weightings, or a
+        metric. None is ``uncertainty`` itself.
+    fit_intercept, tol, max_iter, solver, class_prior, verbose
+        As in :class:`RobustLogisticRegression`.
+    n_jobs : int, default=None
+        How many folds are fitted at a time.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds. None is the same in every fit.
+
+    Attributes
+    ----------
+    C_ : float
+        The value that was chosen.
+    Cs_ : ndarray of shape (n_values,)
+        The values that were compared, ascending.
+    goal_values_ : ndarray of shape (n_values,)
+        What each was worth on the rows left out: the robust risk of the errors, or one minus the
+        metric. That of ``C_`` is the smallest of them, and so a little too low for new rows.
+    classes_, coef_, intercept_, class_risks_, worst_case_weights_, duality_gap_, ...
+        Of the final fit, as in :class:`RobustLogisticRegression`.
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegressionCV
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> clf = RobustLogisticRegressionCV("worst-class", Cs=[0.01, 1, 100], cv=3).fit(X, y)
+    >>> clf.C_ in clf.Cs_, clf.status_
+    (True, 'converged')
+    """
+
+    def __init__(
+        self,
+        uncertainty: Any = None,
+        *,
+        Cs: Any = 10,
+        cv: Any = 5,
+        goal: Any = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        solver: str = "auto",
+        class_prior: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.uncertainty = uncertainty
+        self.Cs = Cs
+        self.cv = cv
+        self.goal = goal
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.class_prior = class_prior
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def C(self) -> float:  # type: ignore[override]
+        """What the final fit was made with."""
+        return float(self.C_)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        grid, seed = _grid(self.Cs), check_seed(self.random_state)
+        goal = as_goal(as_uncertainty(self.uncertainty) if self.goal is None else self.goal)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        classes, labels = encode_labels(y)
+        weights = left_out.row_weights(sample_weight, labels, classes)
+        totals = np.bincount(labels, weights=weights)
+        prior = np.asarray(totals / totals.sum())
+        if self.class_prior is not None:
+            prior = check_prior(self.class_prior, classes, name="class_prior")
+        criterion = goal.resolve(prior, classes)
+        if isinstance(goal, CostMatrix):
+            raise InvalidParameterError(
+                "goal must be a set of weightings, a metric or RecallFloors, got a CostMatrix: "
+                "give its weights as FixedWeights, or wrap the classifier in PlugInClassifier."
+            )
+        used = np.where(weights > 0, labels, -1)
+        parts, few, needed = left_out.split_rows(self.cv, X, y, used, {}, seed)
+        left_out.refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(_tables)(self._model(), grid, X, y, weights, labels, part) for part in parts
+        )
+        tables = np.sum(found, axis=0)
+        self.goal_values_ = np.concatenate(
+            [criterion.values(np.diag(t)[None], t.sum(axis=0)[None], t.sum(axis=1)) for t in tables]
+        )
+        self.Cs_, self.C_ = grid, float(grid[np.argmin(self.goal_values_)])
+        final = self._model().set_params(C=self.C_, verbose=self.verbose).fit(X, y, weights)
+        names = set(vars(final)) - set(final.get_params()) - {"n_features_in_", "feature_names_in_"}
+        for name in names:
+            setattr(self, name, getattr(final, name))
+
+    def _model(self) -> RobustLogisticRegression:
+        return RobustLogisticRegression(
+            self.uncertainty,
+            fit_intercept=self.fit_intercept,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            solver=self.solver,
+            class_prior=self.class_prior,
+        )
+
+
+def _grid(Cs: Any) -> Vector:
+    """Distinct values of C, the strongest penalty first."""
+    if isinstance(Cs, Integral):
+        return np.logspace(-4, 4, check_count(Cs, "Cs"))
+    values = np.atleast_1d(np.asarray(Cs))
+    if values.ndim != 1 or values.size == 0 or values.dtype.kind not in "iuf":
+        raise InvalidParameterError(
+            f"Cs must be a number of values or at least one value above 0, got {Cs!r}."
+        )
+    return np.unique([check_number(value, "Cs", "(0, inf]") for value in values.tolist()])
+
+
+def _tables(
+    model: RobustLogisticRegression, grid: Vector, X: Any, y: Any, weights: Vector, labels: Indices,
+    part: tuple[Indices, Indices],
+) -> Matrix:  # fmt: skip
+    """Weight of the rows left out by true class and decision, for every value of C."""
+    train, test = part
+    k, out = int(labels.max()) + 1, []
+    model.set_params(warm_start=True)
+    with warnings.catch_warnings():
+        # The final fit says what is to be said.
+        warnings.simplefilter("ignore", EquipoiseWarning)
+        for C in grid.tolist():
+            model.set_params(C=C).fit(X[train], y[train], weights[train])
+            decided = np.searchsorted(model.classes_, model.predict(X[test]))
+            cells = labels[test] * k + decided
+            out.append(np.bincount(cells, weights[test], minlength=k * k).reshape(k, k))
+    return np.array(out)
