@@ -1,0 +1,322 @@
+"""RobustClassifier: training weights and decisions chosen together, for any classifier."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from equipoise import (
+    CostMatrix,
+    LabelCVaR,
+    PlugInClassifier,
+    RecallFloors,
+    RobustClassifier,
+    RobustLogisticRegression,
+)
+from equipoise.estimators.class_weighted import ClassWeighted, weight_argument
+from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
+
+NAMES = np.array(["common", "middle", "rare"])
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
+
+
+def draw(n=600, seed=0, shares=(0.7, 0.2, 0.1)):
+    """Overlapping Gaussian classes of unequal size, by name."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(3), np.round(n * np.array(shares)).astype(int))
+    X = rng.normal(size=(len(y), 3)) + np.eye(3)[y] * 1.3
+    order = rng.permutation(len(y))
+    return X[order], NAMES[y[order]]
+
+
+def expected_failures(estimator):
+    why = "the most probable class is not what is decided"
+    return {"check_classifiers_train": why}
+
+
+@parametrize_with_checks(
+    [RobustClassifier(LogisticRegression(C=1), cv=3)], expected_failed_checks=expected_failures
+)
+def test_every_check_of_scikit_learn_passes(estimator, check):
+    check(estimator)
+
+
+# Training weights
+
+
+@pytest.mark.parametrize("base", [TREE, LogisticRegression(), GaussianNB()], ids=repr)
+def test_weights_of_classes_are_weights_of_their_rows(base):
+    X, y = draw()
+    weights = {"common": 0.5, "middle": 2.0, "rare": 5.0}
+    ours = ClassWeighted(base, weights).fit(X, y)
+    rows = np.array([weights[name] for name in y.tolist()])
+    theirs = clone(base).fit(X, y, sample_weight=rows)
+    np.testing.assert_array_equal(ours.estimator_.predict_proba(X), theirs.predict_proba(X))
+    table = theirs.predict_proba(X) / list(weights.values())
+    expected = table / table.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(ours.predict_proba(X), expected, rtol=1e-12)
+    # They multiply weights that the rows have already.
+    own = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    ours, theirs = ours.fit(X, y, sample_weight=own), theirs.fit(X, y, sample_weight=own * rows)
+    np.testing.assert_array_equal(ours.estimator_.predict_proba(X), theirs.predict_proba(X))
+
+
+def test_weights_find_the_step_that_takes_them():
+    pipe = make_pipeline(StandardScaler(), TREE)
+    search = GridSearchCV(pipe, {"decisiontreeclassifier__max_depth": [1, 3]}, cv=3)
+    assert weight_argument(TREE) == "sample_weight"
+    assert weight_argument(pipe) == weight_argument(search)
+    assert weight_argument(pipe) == "decisiontreeclassifier__sample_weight"
+    assert weight_argument(KNeighborsClassifier()) is None
+    X, y = draw()
+    for base in (pipe, search):
+        clf = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+        plain = clone(base).fit(X, y)
+        assert clf.training_weights_["rare"] > 2
+        assert np.any(clf.predict_proba(X) != plain.predict_proba(X))
+
+
+# What is chosen, and what is returned
+
+
+def test_decisions_are_those_of_the_weights_on_the_scale_of_the_base():
+    X, y = draw()
+    clf = RobustClassifier(TREE, "worst-class", training="balanced", cv=3).fit(X, y)
+    table = clf.estimator_.predict_proba(X)
+    np.testing.assert_array_equal(clf.predict_proba(X), table)
+    expected = NAMES[np.argmax(table * np.asarray(clf.weights_), axis=1)]
+    np.testing.assert_array_equal(clf.predict(X), expected)
+    balanced = {name: len(y) / (3 * np.sum(y == name)) for name in NAMES}
+    rows = np.array([balanced[name] for name in y.tolist()])
+    np.testing.assert_array_equal(table, clone(TREE).fit(X, y, rows).predict_proba(X))
+    assert clf.training_weights_.to_dict() == pytest.approx(balanced)
+    population = clf.predict_population_proba(X)
+    back = table / np.asarray(clf.training_weights_)
+    np.testing.assert_allclose(population, back / back.sum(axis=1, keepdims=True))
+
+
+def test_plain_training_is_the_plug_in():
+    X, y = draw()
+    ours = RobustClassifier(TREE, "worst-class", training="plain", cv=3).fit(X, y)
+    plug_in = PlugInClassifier(TREE, "worst-class", cv=3).fit(X, y)
+    np.testing.assert_array_equal(ours.predict(X), plug_in.predict(X))
+    assert ours.class_risks_ == plug_in.class_risks_ and ours.weights_ == plug_in.weights_
+
+
+def test_risks_are_those_of_rows_left_out():
+    X, y = draw()
+    folds = StratifiedKFold(3)
+    clf = RobustClassifier(TREE, "worst-class", training="balanced", cv=folds).fit(X, y)
+    base = ClassWeighted(TREE, clf.training_weights_.to_dict())
+    # As the base sees them, and each fold by the weights that were tuned without it.
+    wrong = np.empty(len(y), dtype=bool)
+    for fold, (train, test) in enumerate(folds.split(X, y)):
+        table = clone(base).fit(X[train], y[train]).estimator_.predict_proba(X[test])
+        decided = np.argmax(table * clf.fold_weights_[fold], axis=1)
+        wrong[test] = NAMES[decided] != y[test]
+    expected = {name: wrong[y == name].mean() for name in NAMES.tolist()}
+    assert clf.class_risks_.to_dict() == pytest.approx(expected)
+
+
+def test_candidates_tell_what_each_would_have_given():
+    X, y = draw()
+    clf = RobustClassifier(TREE, "worst-class", cv=3).fit(X, y)
+    found = clf.candidates_
+    names = ["plain", "between", "balanced", "round 1", "round 2"]
+    assert found["training"].tolist() == names
+    assert found["weights"].shape == found["class_risks"].shape == (5, 3)
+    np.testing.assert_allclose(found["value"], found["class_risks"].max(axis=1))
+    place = int(np.argmin(np.abs(found["weights"] - np.asarray(clf.training_weights_)).sum(axis=1)))
+    assert found["class_risks"][place].max() == pytest.approx(clf.class_risks_.max())
+    # No plainer one is better, and none is better by more than noise.
+    assert found["value"][place] <= found["value"][:place].min(initial=1.0) + 1e-12
+    shares = [np.mean(y == name) for name in NAMES]
+    np.testing.assert_allclose(found["weights"] @ shares, 1)
+    worst = NAMES[int(np.argmax(np.asarray(clf.class_risks_)))]
+    assert clf.worst_case_weights_[worst] == pytest.approx(1 / np.mean(y == worst))
+    # The choice among five is allowed for.
+    alone = RobustClassifier(
+        TREE, "worst-class", training=clf.training_weights_.to_dict(), cv=3
+    ).fit(X, y)
+    assert alone.class_risks_ == clf.class_risks_
+    for name in NAMES.tolist():
+        wide, narrow = clf.class_risk_intervals_[name], alone.class_risk_intervals_[name]
+        assert wide.lower <= narrow.lower and wide.upper > narrow.upper
+
+
+class Collapsed(ClassifierMixin, BaseEstimator):
+    """Knows nothing of a class that has less than its share of the weight."""
+
+    def fit(self, X, y, sample_weight=None):
+        weights = np.ones(len(y)) if sample_weight is None else sample_weight
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        self.tree_ = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y, weights)
+        share = np.bincount(labels, weights) / weights.sum()
+        self.known_ = share >= 0.5 / len(self.classes_)
+        return self
+
+    def predict_proba(self, X):
+        table = np.where(self.known_, self.tree_.predict_proba(X) + 1e-6, 0.0)
+        return table / table.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def test_where_training_collapses_it_is_weighted():
+    X, y = draw(900)
+    new, true = draw(3000, seed=1)
+    worst = {}
+    for training in ("plain", "auto"):
+        clf = RobustClassifier(Collapsed(), "worst-class", training=training, cv=3).fit(X, y)
+        wrong = clf.predict(new) != true
+        worst[training] = max(wrong[true == name].mean() for name in NAMES)
+    assert worst["plain"] > 0.6 and worst["auto"] < 0.5
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [None, LabelCVaR(0.3), "macro_f1", "balanced", CostMatrix(1.0), RecallFloors(0.3)],
+    ids=repr,
+)
+def test_every_goal(goal):
+    X, y = draw()
+    clf = RobustClassifier(LogisticRegression(), goal, cv=3).fit(X, y)
+    assert set(clf.predict(X)) <= set(NAMES) and np.all(np.isfinite(clf.candidates_["value"]))
+
+
+def test_floors_with_a_confidence_leave_no_choice_to_their_rows():
+    X, y = draw(1500)
+    goal = RecallFloors({"rare": 0.5}, confidence=0.9)
+    clf = RobustClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
+    plug_in = PlugInClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
+    weighted = RobustClassifier(LogisticRegression(), goal, training="balanced").fit(X, y)
+    assert weighted.training_weights_["rare"] > 1
+
+
+# Other bases
+
+
+def test_scores_will_do():
+    X, y = draw()
+    clf = RobustClassifier(LinearSVC(), "worst-class", cv=3).fit(X, y)
+    assert set(clf.predict(X)) <= set(NAMES)
+    two = y != "middle"
+    clf.fit(X[two], y[two])
+    scores = clf.estimator_.decision_function(X[two])
+    order = np.argsort(scores)
+    # A threshold on the scores.
+    said = (clf.predict(X[two])[order] == "rare").astype(int)
+    assert np.all(np.diff(said) >= 0)
+
+
+@pytest.mark.parametrize(
+    ("base", "why"),
+    [(KNeighborsClassifier(), "takes no sample_weight"), (RobustLogisticRegression(), "is robust")],
+    ids=["neighbours", "robust"],
+)
+def test_what_cannot_be_weighted_is_trained_as_it_is(base, why):
+    X, y = draw()
+    clf = RobustClassifier(base, "worst-class", cv=3)
+    with pytest.warns(EquipoiseWarning, match=f"{why}.*: it is trained as it is"):
+        clf.fit(X, y)
+    plug_in = PlugInClassifier(base, "worst-class", cv=3).fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
+
+
+def test_a_fitted_estimator_is_only_decided():
+    X, y = draw()
+    forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
+    clf = RobustClassifier(FrozenEstimator(forest), "worst-class").fit(X[300:], y[300:])
+    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst-class").fit(X[300:], y[300:])
+    np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
+    assert clf.predict_population_proba(X).shape == (len(y), 3)
+
+
+@pytest.mark.parametrize("rare", ["keep", "drop"])
+def test_classes_of_too_few_rows(rare):
+    X, y = draw()
+    y = y.astype("<U8")
+    y[:2] = "tiny"
+    with pytest.raises(InvalidInputError, match="Too few rows of class 'tiny'"):
+        RobustClassifier(TREE, cv=3).fit(X, y)
+    clf = RobustClassifier(TREE, "worst-class", cv=3, rare=rare).fit(X, y)
+    assert clf.predict_proba(X).shape == (len(y), 4)
+    assert (clf.weights_["tiny"] == 0) == (rare == "drop")
+    assert np.isnan(clf.class_risks_["tiny"])
+
+
+# As an estimator
+
+
+def test_the_same_again_pickled_cloned_and_for_any_number_of_jobs():
+    X, y = draw()
+    clf = RobustClassifier(TREE, "worst-class", cv=3).fit(X, y)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+    two = clone(clf).set_params(n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(two.predict(X), clf.predict(X))
+    assert repr(clone(clf)) == repr(clf) and not hasattr(clone(clf), "tuned_")
+
+
+def test_a_search_over_its_own_parameters():
+    X, y = draw()
+    grid = {"estimator__max_depth": [1, 3], "goal": ["worst-class", "macro_f1"]}
+    search = GridSearchCV(RobustClassifier(TREE, training="balanced", cv=3), grid, cv=2).fit(X, y)
+    assert search.best_score_ > 0.3
+
+
+def test_progress_is_shown_if_asked_for(capsys):
+    X, y = draw()
+    RobustClassifier(TREE, "worst-class", cv=3).fit(X, y)
+    assert capsys.readouterr().out == ""
+    RobustClassifier(TREE, "worst-class", cv=3, verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5 and lines[0].startswith("plain training: 0.")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"training": "heavy"}, "training must be"),
+        ({"training": {"common": 1.0, "middle": 1.0, "rare": 0.0}}, "training must hold positive"),
+        ({"training": [1.0, 2.0]}, "training"),
+        ({"estimator": DecisionTreeClassifier(class_weight="balanced")}, "weigh classes itself"),
+        ({"estimator": StandardScaler()}, "estimator must"),
+        ({"verbose": -1}, "verbose"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_bad_parameters_are_refused(settings, message):
+    X, y = draw()
+    with pytest.raises(InvalidInputError, match=message):
+        RobustClassifier(**{"estimator": TREE, "cv": 3, **settings}).fit(X, y)
+
+
+def test_no_warning_is_raised_by_plain_use():
+    X, y = draw()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RobustClassifier(TREE, "worst-class", cv=3).fit(X, y).predict_population_proba(X)
+
+
+def test_a_constant_training_weight_is_none():
+    X, y = draw()
+    clf = RobustClassifier(TREE, "worst-class", training=[2.0, 2.0, 2.0], cv=3).fit(X, y)
+    assert clf.training_weights_.to_dict() == pytest.approx(dict.fromkeys(NAMES.tolist(), 1.0))
+    with pytest.raises(InvalidParameterError):
+        RobustClassifier(TREE, "worst-class", training=np.nan, cv=3).fit(X, y)
