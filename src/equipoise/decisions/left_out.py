@@ -238,7 +238,7 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
             f"{int(times.max())} test parts: repeated rows would count as new ones. Use a splitter "
             "without repeats, such as StratifiedKFold."
         )
-    parts = used_parts(parts, labels)
+    parts = _used(parts, labels)
     k = labels.max() + 1
     trained, tested = (
         np.array([np.bincount(labels[part], minlength=k) for part in side])
@@ -253,7 +253,13 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
     return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
 
 
-def used_parts(parts: Parts, labels: Indices) -> Parts:
+def without_classes(few: Mask, labels: Indices, parts: Parts) -> tuple[Indices, Parts, Indices]:
+    """Labels, splits and used rows when those of some classes are not used."""
+    labels = np.where(few[labels], -1, labels)
+    return labels, _used(parts, labels), np.flatnonzero(labels >= 0)
+
+
+def _used(parts: Parts, labels: Indices) -> Parts:
     """The same splits without the rows whose label is -1."""
     return [(train[labels[train] >= 0], test[labels[test] >= 0]) for train, test in parts]
 
@@ -412,6 +418,11 @@ def _predict_part(
 ) -> tuple[Any, Matrix]:
     model = train(part[0])
     return model, class_probabilities(model, _safe_indexing(X, part[1]), classes)
+
+
+def judged_per_trained(parts: Parts) -> float:
+    """Rows judged for each row of a training part."""
+    return float(sum(len(test) for _, test in parts) / np.mean([len(train) for train, _ in parts]))
 
 
 def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:

@@ -279,8 +279,8 @@ def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
     few = refuse_few(few, needed, counts, classes, rare, min_rows)
     found, _, words = tune_on_folds(
-        predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior, classes,
-        few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
+        predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior, classes, few,
+        drop=rare == "drop", shrinkage=shrinkage, seed=seed,
     )  # fmt: skip
     if words:
         warn(words, FewRowsWarning)
@@ -288,11 +288,12 @@ def tune_predicted(  # noqa: PLR0913  rows, what for, and how
 
 
 def judge_known(
-    predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector, few: Mask
-) -> tuple[dict[str, Any], Matrix, str]:
+    predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
+    classes: NDArray[Any], few: Mask,
+) -> tuple[dict[str, Any], Matrix, str]:  # fmt: skip
     """What known decisions do to rows left out, as :func:`tune_on_folds` tells of tuned ones."""
     own = criterion.known(shares[~few] / shares[~few].sum())
-    rule = np.ones((len(few),) * own.ndim)
+    rule = np.ones((len(classes),) * own.ndim)
     rule[np.ix_(*[np.flatnonzero(~few)] * own.ndim)] = own
     decided = decide(predictions.probabilities, rule)
     rows = np.flatnonzero(~few[predictions.labels])
@@ -318,14 +319,14 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
 
 def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
-    classes: NDArray[Any], *, few: Mask, drop: bool, shrinkage: Shrinkage, seed: int,
+    classes: NDArray[Any], few: Mask, *, drop: bool, shrinkage: Shrinkage, seed: int,
 ) -> tuple[dict[str, Any], Matrix, str]:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
     With them come tables of true class by decision, by which results are compared, and a warning
-    or nothing. The criterion is among the classes that have rows enough. Classes of too ``few`` are neither
-    tuned nor judged, and never decided if ``drop``; otherwise they have weight 1. ``shares`` are
-    those of the rows that the probabilities were learnt from.
+    or nothing. The criterion is among the classes that have rows enough. Classes of too ``few`` are
+    neither tuned nor judged, and never decided if ``drop``; otherwise they have weight 1.
+    ``shares`` are those of the rows that the probabilities were learnt from.
     """
     rows = np.flatnonzero(~few[predictions.labels])
     among, own = predictions.among(~few), shares[~few]

@@ -120,6 +120,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
             routing they go to who requested them.
         """
+        self._check_estimator()
         model, tuned, more = self._fitted(X, y, sample_weight, params)
         found = {"classes_": tuned.classes, "estimator_": model, "tuned_": tuned, **more}
         for name in ("n_features_in_", "feature_names_in_"):
@@ -137,24 +138,19 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         goal = as_goal(self.goal)
         shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
         min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
-        self._check_estimator()
 
         # The rows, of which those without weight are left out.
         X, y, classes, labels = self._labelled(X, y)
         weights = left_out.row_weights(sample_weight, labels, classes)
         to_fit, to_split = self._route(None if sample_weight is None else weights, params)
         totals = np.bincount(labels, weights=weights, minlength=len(classes))
-        prior = shares = totals / totals.sum()
-        if self.class_prior is not None:
-            prior = check_prior(self.class_prior, classes, name="class_prior")
+        shares, given = totals / totals.sum(), self.class_prior
+        prior = shares if given is None else check_prior(given, classes, name="class_prior")
         labels = np.where(weights > 0, labels, -1)
         used = np.flatnonzero(labels >= 0)
 
         if self._is_fitted_before():
-            given = left_out.rows_of(X, used, len(y))
-            table = left_out.class_probabilities(self.estimator, given, classes)
-            predictions = Predictions(table, labels[used], weights[used])
-            warn_of_seen_rows(predictions)
+            predictions = self._predicted_before(X, used, labels, weights, classes)
             tuned = tune_predicted(
                 predictions, left_out.deal(predictions.labels, seed), goal, prior, classes,
                 shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
@@ -173,24 +169,19 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         self._check_refit(len(parts))
         criterion = goal.resolve_some(prior, classes, few)
         if rare == "drop":
-            labels = np.where(few[labels], -1, labels)
-            parts, used = left_out.used_parts(parts, labels), np.flatnonzero(labels >= 0)
+            labels, parts, used = left_out.without_classes(few, labels, parts)
         criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
+        # Every row is predicted by a model that has not seen it.
+        tune = partial(tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
+        judge = judge_known if goal.is_known else tune
 
         def judged(estimator: Any) -> Judged:
-            # Every row is predicted by a model that has not seen it.
             train = partial(left_out.train_on, estimator, X, y, to_fit)
             predictions, model = left_out.predict_parts(
                 train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
             )
             folds = left_out.folds_of(parts, predictions.labels, seed)
-            if goal.is_known:
-                return estimator, model, *judge_known(predictions, folds, criterion, shares, few)
-            found = tune_on_folds(
-                predictions, folds, criterion, shares, classes,
-                few=few, drop=rare == "drop", shrinkage=shrinkage, seed=seed,
-            )  # fmt: skip
-            return estimator, model, *found
+            return estimator, model, *judge(predictions, folds, criterion, shares, classes, few)
 
         chosen, more = self._choose(judged, criterion, classes, shares, few)
         estimator, model, found, _, words = chosen
@@ -198,9 +189,18 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             warn(words, FewRowsWarning)
         if self.refit and not once:
             model = left_out.train_on(estimator, X, y, to_fit, used)
-            tested = sum(len(rows) for _, rows in parts)
-            found["refit"] = tested / np.mean([len(rows) for rows, _ in parts])
+            found["refit"] = left_out.judged_per_trained(parts)
         return model, TunedWeights(classes, prior, **found), more
+
+    def _predicted_before(
+        self, X: Any, used: Indices, labels: Indices, weights: Vector, classes: NDArray[Any]
+    ) -> Predictions:
+        """What an estimator that was fitted before says of rows."""
+        rows = left_out.rows_of(X, used, len(labels))
+        table = left_out.class_probabilities(self.estimator, rows, classes)
+        predictions = Predictions(table, labels[used], weights[used])
+        warn_of_seen_rows(predictions)
+        return predictions
 
     @abstractmethod
     def _choose(

@@ -156,7 +156,8 @@ class RobustClassifier(DecidingClassifier):
                 best = int(np.argmin(values))
                 trainings[f"round {rounds + 1}"] = weights[best] * _raised(_risks(found[best]), few)
         # From the most elaborate to the plainest, of which the last that is as good is taken.
-        place = len(found) - 1 - last_as_good([each[3] for each in reversed(found)], criterion, NOISE)
+        tables = [each[3] for each in reversed(found)]
+        place = len(found) - 1 - last_as_good(tables, criterion, NOISE)
         risks = np.array([_risks(each) for each in found])
         candidates = {
             "training": np.array(list(trainings)),
