@@ -20,7 +20,7 @@ KEEL = {
     "flare-F": "imbalanced",
     "german": "balanced",
     "glass-0-1-6_vs_2": "imbalanced",
-    "haberman": "balanced",
+    "haberman": "imbalanced",
     "led7digit": "balanced",
     "letter": "balanced",
     "magic": "balanced",
