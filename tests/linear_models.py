@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 try:
     import cvxpy as cp
@@ -35,6 +35,11 @@ def row_losses(scores, labels, loss):
     mine = np.arange(len(labels)), labels
     if loss == "cross_entropy":
         return -log_softmax(scores, axis=1)[mine]
+    if loss == "margin":
+        leads = 4 * (scores - scores[mine][:, None])
+        higher = leads + 4.0
+        higher[mine] = 0.0
+        return (logsumexp(higher, axis=1) - logsumexp(leads, axis=1)) / 4
     excesses = np.maximum(1 - scores[mine][:, None] + scores, 0)
     excesses[mine] = 0
     if loss == "squared_hinge":

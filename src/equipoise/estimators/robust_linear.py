@@ -1,6 +1,7 @@
 """What linear models over a set of class weightings share: everything but the loss."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from equipoise.exceptions import (
 )
 from equipoise.losses import Loss, TrainedLoss, as_trained
 from equipoise.objectives import Objective, open_objective
+from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 from equipoise.validation.labels import encode_labels, weights_and_totals
@@ -31,6 +33,8 @@ from equipoise.weights.priors import check_prior, weights_of
 
 # A converged fit whose last step still moved the coefficients by so much has no finite optimum.
 _DIVERGING = 1e-2
+# On the way to a loss that is not convex, fits to others that are not end at this tolerance.
+_ROUGH = 1e-3
 # Values that predictions convert to float64 at a time.
 _BLOCK = 1 << 18
 # The worst class may exceed the robust risk by so many times the tolerance and still be it.
@@ -107,11 +111,18 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         check_number(self.C, "C", "(0, inf]")
+        loss = self._trained_loss()
+        if np.isinf(self.C) and not loss.convex:
+            raise InvalidParameterError(
+                f"loss={loss!r} needs a finite C, got {self.C}: without a penalty, margins can "
+                "be had for nothing by larger coefficients."
+            )
         limits = Limits(
-            check_number(self.tol, "tol", "(0, inf)"), check_count(self.max_iter, "max_iter")
+            check_number(self.tol, "tol", "(0, inf)"),
+            check_count(self.max_iter, "max_iter"),
+            certified=loss.convex,
         )
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
-        loss = self._trained_loss()
         progress = Progress(check_verbosity(self.verbose))
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, labels = encode_labels(y)
@@ -141,6 +152,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         ) as objective:
             problem = Problem(objective, masses, ridge)
             start, cold = self._start(objective, masses, prior, classes)
+            if cold and not loss.convex:
+                start, cold = self._lead_in(problem, objective, loss, start, limits), False
             solution = run(problem, self.solver, start, limits, progress, cold=cold)
             self._take(problem, solution, prior, classes)
         # Where the set does not hold the worst case back from the worst class, the model and its
@@ -158,6 +171,26 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             mass = masses.project(np.asarray(self.worst_case_masses_))
             return (objective.pack(self.coef_, self.intercept_), mass), False
         return (np.zeros(objective.size), masses.project(prior)), True
+
+    def _lead_in(
+        self,
+        problem: Problem,
+        objective: LinearObjective,
+        loss: TrainedLoss,
+        start: tuple[Vector, Vector],
+        limits: Limits,
+    ) -> tuple[Vector, Vector]:
+        """Where to start with a loss that is not convex: the best of the fits on the way to it."""
+        ends = []
+        for stage in loss.way:
+            easier = replace(problem, objective=objective.with_loss(stage))
+            tol = limits.tol if stage.convex else max(limits.tol, _ROUGH)
+            limits = replace(limits, tol=tol, certified=stage.convex)
+            found = run(easier, self.solver, start, limits, Progress(), cold=stage.convex)
+            start = found.theta, found.mass
+            ends.append(start)
+            objective.n_evaluations += found.n_evaluations
+        return min(ends, key=lambda end: problem.value(objective.evaluate(end[0])))
 
     def _take(
         self, problem: Problem, solution: Solution, prior: Vector, classes: NDArray[Any]
@@ -261,10 +294,21 @@ class RobustLinearClassifier(RobustLinearModel):
     uncertainty
         The set of weightings, as in :class:`RobustLogisticRegression`.
     loss : str or Loss, default="squared_hinge"
-        ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, or another registered loss
-        that can be trained (see :mod:`equipoise.losses`).
+        ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, ``"margin"``, or another
+        registered loss that can be trained (see :mod:`equipoise.losses`).
     C, fit_intercept, tol, max_iter, solver, class_prior, warm_start, verbose
         As in :class:`RobustLogisticRegression`.
+
+    Notes
+    -----
+    ``"margin"`` is the bounded margin loss of the paper with its corners rounded
+    (:class:`equipoise.losses.smooth_margin.SmoothMargin` has the formula). Rows far on the wrong
+    side count as one error each, where they would otherwise decide for their class: it is for data
+    on which a robust fit of another loss has equal risks but unequal errors. It is not convex. The
+    fit starts at the optimum of the cross-entropy over the same set, passes a smoother loss on its
+    way, and descends from the better of the two; ``objective_`` is never above that at either. It
+    ends at a stationary point, ``status_`` says ``"stationary"``, and nothing is proven of others:
+    ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite. It needs a finite ``C``.
 
     Attributes
     ----------
@@ -281,6 +325,9 @@ class RobustLinearClassifier(RobustLinearModel):
     >>> clf = RobustLinearClassifier(LabelCVaR(alpha=0.05), loss="smoothed_hinge").fit(X, y)
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
+    >>> clf = RobustLinearClassifier("worst-class", loss="margin").fit(X, y)
+    >>> clf.status_, clf.duality_gap_
+    ('stationary', inf)
     """
 
     def __init__(

@@ -6,7 +6,7 @@ name                              reads          values    trained  the loss of 
 ``"zero_one"``                    labels         0 or 1             is the prediction wrong?
 ``"cross_entropy"``               probabilities  [0, inf)  yes      minus log probability
 ``"cross_entropy_from_scores"``   scores         [0, inf)  yes      the same, of the softmax
-``"margin"``                      scores         [0, 1]             hinge loss, cut off at one
+``"margin"``                      scores         [0, 1]    rounded  hinge loss, cut off at one
 ``"hinge"``                       scores         [0, inf)           one minus margin, if positive
 ``"squared_hinge"``               scores         [0, inf)  yes      its square, over all rivals
 ``"smoothed_hinge"``              scores         [0, inf)  yes      hinge loss, corners rounded

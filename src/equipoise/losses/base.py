@@ -9,8 +9,8 @@ What is predicted comes in one of three kinds:
 
 Two-class probabilities and scores may also be ``(n,)`` or ``(n, 1)``, about the second class.
 
-A loss that can be trained is a convex function of the scores with derivatives, and equal shifts of
-all scores leave it as it is: all follows from the leads :math:`f_j - f_y` of the rivals over the
+A loss that can be trained is a function of the scores with derivatives, and equal shifts of all
+scores leave it as it is: all follows from the leads :math:`f_j - f_y` of the rivals over the
 true class. It says what it is in :class:`TrainedLoss`; a :class:`ScoreKernel` computes it for the
 scores of a linear model, in few passes over memory.
 
@@ -59,6 +59,8 @@ class ScoreKernel(ABC):
     settled: float = 0.0
     # Whether losses may have no curvature at all.
     flat: bool = False
+    # Whether what is below every tangent is a bound.
+    convex: bool = True
 
     @abstractmethod
     def losses(self, scores: Matrix, labels: Indices) -> Vector:
@@ -100,7 +102,7 @@ class ScoreKernel(ABC):
 
 
 class TrainedLoss(ABC):
-    """A convex loss as a function of the scores: values, first and second derivatives.
+    """A loss as a function of the scores: values, first and second derivatives.
 
     Two such losses are equal if they would train the same.
 
@@ -135,6 +137,18 @@ class TrainedLoss(ABC):
     # Whether large margins cost nothing: separable data then have a finite optimum.
     reaches_zero: bool = False
 
+    @property
+    def way(self) -> "tuple[TrainedLoss, ...]":
+        """Losses that are fitted before one that is not convex, each from where the last ended.
+
+        The first is convex: the way begins at an optimum. A convex loss needs none.
+        """
+        return ()
+
+    @property
+    def convex(self) -> bool:
+        return not self.way
+
     @abstractmethod
     def values(self, scores: Matrix, labels: Indices) -> Vector:
         """Losses of the rows, shape ``(rows,)``, from scores of shape ``(k, rows)``."""
@@ -145,7 +159,10 @@ class TrainedLoss(ABC):
 
     @abstractmethod
     def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
-        """Second derivatives by the scores, shape ``(k, k, rows)``, positive semidefinite."""
+        """Second derivatives by the scores, shape ``(k, k, rows)``, positive semidefinite.
+
+        Of a loss that is not convex, what is left of them without a part that is negative.
+        """
 
     def diagonal(self, scores: Matrix, labels: Indices) -> Matrix:
         """The diagonal of the curvature, shape ``(k, rows)``."""
@@ -228,6 +245,7 @@ class ClassScores(ScoreKernel):
 
     def __init__(self, loss: TrainedLoss, n_classes: int) -> None:
         self._loss, self.n_scores = loss, 1 if n_classes == 2 else n_classes
+        self.convex = loss.convex
 
     def losses(self, scores: Matrix, labels: Indices) -> Vector:
         return self._loss.values(self._of_classes(scores), labels)

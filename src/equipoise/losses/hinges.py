@@ -207,7 +207,6 @@ class SmoothedHinge(TrainedLoss):
 
 
 ZERO_ONE = Loss("zero_one", zero_one, reads="labels", range="{0, 1}")
-MARGIN = Loss("margin", margin_loss, reads="scores", range="[0, 1]")
 HINGE = Loss("hinge", hinge, reads="scores", range="[0, inf)")
 SQUARED_HINGE = Loss.of_scores("squared_hinge", SquaredHinge())
 SMOOTHED_HINGE = Loss.of_scores("smoothed_hinge", SmoothedHinge())

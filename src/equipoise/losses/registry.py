@@ -3,7 +3,8 @@
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses.base import Loss, TrainedLoss
 from equipoise.losses.cross_entropy import CROSS_ENTROPY, CROSS_ENTROPY_FROM_SCORES
-from equipoise.losses.hinges import HINGE, MARGIN, SMOOTHED_HINGE, SQUARED_HINGE, ZERO_ONE
+from equipoise.losses.hinges import HINGE, SMOOTHED_HINGE, SQUARED_HINGE, ZERO_ONE
+from equipoise.losses.smooth_margin import MARGIN
 from equipoise.registry import Registry
 
 LOSSES: Registry[Loss] = Registry(

@@ -42,6 +42,7 @@ class Objective(ABC):
     n_evaluations: int  # how often the risks were evaluated
     zero_risk: float  # the largest class risk where all parameters are zero
     flat: bool = False  # whether there are places without any curvature
+    convex: bool = True  # whether the class risks are
     rounding: float = 1e-15  # relative to the objective, of slopes
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.losses.base import ScoreKernel
+from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.matrices import Features
 
@@ -95,7 +95,7 @@ class LinearObjective(Objective):
         self.features, self.kernel, self.workers = features, kernel, workers
         self.bounds, self.shares = bounds, shares
         self.n_classes, self.n_rows, self.size = len(bounds) - 1, features.n_rows, features.size
-        self.n_evaluations, self.flat = 0, kernel.flat
+        self.n_evaluations, self.flat, self.convex = 0, kernel.flat, kernel.convex
         shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
         self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
@@ -315,6 +315,11 @@ class LinearObjective(Objective):
         total = self._total(work, self._pieces(n**2))
         growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
         return ShiftMoments(growths, slope, curvature if many else curvature.reshape(n, n))
+
+    def with_loss(self, loss: TrainedLoss) -> "LinearObjective":
+        """The same rows with another loss."""
+        kernel = loss.kernel(self.n_classes)
+        return LinearObjective(self.features, kernel, self.bounds, self.shares, self.workers)
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
         random = np.random.default_rng(0)

@@ -32,10 +32,10 @@ class Status(Enum):
     """How a solve ended, with the sentence that the user reads."""
 
     CONVERGED = "The certified gap reached the tolerance."
-    STATIONARY = "The optimality conditions hold to the tolerance (no bound without a penalty)."
-    STALLED = "Rounding stopped the progress before the gap reached the tolerance."
+    STATIONARY = "The optimality conditions hold to the tolerance; there is no bound."
+    STALLED = "Rounding stopped the progress before the tolerance was reached."
     UNCONFIRMED = "Rounding stopped the progress, and better parameters may lie far out."
-    MAX_ITER = "The iterations ran out before the gap reached the tolerance."
+    MAX_ITER = "The iterations ran out before the tolerance was reached."
 
     @property
     def converged(self) -> bool:

@@ -141,7 +141,7 @@ def _gaps(problem: Problem, iterate: MultiplierIterate) -> tuple[float, float]:
     state, gradient = iterate.state, iterate.gradient
     value = problem.lagrangian(state, iterate.mass)
     bound = problem.bound(state, iterate.mass, gradient)
-    if problem.ridge == 0 and iterate.curvature.n_pairs:
+    if not problem.has_bounds and iterate.curvature.n_pairs:
         # No bound: the gain of the step that the memory would take.
         bound = value - 0.5 * float(gradient @ iterate.curvature.apply(gradient))
     return problem.value(state) - value, value - bound

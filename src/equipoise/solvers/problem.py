@@ -78,6 +78,11 @@ class Problem:
         """Gradient of the Lagrangian: one pass over the data."""
         return self.objective.gradient(state, mass) + self.pull(state.theta)
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether slopes bound what is left: there is a penalty, and no risk bends down."""
+        return self.ridge > 0 and self.objective.convex
+
     def bound(self, state: Evaluation, mass: Vector, gradient: Vector) -> float:
         r"""A value that the Lagrangian at fixed masses never falls below, at best intercepts.
 
@@ -85,7 +90,7 @@ class Problem:
         intercepts vanishes, :math:`L - \|\nabla_w L\|^2 / (2 \rho)` bounds it from below. Where it
         does not, this is an estimate: what better intercepts would gain is only guessed.
         """
-        if self.ridge == 0:
+        if not self.has_bounds:
             return -np.inf
         held = self.ridges > 0
         slack = 0.5 * float(np.sum(gradient[held] ** 2 / self.ridges[held]))
@@ -99,7 +104,7 @@ class Problem:
         :math:`r_j - W_j d` belong to another point of the dual, which costs no more than
         :math:`d^\top H d`, since :math:`(1 - t) \log(1 - t) \le t^2 - t`.
         """
-        if self.ridge == 0:
+        if not self.has_bounds:
             return -np.inf
         state = self.objective.center(state, mass)
         gradient = self.gradient(state, mass)
