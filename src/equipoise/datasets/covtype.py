@@ -109,7 +109,6 @@ def fetch_covtype(
 
     Examples
     --------
-    >>> from equipoise.datasets import fetch_covtype
     >>> X, y = fetch_covtype(return_X_y=True)  # doctest: +SKIP
     >>> X.shape  # doctest: +SKIP
     (581012, 54)

@@ -47,13 +47,10 @@ class ClassRisksDisplay(Display):
 
     Examples
     --------
-    >>> from equipoise import RobustLogisticRegression
-    >>> from equipoise.datasets import load_thyroid
-    >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustLogisticRegression("balanced").fit(X[:3772], y[:3772])
-    >>> display = ClassRisksDisplay.from_estimator(clf, X[3772:], y[3772:])
-    >>> display.to_frame()["rows"].tolist()
-    [177, 73, 3178]
+    >>> made = {"mine": ["no", "no", "yes"], "other": ["no", "yes", "yes"]}
+    >>> display = ClassRisksDisplay.from_predictions(["no", "no", "yes"], made)
+    >>> display.to_frame()[["class", "rows", "risk"]].values.tolist()
+    [['no', 2, 0.0], ['yes', 1, 0.0], ['no', 2, 0.5], ['yes', 1, 0.0]]
     """
 
     intervals: dict[str, RiskIntervals]
@@ -113,14 +110,15 @@ class ClassRisksDisplay(Display):
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each classifier and class: rows, risk, lower and upper end."""
-        found = self.intervals.values()
+        found = [(each.risks, each.lower, each.upper) for each in self.intervals.values()]
+        risks, lower, upper = np.concatenate(np.asarray(found), axis=-1)
         return {
             "classifier": np.repeat(list(self.intervals), len(self.classes)),
             "class": np.tile(self.classes, len(found)),
             "rows": np.tile(self.rows, len(found)),
-            "risk": np.concatenate([np.asarray(each.risks) for each in found]),
-            "lower": np.concatenate([np.asarray(each.lower) for each in found]),
-            "upper": np.concatenate([np.asarray(each.upper) for each in found]),
+            "risk": risks,
+            "lower": lower,
+            "upper": upper,
         }
 
     def _size(self) -> tuple[float, float]:
