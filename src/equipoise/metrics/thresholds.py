@@ -24,14 +24,12 @@ class BestThreshold:
 
     Attributes
     ----------
-    threshold : float
+    threshold, above : float, bool
         Class 1 is decided where the score is above it; where it is not, if ``above`` is False.
     value : float
         The metric on the rows searched.
     lower, upper : float
         Thresholds from ``lower`` on and below ``upper`` make the same decisions on these rows.
-    above : bool
-        Whether class 1 is decided above the threshold.
     table : ndarray of shape (2, 2)
         Weight of the rows by true class (first) and decision (second).
     metric : LinearFractional
@@ -82,6 +80,8 @@ def best_threshold(
 ) -> BestThreshold:
     r"""The threshold :math:`t` that maximises a metric of the rule :math:`1\{s(x) > t\}`.
 
+    It is in the middle between two scores, and of several best ones the lowest.
+
     Parameters
     ----------
     scores : array-like of shape (n,)
@@ -99,11 +99,6 @@ def best_threshold(
         probabilities, no threshold is infinite.
     either_side : bool, default=False
         Whether rules that decide class 1 *at or below* the threshold are searched too.
-
-    Returns
-    -------
-    BestThreshold
-        Its threshold is in the middle between two scores. Of several best ones it is the lowest.
 
     Examples
     --------
@@ -146,7 +141,8 @@ def optimal_rule(
 
     No labels are needed: the metric is that of the expected table. By Koyejo et al. (2014) the
     optimum is :math:`1\{\eta > \delta\}` or, where the rule flips, :math:`1\{\eta < \delta\}`; both
-    are searched. The rows stand for the population, each with its weight.
+    are searched. The rows stand for the population, each with its weight; ``weighting.threshold``
+    is :math:`\delta`.
 
     Parameters
     ----------
@@ -154,11 +150,6 @@ def optimal_rule(
         Probabilities of class 1, known or calibrated.
     metric, sample_weight
         As in :func:`best_threshold`.
-
-    Returns
-    -------
-    BestThreshold
-        ``weighting.threshold`` is Koyejo's :math:`\delta`.
 
     Examples
     --------

@@ -66,9 +66,8 @@ class ExcessRisk:
         the true probabilities.
     made_for, judged_under : ndarray of shape (n_classes,)
         The weights :math:`q` and :math:`q'`.
-    l1 : float
-        :math:`\|\eta - \hat\eta\|_{L_1(P_X)}`, for more classes half the sum over them.
-    disagreement : float
+    l1, disagreement : float
+        :math:`\|\eta - \hat\eta\|_{L_1(P_X)}`, for more classes half the sum over them, and
         :math:`P(\hat f_q \ne f^*_q)`.
     estimation_bound, irreducible_bound : float
         The bounds of Propositions 3 (and 1, where the weightings agree) and 2; NaN with more than

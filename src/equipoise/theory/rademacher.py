@@ -15,10 +15,9 @@ Where a linear classifier has one such function for each class, with no other re
 the complexity of :math:`\Pi_1(\mathcal{F})`, the set of the scores of single classes. An intercept
 is one more coefficient: give the rows a column of ones.
 
-What is exact: up to 15 rows all signs are gone through, for every norm; rows that are orthogonal
-to each other have the closed form :math:`\Lambda \sqrt{\sum \|x_j\|^2} / n` in the Euclidean norm.
-Everything else is the mean over drawn signs, with its standard error. The bounds ``lower`` and
-``upper`` are proven, and always there.
+Exact are up to 15 rows, where all signs are gone through, and in the Euclidean norm rows that are
+orthogonal to each other, which have the closed form :math:`\Lambda \sqrt{\sum \|x_j\|^2} / n`.
+Everything else is the mean over drawn signs, with its standard error and proven bounds.
 
 References
 ----------
@@ -57,10 +56,8 @@ class RademacherComplexity:
 
     Attributes
     ----------
-    value : float
-        The complexity, or an estimate of it.
-    standard_error : float
-        Of the estimate; 0 where the value is exact.
+    value, standard_error : float
+        The complexity, or an estimate of it; the error is 0 where the value is exact.
     lower, upper : float
         Proven bounds of the complexity on these rows; both are the value where that is exact.
     method : str

@@ -61,29 +61,19 @@ class RobustBayes:
     ----------
     masses, weights : ByClass
         The least favourable masses :math:`m^*`, and the same as weights :math:`m_i / p_i`.
-    rules : ndarray of shape (n_rules, n_classes)
+    rules, rule_shares : ndarray of shape (n_rules, n_classes), and of shape (n_rules,)
         The rules that are mixed, as decision weights that sum to one: each decides for the class
-        with the largest weight times probability.
-    rule_shares : ndarray of shape (n_rules,)
-        How often each of them decides.
-    risk : float
-        The robust risk that the mixture attains.
-    class_risks : ByClass
-        Its class risks.
-    gap : float
-        No rule has a robust risk below ``risk - gap``.
+        with the largest weight times probability, and how often each of them decides.
+    risk, class_risks, gap : float, ByClass, float
+        The robust risk that the mixture attains, and its class risks. No rule has a robust risk
+        below ``risk - gap``.
 
     Examples
     --------
     >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
     >>> found.decide([0.25, 0.5]).tolist(), found.gap
     (['well', 'ill'], 0.0)
-
-    Rows at the threshold are drawn for:
-
-    >>> round(found.threshold, 3), round(found.tie_share, 3)
-    (0.3, 0.714)
-    >>> found.decision_shares([0.25, 0.3]).round(3)
+    >>> found.decision_shares([0.25, 0.3]).round(3)  # rows at the threshold are drawn for
     array([[1.   , 0.   ],
            [0.286, 0.714]])
     """
@@ -165,8 +155,7 @@ def robust_bayes(
 
     Examples
     --------
-    >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
-    >>> found
+    >>> robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
     robust Bayes risk 0.321429 (certified to 0.0e+00), threshold 0.3
     class mass weight   risk
     well: 0.5  0.714286 0.321429
