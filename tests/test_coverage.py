@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from equipoise import PlugInClassifier, RobustLogisticRegression, tune_weights
 from equipoise.decisions import decide
 from equipoise.decisions.left_out import error_sums
-from equipoise.risks import class_risk_intervals, worst_class_interval
+from equipoise.risks import class_risk_intervals
 from equipoise.risks.intervals import counted_intervals
 
 REDRAWS = int(os.environ.get("EQUIPOISE_REDRAWS", "500"))
@@ -138,7 +138,7 @@ def weighted_errors(seed, sigma, n_rows):
     # Of the weight, a share of Phi(sigma) is that of the heavy rows.
     truth = 0.1 + 0.3 * stats.norm.cdf(sigma)
     found = class_risk_intervals(**rows)
-    return [truth in found[0], truth in found[1], truth in worst_class_interval(**rows)]
+    return [truth in found[0], truth in found[1], truth in found.worst()]
 
 
 @pytest.mark.slow
@@ -211,6 +211,8 @@ def test_the_intervals_of_folds_by_their_definition():
     assert found.lower == pytest.approx(stats.beta.ppf(0.05, 3.6, 0.7 * 12 + 1))
     # The final weights err twice as often on the same rows: the interval reaches to theirs.
     final = np.concatenate([even, 2 * even[:, 2:3]], axis=1)
-    wider = counted_intervals(final, np.array(["a"]), 0.9, refit=2 / 3)["a"]
+    both = counted_intervals(final, np.array(["a"]), 0.9, refit=2 / 3)
+    wider = both["a"]
+    assert both.worst().upper == wider.upper
     assert wider.lower == found.lower and wider.estimate == found.estimate
     assert wider.upper == pytest.approx(stats.beta.ppf(0.95, 0.6 * 12 + 1, 0.4 * 12))

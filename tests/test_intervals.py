@@ -1,5 +1,7 @@
 """Confidence intervals: values from scipy, inversion of the tails, and coverage by simulation."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from equipoise.exceptions import ClassMismatchError, InvalidParameterError
-from equipoise.risks import class_risk_intervals, class_risks, worst_class_interval
+from equipoise.risks import class_risk_intervals, class_risks
 from equipoise.risks.intervals import sidak
 
 
@@ -58,7 +60,7 @@ def test_sidak_is_a_product():
 
 def test_the_worst_class_interval_by_its_definition():
     errors, counts = [2, 30, 1], [40, 100, 4]
-    found = worst_class_interval(*rows_with(errors, counts), confidence=0.9)
+    found = class_risk_intervals(*rows_with(errors, counts), confidence=0.9).worst()
     upper = [stats.beta.ppf(0.95, e + 1, n - e) for e, n in zip(errors, counts, strict=True)]
     tail = 1 - 0.95 ** (1 / 3)
     lower = [stats.beta.ppf(tail, e, n - e + 1) for e, n in zip(errors, counts, strict=True)]
@@ -73,7 +75,9 @@ def test_the_worst_class_interval_by_its_definition():
 @given(table=error_counts())
 def test_the_worst_class_interval_against_the_simultaneous_ones(table):
     rows = rows_with(*table)
-    worst, together = worst_class_interval(*rows), class_risk_intervals(*rows, simultaneous=True)
+    worst = class_risk_intervals(*rows).worst()
+    together = class_risk_intervals(*rows, simultaneous=True)
+    assert together.worst() == worst
     # The upper end needs no correction. The lower end has tail 1 - (1 - d/2)^(1/k), here and there
     # a little smaller than the (1 - (1 - d)^(1/k))/2 of the simultaneous intervals.
     assert worst.upper <= together.upper.max() + 1e-12
@@ -105,7 +109,7 @@ def test_coverage_of_exact_intervals():
         alone += [risk in each[name] for name, risk in enumerate(RISKS)]
         joint = class_risk_intervals(*rows, confidence=0.8, simultaneous=True)
         together += all(risk in joint[name] for name, risk in enumerate(RISKS))
-        worst += RISKS.max() in worst_class_interval(*rows, confidence=0.8)
+        worst += RISKS.max() in each.worst()
     assert alone.min() >= least_hits(0.8)
     assert together >= least_hits(0.8)
     assert worst >= least_hits(0.8)
@@ -203,7 +207,7 @@ def test_one_row_says_nothing_about_an_unbounded_loss():
     found = class_risk_intervals([0, 1, 1], [0.5, 0.5, 2.0], loss="hinge")
     assert (found[0].lower, found[0].upper) == (0.0, np.inf)
     assert np.isfinite(found[1].upper)
-    assert worst_class_interval([0, 1, 1], [0.5, 0.5, 2.0], loss="hinge").upper == np.inf
+    assert found.worst().upper == np.inf
 
 
 # Sample weights
@@ -237,7 +241,7 @@ def test_uneven_weights_are_counted_by_kish_and_said_to_be_approximate():
     assert found[0].upper == pytest.approx(stats.beta.ppf(0.95, 2.5, 1.5))
     assert found[0].lower == pytest.approx(stats.beta.ppf(0.05, 1.5, 2.5))
     assert found[0].approximate
-    assert worst_class_interval(truth, guess, sample_weight=[1, 1, 1, 3]).approximate
+    assert class_risk_intervals(truth, guess, sample_weight=[1, 1, 1, 3]).worst().approximate
 
 
 @pytest.mark.parametrize("loss", ["zero_one", "margin", "hinge"])
@@ -258,8 +262,8 @@ def test_estimates_are_the_class_risks():
     truth, f, weights = rng.integers(0, 2, 60), rng.normal(size=60), rng.random(60)
     options = {"loss": "margin", "sample_weight": weights}
     risks = class_risks(truth, f, **options)
-    assert class_risk_intervals(truth, f, **options).risks == risks.risks
-    assert worst_class_interval(truth, f, **options).estimate == risks.worst()
+    found = class_risk_intervals(truth, f, **options)
+    assert found.risks == risks.risks and found.worst().estimate == risks.worst()
 
 
 # Form and errors
@@ -271,6 +275,8 @@ def test_intervals_print_as_a_table():
     assert lines[0] == "confidence 0.95, simultaneous, exact (Clopper-Pearson)"
     assert lines[1].split() == ["class", "risk", "lower", "upper"]
     assert len(lines) == 4
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and again.worst() == found.worst()
 
 
 def test_string_labels_name_the_intervals():
@@ -279,14 +285,14 @@ def test_string_labels_name_the_intervals():
     assert found["yes"].upper == 1.0
 
 
-@pytest.mark.parametrize("function", [class_risk_intervals, worst_class_interval])
+@pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.parametrize("bad", [0, 1, 95, -0.1, float("nan")])
-def test_confidence_must_be_a_probability(function, bad):
+def test_confidence_must_be_a_probability(simultaneous, bad):
     with pytest.raises(InvalidParameterError, match=r"must be a number in \(0, 1\), got"):
-        function([0, 1], [0, 1], confidence=bad)
+        class_risk_intervals([0, 1], [0, 1], confidence=bad, simultaneous=simultaneous)
 
 
-@pytest.mark.parametrize("function", [class_risk_intervals, worst_class_interval])
-def test_a_class_without_rows_has_no_interval(function):
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_a_class_without_rows_has_no_interval(simultaneous):
     with pytest.raises(ClassMismatchError, match=r"\[2\] has none"):
-        function([0, 1], [0, 1], classes=[0, 1, 2])
+        class_risk_intervals([0, 1], [0, 1], classes=[0, 1, 2], simultaneous=simultaneous)

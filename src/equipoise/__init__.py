@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from equipoise.risks import class_risk_intervals as class_risk_intervals
     from equipoise.risks import class_risks as class_risks
     from equipoise.risks import population_proba as population_proba
-    from equipoise.risks import worst_class_interval as worst_class_interval
     from equipoise.sets import FixedWeights as FixedWeights
     from equipoise.sets import LabelCVaR as LabelCVaR
     from equipoise.sets import LabelHCVaR as LabelHCVaR
@@ -87,7 +86,6 @@ _ROOMS = {
         "class_risk_intervals",
         "class_risks",
         "population_proba",
-        "worst_class_interval",
     ],
     "sets": [
         "FixedWeights",

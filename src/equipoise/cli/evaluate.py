@@ -104,12 +104,11 @@ def class_errors(
     """
     from sklearn.metrics import confusion_matrix
 
-    from equipoise.risks import class_risk_intervals, class_risks, worst_class_interval
+    from equipoise.risks import class_risk_intervals, class_risks
 
     table = confusion_matrix(y_true, y_pred, labels=classes)
     risks = class_risks(y_true, y_pred)
     intervals = class_risk_intervals(y_true, y_pred, confidence=confidence)
-    worst = worst_class_interval(y_true, y_pred, confidence=confidence)
     rows = zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True)
     return {
         "classes": [
@@ -118,7 +117,7 @@ def class_errors(
         "confidence": confidence,
         "standard_risk": risks.standard(),
         "balanced_risk": risks.balanced(),
-        "worst_class": {"class": risks.worst_class(), **_interval(worst)},
+        "worst_class": {"class": risks.worst_class(), **_interval(intervals.worst())},
         **_goal_value(table, classes, goal),
     }
 

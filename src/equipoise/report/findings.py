@@ -36,7 +36,7 @@ from equipoise.report.design import (
     make_weightings,
 )
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
-from equipoise.risks.intervals import counted_intervals, counted_worst
+from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, alpha_grid, as_uncertainty
 from equipoise.tables import LabelledTable, booster_for, preprocessor
 from equipoise.validation.labels import positions
@@ -378,10 +378,12 @@ def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
     rows, table, sums = design.judged, design.table, design.error_sums(predicted)
     weights, true, said = table.weights_at(rows), table.labels[rows], predicted[rows]
     judged = np.flatnonzero(design.estimable)
-    intervals = counted_intervals(sums[:, :, judged], judged, CONFIDENCE, refit=design.refit)
-    worst = counted_worst(sums[:, :, design.deciding], CONFIDENCE, refit=design.refit)
-    deciding = np.flatnonzero(design.deciding).tolist()
-    risks = ByClass([intervals.risks[label] for label in deciding], table.classes[deciding])
+    deciding = np.flatnonzero(design.deciding)
+    intervals, worst = (
+        counted_intervals(sums[:, :, places], places, CONFIDENCE, refit=design.refit)
+        for places in (judged, deciding)
+    )
+    risks = ByClass(worst.risks.to_numpy(), table.classes[deciding])
     taken, k = {}, len(table.classes)
     cells = np.bincount(true * k + said, weights=weights, minlength=k * k).reshape(k, k)
     for label in judged.tolist():
@@ -389,7 +391,7 @@ def held_out_risks(design: Design, predicted: Indices) -> HeldOutRisks:
         shares[label] = 0.0
         if shares.any():
             taken[label] = (int(shares.argmax()), float(shares.max()))
-    return HeldOutRisks(intervals, ClassRisks(risks, design.prior), worst, taken)
+    return HeldOutRisks(intervals, ClassRisks(risks, design.prior), worst.worst(), taken)
 
 
 def regrets_of(costs: Any) -> Any:

@@ -10,12 +10,7 @@ from equipoise.risks.class_risks import (
     class_risks,
     classifier_risks,
 )
-from equipoise.risks.intervals import (
-    RiskInterval,
-    RiskIntervals,
-    class_risk_intervals,
-    worst_class_interval,
-)
+from equipoise.risks.intervals import RiskInterval, RiskIntervals, class_risk_intervals
 from equipoise.risks.population import population_proba
 from equipoise.weights.by_class import ByClass
 
@@ -29,5 +24,4 @@ __all__ = [
     "class_risks",
     "classifier_risks",
     "population_proba",
-    "worst_class_interval",
 ]

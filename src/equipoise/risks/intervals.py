@@ -33,8 +33,9 @@ the variance of cross-validated risks; Bates, Hastie and Tibshirani (2024), "Cro
 Does It Estimate and How Well Does It Do It?", for why it is larger than that of one rule.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,23 @@ from equipoise.weights.by_class import ByClass, class_lines
 _CROSS_FITTED = "cross-fitted, 96% or more held in simulations, 79% for boosting of a rare class"
 # Halvings after which a bracket inside the unit interval is narrower than its rounding error.
 _HALVINGS = 60
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Per class: risk, effective number of rows, standard error; arrays in class order.
+
+    ``note`` says what makes the number of rows an approximate one, if anything does.
+    """
+
+    classes: Names
+    risks: Vector
+    effective: Vector
+    standard_errors: Vector
+    note: str
+
+
+Bounds = Callable[[ClassMoments, float], tuple[Vector, Vector]]
 
 
 @dataclass(frozen=True)
@@ -96,12 +114,16 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
     risks, lower, upper : ByClass
     confidence, simultaneous, method : float, bool and str
         As in :func:`class_risk_intervals` and :class:`RiskInterval`.
+    limits : callable
+        Lower and upper limits of the classes that have rows, from the tail that each may leave.
 
     Examples
     --------
-    >>> intervals = class_risk_intervals([0] * 9 + [1], [0] * 10, simultaneous=True)
-    >>> intervals.simultaneous, round(intervals.upper[0], 4)
-    (True, 0.3846)
+    >>> y = ["ham"] * 50 + ["spam"] * 4
+    >>> intervals = class_risk_intervals(y, ["ham"] * 51 + ["spam"] * 3)
+    >>> worst = intervals.worst()
+    >>> round(worst.lower, 4), worst.estimate, round(worst.upper, 4)
+    (0.0032, 0.25, 0.8059)
     """
 
     risks: ByClass
@@ -110,11 +132,34 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
     confidence: float
     simultaneous: bool
     method: str
+    limits: Callable[[float], tuple[Vector, Vector]] = field(compare=False)
 
     @property
     def approximate(self) -> bool:
         """Whether coverage is not guaranteed."""
         return self.method.startswith("approximate")
+
+    def worst(self) -> RiskInterval:
+        r"""An interval for the risk of the worst class.
+
+        .. math:: P(L \leq \max_i R_i \leq U) \geq c, \qquad
+                  U = \max_i U_i, \quad L = \max_i L_i
+
+        Let :math:`\delta = 1 - c`. The upper bounds :math:`U_i` hold with probability
+        :math:`1 - \delta/2` *each*: the class :math:`j` that is truly worst is fixed, and
+        :math:`\max_i R_i = R_j \leq U_j \leq U` already when its own bound holds. The lower bounds
+        hold with probability :math:`1 - \delta/2` *together* (Sidak), because :math:`L` exceeds
+        :math:`\max_i R_i` as soon as a single :math:`L_i` does.
+
+        The estimate is the largest observed class risk. It is too high on average, the more so the
+        smaller and the more numerous the classes; the interval allows for that.
+        """
+        tail = tail_of(self.confidence)
+        upper = self.limits(tail)[1]
+        lower = self.limits(sidak(tail, len(upper)))[0]
+        ends = np.nanmax(np.asarray(self.risks)), lower.max(), upper.max()
+        estimate, low, high = map(float, ends)
+        return RiskInterval(estimate, low, high, self.confidence, self.method)
 
     def __getitem__(self, name: Any) -> RiskInterval:
         ends = self.risks[name], self.lower[name], self.upper[name]
@@ -131,20 +176,6 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         lines = class_lines(risk=self.risks, lower=self.lower, upper=self.upper)
         title = f"confidence {self.confidence:g}{together}, {self.method}"
         return "\n".join([title, *lines])
-
-
-@dataclass(frozen=True)
-class ClassMoments:
-    """Per class: risk, effective number of rows, standard error; arrays in class order.
-
-    ``note`` says what makes the number of rows an approximate one, if anything does.
-    """
-
-    classes: Names
-    risks: Vector
-    effective: Vector
-    standard_errors: Vector
-    note: str
 
 
 def class_risk_intervals(
@@ -200,59 +231,10 @@ def class_risk_intervals(
     moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
     if simultaneous:
         tail = sidak(2 * tail, len(moments.classes)) / 2
-    method, bounds = _method(chosen.range, moments)
-    ends = (moments.risks, *bounds(moments, tail))
+    method, limits = _method(chosen.range, moments)
+    ends = (moments.risks, *limits(tail))
     risks, lower, upper = (ByClass(values, moments.classes) for values in ends)
-    return RiskIntervals(risks, lower, upper, confidence, simultaneous, method)
-
-
-def worst_class_interval(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    confidence: float = 0.95,
-    loss: str | Loss = "zero_one",
-    classes: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> RiskInterval:
-    r"""A confidence interval for the risk of the worst class.
-
-    .. math:: P(L \leq \max_i R_i \leq U) \geq c, \qquad
-              U = \max_i U_i, \quad L = \max_i L_i
-
-    Let :math:`\delta = 1 - c`. The upper bounds :math:`U_i` hold with probability
-    :math:`1 - \delta/2` *each*: the class :math:`j` that is truly worst is fixed, and
-    :math:`\max_i R_i = R_j \leq U_j \leq U` already when its own bound holds. The lower bounds
-    hold with probability :math:`1 - \delta/2` *together* (Sidak), because :math:`L` exceeds
-    :math:`\max_i R_i` as soon as a single :math:`L_i` does.
-
-    The estimate is the largest observed class risk. It is too high on average, the more so the
-    smaller and the more numerous the classes; the interval allows for that.
-
-    Parameters
-    ----------
-    y_true, y_pred, confidence, loss, classes, sample_weight
-        As in :func:`class_risk_intervals`, also for when the interval is approximate.
-
-    Examples
-    --------
-    >>> y = ["ham"] * 50 + ["spam"] * 4
-    >>> interval = worst_class_interval(y, ["ham"] * 51 + ["spam"] * 3)
-    >>> round(interval.lower, 4), interval.estimate, round(interval.upper, 4)
-    (0.0032, 0.25, 0.8059)
-    """
-    chosen = as_loss(loss)
-    moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
-    return _worst(moments, chosen.range, confidence)
-
-
-def _worst(moments: ClassMoments, of_range: str, confidence: float) -> RiskInterval:
-    method, bounds = _method(of_range, moments)
-    tail = tail_of(confidence)
-    lower, _ = bounds(moments, sidak(tail, len(moments.classes)))
-    _, upper = bounds(moments, tail)
-    estimate, low, high = (float(values.max()) for values in (moments.risks, lower, upper))
-    return RiskInterval(estimate, low, high, confidence, method)
+    return RiskIntervals(risks, lower, upper, confidence, simultaneous, method, limits)
 
 
 def counted_intervals(
@@ -265,24 +247,16 @@ def counted_intervals(
     the final weights on the same rows, the interval reaches as far as one around these does. One
     of several ``choices`` has the confidence that all of them would have together (Bonferroni).
     """
-    moments, tail = counted_moments(counted, refit), tail_of(confidence) / choices
-    method, bounds = _method("{0, 1}", moments)
-    lower, upper = bounds(moments, tail)
+    found = [counted_moments(counted, refit)]
+    places, tail = found[0].classes, tail_of(confidence)
     if counted.shape[1] > 4:
-        _, totals, _, _, errors = counted.sum(axis=0)[:, moments.classes]
-        final = bounds(replace(moments, risks=errors / totals), tail)
-        lower, upper = np.minimum(lower, final[0]), np.maximum(upper, final[1])
+        _, totals, _, _, errors = counted.sum(axis=0)[:, places]
+        found.append(replace(found[0], risks=errors / totals))
+    method, limits = _method("{0, 1}", *found, choices=choices)
     every = np.tile([[np.nan], [0.0], [1.0]], len(classes))
-    every[:, moments.classes] = moments.risks, lower, upper
-    risks, lows, highs = (ByClass(values, classes) for values in every)
-    return RiskIntervals(risks, lows, highs, confidence, simultaneous=False, method=method)
-
-
-def counted_worst(
-    counted: NDArray[np.float64], confidence: float = 0.95, *, refit: float | None = None
-) -> RiskInterval:
-    """An interval for the largest zero-one risk, from sums as ``counted_moments`` takes them."""
-    return _worst(counted_moments(counted, refit), "{0, 1}", confidence)
+    every[:, places] = found[0].risks, *limits(tail)
+    risks, lower, upper = (ByClass(values, classes) for values in every)
+    return RiskIntervals(risks, lower, upper, confidence, False, method, limits)
 
 
 def sidak(probability: float, n_events: int) -> float:
@@ -381,8 +355,6 @@ def _student_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector]
     return np.maximum(moments.risks - width, 0.0), moments.risks + width
 
 
-Bounds = Callable[[ClassMoments, float], tuple[Vector, Vector]]
-
 _BY_RANGE: dict[str, tuple[str, str, Bounds]] = {
     "{0, 1}": ("exact", "Clopper-Pearson", binomial_bounds),
     "[0, 1]": ("guaranteed", "Chernoff-Hoeffding", _chernoff_bounds),
@@ -390,9 +362,20 @@ _BY_RANGE: dict[str, tuple[str, str, Bounds]] = {
 }
 
 
-def _method(of_range: str, moments: ClassMoments) -> tuple[str, Bounds]:
-    """The tightest bounds that the losses' range and the weights allow, and words for them."""
+def _method(
+    of_range: str, *moments: ClassMoments, choices: int = 1
+) -> tuple[str, Callable[[float], tuple[Vector, Vector]]]:
+    """Words for the tightest bounds that the losses' range and the weights allow, and these."""
     kind, family, bounds = _BY_RANGE[of_range]
-    if not moments.note or kind == "approximate":
-        return f"{kind} ({family})", bounds
-    return f"approximate ({family}, {moments.note})", bounds
+    note, limits = moments[0].note, partial(_limits, bounds, moments, choices)
+    if not note or kind == "approximate":
+        return f"{kind} ({family})", limits
+    return f"approximate ({family}, {note})", limits
+
+
+def _limits(
+    bounds: Bounds, moments: Sequence[ClassMoments], choices: int, tail: float
+) -> tuple[Vector, Vector]:
+    """The widest bounds around moments of the same classes, for one of several choices."""
+    lower, upper = zip(*(bounds(each, tail / choices) for each in moments), strict=True)
+    return np.min(lower, axis=0), np.max(upper, axis=0)
