@@ -104,10 +104,11 @@ def test_categories_of_pandas_and_missing_values_pass_through():
         assert set(PlugInClassifier(base, cv=3).fit(X, y).predict(X)) <= set(y)
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize("name", ["eval_set", "eval_X", "step__eval_set", "sample_weight_eval_set"])
-def test_rows_to_stop_by_are_refused(name):
+def test_rows_to_stop_by_are_refused(name, wrapped):
     X, _, y = draw()
-    base = make_pipeline(StandardScaler(), lightgbm())
+    base = make_pipeline(StandardScaler(), lightgbm()) if wrapped else lightgbm()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InvalidInputError, match=f"fit does not take {name}: the same rows"):

@@ -331,6 +331,7 @@ def with_goal(model, goal, out):
     "goal",
     [
         "weights:a=" + " " * 20_000,
+        "weights:a=" + " " * 20_000 + "=",
         "weights:" + "a=1," * 20_000,
         "lcvar:" + " " * 100_000 + "x",
         "(" * 100_000,

@@ -137,6 +137,14 @@ def test_no_command_writes_over_what_it_reads(tmp_path, link):
         assert place.read_bytes() == before
 
 
+def test_a_goal_is_no_file_that_could_be_written_over(place, tmp_path):
+    goal = tmp_path / "u.json"
+    goal.write_text('{"set": "LabelCVaR", "alpha": 0.5}')
+    result = run("fit", place / "t.csv", "-t", "label", "-u", goal, "-o", goal)
+    assert result.exit_code == 2 and "is no goal" in result.stderr
+    assert goal.read_text() == '{"set": "LabelCVaR", "alpha": 0.5}'
+
+
 def test_a_link_that_leads_nowhere_is_said(place, tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(tmp_path / "pool")
@@ -197,12 +205,13 @@ def test_kept_columns_may_hold_formulas_too_and_numbers_are_none(place, tmp_path
     assert "'=HYPERLINK(1)'" in run(*words).stderr
 
 
-def test_names_of_any_length_make_sentences_of_some_length(tmp_path):
+@pytest.mark.parametrize("length", [1 << 15, 1 << 18])
+def test_names_of_any_length_make_sentences_of_some_length(tmp_path, length):
     """On the terminal, in the facts of a model, on errors and on warnings."""
     long = "x" * (1 << 18)
     rng = np.random.default_rng(0)
     label = np.resize(np.array(["a", "b", long], dtype=object), 60)
-    frame = pd.DataFrame({"size": rng.normal(size=60), "y" * (1 << 18): "z", "label": label})
+    frame = pd.DataFrame({"size": rng.normal(size=60), "y" * length: "z", "label": label})
     frame.loc[60] = [0.0, "z", "w" * (1 << 18)]
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.assign(label="v" * (1 << 18)).to_csv(tmp_path / "other.csv", index=False)

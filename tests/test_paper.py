@@ -186,6 +186,42 @@ def test_the_pages_of_the_repository_are_what_their_records_say(tmp_path, monkey
         assert made == page.read_text(encoding="utf-8"), page
 
 
+def read_page(study):
+    return (RESULTS / study / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_table_1_says_that_nothing_gives_its_numbers_and_why():
+    page = " ".join(read_page("covertype").split())
+    assert "No way of fitting gives these numbers" in page
+    numbers = ("0.3275 / 0.5111", "0.4060 / 0.4752", "0.5687 / 0.6280", "0.5103 / 0.5759")
+    assert all(pair in page for pair in numbers)
+    assert "Standard minimises the risk under the uniform prior" in page
+    assert "under the prior of the test rows" in page
+
+
+READ = {
+    "synthetic": ("at an ever smaller price on class 1", "lose little on the other class"),
+    "ablation": ("alpha (0.01 to 0.1) has no dramatic effect",),
+}
+
+
+@pytest.mark.parametrize(("study", "text"), [(name, text) for name in READ for text in READ[name]])
+def test_findings_that_hang_on_a_reading_say_so(study, text):
+    (line,) = (line for line in read_page(study).splitlines() if text in line)
+    assert "*(Our reading: " in line and "(by our reading): " in line
+
+
+def test_the_rate_of_the_estimation_error_has_a_line_of_its_own():
+    lines = read_page("rates").splitlines()
+    (line,) = (line for line in lines if "other weights, the estimation error falls" in line)
+    assert "n^(-0.4)" in line and "**did not hold**: standard under balanced n^(-0.21)" in line
+
+
+@pytest.mark.parametrize(("part", "study"), PARTS.items())
+def test_every_part_has_a_page(part, study):
+    assert _plain(part) in _plain(read_page(study).splitlines()[0])
+
+
 def test_other_readings_stand_below_their_claim_and_mark_a_finding_that_they_change():
     claim = Statement(
         "Section 9",

@@ -18,6 +18,7 @@ pd = pytest.importorskip("pandas", minversion="2.1")
 
 from equipoise.tables import read as reading  # noqa: E402
 from equipoise.tables import read_chunks, read_table  # noqa: E402
+from equipoise.tables.columns import check_names  # noqa: E402
 
 MEGABYTE = 1 << 20
 # What the tables would take at least, and what reading them may take, in megabytes.
@@ -161,6 +162,16 @@ def test_a_header_may_be_long(tmp_path, mark):
     path.write_text("\n".join([mark.join(f'"{name}"' for name in names), mark.join(values)]) + "\n")
     assert read_table(path).columns.tolist() == names
     assert [chunk.shape for chunk in read_chunks(path)] == [(1, 9000)]
+
+
+def test_names_are_not_compared_with_each_other():
+    """A hundred thousand of them, of which the last is the first again."""
+    names = [f"the name of column {place}" for place in range(100_000)]
+    start = time.process_time()
+    with pytest.raises(InvalidInputError, match="'the name of column 0' more than once"):
+        check_names([*names, names[0]])
+    # All pairs would take a minute and more.
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("n_columns", [6_500, pytest.param(20_000, marks=pytest.mark.slow)])
