@@ -26,8 +26,10 @@ from equipoise import (
     LabelCVaR,
     LocalPolynomialClassifier,
     PlugInClassifier,
+    RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
+    RobustLogisticRegressionCV,
 )
 from equipoise.exceptions import EquipoiseError
 from equipoise.models import TrainingFacts
@@ -83,6 +85,8 @@ BARE = {
     "HistGradientBoostingClassifier": boosting,
     "scaled": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
     "plug-in": lambda: PlugInClassifier(LogisticRegression(), "worst-class", cv=2),
+    "RobustLogisticRegressionCV": lambda: RobustLogisticRegressionCV(LabelCVaR(0.5), Cs=2, cv=2),
+    "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst-class", cv=2),
     "plug-in of a forest": lambda: PlugInClassifier(forest(), "macro_f1", cv=2),
     "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst-class"),
 }

@@ -15,6 +15,7 @@ from equipoise import (
     ByClass,
     LocalPolynomialClassifier,
     PlugInClassifier,
+    RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     estimators,
@@ -298,6 +299,10 @@ ESTIMATORS = {
     "bare forest": lambda: RandomForestClassifier(5, random_state=0),
     "bare logistic": LogisticRegression,
     "bare boosting": lambda: HistGradientBoostingClassifier(max_iter=3),
+    "trained": lambda: RobustClassifier(LogisticRegression(), "worst-class", cv=3),
+    "trained forest": lambda: RobustClassifier(
+        RandomForestClassifier(5, random_state=0), "balanced_accuracy", cv=3
+    ),
     "hinge": lambda: RobustLinearClassifier(LabelCVaR(0.8), loss="smoothed_hinge"),
     "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
@@ -309,7 +314,8 @@ ESTIMATORS = {
 ESTIMATORS |= {
     name: getattr(estimators, name)
     for name in estimators.__all__
-    if hasattr(getattr(estimators, name), "fit") and name != "PlugInClassifier"
+    if hasattr(getattr(estimators, name), "fit")
+    and name not in ("PlugInClassifier", "RobustClassifier")
 }
 
 

@@ -32,8 +32,10 @@ from equipoise.decisions import TunedWeights
 from equipoise.estimators import (
     LocalPolynomialClassifier,
     PlugInClassifier,
+    RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
+    RobustLogisticRegressionCV,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import goal_names
@@ -48,8 +50,10 @@ KINDS = {
     kind.made.__name__: kind
     for kind in (
         Kind(RobustLogisticRegression, kinds.ROBUST),
+        Kind(RobustLogisticRegressionCV, kinds.ROBUST_CV),
         Kind(RobustLinearClassifier, kinds.ROBUST),
         Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
+        Kind(RobustClassifier, kinds.TRAINED, rebuild=kinds.rebuild_trained),
         Kind(
             LocalPolynomialClassifier,
             kinds.POLYNOMIALS,

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.decisions import TunedWeights
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
+from equipoise.weights.by_class import ByClass
 
 MAX_FEATURES = 1 << 22
 # Is told the number of values in rows that are made up, and refuses more than a model can need.
@@ -36,6 +37,7 @@ LINEAR = {"classes_": "classes", "coef_": "float m d", "intercept_": "float m"}
 _MEASURES = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluations_ caps_bind_"
 _RECORDS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_ history_"
 ROBUST = LINEAR | dict.fromkeys(f"{_MEASURES} {_RECORDS} status_ message_".split(), "plain?")
+ROBUST_CV = ROBUST | {"C_": "plain", "Cs_": "float v", "goal_values_": "real v"}
 SCALER = dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"}
 
 
@@ -233,6 +235,8 @@ def example_row(estimator: Any) -> Any:
 # Classifiers of ours
 
 PLUG_IN = {"tuned_": "plain", "estimator_": "estimator"}
+_TRAINING = "training_weights_ class_shares_ worst_case_weights_ candidates_"
+TRAINED = PLUG_IN | dict.fromkeys(_TRAINING.split(), "plain?")
 POLYNOMIALS = {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
 POLYNOMIALS |= {"points": "float n d", "weights": "float n", "targets": "float n o"}
 POLYNOMIALS |= {"origin": "float d"}
@@ -250,6 +254,15 @@ def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
     plug_in.classes_ = tuned.classes
     inner = {name: getattr(kept["estimator_"], name, None) for name in _EVERY}
     vars(plug_in).update({name: value for name, value in inner.items() if value is not None})
+
+
+def rebuild_trained(robust: Any, kept: dict[str, Any], spend: Spend) -> None:
+    """The same, with weights of the training that have a number for each class."""
+    rebuild_plug_in(robust, kept, spend)
+    given = [kept[name] for name in ("training_weights_", "class_shares_")]
+    for each in (by_class for by_class in given if by_class is not None):
+        if not isinstance(each, ByClass) or len(each) != len(robust.classes_):
+            raise impossible(robust)
 
 
 def keep_polynomials(local: Any) -> dict[str, Any]:
