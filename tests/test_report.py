@@ -597,7 +597,7 @@ def test_bad_wishes_get_a_sentence(case):
 def test_bad_tables_get_a_sentence():
     with pytest.raises(InvalidInputError, match="at least 2 classes"):
         compare(X, ["a"] * len(X))
-    with pytest.raises(InvalidInputError, match="one label for each"):
+    with pytest.raises(InvalidInputError, match="one entry for each"):
         compare(X, Y[:-1])
     with pytest.raises(InvalidInputError, match="At least two classes need 5 different rows"):
         compare(X, np.where(np.arange(len(X)) < 3, "few", "many"))

@@ -78,18 +78,15 @@ class SavedModel:
             step = max(1, _MOST_VALUES // getattr(last, "n_features_in_", 1))
             parts = (slice(start, start + step) for start in range(0, n_rows, step))
             pieces = [rows] if n_rows <= step else (_safe_indexing(rows, part) for part in parts)
-            found = np.concatenate([self._piece(method, piece) for piece in pieces])
+            before: Any = self.model[:-1] if isinstance(self.model, Pipeline) else ()
+            made = (before.transform(piece) if len(before) else piece for piece in pieces)
+            found = np.concatenate([np.asarray(getattr(last, method)(piece)) for piece in made])
             wanted = (n_rows, len(classes))[: 1 if method == "predict" else 2]
             if found.shape != wanted:
                 raise ValueError(f"shape {found.shape} instead of {wanted}")
             if method == "predict" and not set(found.tolist()) <= set(classes):
                 raise ValueError("classes that it was not trained on")
         return found
-
-    def _piece(self, method: str, features: Any) -> Any:
-        if isinstance(self.model, Pipeline) and len(self.model) > 1:
-            features = self.model[:-1].transform(features)
-        return np.asarray(getattr(last_step(self.model), method)(features))
 
 
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:

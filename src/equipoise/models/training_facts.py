@@ -91,7 +91,23 @@ class TrainingFacts:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not _is_possible(self):
+        columns, k = self.columns or (), len(self.classes)
+        names = [column.name for column in columns]
+        known = [text for text in (self.target, self.goal) if text is not None]
+        texts = (*known, self.model, self.created, *names, *self.notes)
+        # Whether training could have left them.
+        if not (
+            all(type(text) is str for text in texts)
+            and all(column.kind in _KINDS for column in columns)
+            and len(set(names)) == len(names) <= _MOST_COLUMNS
+            and len(self.goal or "") <= _LONGEST_GOAL
+            and type(self.seed) in (int, type(None))
+            and _are_classes(self.classes)
+            and (self.counts is None or _are_counts(self.counts, k))
+            and isinstance(self.versions, Mapping)
+            and all(type(v) is str and len(v) <= _LONGEST_VERSION for v in self.versions.values())
+            and (self.held_out is None or _are_risks(self.held_out, k))
+        ):
             raise InvalidInputError("The training facts contradict themselves, or are too long.")
 
     @classmethod
@@ -153,26 +169,6 @@ class TrainingFacts:
 def last_step(model: Any) -> Any:
     """What predicts: a model, or the end of a pipeline."""
     return model[-1] if isinstance(model, Pipeline) else model
-
-
-def _is_possible(facts: TrainingFacts) -> bool:
-    """Whether training could have left these facts."""
-    columns = facts.columns or ()
-    names = [column.name for column in columns]
-    known = [text for text in (facts.target, facts.goal) if text is not None]
-    texts = (*known, facts.model, facts.created, *names, *facts.notes)
-    return (
-        all(type(text) is str for text in texts)
-        and all(column.kind in _KINDS for column in columns)
-        and len(set(names)) == len(names) <= _MOST_COLUMNS
-        and len(facts.goal or "") <= _LONGEST_GOAL
-        and type(facts.seed) in (int, type(None))
-        and _are_classes(facts.classes)
-        and (facts.counts is None or _are_counts(facts.counts, len(facts.classes)))
-        and isinstance(facts.versions, Mapping)
-        and all(type(v) is str and len(v) <= _LONGEST_VERSION for v in facts.versions.values())
-        and (facts.held_out is None or _are_risks(facts.held_out, len(facts.classes)))
-    )
 
 
 def _are_classes(classes: tuple[Any, ...]) -> bool:

@@ -85,36 +85,26 @@ class Comparison:
             with its summaries and its risk under every weighting.
         """
         check_word(by, "by", ("class", "choice"))
-        choices, costs = self._summary["choices"], self._summary["costs"]
-        classes, recommended = self._summary["data"]["classes"], self.recommended
-        names = {None: None} | {place: each["name"] for place, each in enumerate(classes)}
-        of_class = [
-            {
-                "model": choice["model"],
-                "weighting": choice["weighting"],
-                "class": names[each["class"]],
-                "rows": classes[each["class"]]["tested"],
-                "decides": classes[each["class"]]["deciding"],
-                **{name: each[name] for name in ("risk", "lower", "upper")},
-                "taken_for": names[each["taken_for"]],
-            }
-            for choice in choices
-            for each in choice["classes"]
-        ]
-        worlds = [f"risk[{world['name']}]" for world in costs["worlds"]]
-        columns = ("model", "weighting", "standard", "balanced", "worst")
-        of_choice = [
-            {
-                **{name: choice[name] for name in columns},
-                "worst_class": names[choice["worst_class"]],
-                **dict(zip(worlds, risks, strict=True)),
-                "largest_regret": choice["largest_regret"],
-                "recommended": choice["label"] == recommended,
-            }
-            for choice, risks in zip(choices, costs["risk"], strict=True)
-        ]
-        rows = of_class if by == "class" else of_choice
-        return require("pandas", extra="report").DataFrame(rows)
+        pandas, summary = require("pandas", extra="report"), self._summary
+        classes, choices = pandas.DataFrame(summary["data"]["classes"]), summary["choices"]
+        names = classes["name"]
+        if by == "class":
+            frame = pandas.json_normalize(choices, "classes", ["model", "weighting"])
+            frame["rows"] = frame["class"].map(classes["tested"])
+            frame["decides"] = frame["class"].map(classes["deciding"])
+            for name in ("class", "taken_for"):
+                frame[name] = frame[name].map(names)
+            first = ["model", "weighting", "class", "rows", "decides"]
+            return frame[[*first, "risk", "lower", "upper", "taken_for"]]
+        frame = pandas.DataFrame(choices)
+        frame["worst_class"] = frame["worst_class"].map(names)
+        frame["recommended"] = frame["label"] == self.recommended
+        worlds = [f"risk[{world['name']}]" for world in summary["costs"]["worlds"]]
+        risks = pandas.DataFrame(summary["costs"]["risk"], columns=worlds)
+        first = ["model", "weighting", "standard", "balanced", "worst", "worst_class"]
+        return pandas.concat(
+            [frame[first], risks, frame[["largest_regret", "recommended"]]], axis=1
+        )
 
     def to_html(self) -> str:
         """The page: one self-contained HTML document that needs no network."""

@@ -27,6 +27,7 @@ from equipoise.analysis import RobustPath, robust_path
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.estimators import RobustLogisticRegression, tune_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
+from equipoise.goals import as_goal
 from equipoise.report.design import (
     MANY_ROWS,
     TRAINS_ONLY,
@@ -41,7 +42,6 @@ from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, alpha_grid, as_un
 from equipoise.tables import LabelledTable, booster_for, preprocessor
 from equipoise.validation.labels import positions
 from equipoise.weights.by_class import ByClass
-from equipoise.weights.priors import weights_of
 
 CONFIDENCE = 0.95
 # Regrets that differ by less are called the same.
@@ -83,16 +83,17 @@ class AlphaPath:
 
 
 class FitRecord:
-    """How far the fits have come of all work, in units, and what they warned of."""
+    """What the fits predict, by label, how far they have come, in units, what they warned of."""
 
     def __init__(self, total: float, progress: Progress | None) -> None:
         self._total, self._done = max(total, 1.0), 0.0
         self._progress = progress or (lambda share, what: None)
-        self._notes: dict[tuple[str, str], str] = {}
+        self._notes: dict[str, str] = {}
+        self.predicted: dict[str, Indices] = {}
 
     @contextmanager
     def step(self, what: str, units: float, label: str) -> Iterator[None]:
-        """A piece of work; the library's warnings are kept, one of each kind for each label."""
+        """A piece of work; of each kind of the library's warnings one is enough to be warned."""
         self._progress(min(self._done / self._total, 1.0), what)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -101,13 +102,12 @@ class FitRecord:
         for warning in caught:
             kind = warning.category
             if issubclass(kind, EquipoiseWarning) and not issubclass(kind, InactiveCapsWarning):
-                self._notes.setdefault((label, kind.__name__), str(warning.message))
+                self._notes.setdefault(kind.__name__, f"{label}: {warning.message}")
 
     def end(self) -> tuple[str, ...]:
-        """Say that all is done; of each kind of warning one is enough to be warned."""
+        """Say that all is done."""
         self._progress(1.0, "done")
-        notes = {kind: f"{label}: {text}" for (label, kind), text in self._notes.items()}
-        return tuple(notes.values())
+        return tuple(self._notes.values())
 
 
 def held_out_predictions(
@@ -119,31 +119,28 @@ def held_out_predictions(
     ``path``, ``sampled`` and ``notes`` of the findings.
     """
     n_rows = len(design.fold)
-    by_label = {each.label: np.full(n_rows, TRAINS_ONLY, dtype=np.intp) for each in candidates}
     linear = [each for each in candidates if each.model == "linear"]
     boosting = [each for each in candidates if each.model == "boosting"]
     units = len(linear) + PATH_UNITS if linear else 0.0
     if boosting:
         units += BOOST_UNITS + TUNE_UNITS * sum(not each.is_known for each in boosting)
     record = FitRecord(design.n_folds * units, progress)
+    for each in candidates:
+        record.predicted[each.label] = np.full(n_rows, TRAINS_ONLY, dtype=np.intp)
     path, sampled = None, {}
     if linear:
-        path = _linear(design, linear, by_label, record, seed)
+        path = _linear(design, linear, record, seed)
         if n_rows - len(design.judged) > MANY_ROWS:
             sampled["the slider"] = path.n_rows
     if boosting:
-        size = _boosting(design, boosting, by_label, record, seed)
+        size = _boosting(design, boosting, record, seed)
         if n_rows > MANY_ROWS:
             sampled["gradient boosting"] = size
-    return list(by_label.values()), path, sampled, record.end()
+    return list(record.predicted.values()), path, sampled, record.end()
 
 
 def _linear(
-    design: Design,
-    candidates: Sequence[Candidate],
-    by_label: dict[str, Indices],
-    record: FitRecord,
-    seed: int,
+    design: Design, candidates: Sequence[Candidate], record: FitRecord, seed: int
 ) -> AlphaPath:
     """Predictions of the linear model, along alpha and of every candidate."""
     table, features = design.table, preprocessor(design.table.columns, "linear")
@@ -175,7 +172,9 @@ def _linear(
                     model = RobustLogisticRegression(candidate.uncertainty, tol=TOLERANCE)
                     model.fit(rows, table.y[train], sample_weight=table.weights_at(train))
                 gaps.append(model.duality_gap_ / max(model.objective_, 1e-3))
-                by_label[candidate.label][test] = positions(model.predict(new), table.classes)
+                record.predicted[candidate.label][test] = positions(
+                    model.predict(new), table.classes
+                )
     mean, binds = np.mean(weights, axis=0), np.any(bind, axis=0)
     return AlphaPath(alphas, along, mean, binds, largest, max(gaps))
 
@@ -190,13 +189,7 @@ def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:
     return solved | {repr(as_uncertainty("standard")): path.estimators[0]}
 
 
-def _boosting(
-    design: Design,
-    candidates: Sequence[Candidate],
-    by_label: dict[str, Indices],
-    record: FitRecord,
-    seed: int,
-) -> int:
+def _boosting(design: Design, candidates: Sequence[Candidate], record: FitRecord, seed: int) -> int:
     """Predictions of the booster for every candidate; how many rows it was fitted to at most."""
     table, judged = design.table, design.judged
     parts, tuned_on = list(design.parts()), judged
@@ -216,7 +209,7 @@ def _boosting(
     for candidate in candidates:
         units = 0.0 if candidate.is_known else TUNE_UNITS * design.n_folds
         with record.step(f"{candidate.label}: decisions", units, candidate.label):
-            by_label[candidate.label][judged] = decisions(
+            record.predicted[candidate.label][judged] = decisions(
                 table, candidate, probabilities, tuned_on, judged, folds=folds, seed=seed
             )
     return max(len(train) for _, train, _ in parts)
@@ -250,8 +243,8 @@ def decisions(
     own.
     """
     if candidate.is_known:
-        known = candidate.uncertainty.resolve(table.prior, table.classes)
-        weights = weights_of(known.maximize(np.zeros(len(table.classes))), table.prior)
+        criterion = as_goal(candidate.uncertainty).resolve(table.prior, table.classes)
+        weights = criterion.known(table.prior)
     else:
         tuned = tune_weights(
             table.y[tuned_on],

@@ -61,30 +61,27 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
     texts = [column.name for column in columns if column.is_categorical]
     if not numbers and not texts:
         raise InvalidInputError("The table has no column with any value to learn from.")
-    of_numbers, of_texts = _steps(kind)
+    of_numbers: Any = "passthrough"
+    of_texts: Any = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        encoded_missing_value=np.nan,
+        min_frequency=MIN_LEVEL_ROWS,
+        max_categories=MAX_BOOSTING_LEVELS,
+    )
+    if kind == "linear":
+        # A column may be empty in the rows of one fold: it is kept, as zeros.
+        fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+        name = SimpleImputer(strategy="constant", fill_value=MISSING, keep_empty_features=True)
+        levels = OneHotEncoder(
+            handle_unknown="infrequent_if_exist",
+            min_frequency=MIN_LEVEL_ROWS,
+            max_categories=MAX_LEVELS,
+        )
+        of_numbers = make_pipeline(fill, StandardScaler())
+        of_texts = make_pipeline(name, levels)
     parts = [("numbers", of_numbers, numbers), ("texts", of_texts, texts)]
     return ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)
-
-
-def _steps(kind: str) -> tuple[Any, Any]:
-    """What is made of numbers, and of texts."""
-    if kind == "boosting":
-        return "passthrough", OrdinalEncoder(
-            handle_unknown="use_encoded_value",
-            unknown_value=np.nan,
-            encoded_missing_value=np.nan,
-            min_frequency=MIN_LEVEL_ROWS,
-            max_categories=MAX_BOOSTING_LEVELS,
-        )
-    # A column may be empty in the rows of one fold: it is kept, as zeros.
-    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    name = SimpleImputer(strategy="constant", fill_value=MISSING, keep_empty_features=True)
-    levels = OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=MIN_LEVEL_ROWS,
-        max_categories=MAX_LEVELS,
-    )
-    return make_pipeline(fill, StandardScaler()), make_pipeline(name, levels)
 
 
 def booster_for(

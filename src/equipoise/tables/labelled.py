@@ -16,7 +16,7 @@ from equipoise.tables.columns import Column, features_of, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
-from equipoise.validation.labels import encode_labels, weights_and_totals
+from equipoise.validation.labels import as_labels, check_length, encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_number
 
 # In fewer rows than this, distinct values say nothing.
@@ -113,12 +113,8 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     >>> table.labels.tolist(), [column.name for column in table.columns]
     ([0, 1, 0], ['x0', 'x1'])
     """
-    frame, names = _frame(X), np.asarray(y)
-    if names.ndim != 1 or len(names) != len(frame):
-        raise InvalidInputError(
-            f"y must hold one label for each of the {len(frame)} rows of X, got an array of shape "
-            f"{names.shape}."
-        )
+    frame, names = _frame(X), as_labels(y, name="y")
+    check_length(names, len(frame), name="y", of="X")
     features, columns = features_of(frame)
     classes, labels = encode_labels(names)
     weights = None
