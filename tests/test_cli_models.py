@@ -420,7 +420,7 @@ def test_warnings_are_sentences_on_stderr_and_kept_in_the_facts(tmp_path):
     assert result.exit_code == 0
     lines = result.stderr.splitlines()
     assert all(line.startswith("Warning: ") for line in lines)
-    for start in ("Column 'empty'", "Column 'id'", "Class 'unique' has a single row"):
+    for start in ("Column 'empty'", "Column 'id'", "Class 'unique': used for training"):
         assert sum(line.startswith(f"Warning: {start}") for line in lines) == 1
     assert "not estimable" in result.stdout
     facts = load_model(out).facts

@@ -500,9 +500,14 @@ def test_each_oddity_of_a_table_is_one_sentence():
     )
     y = np.array(["common"] * (n - 1) + ["alone"], dtype=object)
     warnings = labelled_table(X, y).warnings
-    starts = ["Column 'nothing' is", "Column 'id'", "Column 'code'", "Column 'wild' has 3 infinite"]
+    starts = [
+        "Column 'nothing': left out",
+        "Column 'id'",
+        "Column 'code'",
+        "Column 'wild' has 3 infinite",
+    ]
     starts += ["Column 'age' is read as text because of values such as 'old'"]
-    starts += ["Class 'alone' has a single row: it is used for training"]
+    starts += ["Class 'alone': used for training"]
     assert len(warnings) == len(starts)
     assert all(any(text.startswith(start) for text in warnings) for start in starts)
     assert sum("looks like an identifier" in text for text in warnings) == 2

@@ -147,8 +147,7 @@ class TrainingFacts:
     @classmethod
     def from_json(cls, text: bytes) -> "TrainingFacts":
         """Facts from the text of :meth:`to_json`; anything else is an error in one sentence."""
-        kinds = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-        with in_a_sentence("The training facts cannot be read", *kinds):
+        with in_a_sentence("The training facts cannot be read", Exception):
             values = parsed(text, "The text of the facts")
             number = values.pop("format")
             if number != FORMAT:

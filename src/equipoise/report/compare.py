@@ -212,16 +212,10 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from equipoise.datasets import load_thyroid
-    >>> thyroid = load_thyroid(as_frame=True, subset="train")
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "thyroid.csv")
-    ...     thyroid.data.assign(diagnosis=thyroid.target).to_csv(path, index=False)
-    ...     found = compare_file(path, "diagnosis", models=["linear"])
-    ...     found.save(Path(folder, "page.html")).name
-    'page.html'
+    >>> from importlib.resources import files
+    >>> path = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
+    >>> compare_file(path, "target", models=["linear"]).recommended
+    'linear, balanced'
     """
     began = perf_counter()
     if progress is not None:

@@ -148,20 +148,17 @@ def _warnings(
 ) -> Iterator[str]:
     empty = [column.name for column in columns if column.kind == "empty"]
     if empty:
-        which = f"{len(empty)} columns ({listing(empty, _SHOWN)}) are"
-        which = f"Column {listing(empty)} is" if len(empty) == 1 else which
-        yield f"{which} without a single value: left out."
+        yield f"Column {listing(empty, _SHOWN)}: left out, being without a single value."
     for column in columns:
         if column.n_infinite:
-            which = f"{column.n_infinite} infinite values"
-            yield f"Column {listing([column.name])} has {which}: read as missing."
+            name, count = listing([column.name]), column.n_infinite
+            yield f"Column {name} has {count} infinite values: read as missing."
         if oddity := _oddity(frame[column.name], column):
             yield f"Column {listing([column.name])} {oddity}."
     single = classes[counts == 1].tolist()
     if single:
-        which = f"{len(single)} classes ({listing(single, _SHOWN)}) have a single row: they are"
-        which = f"Class {listing(single)} has a single row: it is" if len(single) == 1 else which
-        yield f"{which} used for training, but no risk can be estimated from one row."
+        name = listing(single, _SHOWN)
+        yield f"Class {name}: used for training, but no risk can be estimated from a single row."
 
 
 def _oddity(series: Any, column: Column) -> str:
