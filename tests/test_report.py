@@ -578,7 +578,7 @@ def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weig
 
 
 BAD = {
-    "no folds": ({"cv": 1}, "cv must be at least 2"),
+    "no folds": ({"cv": 1}, "cv must be an integer of at least 2"),
     "no models": ({"models": []}, "models must be some of"),
     "unknown model": ({"models": ["forest"]}, r"models must be some of .*\['forest'\]"),
     "no sets": ({"uncertainties": {}}, "at least one uncertainty set"),

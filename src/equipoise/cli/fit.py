@@ -91,16 +91,17 @@ def fit(  # noqa: PLR0913  one argument for each option
     execute code when it is loaded.
     """
     from equipoise.files import check_place
-    from equipoise.goals import format_goal
+    from equipoise.goals import bind_classes, format_goal
     from equipoise.models import TrainingFacts, save_model
     from equipoise.models.saved_model import check_suffix
+    from equipoise.sets import default_uncertainty
     from equipoise.tables import read_labelled
 
     check_place(out, table)
     check_suffix(out)
     with output.progress(4, "Reading") as reach:
         rows = read_labelled(table, target, **reading)
-        goal = _usable(goal, rows)
+        goal = bind_classes(default_uncertainty() if goal is None else goal, rows.classes)
         train = partial(_fitted, kind=kind, goal=goal, C=strength, seed=seed)
         reach(1, "Measuring")
         found = _measured(train, rows, goal, share, seed)
@@ -135,18 +136,6 @@ def fit(  # noqa: PLR0913  one argument for each option
     output.show(_lines(result, share), result, facts.notes)
 
 
-def _usable(goal: Any, rows: "LabelledTable") -> Any:
-    """The goal bound to the classes, after making sure that it can be used with them."""
-    from equipoise.exceptions import in_a_sentence
-    from equipoise.goals import as_goal, bind_classes
-    from equipoise.sets import default_uncertainty
-
-    bound = bind_classes(default_uncertainty() if goal is None else goal, rows.classes)
-    with in_a_sentence("The goal cannot be used", TypeError, ValueError, AttributeError):
-        as_goal(bound).resolve(rows.prior, rows.classes)
-    return bound
-
-
 def _measured(
     train: Callable[..., Any], rows: "LabelledTable", goal: Any, share: float, seed: int
 ) -> dict[str, Any] | None:
@@ -170,11 +159,11 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     from equipoise.tables import model_for
 
     rarest = int(np.unique(y, return_counts=True)[1].min())
-    model = model_for(X, kind, goal, C=C, random_state=seed, rarest=rarest)
     problem = "The model cannot be fitted to this table"
-    kinds = (ValueError, TypeError, ArithmeticError, MemoryError)
+    kinds = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
     with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        model = model_for(X, kind, goal, C=C, random_state=seed, rarest=rarest)
         model.fit(X, y)
     wanted = (EquipoiseWarning, ConvergenceWarning)
     notes = [str(each.message) for each in caught if issubclass(each.category, wanted)]

@@ -117,8 +117,7 @@ class Design:
     @classmethod
     def for_table(cls, table: LabelledTable, cv: int, seed: int) -> "Design":
         """Folds for a table, or one part held out where it is large."""
-        if check_count(cv, "cv") < 2:
-            raise InvalidParameterError(f"cv must be at least 2 folds, got {cv!r}.")
+        check_count(cv, "cv", least=2)
         if len(table.labels) > MANY_ROWS:
             fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
             fold[hold_out(table, HELD_OUT, seed)[1]] = 0
