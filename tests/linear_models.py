@@ -56,7 +56,11 @@ def row_losses(scores, labels, loss):
 
 def class_risks(X, labels, weights, coef, intercept, loss="cross_entropy"):
     """Weighted mean loss of each class."""
-    own = row_losses(class_scores(X, coef, intercept), labels, loss)
+    scores = class_scores(X, coef, intercept)
+    if loss == "margin":
+        totals = np.bincount(labels, weights)
+        scores = scores / ((totals.max() / totals) ** 0.25)[labels, None]
+    own = row_losses(scores, labels, loss)
     return np.array([np.average(own[labels == i], weights=weights[labels == i])
                      for i in range(labels.max() + 1)])  # fmt: skip
 

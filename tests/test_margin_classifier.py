@@ -58,7 +58,7 @@ def drawn_scores(k, n=200):
 def test_it_lies_in_the_unit_interval_and_near_the_ramp(k, width, relative, spread):
     scores, labels = drawn_scores(k)
     scores *= spread
-    values = SmoothMargin(width, relative * width).values(scores.T, labels)
+    values = SmoothMargin(width, relative).values(scores.T, labels)
     assert np.all((values >= 0) & (values <= 1))
     ramp = np.clip(1 - margins(labels, scores) / width, 0, 1)
     assert np.all(np.abs(values - ramp) <= relative * np.log(k) + 1e-12)
@@ -69,19 +69,20 @@ def test_its_limits_are_the_loss_of_the_paper_the_softmax_and_the_zero_one_loss(
     scores, labels = drawn_scores(k)
     sharp = SmoothMargin(smoothing=0.002).values(scores.T, labels)
     np.testing.assert_allclose(sharp, margin_loss(labels, scores), atol=0.002 * np.log(k))
-    narrow = SmoothMargin(width=1e-6, smoothing=0.5).values(scores.T, labels)
+    narrow = SmoothMargin(width=1e-6, smoothing=5e5).values(scores.T, labels)
     chances = softmax(2 * scores, axis=1)[np.arange(len(labels)), labels]
     np.testing.assert_allclose(narrow, 1 - chances, atol=1e-5)
-    both = SmoothMargin(width=1e-6, smoothing=1e-6).values(scores.T, labels)
+    both = SmoothMargin(width=1e-6).values(scores.T, labels)
     assert np.abs(margins(labels, scores)).min() > 1e-4  # no ties
     np.testing.assert_allclose(both, zero_one(labels, scores.argmax(axis=1)), atol=1e-12)
 
 
 @class_counts
 @pytest.mark.parametrize("smoothing", [0.05, 0.25, 1.0])
-def test_what_is_left_of_the_curvature_is_the_part_that_is_not_negative(k, smoothing):
+@pytest.mark.parametrize("width", [0.7, (1.0, 2.0, 1.5, 3.0, 0.5)])
+def test_what_is_left_of_the_curvature_is_the_part_that_is_not_negative(k, smoothing, width):
     scores, labels = drawn_scores(k)
-    loss, step, f = SmoothMargin(smoothing=smoothing), 1e-5, scores.T
+    loss, step, f = SmoothMargin(width, smoothing), 1e-5, scores.T
     unit = step * np.eye(k)[:, :, None]
     true = np.array([loss.slopes(f + e, labels) - loss.slopes(f - e, labels) for e in unit])
     true = (true / (2 * step)).transpose(2, 0, 1)
@@ -92,6 +93,21 @@ def test_what_is_left_of_the_curvature_is_the_part_that_is_not_negative(k, smoot
     taken = np.linalg.eigvalsh((left - true)[~convex])
     assert taken[:, 0].min() > -1e-5 and np.all(taken[:, -1] > 0)  # nothing but one direction
     np.testing.assert_allclose(taken[:, :-1], 0, atol=1e-5)
+
+
+@class_counts
+def test_widths_by_class_are_scores_in_other_units(k):
+    scores, labels = drawn_scores(k)
+    loss = SmoothMargin().for_classes(16.0 ** np.arange(k)[::-1])
+    assert loss.width == tuple(2.0 ** np.arange(k))
+    assert loss.for_classes(np.ones(k)) is loss
+    f, step = scores.T, 1e-6
+    np.testing.assert_allclose(
+        loss.values(f, labels), SmoothMargin().values(f / 2.0**labels, labels), rtol=1e-12
+    )
+    for a, e in enumerate(step * np.eye(k)[:, :, None]):
+        difference = (loss.values(f + e, labels) - loss.values(f - e, labels)) / (2 * step)
+        np.testing.assert_allclose(loss.slopes(f, labels)[a], difference, atol=1e-7)
 
 
 # Descent
@@ -149,9 +165,10 @@ def assert_stationary(data, clf, step=1e-5):
 def brute_force(data, directions, sizes, shifts):
     """The least worst-class objective of two classes over a grid of coefficients and intercepts."""
     X, labels, _ = data
-    least = np.inf
+    counts, least = np.bincount(labels), np.inf
+    widths = (counts.max() / counts) ** 0.25
     for direction, size in itertools.product(directions, sizes):
-        scores = size * ((X @ direction)[None, :] + shifts[:, None])
+        scores = size * ((X @ direction)[None, :] + shifts[:, None]) / widths[labels]
         pairs, repeated = np.stack([0 * scores, scores], axis=-1), np.tile(labels, len(shifts))
         risks = row_losses(pairs.reshape(-1, 2), repeated, "margin").reshape(scores.shape)
         worst = np.maximum(risks[:, labels == 0].mean(axis=1), risks[:, labels == 1].mean(axis=1))
@@ -206,7 +223,7 @@ def test_rows_far_on_the_wrong_side_do_not_decide():
 @few_classes
 def test_a_wider_margin_is_another_penalty(k):
     X, y = draw(k=k)
-    wide = Loss.of_scores("wide", SmoothMargin(width=2.0, smoothing=0.5))
+    wide = Loss.of_scores("wide", SmoothMargin(width=2.0))
     one = RobustLinearClassifier(LabelCVaR(0.6), "margin", C=0.5, tol=1e-10).fit(X, y)
     other = RobustLinearClassifier(LabelCVaR(0.6), wide, C=2.0, tol=1e-10).fit(X, y)
     assert other.objective_ == pytest.approx(one.objective_, rel=1e-4)
@@ -256,8 +273,10 @@ def test_a_penalty_is_needed():
         RobustLinearClassifier(loss="margin", C=np.inf).fit(*draw())
 
 
-def test_the_risks_are_near_those_of_the_paper():
+def test_the_risks_are_near_those_of_the_paper_where_classes_are_alike():
     X, y = draw(k=3)
+    X = np.vstack([X[y == i][:30] for i in range(3)])
+    y = np.repeat(np.arange(3), 30)
     clf = RobustLinearClassifier(loss="margin").fit(X, NAMES[y])
     risks = equipoise.class_risks(NAMES[y], clf.decision_function(X), loss="margin")
     np.testing.assert_allclose(list(risks.values()), clf.class_risks_, atol=0.25 * np.log(3))

@@ -127,7 +127,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, labels = encode_labels(y)
         weights, totals = weights_and_totals(sample_weight, labels, classes)
-        used = weights > 0
+        loss, used = loss.for_classes(totals), weights > 0
         if not np.all(used):
             X, labels, weights = X[used], labels[used], weights[used]
         prior = np.asarray(totals / totals.sum())
@@ -301,14 +301,19 @@ class RobustLinearClassifier(RobustLinearModel):
 
     Notes
     -----
-    ``"margin"`` is the bounded margin loss of the paper with its corners rounded
-    (:class:`equipoise.losses.smooth_margin.SmoothMargin` has the formula). Rows far on the wrong
-    side count as one error each, where they would otherwise decide for their class: it is for data
-    on which a robust fit of another loss has equal risks but unequal errors. It is not convex. The
-    fit starts at the optimum of the cross-entropy over the same set, passes a smoother loss on its
-    way, and descends from the better of the two; ``objective_`` is never above that at either. It
-    ends at a stationary point, ``status_`` says ``"stationary"``, and nothing is proven of others:
-    ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite. It needs a finite ``C``.
+    ``"margin"`` is the bounded margin loss of the paper with its corners rounded and with wider
+    margins for classes of fewer rows; ``equipoise.losses.smooth_margin.SmoothMargin`` has the
+    formula. Rows far on the wrong side count as one error each, where they would otherwise decide
+    for their class: it is for data on which a robust fit of another loss has equal risks but
+    unequal errors. A class of a handful of rows is soon learnt by heart; decide by weights that
+    are tuned on rows left out then.
+
+    That loss is not convex. The fit starts at the optimum of the cross-entropy over the same set,
+    passes a smoother loss on its way, and descends from the better of the two: ``objective_`` is
+    never above that at either. It ends at a stationary point (``status_`` is ``"stationary"``), of
+    which nothing is proven: ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite.
+    ``n_iter_`` and ``history_`` are of the descent, ``n_evaluations_`` counts the way there as well.
+    It needs a finite ``C``.
 
     Attributes
     ----------

@@ -149,6 +149,10 @@ class TrainedLoss(ABC):
     def convex(self) -> bool:
         return not self.way
 
+    def for_classes(self, totals: Vector) -> "TrainedLoss":
+        """What is trained on classes of so many rows each, or of such a sum of row weights."""
+        return self
+
     @abstractmethod
     def values(self, scores: Matrix, labels: Indices) -> Vector:
         """Losses of the rows, shape ``(rows,)``, from scores of shape ``(k, rows)``."""
