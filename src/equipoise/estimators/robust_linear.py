@@ -312,8 +312,8 @@ class RobustLinearClassifier(RobustLinearModel):
     passes a smoother loss on its way, and descends from the better of the two: ``objective_`` is
     never above that at either. It ends at a stationary point (``status_`` is ``"stationary"``), of
     which nothing is proven: ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite.
-    ``n_iter_`` and ``history_`` are of the descent, ``n_evaluations_`` counts the way there as well.
-    It needs a finite ``C``.
+    ``n_iter_`` and ``history_`` are of the descent, ``n_evaluations_`` counts the way there too. It
+    needs a finite ``C``.
 
     Attributes
     ----------
