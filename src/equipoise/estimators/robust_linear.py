@@ -23,7 +23,6 @@ from equipoise.exceptions import (
 )
 from equipoise.losses import Loss, TrainedLoss, as_trained
 from equipoise.objectives import Objective, open_objective
-from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 from equipoise.validation.labels import encode_labels, weights_and_totals
@@ -33,8 +32,6 @@ from equipoise.weights.priors import check_prior, weights_of
 
 # A converged fit whose last step still moved the coefficients by so much has no finite optimum.
 _DIVERGING = 1e-2
-# On the way to a loss that is not convex, fits to others that are not end at this tolerance.
-_ROUGH = 1e-3
 # Values that predictions convert to float64 at a time.
 _BLOCK = 1 << 18
 # The worst class may exceed the robust risk by so many times the tolerance and still be it.
@@ -118,9 +115,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 "be had for nothing by larger coefficients."
             )
         limits = Limits(
-            check_number(self.tol, "tol", "(0, inf)"),
-            check_count(self.max_iter, "max_iter"),
-            certified=loss.convex,
+            check_number(self.tol, "tol", "(0, inf)"), check_count(self.max_iter, "max_iter")
         )
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         progress = Progress(check_verbosity(self.verbose))
@@ -152,9 +147,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         ) as objective:
             problem = Problem(objective, masses, ridge)
             start, cold = self._start(objective, masses, prior, classes)
-            if cold and not loss.convex:
-                start, cold = self._lead_in(problem, objective, loss, start, limits), False
-            solution = run(problem, self.solver, start, limits, progress, cold=cold)
+            way = [replace(problem, objective=objective.with_loss(other)) for other in loss.way]
+            solution = run(problem, self.solver, start, limits, progress, cold=cold, way=way)
             self._take(problem, solution, prior, classes)
         # Where the set does not hold the worst case back from the worst class, the model and its
         # worst case are optimal over the whole simplex as well.
@@ -171,26 +165,6 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             mass = masses.project(np.asarray(self.worst_case_masses_))
             return (objective.pack(self.coef_, self.intercept_), mass), False
         return (np.zeros(objective.size), masses.project(prior)), True
-
-    def _lead_in(
-        self,
-        problem: Problem,
-        objective: LinearObjective,
-        loss: TrainedLoss,
-        start: tuple[Vector, Vector],
-        limits: Limits,
-    ) -> tuple[Vector, Vector]:
-        """Where to start with a loss that is not convex: the best of the fits on the way to it."""
-        ends = []
-        for stage in loss.way:
-            easier = replace(problem, objective=objective.with_loss(stage))
-            tol = limits.tol if stage.convex else max(limits.tol, _ROUGH)
-            limits = replace(limits, tol=tol, certified=stage.convex)
-            found = run(easier, self.solver, start, limits, Progress(), cold=stage.convex)
-            start = found.theta, found.mass
-            ends.append(start)
-            objective.n_evaluations += found.n_evaluations
-        return min(ends, key=lambda end: problem.value(objective.evaluate(end[0])))
 
     def _take(
         self, problem: Problem, solution: Solution, prior: Vector, classes: NDArray[Any]

@@ -1,6 +1,6 @@
 """All solvers by name, which of them for which problem, and a good place to start from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ CLASSES_PER_ROW = 120
 COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
 SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER = 8_000, 20
 REFINEMENT = 8
+# On the way to a problem that is not convex, others that are not are solved to this tolerance.
+ROUGH = 1e-3
 # Coarse problems have less than this part of the rows.
 COARSE_SHARE = 3
 
@@ -71,12 +73,29 @@ def run(
     progress: Progress,
     *,
     cold: bool = True,
+    way: Sequence[Problem] = (),
 ) -> Solution:
-    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows."""
+    """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows.
+
+    Problems on the ``way`` to one that is not convex are solved before it, each from where the last
+    ended. The best of these ends and of the start, which alone may lie where nothing slopes, is
+    where it begins.
+    """
     check_word(name, "solver", ("auto", *SOLVERS))
     chosen = SOLVERS[choose(problem) if name == "auto" else name]
-    if cold and chosen.warmed:
+    ends = [start]
+    for easier in way:
+        tol = limits.tol if easier.objective.convex else max(limits.tol, ROUGH)
+        found = run(easier, name, ends[-1], replace(limits, tol=tol), Progress(), cold=cold)
+        ends.append((found.theta, found.mass))
+        problem.objective.n_evaluations += found.n_evaluations
+        cold = False
+    if way:
+        start = min(ends, key=lambda end: problem.value(problem.objective.evaluate(end[0])))
+    elif cold and chosen.warmed:
         start = _from_coarse(problem, start)
+    if not problem.objective.convex:
+        limits = replace(limits, certified=False)
     return solve(problem, chosen.make(problem, limits.tol), start, limits, progress)
 
 
