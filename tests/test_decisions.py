@@ -21,7 +21,7 @@ from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals import MetricGoal
 from equipoise.goals.floors import FlooredRisk
 from equipoise.goals.set_goal import RobustRisk
-from equipoise.metrics import fbeta, jaccard
+from equipoise.metrics import METRICS, fbeta
 from set_examples import few_examples
 
 
@@ -81,7 +81,8 @@ def test_two_classes_are_cut_at_the_best_of_all_thresholds(seed, coarse, weighte
     rng = np.random.default_rng(seed)
     predictions = gaussian_predictions(rng, 80, 2, weighted=weighted, coarse=coarse)
     metrics = [
-        MetricGoal(metric).resolve(predictions.prior) for metric in ("f1", "f0.5", jaccard())
+        MetricGoal(metric).resolve(predictions.prior)
+        for metric in ("f1", "f0.5", METRICS["jaccard"])
     ]
     for goal in [*goals(predictions), *metrics]:
         best = min(value_of(goal, predictions.confusion(w)) for w in all_thresholds(predictions))

@@ -17,23 +17,21 @@ from equipoise.metrics import (
     METRICS,
     Coefficients,
     LinearFractional,
-    accuracy,
     arithmetic_mean,
     as_metric,
     best_threshold,
     fbeta,
-    jaccard,
     optimal_rule,
     weighted_accuracy,
 )
 
 # Each metric for a share of positives, and scikit-learn's function of the same name.
 REFERENCES = {
-    "accuracy": (lambda share: accuracy(), sk.accuracy_score),
+    "accuracy": (lambda share: METRICS["accuracy"], sk.accuracy_score),
     "f1": (lambda share: fbeta(1), sk.f1_score),
     "f2": (lambda share: fbeta(2), lambda *a, **k: sk.fbeta_score(*a, beta=2, **k)),
     "f0.5": (lambda share: fbeta(0.5), lambda *a, **k: sk.fbeta_score(*a, beta=0.5, **k)),
-    "jaccard": (lambda share: jaccard(), sk.jaccard_score),
+    "jaccard": (lambda share: METRICS["jaccard"], sk.jaccard_score),
     "balanced": (arithmetic_mean, sk.balanced_accuracy_score),
     "recall": (lambda share: LinearFractional({"tp": 1}, {"tp": 1, "fn": 1}), sk.recall_score),
     "equal weights": (lambda share: weighted_accuracy(1, 1), sk.accuracy_score),
@@ -74,7 +72,7 @@ def rewarding_fractionals(draw):
     miss, alarm = hit + draw(st.integers(0, 3)), clear + draw(st.integers(0, 3))
     denominator = {"tp": hit, "fn": miss, "tn": clear, "fp": alarm, "constant": constant + 1}
     ours = LinearFractional({"tp": tp, "tn": tn}, denominator)
-    return draw(st.sampled_from([ours, ours, fbeta(0.5), fbeta(2), jaccard()]))
+    return draw(st.sampled_from([ours, ours, fbeta(0.5), fbeta(2), METRICS["jaccard"]]))
 
 
 @st.composite
@@ -158,7 +156,7 @@ def test_the_positive_label_can_be_named():
     )
     expected = sk.f1_score(true, decided, pos_label="ham")
     assert fbeta().score(true, decided, pos_label="ham") == pytest.approx(expected)
-    assert accuracy().score(["ham"], ["ham"], pos_label="spam") == 1
+    assert METRICS["accuracy"].score(["ham"], ["ham"], pos_label="spam") == 1
     true, decided = [0, 1, 2, 2, 1], [0, 2, 2, 2, 1]
     for label in range(3):
         expected = sk.f1_score(true, decided, labels=[label], average="macro")
@@ -537,7 +535,7 @@ def test_coefficients_are_checked(numerator, denominator, message):
 )
 def test_tables_are_checked(table):
     with pytest.raises(InvalidInputError, match="table must"):
-        accuracy().value(table)
+        METRICS["accuracy"].value(table)
 
 
 @pytest.mark.parametrize(
@@ -553,7 +551,7 @@ def test_tables_are_checked(table):
 )
 def test_labels_are_checked(true, decided, options, error, message):
     with pytest.raises(error, match=message):
-        accuracy().score(true, decided, **options)
+        METRICS["accuracy"].score(true, decided, **options)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from equipoise.exceptions import InvalidParameterError, MissingExtraError
 from equipoise.losses import margin_loss
-from equipoise.metrics import accuracy
+from equipoise.metrics import METRICS
 from equipoise.paper import STUDIES, drawing, reproduce, runner
 from equipoise.paper.appendix_a_2 import CrossingModel
 from equipoise.paper.appendix_a_3 import metric_of_rule
@@ -505,10 +505,10 @@ def test_the_margin_condition_of_a_model_holds_with_its_constant(flatness, thres
 
 def test_the_metric_of_a_threshold_is_that_of_the_model():
     # Deciding class 1 everywhere, and nowhere.
-    assert metric_of_rule(accuracy(), 0.0) == pytest.approx(0.1)
-    assert metric_of_rule(accuracy(), 1.0) == pytest.approx(0.9)
-    assert metric_of_rule(accuracy(), 0.5, above=False) == pytest.approx(
-        1 - metric_of_rule(accuracy(), 0.5)
+    assert metric_of_rule(METRICS["accuracy"], 0.0) == pytest.approx(0.1)
+    assert metric_of_rule(METRICS["accuracy"], 1.0) == pytest.approx(0.9)
+    assert metric_of_rule(METRICS["accuracy"], 0.5, above=False) == pytest.approx(
+        1 - metric_of_rule(METRICS["accuracy"], 0.5)
     )
 
 

@@ -14,9 +14,8 @@ macro F-beta and the geometric mean:
     F_\beta = \frac{1}{k} \sum_i \frac{(1 + \beta^2) h_i}{\beta^2 n_i + d_i}, \qquad
     G = \Bigl( \prod_i \frac{h_i}{n_i} \Bigr)^{1/k}
 
-Of two classes ``"accuracy"``, ``"balanced_accuracy"`` (also ``"arithmetic_mean"``), ``"f1"`` and
-``"jaccard"`` can be given by name. F-beta and weighted accuracies have a parameter: see
-:func:`fbeta` and :func:`weighted_accuracy`.
+Of two classes ``"accuracy"``, :math:`TP + TN`, ``"balanced_accuracy"`` (``"arithmetic_mean"``),
+``"f1"`` and ``"jaccard"``, :math:`TP / (TP + FP + FN)`, can be given by name. F-beta and weighted accuracies have a parameter: see :func:`fbeta` and :func:`weighted_accuracy`.
 
 Conventions
 -----------
@@ -106,8 +105,7 @@ class EquivalentWeighting:
         :math:`(q_0, q_1)` with :math:`p_0 q_0 + p_1 q_1 = 1`; minus one where that sum is
         negative, unscaled where it is zero.
     above : bool
-        Whether class 1 is decided where its probability is above the threshold; False where the
-        rule flips, and it is decided below.
+        Whether class 1 is decided above the threshold; False where the rule flips.
 
     Examples
     --------
@@ -242,8 +240,7 @@ class LinearFractional:
             q_1 = (b_{01} - b_{11}) \mathcal{L}^* - a_{01} + a_{11}, \quad
             \delta = \frac{q_0}{q_0 + q_1}
 
-        Class 1 is decided where its probability is above :math:`\delta` if :math:`q_0 + q_1 > 0`,
-        and below if it is negative.
+        The rule flips where :math:`q_0 + q_1 < 0`.
         """
         metric = self.with_positive_denominator(positive_share)
         a, b = metric.numerator, metric.denominator
@@ -262,17 +259,6 @@ class LinearFractional:
         # tables, and the slope is linear in the value: the ends of its range tell.
         ends = np.quantile(metric.ratio(*_corners(positive_share)), [0, 1]).tolist()
         return not all(metric.weighting(value, positive_share).above for value in ends)
-
-
-def accuracy() -> LinearFractional:
-    r"""The share :math:`TP + TN` of right decisions.
-
-    Examples
-    --------
-    >>> accuracy().value([[90, 5], [2, 3]])
-    0.93
-    """
-    return LinearFractional(Coefficients(tp=1, tn=1), Coefficients(constant=1), "accuracy")
 
 
 def weighted_accuracy(negative: float, positive: float) -> LinearFractional:
@@ -332,25 +318,14 @@ def fbeta(beta: float = 1.0) -> LinearFractional:
     return LinearFractional(Coefficients(tp=1 + square), denominator, f"F{beta:g}")
 
 
-def jaccard() -> LinearFractional:
-    r"""The Jaccard index :math:`TP / (TP + FP + FN)`.
-
-    Examples
-    --------
-    >>> jaccard().value([[90, 5], [2, 3]])
-    0.3
-    """
-    return LinearFractional(Coefficients(tp=1), Coefficients(tp=1, fp=1, fn=1), "Jaccard")
-
-
 Metric = str | LinearFractional | Callable[[float], LinearFractional]
 # Metrics by name, or what makes one from the share of positives.
 METRICS: dict[str, Metric] = {
-    "accuracy": accuracy(),
+    "accuracy": LinearFractional(Coefficients(tp=1, tn=1), Coefficients(constant=1), "accuracy"),
     "arithmetic_mean": arithmetic_mean,
     "balanced_accuracy": arithmetic_mean,
     "f1": fbeta(1),
-    "jaccard": jaccard(),
+    "jaccard": LinearFractional(Coefficients(tp=1), Coefficients(tp=1, fp=1, fn=1), "Jaccard"),
 }
 
 

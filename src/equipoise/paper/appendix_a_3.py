@@ -10,10 +10,9 @@ from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.metrics import (
     Coefficients,
     LinearFractional,
-    accuracy,
     arithmetic_mean,
+    as_metric,
     fbeta,
-    jaccard,
     optimal_rule,
     weighted_accuracy,
 )
@@ -24,11 +23,11 @@ from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport,
 P = 0.9
 _SHARE = 1 - P
 METRICS: dict[str, LinearFractional] = {
-    "accuracy": accuracy(),
+    "accuracy": as_metric("accuracy", _SHARE),
     "arithmetic mean": arithmetic_mean(_SHARE),
     "F1": fbeta(1),
     "F2": fbeta(2),
-    "Jaccard": jaccard(),
+    "Jaccard": as_metric("jaccard", _SHARE),
     "accuracy, weights (1, 4)": weighted_accuracy(1, 4),
     # The larger the worse a rule decides: its condition fails.
     "share of errors": LinearFractional(
