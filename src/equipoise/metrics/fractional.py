@@ -15,7 +15,8 @@ macro F-beta and the geometric mean:
     G = \Bigl( \prod_i \frac{h_i}{n_i} \Bigr)^{1/k}
 
 Of two classes ``"accuracy"``, :math:`TP + TN`, ``"balanced_accuracy"`` (``"arithmetic_mean"``),
-``"f1"`` and ``"jaccard"``, :math:`TP / (TP + FP + FN)`, can be given by name. F-beta and weighted accuracies have a parameter: see :func:`fbeta` and :func:`weighted_accuracy`.
+``"f1"`` and ``"jaccard"``, :math:`TP / (TP + FP + FN)`, can be given by name. F-beta and
+weighted accuracies have a parameter: see :func:`fbeta` and :func:`weighted_accuracy`.
 
 Conventions
 -----------
