@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from equipoise.objectives import Evaluation, Objective
+from equipoise.objectives import Evaluation
 from equipoise.sets import LabelCVaR, WorstClass
 from equipoise.solvers import Problem
 from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
@@ -13,8 +13,10 @@ from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
 ROUNDS = [1, 2, 5, 20, 100, 1000]
 
 
-class Game(Objective):
+class Game:
     """Class risks given by a formula; there are no data and no intercepts."""
+
+    convex = True
 
     def __init__(self, n_classes, size, risks, slopes):
         self.n_classes, self.size, self.n_rows, self.n_evaluations = n_classes, size, 0, 0
@@ -33,11 +35,6 @@ class Game(Objective):
 
     def gradient(self, state, mass):
         return mass @ self._slopes(state.theta)
-
-    def _nothing(self, *args, **kwargs):
-        raise NotImplementedError
-
-    pack = unpack = center = bend = hessian = thin = _nothing
 
 
 class GameCase(NamedTuple):

@@ -30,6 +30,7 @@ from equipoise.risks import ClassRisks, class_risks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
 from equipoise.theory import conditional_bound, robust_bayes
 from equipoise.validation.numbers import check_number
+from equipoise.weights import named_prior
 from logistic_cases import draw
 from set_examples import every_example, few_examples
 
@@ -43,7 +44,7 @@ class AtLeastUniform(Uncertainty):
         self.share = share
 
     def resolve(self, prior, classes=None):
-        p, _ = self._prior(prior, classes)
+        p, _ = named_prior(prior, classes)
         share = check_number(self.share, "share", "[0, 1]")
         return CappedSimplex(np.full(len(p), share / len(p)), np.ones(len(p)))
 

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from equipoise import RobustLogisticRegression
 from equipoise.datasets import fetch_covtype
 from equipoise.exceptions import InvalidParameterError
-from equipoise.objectives import Objective, open_objective
+from equipoise.objectives import open_objective
 from equipoise.sets import FixedWeights, LabelCVaR, PriorBall, WorstClass
 from equipoise.solvers import (
     SOLVERS,
@@ -397,21 +397,15 @@ def test_without_a_bound_the_masses_are_the_last_ones(solver):
     assert np.abs(found.mass - case.prior).max() > 1e-3
 
 
-class Stumbling(Objective):
+class Stumbling:
     """Another objective, with risks that are no numbers at some of its evaluations."""
 
     def __init__(self, objective, falls, broken):
         self._objective, self._falls, self._broken = objective, falls, broken
-        self.n_classes, self.n_rows, self.size = (
-            objective.n_classes,
-            objective.n_rows,
-            objective.size,
-        )
         self.n_evaluations = 0
 
-    @property
-    def squares(self):
-        return self._objective.squares
+    def __getattr__(self, name):
+        return getattr(self._objective, name)
 
     def evaluate(self, theta):
         self.n_evaluations += 1
@@ -420,29 +414,9 @@ class Stumbling(Objective):
             return state
         return replace(state, risks=np.full(self.n_classes, self._broken))
 
-    def pack(self, coef, intercept):
-        return self._objective.pack(coef, intercept)
-
-    def unpack(self, theta):
-        return self._objective.unpack(theta)
-
-    def center(self, state, mass):
-        return self._objective.center(state, mass)
-
-    def class_gradients(self, state):
-        return self._objective.class_gradients(state)
-
-    def gradient(self, state, mass):
-        return self._objective.gradient(state, mass)
-
-    def bend(self, state, mass, direction):
-        return self._objective.bend(state, mass, direction)
-
-    def hessian(self, state, mass, *, single=False):
-        return self._objective.hessian(state, mass, single=single)
-
-    def thin(self, rows_per_class):
-        return self._objective.thin(rows_per_class)
+    def evaluate_with_gradients(self, theta):
+        state = self.evaluate(theta)
+        return state, self.class_gradients(state)
 
 
 @every_fast_solver
@@ -540,19 +514,11 @@ def test_a_point_too_far_out_is_infinitely_bad_without_a_warning(n_classes, dtyp
         assert problem.value(objective.evaluate(theta)) == np.inf
 
 
-class Sized(Objective):
+class Sized(NamedTuple):
     """Nothing but sizes."""
 
-    squares = None
-
-    def __init__(self, n_rows, size):
-        self.n_rows, self.size = n_rows, size
-
-    def _nothing(self, *args, **kwargs):
-        raise NotImplementedError
-
-    pack = unpack = evaluate = center = class_gradients = gradient = bend = _nothing
-    hessian = thin = _nothing
+    n_rows: int
+    size: int
 
 
 @pytest.mark.parametrize(

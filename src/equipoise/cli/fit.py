@@ -94,14 +94,14 @@ def fit(  # noqa: PLR0913  one argument for each option
     from equipoise.goals import bind_classes, format_goal
     from equipoise.models import TrainingFacts, save_model
     from equipoise.models.saved_model import check_suffix
-    from equipoise.sets import default_uncertainty
+    from equipoise.sets import as_uncertainty
     from equipoise.tables import read_labelled
 
     check_place(out, table)
     check_suffix(out)
     with output.progress(4, "Reading") as reach:
         rows = read_labelled(table, target, **reading)
-        goal = bind_classes(default_uncertainty() if goal is None else goal, rows.classes)
+        goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
         train = partial(_fitted, kind=kind, goal=goal, C=strength, seed=seed)
         reach(1, "Measuring")
         found = _measured(train, rows, goal, share, seed)

@@ -77,8 +77,8 @@ def report(
 
 def _sets(goals: tuple[Any, ...]) -> dict[str, Any]:
     """Uncertainty sets by the words or texts that stand for them."""
-    from equipoise.goals import WORDS, format_goal
-    from equipoise.sets import Uncertainty
+    from equipoise.goals import format_goal
+    from equipoise.sets import WORDS, Uncertainty
 
     words = {format_goal(recipe): word for word, recipe in WORDS.items()}
     for goal in goals:

@@ -198,7 +198,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         names, labels = encode_labels(y)
     else:
         names = check_classes(classes)
-        labels = known_labels(as_labels(y, name="y"), names, owner="classes")
+        labels = known_labels(as_labels(y, name="y"), names)
     table = as_probabilities(probabilities, len(names))
     if len(table) != len(labels):
         raise InvalidInputError(

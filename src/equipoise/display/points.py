@@ -17,7 +17,7 @@ from equipoise.validation.labels import (
     check_length,
     check_sample_weight,
     classes_of,
-    true_positions,
+    known_labels,
 )
 from equipoise.validation.numbers import check_count, check_word
 from equipoise.validation.predictions import as_probabilities
@@ -219,7 +219,7 @@ class ReliabilityDisplay(Display):
         }
         names = classifier.classes_
         if class_prior is not None:
-            labels = true_positions(as_labels(y, name="y"), names)
+            labels = known_labels(as_labels(y, name="y"), names)
             shares = np.bincount(labels, minlength=len(names)) / len(labels)
             options["sample_weight"] = (check_prior(class_prior, names)[labels]) / shares[labels]
         return cls.from_predictions(y, probabilities, classes=names, **options)

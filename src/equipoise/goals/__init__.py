@@ -8,13 +8,12 @@ from equipoise.goals.costs import CostMatrix
 from equipoise.goals.floors import RecallFloors
 from equipoise.goals.grammar import GOAL_WORDS, bind_classes, format_goal, goal_names, parse_goal
 from equipoise.goals.metric_goal import MetricGoal
-from equipoise.goals.registry import GOALS, WORDS, as_goal
+from equipoise.goals.registry import GOALS, as_goal
 from equipoise.goals.set_goal import SetGoal
 
 __all__ = [
     "GOALS",
     "GOAL_WORDS",
-    "WORDS",
     "CostMatrix",
     "Criterion",
     "Goal",

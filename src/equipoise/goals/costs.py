@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.goals.base import Criterion, Goal
-from equipoise.weights.priors import check_prior, normalize_weights
+from equipoise.weights.priors import named_prior, normalize_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +68,13 @@ class CostMatrix(Goal):
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> ExpectedCost:
         """The costs beyond those of the right decision."""
-        names = np.asarray(np.arange(np.size(prior)) if classes is None else classes)
+        p, names = named_prior(prior, classes)
         given = self.costs
         matrix = _from_dicts(given, names) if isinstance(given, Mapping) else _numbers(given)
         if matrix.ndim == 0:
             matrix = matrix * (1 - np.eye(len(names)))
         # The cost of the right decision is paid anyway: what counts is the regret.
-        return ExpectedCost(_regrets(matrix, names), check_prior(prior, names, name="prior"))
+        return ExpectedCost(_regrets(matrix, names), p)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -27,7 +27,7 @@ from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals.base import Criterion, Goal, prior_among
 from equipoise.text import listing
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
-from equipoise.weights.priors import check_prior
+from equipoise.weights.priors import named_prior
 
 # A violation counts for more than any risk.
 PRICE = 1e3
@@ -183,14 +183,14 @@ class RecallFloors(Goal):
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRisk:
         """The standard risk with floors."""
-        names = np.asarray(np.arange(np.size(prior)) if classes is None else classes)
+        p, names = named_prior(prior, classes)
         floors = check_numbers(self.floors, names, name="floors", default=0.0)
         confidence, allowed = self.confidence, "[0, 1]"
         if confidence is not None:
             # No number of rows shows that errors never happen.
             confidence, allowed = check_number(confidence, "confidence", "(0, 1)"), "[0, 1)"
         check_interval(floors, names, "floors", allowed)
-        return FlooredRisk(floors, check_prior(prior, names, name="prior"), names, confidence)
+        return FlooredRisk(floors, p, names, confidence)
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRisk:
         """The same among the classes that have rows enough; no other may have a floor."""

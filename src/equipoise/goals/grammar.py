@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, in_a_sentence
 from equipoise.goals.metric_goal import METRIC_NAMES, is_metric
-from equipoise.goals.registry import GOALS, WORDS, as_goal
+from equipoise.goals.registry import GOALS, as_goal
 from equipoise.metrics.fractional import LinearFractional
-from equipoise.sets import SETS
+from equipoise.sets import SETS, WORDS, as_uncertainty
 from equipoise.text import listing
 
 # Longer texts are no goals, and would take long to be refused.
@@ -62,7 +62,7 @@ def parse_goal(text: str) -> Any:
     """
     written = re.sub(r"^lcvar:(.+)", r"LabelCVaR(\1)", text.strip())
     if written in WORDS:
-        return clone(WORDS[written])
+        return as_uncertainty(written)
     kinds = (TypeError, ValueError, AttributeError, ArithmeticError)
     with in_a_sentence(f"{_short(text)} cannot be used", *kinds):
         if is_metric(written):

@@ -26,7 +26,7 @@ from equipoise.metrics.fractional import (
 )
 from equipoise.text import listing
 from equipoise.validation.numbers import check_number
-from equipoise.weights.priors import check_prior
+from equipoise.weights.priors import named_prior
 
 _F_BETA = re.compile(r"(macro_)?f(\d+(?:\.\d+)?)")
 
@@ -114,8 +114,7 @@ class MetricGoal(Goal):
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
         """One minus the metric, for classes of these frequencies."""
-        names = np.arange(np.size(prior)) if classes is None else classes
-        vector = check_prior(prior, names, name="prior")
+        vector, _ = named_prior(prior, classes)
         if not is_metric(self.metric):
             raise InvalidParameterError(
                 "metric must be a linear-fractional metric or one of "

@@ -9,16 +9,9 @@ from equipoise.goals.floors import RecallFloors
 from equipoise.goals.metric_goal import METRIC_NAMES, MetricGoal, is_metric
 from equipoise.goals.set_goal import SetGoal
 from equipoise.registry import Registry
-from equipoise.sets import FixedWeights, Uncertainty, WorstClass, default_uncertainty
+from equipoise.sets import WORDS, Uncertainty, as_uncertainty
 
 GOALS: Registry[type[Goal]] = Registry("goal", SetGoal, MetricGoal, CostMatrix, RecallFloors)
-
-# Sets that have a short name.
-WORDS: dict[str, Uncertainty] = {
-    "worst-class": WorstClass(),
-    "balanced": FixedWeights("balanced"),
-    "standard": FixedWeights("standard"),
-}
 
 
 def as_goal(value: Any = None) -> Goal:
@@ -35,14 +28,10 @@ def as_goal(value: Any = None) -> Goal:
     >>> as_goal("worst-class"), as_goal("macro_f1")
     (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
     """
-    if value is None:
-        return SetGoal(default_uncertainty())
-    if isinstance(value, Uncertainty):
-        return SetGoal(value)
     if isinstance(value, Goal):
         return value
-    if isinstance(value, str) and value in WORDS:
-        return SetGoal(WORDS[value])
+    if isinstance(value, Uncertainty | None) or (isinstance(value, str) and value in WORDS):
+        return SetGoal(as_uncertainty(value))
     if is_metric(value):
         return MetricGoal(value)
     given = " ".join(repr(value).split())  # arrays are printed over several lines

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.models.archive import parsed
-from equipoise.sets.alphas import default_uncertainty
+from equipoise.sets import as_uncertainty
 from equipoise.tables import Column
 from equipoise.text import in_words
 
@@ -124,7 +124,7 @@ class TrainingFacts:
             )
         asked = last.get_params(deep=False)
         goals = [asked[name] for name in ("goal", "uncertainty") if name in asked]
-        texts = [format_goal(default_uncertainty() if one is None else one) for one in goals]
+        texts = [format_goal(as_uncertainty(None) if one is None else one) for one in goals]
         return cls(classes=classes, model=type(last).__name__, goal=next(iter(texts), None))
 
     def class_names(self) -> NDArray[Any]:

@@ -1,8 +1,22 @@
-r"""Class risks and derivatives of a linear model, by blocks of rows sorted by class.
+r"""Class risks and derivatives of a linear model: all that a solver may ask of the data.
+
+.. math:: R_i(\theta) = \sum_{j : y_j = i} c_j \, \ell(\theta x_j, i), \qquad
+          \sum_{j : y_j = i} c_j = 1.
 
 Rows sorted by class make all class gradients contiguous block products that together cost one
 ordinary gradient. Each block runs on one thread with single-threaded BLAS, and results are handed
 back in the order of the blocks, so sums are the same bit for bit on one core and on many.
+
+Conventions
+-----------
+``theta`` : flat float64 vector of length ``size``. Its layout belongs to the features; ``unfold``
+    shows it as ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
+``mass`` : float64 vector with one entry per class.
+``state`` : a point with everything computed there that later questions need again.
+``block`` : a ``slice`` of rows; ``loaded``, what ``load`` makes of it for the products.
+``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
+``pulled`` : residuals times rows, in the features' own layout; ``finish`` turns it into a gradient.
+Features stay as they came, float32 as float32; all arithmetic is in float64, a block at a time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +30,6 @@ import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
-from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.matrices import Features
 
 T = TypeVar("T")
@@ -35,6 +48,15 @@ CENTER_STEPS, CENTER_HALVINGS = 30, 10
 ROUNDING = 1e-13
 # With more intercepts than this, Newton steps in them use the diagonal alone.
 MANY_INTERCEPTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A parameter, the class risks there, and what is kept of the scores for derivatives."""
+
+    theta: Vector
+    risks: Vector
+    kept: Any
 
 
 class Workers:
@@ -77,7 +99,7 @@ class ShiftMoments(NamedTuple):
     curvature: Matrix | Vector
 
 
-class LinearObjective(Objective):
+class LinearObjective:
     """Class risks of a linear model.
 
     Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]`` of the features; ``shares`` is each row's
@@ -95,10 +117,14 @@ class LinearObjective(Objective):
         self.features, self.kernel, self.workers = features, kernel, workers
         self.bounds, self.shares = bounds, shares
         self.n_classes, self.n_rows, self.size = len(bounds) - 1, features.n_rows, features.size
-        self.n_evaluations, self.flat, self.convex = 0, kernel.flat, kernel.convex
+        self.n_evaluations = 0  # how often the risks were evaluated
+        self.flat = kernel.flat  # whether there are places without any curvature
+        self.convex = kernel.convex  # whether the class risks are
         shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
+        # Of slopes, relative to the objective.
         self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
+        # The largest class risk where all parameters are zero.
         zeros = np.zeros((kernel.n_scores, self.n_classes))
         self.zero_risk = float(kernel.losses(zeros, np.arange(self.n_classes)).max())
         self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
@@ -112,21 +138,28 @@ class LinearObjective(Objective):
 
     @cached_property
     def squares(self) -> Vector:
+        """Weights of the squared parameters that sum to the coefficients' squared norm.
+
+        Intercepts have weight 0.
+        """
         scaled, _ = self.unpack(np.ones(self.size))
         out = np.zeros((self.features.n_scores, self.features.width))
         out[:, : self.features.n_features] = scaled**2
         return self.features.fold(out)
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:
+        """Coefficients and intercepts as a parameter."""
         columns = [coef, intercept[:, None]] if self.features.fit_intercept else [coef]
         return self.features.standard(self.features.fold(np.hstack(columns)))
 
     def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        """A parameter as coefficients ``(n_scores, n_features)`` and intercepts."""
         raw = self.features.unfold(self.features.raw(theta))
         coef = np.ascontiguousarray(raw[:, : self.features.n_features])
         return coef, raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
 
     def evaluate(self, theta: Vector) -> Evaluation:
+        """Class risks at ``theta``: one pass over the data."""
         raw, kept = self._begin(theta)
 
         def work(piece: slice) -> Vector:
@@ -142,7 +175,7 @@ class LinearObjective(Objective):
         return Evaluation(theta, self._total(work, self._pieces()), kept)
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
-        # Both read every row: a block is still in the cache when its gradient is formed.
+        """``evaluate`` and ``class_gradients`` in one pass, block by block, while in the cache."""
         raw, kept = self._begin(theta)
         risks = np.zeros(self.n_classes)
 
@@ -167,6 +200,7 @@ class LinearObjective(Objective):
         return Evaluation(theta, risks, kept), self._gathered(pieces, parts)
 
     def class_gradients(self, state: Evaluation) -> Matrix:
+        """Gradients of all class risks, shape ``(n_classes, size)``: one pass."""
         pieces = list(self._pieces(by_class=True))
         parts = self._sharing.map(lambda piece: self._pulled(state, piece, self.shares), pieces)
         return self._gathered(pieces, parts)
@@ -189,16 +223,22 @@ class LinearObjective(Objective):
         return gradients
 
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
+        """Gradient of the weighted risk: one pass."""
         scale = self._scale(mass)
         pieces = self._pieces(self.size)
         return self._total(lambda piece: self._pulled(state, piece, scale), pieces)
 
     def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+        """The Hessian of the weighted risk times a direction: one pass."""
         scale, along = self._scale(mass), self.features.unfold(self.features.raw(direction))
         pieces = self._pieces(self.size)
         return self._total(lambda piece: self._pulled(state, piece, scale, along), pieces)
 
     def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
+        """Hessian of the weighted risk, regular on the directions that change the model.
+
+        With ``single``, products may be formed in single precision.
+        """
         dtype = np.dtype(np.float32 if single else np.float64)
         scale = self._scale(mass).astype(dtype, copy=False)
         step = self._fitting(self.size)
@@ -234,6 +274,10 @@ class LinearObjective(Objective):
         return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
     def center(self, state: Evaluation, mass: Vector) -> Evaluation:
+        """The state with intercepts that minimise the weighted risk, coefficients unchanged.
+
+        A class without mass may leave the model: its intercept has then gone to minus infinity.
+        """
         if not self.features.fit_intercept:
             return state
         shift, growths = self._center_shift(state, mass)
@@ -322,6 +366,7 @@ class LinearObjective(Objective):
         return LinearObjective(self.features, kernel, self.bounds, self.shares, self.workers)
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
+        """The same problem on at most so many rows of each class (a fixed random choice)."""
         random = np.random.default_rng(0)
         # Rows that weigh nothing could leave a class without any weight.
         weighty = [a + np.flatnonzero(self.shares[a:b]) for a, b in pairwise(self.bounds)]

@@ -16,8 +16,8 @@ from equipoise.validation.labels import (
     check_length,
     check_sample_weight,
     classes_of,
+    known_labels,
     predicted_positions,
-    true_positions,
 )
 
 
@@ -61,7 +61,7 @@ def row_losses(
     """Checked losses by row; the classes are ``classes``, or those in ``y_true``, sorted."""
     truth = as_labels(y_true, name="y_true")
     names = classes_of(truth) if classes is None else check_classes(classes)
-    true = true_positions(truth, names)
+    true = known_labels(truth, names, name="y_true")
     weights = None if sample_weight is None else check_sample_weight(sample_weight, len(truth))
     predictions = _predictions(y_pred, names, len(truth), loss)
     return RowLosses(names, true, loss(true, predictions), weights)

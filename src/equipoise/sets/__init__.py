@@ -1,16 +1,17 @@
 """Uncertainty sets: recipes that users write down, and the numerical sets they resolve to."""
 
-from equipoise.sets.alphas import alpha_grid, default_uncertainty, middle_alpha
+from equipoise.sets.alphas import alpha_grid, middle_alpha
 from equipoise.sets.ball import Ball, PriorBall
 from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
 from equipoise.sets.capped_simplex import CappedSimplex
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
 from equipoise.sets.hull import FixedWeights, Hull, WeightHull
-from equipoise.sets.registry import SETS, as_uncertainty
+from equipoise.sets.registry import SETS, WORDS, as_uncertainty
 
 __all__ = [
     "SETS",
+    "WORDS",
     "Ball",
     "CappedSimplex",
     "FixedWeights",
@@ -26,6 +27,5 @@ __all__ = [
     "WorstClass",
     "alpha_grid",
     "as_uncertainty",
-    "default_uncertainty",
     "middle_alpha",
 ]

@@ -8,23 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from equipoise.arrays import Vector
-from equipoise.sets.cvar import LabelCVaR
 
 # The level that users meet first: no class counts more than ten times its share.
 DEFAULT_ALPHA = 0.1
 # Below this level a class of one row in a hundred decides alone: grids end here.
 LOWEST_ALPHA = 0.01
-
-
-def default_uncertainty() -> LabelCVaR:
-    """The set that is meant wherever none is given.
-
-    Examples
-    --------
-    >>> default_uncertainty()
-    LabelCVaR(alpha=0.1)
-    """
-    return LabelCVaR(alpha=DEFAULT_ALPHA)
 
 
 def middle_alpha(prior: ArrayLike) -> float:

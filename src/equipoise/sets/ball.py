@@ -16,7 +16,7 @@ from equipoise.sets.f_divergences import ChiSquared, KullbackLeibler
 from equipoise.sets.filling import project_simplex
 from equipoise.sets.hull import Hull
 from equipoise.validation.numbers import check_number
-from equipoise.weights.priors import check_prior
+from equipoise.weights.priors import check_prior, named_prior
 
 # Risks nearer to the worst are equal to it: no multiplier can tell them apart.
 _TIE = 1e-90
@@ -156,7 +156,7 @@ class PriorBall(Uncertainty):
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
         """The ball; a point or a simplex where the radius makes it one."""
-        p, names = self._prior(prior, classes)
+        p, names = named_prior(prior, classes)
         center = p if self.center is None else check_prior(self.center, names, name="center")
         radius = check_number(self.radius, "radius", "[0, inf)")
         divergence = DIVERGENCES.find(self.divergence)

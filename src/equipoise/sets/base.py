@@ -12,7 +12,6 @@ refused, because a maximiser that skips it would hide a broken class.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -114,13 +113,6 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     def examples(cls) -> list[Self]:
         """A few recipes of this kind that resolve for two to a hundred classes of any prior."""
         return [cls()]
-
-    def _prior(self, prior: Any, classes: ArrayLike | None) -> tuple[Vector, Any]:
-        """Checked prior and class names; a prior given by class names its classes itself."""
-        if classes is None:
-            classes = list(prior) if isinstance(prior, Mapping) else range(np.size(prior))
-        names = np.array(classes)
-        return check_prior(prior, names, name="prior"), names
 
 
 def weighted(masses: Any, risks: Any, xp: Any) -> Any:

@@ -10,7 +10,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex, check_sums
 from equipoise.validation.numbers import check_interval, check_numbers
-from equipoise.weights.priors import masses_of
+from equipoise.weights.priors import masses_of, named_prior
 
 _NO_CAP = 1e300
 
@@ -42,7 +42,7 @@ class WeightBox(Uncertainty):
         return [cls(0.5, 2.0), cls(lower=0.9)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        p, names = self._prior(prior, classes)
+        p, names = named_prior(prior, classes)
         low, up = _ranges(self.lower, self.upper, names, np.inf)
         # A finite number stands for no cap: a class of prior zero has no mass under any weight.
         floors, caps = masses_of(low, p), masses_of(np.minimum(up, _NO_CAP), p)
@@ -81,7 +81,7 @@ class PriorBox(Uncertainty):
         return [cls(0.01, 0.6), cls(upper=0.9)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        _, names = self._prior(prior, classes)
+        _, names = named_prior(prior, classes)
         return CappedSimplex(*_ranges(self.lower, self.upper, names, 1))
 
 

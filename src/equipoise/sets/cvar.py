@@ -10,7 +10,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex, check_sums
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
-from equipoise.weights.priors import masses_of
+from equipoise.weights.priors import masses_of, named_prior
 
 
 class WorstClass(Uncertainty):
@@ -25,7 +25,7 @@ class WorstClass(Uncertainty):
     """
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        p, _ = self._prior(prior, classes)
+        p, _ = named_prior(prior, classes)
         return CappedSimplex(np.zeros(len(p)), np.ones(len(p)))
 
 
@@ -57,7 +57,7 @@ class LabelCVaR(Uncertainty):
         return [cls(1.0), cls(0.5), cls(0.01)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        p, _ = self._prior(prior, classes)
+        p, _ = named_prior(prior, classes)
         alpha = check_number(self.alpha, "alpha", "(0, 1]")
         return CappedSimplex(np.zeros(len(p)), _caps(p, alpha))
 
@@ -101,7 +101,7 @@ class LabelHCVaR(Uncertainty):
         return [cls(kappa=2), cls(alphas=0.7), cls(c=0.5)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
-        p, names = self._prior(prior, classes)
+        p, names = named_prior(prior, classes)
         by_formula = self.c is not None or self.kappa is not None
         if by_formula == (self.alphas is not None):
             raise InvalidParameterError(

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 from equipoise.arrays import Matrix, Vector, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import MassSet, Uncertainty, check_masses, frozen, weighted
-from equipoise.weights.priors import mass_of_weighting
+from equipoise.weights.priors import mass_of_weighting, named_prior
 
 # From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
 _FAR = 1e12
@@ -102,7 +102,7 @@ class FixedWeights(Uncertainty):
         return [cls("standard"), cls("balanced")]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
-        p, names = self._prior(prior, classes)
+        p, names = named_prior(prior, classes)
         mass = mass_of_weighting(self.weights, p, names, name="weights")
         return Hull(mass[np.newaxis])
 
@@ -131,7 +131,7 @@ class WeightHull(Uncertainty):
         return [cls(["standard", "balanced"])]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
-        p, names = self._prior(prior, classes)
+        p, names = named_prior(prior, classes)
         if not isinstance(self.weightings, list | tuple | np.ndarray) or len(self.weightings) == 0:
             raise InvalidParameterError(
                 f"weightings must be a list of at least one weighting, got {self.weightings!r}."

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from sklearn.base import clone
+
 from equipoise.exceptions import InvalidParameterError
 from equipoise.registry import Registry
-from equipoise.sets.alphas import default_uncertainty
+from equipoise.sets.alphas import DEFAULT_ALPHA
 from equipoise.sets.ball import PriorBall
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
@@ -23,6 +25,13 @@ SETS: Registry[type[Uncertainty]] = Registry(
     WeightHull,
 )
 
+# Sets that have a short name.
+WORDS: dict[str, Uncertainty] = {
+    "worst-class": WorstClass(),
+    "balanced": FixedWeights("balanced"),
+    "standard": FixedWeights("standard"),
+}
+
 
 def as_uncertainty(value: Any) -> Uncertainty:
     """A recipe from a recipe, one of three names, or None for ``LabelCVaR(0.1)``.
@@ -33,11 +42,12 @@ def as_uncertainty(value: Any) -> Uncertainty:
     (FixedWeights(weights='balanced'), LabelCVaR(alpha=0.1))
     """
     if value is None:
-        return default_uncertainty()
+        return LabelCVaR(DEFAULT_ALPHA)
     if isinstance(value, Uncertainty):
         return value
-    if isinstance(value, str) and value in ("standard", "balanced", "worst-class"):
-        return WorstClass() if value == "worst-class" else FixedWeights(value)
+    if isinstance(value, str) and value in WORDS:
+        found: Uncertainty = clone(WORDS[value])
+        return found
     raise InvalidParameterError(
         "uncertainty must be an uncertainty set such as LabelCVaR(0.1), one of the names "
         f'"standard", "balanced" and "worst-class", or None, got {value!r}.'

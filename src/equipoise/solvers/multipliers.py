@@ -26,6 +26,8 @@ INNER = 0.003
 TIGHTER = 0.01
 # The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
+# Pairs of steps and gradient changes that are kept.
+MEMORY = 15
 SUFFICIENT = 1e-4
 # Values that differ by so little may differ by rounding alone.
 FLAT = 1e-12
@@ -45,11 +47,8 @@ class MultiplierIterate(Iterate):
 class Multipliers(Solver[MultiplierIterate]):
     """Method of multipliers with L-BFGS inside."""
 
-    def __init__(self, *, memory: int = 15) -> None:
-        self._memory = memory
-
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        curvature = InverseCurvature(None, len(theta), self._memory)
+        curvature = InverseCurvature(None, len(theta), MEMORY)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
         iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)

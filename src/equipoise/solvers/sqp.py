@@ -33,6 +33,8 @@ SUFFICIENT = 1e-4
 # A decrease below this share of the objective is hidden by rounding; the gradient still shrinks.
 HIDDEN = 1e-12
 TRIALS = 15
+# Pairs of steps and gradient changes that are kept.
+MEMORY = 10
 # What a fresh Hessian costs in evaluations, by the number of parameters; and how much one step with
 # it shrinks the promised decrease.
 PARAMETERS_PER_EVALUATION = 30
@@ -77,14 +79,12 @@ class MinimaxSqp(Solver[SqpIterate]):
     """Minimax SQP with Hessians (``newton``) or with the memory of past steps alone.
 
     The first Hessian comes from a sample of ``sample`` rows a class; when it contracts too slowly
-    it is followed by exact ones. ``memory`` pairs of steps and gradient changes are kept on top;
+    it is followed by exact ones. A few pairs of steps and gradient changes are kept on top;
     ``tol``, the relative accuracy that will be asked for, decides when a new Hessian pays.
     """
 
-    def __init__(
-        self, *, newton: bool, sample: int = 0, memory: int = 10, tol: float = 1e-6
-    ) -> None:
-        self._newton, self._sample, self._memory, self._tol = newton, sample, memory, tol
+    def __init__(self, *, newton: bool, tol: float, sample: int = 0) -> None:
+        self._newton, self._sample, self._tol = newton, sample, tol
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
@@ -96,7 +96,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(None, problem.objective.size, self._memory),
+            curvature=InverseCurvature(None, problem.objective.size, MEMORY),
             age=-1 if self._newton else 0,
         )
 
@@ -109,7 +109,7 @@ class MinimaxSqp(Solver[SqpIterate]):
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
         if iterate.age < 0:
             base = self._first_hessian(problem, iterate.state, iterate.mass)
-            curvature = InverseCurvature(base, problem.objective.size, self._memory)
+            curvature = InverseCurvature(base, problem.objective.size, MEMORY)
             iterate = replace(iterate, curvature=curvature, age=0)
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(iterate, model):
@@ -210,7 +210,9 @@ def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
     pull = problem.pull(state.theta)
     A, c = curvature.gram(G, pull)
     value = problem.value(state)
-    mass = iterate.program.solve(A, state.risks - c, 1e-3 * _scale(iterate, value))
+    # The masses matter as exactly as a part of the progress that is still to be made.
+    left = max(1e-3 * min(value, iterate.decrease), 1e-13 * value)
+    mass = iterate.program.solve(A, state.risks - c, 1e-3 * left)
     gradient = mass @ G + pull
     direction = -curvature.apply(gradient)
     promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
@@ -240,9 +242,3 @@ def _moved(
         age=iterate.age + 1,
         damping=iterate.damping / DAMPING_STEP if iterate.damping > SLIGHT else 0.0,
     )
-
-
-def _scale(iterate: SqpIterate, value: float) -> float:
-    """How exactly the masses matter now: a part of the progress that is still to be made."""
-    left = iterate.decrease if np.isfinite(iterate.decrease) else value
-    return max(1e-3 * min(left, value), 1e-13 * value)

@@ -34,7 +34,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from equipoise.arrays import Matrix
-from equipoise.validation.labels import as_labels, check_length, classes_of, true_positions
+from equipoise.validation.labels import as_labels, check_length, classes_of, positions
 from equipoise.validation.numbers import check_count, check_number, check_word
 
 Norm = Literal["l2", "l1", "linf"]
@@ -168,7 +168,7 @@ def class_rademacher(
     names = as_labels(y, name="y")
     check_length(names, rows.shape[0], name="y", of="X")
     classes = classes_of(names)
-    labels, rng = true_positions(names, classes), np.random.default_rng(random_state)
+    labels, rng = positions(names, classes), np.random.default_rng(random_state)
     return {
         name: linear_rademacher(
             rows[labels == place], radius, norm=norm, n_draws=n_draws, random_state=rng

@@ -122,17 +122,6 @@ def check_length(values: Any, n_rows: int, *, name: str, of: str = "y_true") -> 
         )
 
 
-def true_positions(y: Names, classes: Names) -> Indices:
-    """Indices of the true labels, every one of which must be a class."""
-    places = positions(y, classes)
-    if int(places.min()) < 0:
-        stray = y[places < 0].tolist()[0]
-        raise ClassMismatchError(
-            f"y_true must hold the given classes only, {classes.tolist()}, got {stray!r}."
-        )
-    return places
-
-
 def predicted_positions(y: Names, classes: Names) -> Indices:
     """Indices of predicted labels; one that is no class of ``y_true`` is -1, and wrong."""
     if _is_text(y) != _is_text(classes):
@@ -194,13 +183,13 @@ def _of_one_type(y: Names) -> Names:
     )
 
 
-def known_labels(y: Names, classes: Names, *, owner: str) -> Indices:
+def known_labels(y: Names, classes: Names, *, name: str = "y", owner: str = "classes") -> Indices:
     """Class index of every label, all of which must be known."""
     labels = positions(y, classes)
     if np.any(labels < 0):
         stray = y[labels < 0].tolist()[0]
         raise ClassMismatchError(
-            f"y must hold classes that {owner} knows, {classes.tolist()}, got {stray!r}: "
+            f"{name} must hold classes that {owner} knows, {classes.tolist()}, got {stray!r}: "
             "leave such rows out."
         )
     return labels

@@ -2,18 +2,18 @@
 
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import (
-    balanced_weights,
     check_prior,
     masses_of,
+    named_prior,
     normalize_weights,
     weights_of,
 )
 
 __all__ = [
     "ByClass",
-    "balanced_weights",
     "check_prior",
     "masses_of",
+    "named_prior",
     "normalize_weights",
     "weights_of",
 ]

@@ -35,6 +35,14 @@ def check_prior(prior: Any, classes: ArrayLike, *, name: str = "class_prior") ->
     return vector / total
 
 
+def named_prior(prior: Any, classes: ArrayLike | None) -> tuple[Vector, NDArray[Any]]:
+    """A checked prior and class names, ``0..k-1`` or the prior's own where none are given."""
+    if classes is None:
+        classes = list(prior) if isinstance(prior, Mapping) else range(np.size(prior))
+    names = np.array(classes)
+    return check_prior(prior, names, name="prior"), names
+
+
 def normalize_weights(weights: ArrayLike, prior: ArrayLike, *, name: str = "weights") -> Vector:
     r"""Scale weights so that :math:`\sum_i p_i q_i = 1`."""
     q, p = np.asarray(weights, dtype=np.float64), np.asarray(prior, dtype=np.float64)
@@ -60,12 +68,6 @@ def weights_of(masses: ArrayLike, prior: ArrayLike) -> Vector:
     m, p = np.asarray(masses, dtype=np.float64), np.asarray(prior, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.divide(m, p, out=np.where(m > 0, np.inf, 0.0), where=p > 0)
-
-
-def balanced_weights(prior: ArrayLike) -> Vector:
-    r"""Weights :math:`q_i = 1 / (k p_i)` under which every class carries the same mass."""
-    p = np.asarray(prior, dtype=np.float64)
-    return weights_of(np.full(len(p), 1 / len(p)), p)
 
 
 def mass_of_weighting(weights: Any, prior: Vector, classes: NDArray[Any], *, name: str) -> Vector:
