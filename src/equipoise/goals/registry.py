@@ -28,10 +28,10 @@ def as_goal(value: Any = None) -> Goal:
     >>> as_goal("worst-class"), as_goal("macro_f1")
     (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
     """
-    if isinstance(value, Goal):
-        return value
     if isinstance(value, Uncertainty | None) or (isinstance(value, str) and value in WORDS):
         return SetGoal(as_uncertainty(value))
+    if isinstance(value, Goal):
+        return value
     if is_metric(value):
         return MetricGoal(value)
     given = " ".join(repr(value).split())  # arrays are printed over several lines
