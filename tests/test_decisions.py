@@ -289,11 +289,12 @@ def test_resampling_gives_the_mean_of_resamples_and_is_repeated_exactly():
     predictions = gaussian_predictions(np.random.default_rng(15), 500, 4)
     goal = RobustRisk(WorstClass().resolve(predictions.prior))
     rng, logs = np.random.default_rng(0), []
-    for _ in range(10):
+    start, radii = -np.log(predictions.prior), search.ROUGH
+    for _ in range(search.RESAMPLES):
         rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
-        start = -np.log(predictions.prior)
-        point = search.equalized(predictions.take(rows), goal, start)
+        point = search.equalized(predictions.take(rows), goal, start, radii)
         logs.append(point - point.mean())
+        start, radii = np.mean(logs, axis=0), search.ROUGH_NEARBY
     found = np.log(tune_resampled(predictions, goal))
     np.testing.assert_allclose(found - found.mean(), np.mean(logs, axis=0))
     assert np.all(np.std(logs, axis=0) > 0)

@@ -1,9 +1,9 @@
 r"""The search for decision weights: exact along lines, from several starts, then on all rows.
 
-The value is piecewise constant in the log-weights. Along a line that raises one class, or a group
-of the worst classes together, all values are known after one sort; descent over such lines ends
-where none of them helps. Of very many rows only those matter in the end whose decision small
-changes can still turn: the search runs on a sample first, and then exactly on these.
+The value is piecewise constant in the log-weights. Descent goes along lines that raise one class,
+or a group of the worst classes together: all of them are looked at at once, and the best is taken,
+until none of them helps. Of very many rows only those matter in the end whose decision small
+changes can still turn: the search runs on a sample first, and then on these.
 
 Tuned weights fit the noise of their rows, the more so the fewer rows a class has. They are
 therefore averaged over the folds, each left out in turn, and drawn towards balanced ones,
@@ -13,7 +13,8 @@ therefore averaged over the folds, each left out in turn, and drawn towards bala
 with an amount :math:`\lambda` that is chosen by cross-validation over the folds; for metrics of two
 classes that count rows, such as F1, whose best weights are not nearly balanced, it is 0. What is
 reported of fold ``f`` comes from weights that were tuned, and from an amount that was chosen,
-without it.
+without it. Searches whose weights are averaged are short, and those without one fold begin where
+those without that and another have ended: they have seen no more.
 
 Of three classes or more, one of a handful of rows can be the worst whatever the weights, and let
 all others err as often as it does. Weights are then tuned a second time with no more mass on a
@@ -21,7 +22,7 @@ class than its rows are a share of ``FULL_ROWS``, and these are taken unless the
 three standard errors.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
@@ -29,26 +30,26 @@ import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions.left_out import Predictions, decide
-from equipoise.decisions.lines import OpenDecisions
+from equipoise.decisions.lines import ROUGH, ROUGH_NEARBY, OpenDecisions, equalized
 from equipoise.exceptions import UnattainableError
 from equipoise.goals import Criterion
-from equipoise.sets import MassSet
-from equipoise.sets.mass_program import mass_program
 
-# A descent takes so many rounds at most, and ends with one that gains less than ENOUGH; gains below
-# PROGRESS are rounding.
-ROUNDS = 50
+# A descent takes so many moves at most; where one class gains less than ENOUGH, groups are looked
+# at, too; gains below PROGRESS are rounding.
+MOVES = 200
 ENOUGH = 1e-5
 PROGRESS = 1e-12
 # Rows on which starts are compared, and rows of the samples before all rows are looked at.
-SIZES = (2_000, 12_000)
+SIZES = (4_000, 12_000)
 # Rows on which log-weights are brought nearer without searching lines.
 LARGE = 30_000
 # Random starts beside those with a meaning, how far they stray, and restarts around an optimum.
 RANDOM_STARTS, STRAY = 6, 1.0
 RESTARTS, NEARBY = 10, 0.3
-# Resamples that weights are averaged over.
-RESAMPLES = 10
+# Starts of a short search, the best of the usual ones, and the least that a move must gain.
+SHORT_STARTS, SHORT_GAIN = 2, 5e-4
+# Resamples that weights are averaged over; those of two classes cost next to nothing.
+RESAMPLES, OF_TWO_CLASSES = 5, 10
 # How far log-weights may move when only the rows that this can turn are looked at.
 REACH = 0.05
 LAST_ROUNDS = 2
@@ -58,10 +59,6 @@ JITTER = 1e-9
 BLOCK = 1 << 14
 # How far apart log-weights may be.
 FURTHEST = 600.0
-# Steps of all log-weights at once, and how far one may go in any of them: at first, and at least.
-STEPS = 80
-FIRST, SHORTEST = 0.5, 0.002
-LENGTHS = (1.0, 0.5)
 
 # Amounts of shrinkage that are compared. Of amounts whose values differ by less than this share of
 # a standard error the largest is taken; a whole one gives too much away where rows are many.
@@ -76,12 +73,18 @@ GROUPS = 20
 
 Shrinkage = float | Literal["auto"]
 Folds = frozenset[int]
-# For each class, how far its rows' other classes are behind, and the rows' shares of its weight.
-Leads = list[tuple[Matrix, Vector]]
 
 
-def tune(predictions: Predictions, criterion: Criterion, seed: int = 0) -> Vector:
+def tune(
+    predictions: Predictions,
+    criterion: Criterion,
+    seed: int = 0,
+    starts: Sequence[Vector] | None = None,
+) -> Vector:
     """Decision weights with the lowest value that the search finds; they sum to one.
+
+    Weights that are averaged over folds need not be the best for their rows: with ``starts``, or
+    none in a list, the search is short, and begins at the best of them.
 
     Examples
     --------
@@ -97,10 +100,25 @@ def tune(predictions: Predictions, criterion: Criterion, seed: int = 0) -> Vecto
     if criterion.confidence is not None:
         wanted, gaps = criterion.certified(_leads(predictions), predictions.prior, seed)
     while wanted is not None:
-        weights = from_logs(_search(predictions, wanted, gaps))
+        weights = from_logs(_search(predictions, wanted, gaps, starts))
         risks = 1 - np.diag(predictions.confusion(weights)) / predictions.totals
         wanted = wanted.instead(risks)
     return weights
+
+
+def _leads(predictions: Predictions) -> list[tuple[Matrix, Vector]]:
+    """For each class, how far other classes are behind on its rows, and the rows' shares."""
+    leads = []
+    for own, rows in enumerate(predictions.by_class):
+        # How far another class is behind the own one; -inf where only others are possible.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(predictions.probabilities[rows])
+            lead = np.ascontiguousarray((logs[:, own][:, None] - logs).T)
+        lead[np.isnan(lead)] = np.inf  # both impossible: never in the way
+        lead[own] = np.inf
+        weight = predictions.sample_weight[rows]
+        leads.append((lead, weight / weight.sum()))
+    return leads
 
 
 def tune_resampled(predictions: Predictions, criterion: Criterion) -> Vector:
@@ -110,16 +128,20 @@ def tune_resampled(predictions: Predictions, criterion: Criterion) -> Vector:
     what resamples, each class drawn from its own rows, agree on. Classes of few rows do not lend
     themselves to it: their resamples hold too few different rows to show where risks rise and fall.
     """
-    rng = np.random.default_rng(0)
+    rng, found = np.random.default_rng(0), list[Vector]()
     # Not from the optimum: resamples would all stay at what it learnt by heart.
-    start = np.asarray(-np.log(predictions.prior))
-    found = []
-    for _ in range(RESAMPLES):
+    start, radii = np.asarray(-np.log(predictions.prior)), ROUGH
+    two = predictions.n_classes == 2
+    for _ in range(OF_TWO_CLASSES if two else RESAMPLES):
         rows = np.concatenate([rng.choice(own, len(own)) for own in predictions.by_class])
         drawn = predictions.take(rows)
-        two = drawn.n_classes == 2
-        theta = _two_classes(drawn, criterion, None) if two else equalized(drawn, criterion, start)
+        theta = (
+            _two_classes(drawn, criterion, None)
+            if two
+            else equalized(drawn, criterion, start, radii)
+        )
         found.append(theta - theta.mean())
+        start, radii = np.mean(found, axis=0), ROUGH_NEARBY
     return from_logs(np.mean(found, axis=0))
 
 
@@ -130,27 +152,21 @@ def from_logs(theta: Vector) -> Vector:
     return np.asarray(weights / weights.sum())
 
 
-def _search(predictions: Predictions, criterion: Criterion, gaps: Matrix | None) -> Vector:
+def _search(
+    predictions: Predictions, criterion: Criterion, gaps: Matrix | None,
+    near: Sequence[Vector] | None,
+) -> Vector:  # fmt: skip
     """Log-weights with the lowest value that the search finds among those that keep gaps."""
     if predictions.n_classes == 2:
         return _two_classes(predictions, criterion, gaps)
     rng, n_rows = np.random.default_rng(0), len(predictions.labels)
     few = _sample(predictions, SIZES[0], rng)
-    # The more rows, the fewer local optima.
     many = n_rows > SIZES[-1]
-    balanced = -np.log(predictions.prior)
-    strays = STRAY * rng.standard_normal((0 if many else RANDOM_STARTS, len(balanced)))
-    starts = [balanced, 0.5 * balanced, np.zeros_like(balanced), *(balanced + strays)]
-    if criterion.masses is not None:
-        better = [equalized(few, criterion, theta) for theta in starts[:2]]
-        starts = better if many else starts + better
-    found = [_descended(few, criterion, start, gaps) for start in starts]
-    value, theta = min(found, key=lambda pair: pair[0])
-    for _ in range(0 if many else RESTARTS):
-        nearby = theta + NEARBY * rng.standard_normal(len(theta))
-        other, point = _descended(few, criterion, nearby, gaps)
-        if other < value - PROGRESS:
-            value, theta = other, point
+    theta = (
+        _thorough(few, criterion, gaps, rng, many=many)
+        if near is None
+        else _short(few, criterion, gaps, near)
+    )
     for smaller, size in pairwise(SIZES):
         if n_rows > smaller:
             larger = _sample(predictions, size, rng)
@@ -160,18 +176,54 @@ def _search(predictions: Predictions, criterion: Criterion, gaps: Matrix | None)
         # Of all rows only those that can turn are looked at again.
         rows, settled = _open_rows(predictions, theta)
         state = OpenDecisions(predictions.take(rows), theta, settled, REACH, gaps)
-        _descend(state, criterion, LAST_ROUNDS)
+        _descend_in_turn(state, criterion)
         theta = state.theta
     return theta
+
+
+def _thorough(
+    rows: Predictions, criterion: Criterion, gaps: Matrix | None, rng: np.random.Generator,
+    *, many: bool,
+) -> Vector:  # fmt: skip
+    """The best log-weights that lines lead to from many starts; rows of many need only a few."""
+    balanced = -np.log(rows.prior)
+    # The more rows, the fewer local optima.
+    strays = STRAY * rng.standard_normal((0 if many else RANDOM_STARTS, len(balanced)))
+    starts = [balanced, 0.5 * balanced, np.zeros_like(balanced), *(balanced + strays)]
+    if criterion.masses is not None:
+        better = [equalized(rows, criterion, theta) for theta in starts[:2]]
+        starts = better if many else starts + better
+    found = [_descended(rows, criterion, start, gaps) for start in starts]
+    value, theta = min(found, key=lambda pair: pair[0])
+    for _ in range(0 if many else RESTARTS):
+        nearby = theta + NEARBY * rng.standard_normal(len(theta))
+        other, point = _descended(rows, criterion, nearby, gaps)
+        if other < value - PROGRESS:
+            value, theta = other, point
+    return theta
+
+
+def _short(
+    rows: Predictions, criterion: Criterion, gaps: Matrix | None, near: Sequence[Vector]
+) -> Vector:
+    """Log-weights that lines lead to from the best of some weights, or of a few usual ones."""
+    starts = [np.log(weights) for weights in near]
+    if not starts:
+        balanced = -np.log(rows.prior)
+        starts = [balanced, 0.5 * balanced, np.zeros_like(balanced)]
+        starts.append(equalized(rows, criterion, balanced, ROUGH))
+    starts.sort(key=lambda theta: criterion.of_table(rows.confusion(from_logs(theta))))
+    best = starts[: 1 if near else SHORT_STARTS]
+    found = [_descended(rows, criterion, start, gaps, SHORT_GAIN) for start in best]
+    return min(found, key=lambda pair: pair[0])[1]
 
 
 def _two_classes(predictions: Predictions, criterion: Criterion, gaps: Matrix | None) -> Vector:
     """The best of all thresholds that keep gaps."""
     state = OpenDecisions(predictions, _raised(np.zeros(2), gaps), gaps=gaps)
     second = np.array([False, True])
-    shifts, hits, decided = state.line(second, with_decided=criterion.needs_decided, exact=True)
-    best, _ = criterion.lowest(hits, decided, state.totals)
-    return np.asarray(state.theta + shifts[best] * second)
+    _, shift, _ = state.best_shift(second[None], criterion, exact=True)
+    return np.asarray(state.theta + shift * second)
 
 
 def _raised(theta: Vector, gaps: Matrix | None) -> Vector:
@@ -199,43 +251,45 @@ def _sample(predictions: Predictions, n_rows: int, rng: np.random.Generator) -> 
 
 
 def _descended(
-    predictions: Predictions, criterion: Criterion, theta: Vector, gaps: Matrix | None
-) -> tuple[float, Vector]:
+    predictions: Predictions, criterion: Criterion, theta: Vector, gaps: Matrix | None,
+    least: float = PROGRESS,
+) -> tuple[float, Vector]:  # fmt: skip
     """Where lines lead from log-weights, and the value there."""
     apart = theta + JITTER * np.sqrt(np.arange(2.0, 2 + len(theta)))
     state = OpenDecisions(predictions, _raised(apart, gaps), gaps=gaps)
-    return _descend(state, criterion), state.theta
+    return _descend(state, criterion, least), state.theta
 
 
-def _descend(state: OpenDecisions, criterion: Criterion, rounds: int = ROUNDS) -> float:
-    """Improve along lines until none of them helps, or for so many rounds."""
+def _descend(state: OpenDecisions, criterion: Criterion, least: float) -> float:
+    """Improve along the best of all lines, by no less than so much a move."""
+    value, classes = np.inf, np.eye(len(state.theta), dtype=bool)
+    for _ in range(MOVES):
+        group, shift, lowest = state.best_shift(classes, criterion)
+        if lowest > value - max(ENOUGH, least) and len(classes) > 3:
+            others = state.best_shift(_worst_groups(state.risks()), criterion)
+            if others[2] < lowest:
+                group, shift, lowest = others
+        if lowest > value - least:
+            break
+        state.move(group, shift)
+        value = lowest
+    return value
+
+
+def _descend_in_turn(state: OpenDecisions, criterion: Criterion) -> None:
+    """Improve along the lines of all classes, one after the other."""
     value = np.inf
-    for left in reversed(range(rounds)):
-        before = value
-        value = _round(state, criterion, value, np.eye(len(state.theta), dtype=bool))
-        if value > before - ENOUGH and left:
-            value = _round(state, criterion, value, _worst_groups(state.risks()))
-            if value > before - ENOUGH:
-                break
-    return value
-
-
-def _round(
-    state: OpenDecisions, criterion: Criterion, value: float, groups: Iterable[Mask]
-) -> float:
-    for group in groups:
-        shifts, hits, decided = state.line(group, with_decided=criterion.needs_decided)
-        best, lowest = criterion.lowest(hits, decided, state.totals)
+    for group in LAST_ROUNDS * list(np.eye(len(state.theta), dtype=bool)[:, None]):
+        _, shift, lowest = state.best_shift(group, criterion)
         if lowest < value - PROGRESS:
-            state.move(group, float(shifts[best]))
+            state.move(group[0], shift)
             value = lowest
-    return value
 
 
-def _worst_groups(risks: Vector) -> list[Mask]:
+def _worst_groups(risks: Vector) -> Mask:
     """The two worst classes together, the three worst, and so on."""
     ranks = np.argsort(np.argsort(-risks))
-    return [ranks < size for size in range(2, len(risks) - 1)]
+    return ranks < np.arange(2, len(risks) - 1)[:, None]
 
 
 def _open_rows(
@@ -261,95 +315,6 @@ def _top_two(probabilities: Matrix, weights: Vector) -> tuple[Vector, Vector]:
         np.maximum(second, np.minimum(first, column), out=second)
         np.maximum(first, column, out=first)
     return first, second
-
-
-# All classes at once
-
-
-def equalized(predictions: Predictions, criterion: Criterion, theta: Vector) -> Vector:
-    r"""Log-weights with a lower robust risk than ``theta``, or ``theta`` itself.
-
-    Over many rows the zero-one risks are nearly smooth in the log-weights :math:`\theta`: the rows
-    within a width :math:`h` of a decision boundary give the slopes :math:`J_{ij} = \partial R_i /
-    \partial \theta_j`. Each step solves
-
-    .. math:: \min_\delta \; \max_{m \in M} \; \langle m, R + J \delta \rangle
-              + \tfrac{1}{2 \eta} \|\delta\|^2
-
-    through its dual in the masses. Lines alone would stall where several classes share the worst
-    case.
-    """
-    masses = criterion.masses
-    if masses is None:
-        return theta
-    leads = _leads(predictions)
-    start = np.full(masses.n_classes, 1 / masses.n_classes)
-    program = mass_program(masses, np.asarray(masses.project(start)))
-    risks, radius, rate = _risks(leads, theta), FIRST, 1.0
-    value = float(masses.support(risks))
-    for _ in range(STEPS):
-        # Slopes at the scale of the step that they are for.
-        J = _slopes(leads, theta, radius)
-        mass = program.solve(rate * (J @ J.T), risks, 1e-9)
-        slope = mass @ J
-        steepest = max(1e-12, float(np.abs(slope).max()))
-        found = _best_step(leads, masses, theta, -min(rate, radius / steepest) * slope)
-        rate = radius / steepest
-        if found[0] < value:
-            value, theta, risks = found
-            radius *= 1.2
-        else:
-            radius /= 1.6
-            if radius < SHORTEST:
-                break
-    return theta
-
-
-def _best_step(
-    leads: Leads, masses: MassSet, theta: Vector, step: Vector
-) -> tuple[float, Vector, Vector]:
-    """The best of a few lengths of a step: its value, the point, and the risks there."""
-    found = []
-    for length in LENGTHS:
-        point = theta + length * step
-        risks = _risks(leads, point)
-        found.append((float(masses.support(risks)), point, risks))
-    return min(found, key=lambda one: one[0])
-
-
-def _leads(predictions: Predictions) -> Leads:
-    leads = []
-    for own, rows in enumerate(predictions.by_class):
-        # How far another class is behind the own one; -inf where only others are possible.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(predictions.probabilities[rows])
-            lead = np.ascontiguousarray((logs[:, own][:, None] - logs).T)
-        lead[np.isnan(lead)] = np.inf  # both impossible: never in the way
-        lead[own] = np.inf
-        weight = predictions.sample_weight[rows]
-        leads.append((lead, weight / weight.sum()))
-    return leads
-
-
-def _risks(leads: Leads, theta: Vector) -> Vector:
-    out = np.empty(len(theta))
-    for own, (lead, share) in enumerate(leads):
-        behind = (lead + (theta[own] - theta)[:, None]).min(axis=0) <= 0
-        out[own] = share @ behind
-    return out
-
-
-def _slopes(leads: Leads, theta: Vector, width: float) -> Matrix:
-    """Slopes of the class risks (rows) by the log-weights (columns)."""
-    J = np.zeros((len(theta), len(theta)))
-    for own, (lead, share) in enumerate(leads):
-        distance = lead + (theta[own] - theta)[:, None]
-        nearest = distance.min(axis=0)
-        close = np.abs(nearest) < width
-        rival = distance[:, close].argmin(axis=0)
-        J[own] = np.bincount(rival, weights=share[close], minlength=len(theta))
-        J[own, own] = -J[own].sum()
-    return J / (2 * width)
 
 
 # On folds, steadied where rows are few
@@ -427,10 +392,19 @@ class FoldTuner:
             rows = np.flatnonzero(~np.isin(self._folds, list(left_out)))
             part = self._predictions.take(rows)
             enough = min(map(len, part.by_class)) >= ENOUGH_ROWS
-            if self._shrinkage == "auto" and criterion.masses is not None and enough:
+            if self._shrinkage != "auto":
+                self._tuned[key] = tune(part, criterion, self._seed)
+            elif criterion.masses is not None and enough:
                 self._tuned[key] = tune_resampled(part, criterion)
             else:
-                self._tuned[key] = tune(part, criterion, self._seed)
+                # From weights that have seen no more: those with another fold left out as well.
+                rest = range(self.n_folds) if len(left_out) < 2 else ()
+                starts = [
+                    self._tune(left_out | {fold}, criterion)
+                    for fold in rest
+                    if fold not in left_out
+                ]
+                self._tuned[key] = tune(part, criterion, self._seed, starts)
         return self._tuned[key]
 
     def _best_amount(

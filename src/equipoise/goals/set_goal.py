@@ -26,7 +26,7 @@ from equipoise.sets import (
 from equipoise.weights.priors import weights_of
 
 # Masses that are remembered between searches.
-MEMORY = 50
+MEMORY = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,15 @@ class RobustRisk(Criterion):
     _planes: list[Vector] = field(default_factory=list, repr=False)
 
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        return np.array([float(self.masses.support(risks)) for risks in 1 - hits / totals])
+        risks, masses = 1 - hits / totals, self.masses
+        if not isinstance(masses, CappedSimplex):
+            return np.array([float(masses.support(line)) for line in risks])
+        # The worst classes take all the room that they have, until the mass is spent.
+        order = np.argsort(-risks, axis=1)
+        room = (masses.upper - masses.lower)[order]
+        left = 1 - masses.lower.sum() - (np.cumsum(room, axis=1) - room)
+        taken = np.clip(left, 0.0, room) * np.take_along_axis(risks, order, axis=1)
+        return np.asarray(risks @ masses.lower + taken.sum(axis=1))
 
     def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
         risks, errors = 1 - hits / totals, TIE_BREAK * mean_risks(hits, totals)
