@@ -25,12 +25,10 @@ Turns = list[tuple[Indices, Matrix]]
 # Log-probabilities by class and row, labels, and the rows' shares in the weight of their class.
 LogRows = tuple[Matrix, Indices, Vector]
 
-# Steps of all log-weights at once, and how far one may go in any of them, at first and at least: in
-# general, where others are averaged with it, and where these are near.
-STEPS = 80
-RADII = 0.5, 0.002
-ROUGH, ROUGH_NEARBY = (0.5, 0.05), (0.2, 0.05)
-LENGTHS, LONGER, SHORTER = (1.0, 0.5), 1.2, 1.6
+# Steps of all log-weights at once. How far one may go in any of them, at first and at least, and how
+# much less after one in vain: in general, where others are averaged with it, and near these.
+STEPS, LENGTHS, LONGER = 80, (1.0, 0.5), 1.2
+RADII, ROUGH, ROUGH_NEARBY = (0.5, 0.002, 1.6), (0.5, 0.05, 2.0), (0.2, 0.05, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +270,7 @@ def equalized(
     predictions: Predictions,
     criterion: Criterion,
     theta: Vector,
-    radii: tuple[float, float] = RADII,
+    radii: tuple[float, float, float] = RADII,
 ) -> Vector:
     r"""Log-weights with a lower robust risk than ``theta``, or ``theta`` itself.
 
@@ -295,7 +293,7 @@ def equalized(
     rows = logs, predictions.labels, shares
     ones = np.ones(masses.n_classes)
     program = mass_program(masses, np.asarray(masses.project(ones / masses.n_classes)))
-    (radius, shortest), rate = radii, 1.0
+    (radius, shortest, shorter), rate = radii, 1.0
     lead, scores, risks = _leads_and_risks(rows, theta)
     value = float(masses.support(risks))
     for _ in range(STEPS):
@@ -314,7 +312,7 @@ def equalized(
             value, theta, (lead, scores, risks) = float(values[best]), points[best], there[best]
             radius *= LONGER
         else:
-            radius /= SHORTER
+            radius /= shorter
             if radius < shortest:
                 break
     return theta
