@@ -25,8 +25,8 @@ Turns = list[tuple[Indices, Matrix]]
 # Log-probabilities by class and row, labels, and the rows' shares in the weight of their class.
 LogRows = tuple[Matrix, Indices, Vector]
 
-# Steps of all log-weights at once. How far one may go in any of them, at first and at least, and how
-# much less after one in vain: in general, where others are averaged with it, and near these.
+# Steps of all log-weights at once. How far one may go in any of them, at first and at least, and by
+# how much less after one in vain: in general, where others are averaged with it, and near these.
 STEPS, LENGTHS, LONGER = 80, (1.0, 0.5), 1.2
 RADII, ROUGH, ROUGH_NEARBY = (0.5, 0.002, 1.6), (0.5, 0.05, 2.0), (0.2, 0.05, 2.0)
 
