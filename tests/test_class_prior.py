@@ -17,8 +17,10 @@ from equipoise import (
     CostMatrix,
     LabelCVaR,
     PlugInClassifier,
+    RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
+    RobustLogisticRegressionCV,
     tune_weights,
 )
 from equipoise.analysis import weight_tradeoff
@@ -150,10 +152,10 @@ class Said(ClassifierMixin, BaseEstimator):
         return self.table[: len(X)]
 
 
-def plugged_in():
+def plugged_in(model, **settings):
     def numbers(table, prior, weights):
         base = Said(table).fit(THREE.X, THREE.y)
-        found = PlugInClassifier(base, "macro_f1", cv="prefit", class_prior=prior, shrinkage=0)
+        found = model(base, "macro_f1", cv="prefit", class_prior=prior, **settings)
         found.fit(THREE.X, THREE.y, sample_weight=weights)
         return np.r_[found.predict(THREE.X), found.metric_value_]
 
@@ -190,9 +192,10 @@ def margin():
     ]
 
 
-def fitted(model):
-    given = model(uncertainty=SET, class_prior=PRIOR, tol=1e-9).fit(THREE.X, THREE.y)
-    brought = model(uncertainty=SET, tol=1e-9).fit(THREE.X, THREE.y, sample_weight=THREE.weights)
+def fitted(model, **settings):
+    settings |= {"uncertainty": SET, "tol": 1e-9}
+    given = model(class_prior=PRIOR, **settings).fit(THREE.X, THREE.y)
+    brought = model(**settings).fit(THREE.X, THREE.y, sample_weight=THREE.weights)
     return given.objective_, brought.objective_
 
 
@@ -257,12 +260,16 @@ CASES = {
     "tune_weights, macro_f1": lambda: tuned("macro_f1", TWO),
     "tune_weights, f1": lambda: tuned("f1", TWO),
     "tune_weights, accuracy": lambda: tuned("accuracy", TWO),
-    "PlugInClassifier.__init__": plugged_in,
+    "PlugInClassifier.__init__": lambda: plugged_in(PlugInClassifier, shrinkage=0),
+    "RobustClassifier.__init__": lambda: plugged_in(RobustClassifier),
     "robust_bayes": bayes,
     "excess_risk": excess,
     "excess_risk, with labels": lambda: excess(THREE.y),
     "margin_condition": margin,
     "RobustLogisticRegression.__init__": lambda: fitted(RobustLogisticRegression),
+    "RobustLogisticRegressionCV.__init__": lambda: fitted(
+        RobustLogisticRegressionCV, Cs=[0.01, 1.0], cv=3
+    ),
     "RobustLinearClassifier.__init__": lambda: fitted(RobustLinearClassifier),
     "RobustLogisticRegression.predict_population_proba": put_back,
     "population_proba": put_back_by_weights,
