@@ -22,8 +22,9 @@ Features stay as they came, float32 as float32; all arithmetic is in float64, a 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import iadd
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -190,7 +191,7 @@ class LinearObjective:
         def work(piece: slice) -> tuple[float, Vector]:
             with np.errstate(**QUIET):
                 found = [part(block) for block in self._blocks(piece)]
-                pulled = _sum(pulled for _, pulled in found)
+                pulled = reduce(iadd, (pulled for _, pulled in found))
                 return sum(risk for risk, _ in found), self.features.finish(pulled)
 
         pieces, parts = list(self._pieces(by_class=True)), []
@@ -253,7 +254,7 @@ class LinearObjective:
             return total
 
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
-        free = _sum(self.workers.map(work, pieces))
+        free = reduce(iadd, self.workers.map(work, pieces))
         return free if self.features.n_scores == 1 else self._with_last_score(free)
 
     def _with_last_score(self, free: Matrix) -> Matrix:
@@ -396,7 +397,7 @@ class LinearObjective:
                 residual = self.kernel.bend(*given, scale[block], change)
             return self.features.pull(residual, loaded)
 
-        return self.features.finish(_sum(map(part, self._blocks(piece))))
+        return self.features.finish(reduce(iadd, map(part, self._blocks(piece))))
 
     def _class_sums(self, values: Vector, block: slice) -> Vector:
         """Shares times values, summed by class."""
@@ -405,8 +406,8 @@ class LinearObjective:
         return np.asarray(sums, dtype=np.float64)
 
     def _total(self, work: Callable[[slice], Matrix], pieces: Iterator[slice]) -> Matrix:
-        """The sum over pieces, always in the same order."""
-        return _sum(self._sharing.map(work, pieces))
+        """The sum over pieces, always in the same order, in the memory of the first."""
+        return reduce(iadd, self._sharing.map(work, pieces))
 
     def _blocks(self, piece: slice, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows
@@ -430,14 +431,6 @@ class LinearObjective:
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         for start, stop in pairwise(self.bounds if by_class else [0, self.n_rows]):
             yield from self._blocks(slice(start, stop), step)
-
-
-def _sum(parts: Iterator[Matrix]) -> Matrix:
-    """The sum of fresh arrays, in the memory of the first."""
-    total = next(parts)
-    for part in parts:
-        total += part
-    return total
 
 
 def _intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:

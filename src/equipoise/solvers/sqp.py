@@ -125,8 +125,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             found = self._search(problem, iterate, model)
         flat = self._newton and problem.objective.flat
         while found is None and flat and iterate.damping < STRONG:
-            iterate = _more_damped(iterate)
-            model = _model(problem, iterate)
+            iterate, model = _more_damped(problem, iterate)
             found = self._search(problem, iterate, model)
         if found is None:
             mass, gradient, _, decrease = model
@@ -153,8 +152,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         if not (self._newton and problem.objective.flat):
             return iterate, model
         while model.decrease > iterate.recent[-1] and iterate.damping < STRONG:
-            iterate = _more_damped(iterate)
-            model = _model(problem, iterate)
+            iterate, model = _more_damped(problem, iterate)
         return iterate, model
 
     def _renewed(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> SqpIterate:
@@ -198,11 +196,12 @@ class MinimaxSqp(Solver[SqpIterate]):
         return None
 
 
-def _more_damped(iterate: SqpIterate) -> SqpIterate:
-    """The iterate with its Hessian damped more, and without the steps that went before."""
+def _more_damped(problem: Problem, iterate: SqpIterate) -> tuple[SqpIterate, QuadraticModel]:
+    """The iterate with more damping and without the steps that went before, and its model."""
     damping = max(SLIGHT, DAMPING_STEP * iterate.damping)
     iterate.curvature.damp(damping)
-    return replace(iterate, damping=damping)
+    iterate = replace(iterate, damping=damping)
+    return iterate, _model(problem, iterate)
 
 
 def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:

@@ -77,14 +77,10 @@ def _is_missing(label: Any) -> bool:
 
 def positions(y: Names, classes: Names) -> Indices:
     """Where each label stands in ``classes``; -1 for a label that is not there."""
-    if _is_integer(y) and _is_integer(classes) and _fits(classes, y):
-        return _looked_up(y, classes)
-    places = {name: place for place, name in enumerate(classes.tolist())}
-    found = map(places.get, y.tolist(), repeat(-1))
-    return np.fromiter(found, dtype=np.intp, count=len(y))
-
-
-def _looked_up(y: Names, classes: Names) -> Indices:
+    if not (_is_integer(y) and _is_integer(classes) and _fits(classes, y)):
+        places = {name: place for place, name in enumerate(classes.tolist())}
+        found = map(places.get, y.tolist(), repeat(-1))
+        return np.fromiter(found, dtype=np.intp, count=len(y))
     low = int(classes.min())
     span = int(classes.max()) - low + 1
     table = np.full(span + 1, -1, dtype=np.intp)
@@ -208,12 +204,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
             f"sample_weight must have one value for each of the {n_rows} rows, got an array of "
             f"shape {weights.shape}."
         )
-    if n_rows:
-        _refuse_bad(weights)
-    return weights
-
-
-def _refuse_bad(weights: Vector) -> None:
+    if n_rows == 0:
+        return weights
     with np.errstate(over="ignore", invalid="ignore"):
         smallest, total = float(weights.min()), float(weights.sum())
     # NaN compares false, and makes the sum NaN.
@@ -230,6 +222,7 @@ def _refuse_bad(weights: Vector) -> None:
         raise InvalidInputError(
             "sample_weight must be positive in at least one row, got only zeros."
         )
+    return weights
 
 
 def row_shares(sample_weight: Any, n_rows: int) -> Vector:

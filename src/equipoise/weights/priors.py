@@ -72,10 +72,17 @@ def weights_of(masses: ArrayLike, prior: ArrayLike) -> Vector:
 
 def mass_of_weighting(weights: Any, prior: Vector, classes: NDArray[Any], *, name: str) -> Vector:
     """The mass of one weighting, given by name, by class or in class order."""
-    if isinstance(weights, str):
-        return _named_mass(weights, prior, name)
-    q = check_numbers(weights, classes, name=name)
-    return masses_of(normalize_weights(q, prior, name=name), prior)
+    if not isinstance(weights, str):
+        q = check_numbers(weights, classes, name=name)
+        return masses_of(normalize_weights(q, prior, name=name), prior)
+    if weights == "standard":
+        return prior
+    if weights == "balanced":
+        # A class of prior zero has no rows, and no weight could give it mass.
+        return (prior > 0) / np.count_nonzero(prior)
+    raise InvalidParameterError(
+        f'{name} must be "standard", "balanced", a dict by class or an array, got {weights!r}.'
+    )
 
 
 def scaled_weights(
@@ -106,14 +113,3 @@ def named_weightings(weightings: Any) -> dict[str, Any]:
             f'["standard", "balanced"], got {weightings!r}.'
         )
     return found
-
-
-def _named_mass(weights: str, prior: Vector, name: str) -> Vector:
-    if weights == "standard":
-        return prior
-    if weights == "balanced":
-        # A class of prior zero has no rows, and no weight could give it mass.
-        return (prior > 0) / np.count_nonzero(prior)
-    raise InvalidParameterError(
-        f'{name} must be "standard", "balanced", a dict by class or an array, got {weights!r}.'
-    )
