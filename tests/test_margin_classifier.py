@@ -16,7 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import equipoise
 from equipoise import LabelCVaR, RobustLinearClassifier, RobustLogisticRegression, WorstClass
 from equipoise.exceptions import InvalidParameterError, NotConvergedWarning
-from equipoise.losses import Loss, margin_loss, margins, zero_one
+from equipoise.losses import Loss, TrainedLoss, margin_loss, margins, zero_one
+from equipoise.losses.cross_entropy import CrossEntropy
 from equipoise.losses.smooth_margin import SmoothMargin
 from equipoise.sets import as_uncertainty
 from equipoise.solvers import SOLVERS
@@ -29,6 +30,7 @@ from logistic_cases import (
     each_set,
     few_rows_allowed,
 )
+from test_linear_classifier import random_problem
 
 CHECKED = [
     RobustLinearClassifier(loss="margin", tol=1e-9),
@@ -243,6 +245,44 @@ def test_no_solver_ends_above_the_convex_optimum(solver):
     else:
         clf.fit(X, y)  # a warning is an error
     assert clf.objective_ <= objective(data, "worst-class", convex.coef_, convex.intercept_)
+
+
+@pytest.mark.parametrize("block", range(2))
+@few_rows_allowed
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.InactiveCapsWarning")
+def test_random_problems_end_at_stationary_points(block):
+    for seed in range(20 * block, 20 * block + 20):
+        X, labels, weights, clf = random_problem(seed)
+        clf.set_params(loss="margin").fit(X, labels, sample_weight=weights)  # a warning is an error
+        assert clf.status_ == "stationary", seed
+        assert np.all(np.diff(clf.history_["objective"]) <= 0), seed
+
+
+class ChanceOfError(TrainedLoss):
+    """One minus the softmax of the true class, as a third party would write it."""
+
+    way = (CrossEntropy(),)
+
+    def values(self, scores, labels):
+        return 1 - softmax(scores, axis=0)[labels, np.arange(len(labels))]
+
+    def slopes(self, scores, labels):
+        return (1 - self.values(scores, labels)) * CrossEntropy().slopes(scores, labels)
+
+    def curvature(self, scores, labels):
+        return (1 - self.values(scores, labels)) * CrossEntropy().curvature(scores, labels)
+
+
+@few_classes
+def test_another_loss_that_is_not_convex_descends_from_the_optimum_on_its_way(k):
+    X, y = draw(k=k)
+    loss = Loss.of_scores("chance_of_error", ChanceOfError())
+    convex = RobustLogisticRegression("worst-class").fit(X, y)
+    clf = RobustLinearClassifier("worst-class", loss).fit(X, y)
+    start = 1 - convex.predict_proba(X)[np.arange(len(y)), y]
+    worst = max(start[y == i].mean() for i in range(k))
+    assert clf.status_ == "stationary" and clf.lower_bound_ == -np.inf
+    assert clf.objective_ < worst + np.sum(convex.coef_**2) / (2 * len(y))
 
 
 # What a fit says of itself
