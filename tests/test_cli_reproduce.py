@@ -158,6 +158,16 @@ def test_the_result_is_told_in_lines_and_what_is_missing_as_a_warning(run, studi
     assert "%" not in done.output
 
 
+def test_a_study_without_claims_of_the_papers_counts_its_own(run, monkeypatch):
+    claims = [
+        Claim("beyond the paper", "much", {"exact": Finding(held, "")}) for held in (True, False)
+    ]
+    done = Reproduction((StudyOutcome("fashion", "Title", tuple(claims)),), "README.md")
+    monkeypatch.setattr("equipoise.paper.runner.reproduce", lambda *names, **options: done)
+    shown = run("reproduce", "fashion").stdout
+    assert "1 of 2 claims held when solved exactly; none is the paper's." in shown
+
+
 def test_findings_that_hang_on_a_reading_are_counted(run, monkeypatch):
     found = {"exact": Finding(True, "")}
     claims = [

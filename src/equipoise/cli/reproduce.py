@@ -59,7 +59,8 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
     type=click.Path(),
     default=None,
     help="Covertype: a file (covtype.data, .gz or .npz) or its folder. By default the folder that "
-    "EQUIPOISE_DATA names, and else scikit-learn's copy, which is downloaded.",
+    "EQUIPOISE_DATA names, and else scikit-learn's copy, which is downloaded. Fashion-MNIST is "
+    "looked for in the same folders, and where Debian's dataset-fashion-mnist puts it.",
 )
 # Studies derive further seeds, which must fit into 32 bits.
 @click.option("--seed", type=click.IntRange(0, 10**9), default=0, help="First seed.")
@@ -95,6 +96,12 @@ def reproduce(*, studies: tuple[str, ...], output: Output, **options: Any) -> No
 
 def _lines(summary: "Reproduction") -> list[str]:
     claims = [claim for claim in summary.claims() if claim.is_the_papers]
+    if not claims and summary.claims():
+        beyond = [claim.findings["exact"].held for claim in summary.claims()]
+        return [
+            f"{sum(beyond)} of {len(beyond)} claims held when solved exactly; none is the paper's.",
+            f"Which ones: {summary.page}",
+        ]
     held = sum(claim.findings["exact"].held for claim in claims)
     hang = sum(claim.hangs_on_reading("exact") for claim in claims)
     reading = f"; {hang} of these findings hang on how the claim is read" if hang else ""

@@ -230,7 +230,7 @@ def paper_units(
     settings = {"C": C, "test_step": size.test_step, **_settings(methods, training, size.epochs)}
     if training is not None:
         settings["seeds"] = plan.seeds(size.n_starts)
-    return [Unit(kind, paper_fits, settings, needs_covertype=True)]
+    return [Unit(kind, paper_fits, settings, needs="covertype")]
 
 
 def random_units(
@@ -241,7 +241,7 @@ def random_units(
     settings = {"n_train": size.n_random, "test_step": size.test_step}
     settings |= _settings(methods, training, size.epochs)
     return [
-        Unit(kind, random_fits, {"seed": seed, **settings}, needs_covertype=True)
+        Unit(kind, random_fits, {"seed": seed, **settings}, needs="covertype")
         for seed in plan.seeds(size.n_splits)
     ]
 

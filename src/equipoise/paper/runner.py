@@ -66,9 +66,9 @@ def reproduce(
     out : path-like, default="results"
         Folder for a page per study and ``README.md``, which says claim by claim what held.
     data : path-like, optional
-        Covertype, as :func:`equipoise.datasets.fetch_covtype` takes it. Where it cannot be had,
-        what needs it is left out with a reason; a study that was asked for by name and can do
-        nothing without it fails.
+        Covertype, as :func:`equipoise.datasets.fetch_covtype` takes it, or a folder with
+        Fashion-MNIST. Where data cannot be had, what needs them is left out with a reason; a study
+        that was asked for by name and can do nothing without them fails.
     progress : callable, optional
         Called with a :class:`StudyStep` at the start of every study and after every unit.
     from_records : bool, default=False
@@ -157,10 +157,10 @@ class _Runner:
     def run(self, study: Study, folder: Path, *, required: bool) -> StudyOutcome:
         units = list(study.units(self.plan))
         reason = self._missing_data(units)
-        if reason and required and all(unit.needs_covertype for unit in units):
+        if reason and required and all(unit.needs for unit in units):
             raise FileNotFoundError(reason)
         results: dict[str, list[Record]] = {unit.kind: [] for unit in units}
-        possible = [unit for unit in units if not (reason and unit.needs_covertype)]
+        possible = [unit for unit in units if not (reason and unit.needs)]
         self.progress(StudyStep(study.name, 0, len(possible)))
         for done, unit in enumerate(possible, start=1):
             results[unit.kind] += self._records(unit)
@@ -187,12 +187,11 @@ class _Runner:
         return self._kept(StudyOutcome(study.name, study.title, tuple(report.claims), reason))
 
     def _missing_data(self, units: Sequence[Unit]) -> str:
-        """Why units that need Covertype cannot run; empty if they can or are finished."""
-        wanting = [unit for unit in units if unit.needs_covertype and self.store.get(unit) is None]
-        if not wanting:
-            return ""
+        """Why units that need data cannot run; empty if they can or are finished."""
+        wanting = [unit for unit in units if unit.needs and self.store.get(unit) is None]
         try:
-            self.sources.covertype  # noqa: B018  loads it
+            for name in dict.fromkeys(unit.needs for unit in wanting):
+                getattr(self.sources, name)  # loads them
         except FileNotFoundError as error:
             return str(error)
         return ""

@@ -84,7 +84,7 @@ def _units(plan: StudyPlan) -> list[Unit]:
     covertype = {"methods": specs, "test_step": large.test_step}
     return [
         Unit("shift-synthetic", shift_synthetic, synthetic),
-        Unit("shift-covertype", shift_covertype, covertype, needs_covertype=True),
+        Unit("shift-covertype", shift_covertype, covertype, needs="covertype"),
     ]
 
 

@@ -60,14 +60,15 @@ class Unit:
         Nothing but the settings (and data that never change) may decide what it returns.
     settings : mapping
         Keyword arguments, made of what JSON can hold.
-    needs_covertype : bool
-        Whether it reads Covertype: ``compute`` then takes the sources first.
+    needs : str
+        The data that it reads, by their name in :class:`Sources`: ``compute`` then takes the
+        sources first. A study reads one kind of data at most.
     """
 
     kind: str
     compute: Callable[..., list[Record]]
     settings: Mapping[str, Any]
-    needs_covertype: bool = False
+    needs: str = ""
 
     @property
     def key(self) -> str:
@@ -77,7 +78,7 @@ class Unit:
 
     def run(self, sources: Sources) -> list[Record]:
         """Compute the records."""
-        first = (sources,) if self.needs_covertype else ()
+        first = (sources,) if self.needs else ()
         return self.compute(*first, **self.settings)
 
 

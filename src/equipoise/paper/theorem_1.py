@@ -85,7 +85,7 @@ def _units(plan: StudyPlan) -> list[Unit]:
             Unit("bounds", bounds_on_samples, {"n_rows": n_rows, "seeds": plan.seeds(n_seeds)})
             for n_rows in sizes
         ),
-        Unit("bounds-covertype", bounds_on_covertype, split, needs_covertype=True),
+        Unit("bounds-covertype", bounds_on_covertype, split, needs="covertype"),
     ]
 
 
