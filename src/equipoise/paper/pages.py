@@ -32,6 +32,8 @@ optimum; one that holds for the training alone is about the training.
 
 Some claims leave room for what they mean. Then the table says how we read them, and what they come
 to when they are read otherwise; *by our reading* marks a finding that another reading changes.
+
+The last page, on Fashion-MNIST, is not about the paper but about a benchmark of others.
 """
 _QUICK = (
     "**Quick version**: small samples, few seeds and short training. It shows directions, not "
