@@ -16,7 +16,7 @@ from equipoise.paper.fits import risk_fields
 from equipoise.paper.records import Record, RecordsByKind, select
 from equipoise.paper.splits import FASHION_CLASSES, Sources, Split
 from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
-from equipoise.risks import class_risks, worst_class_interval
+from equipoise.risks import class_risk_intervals, class_risks
 from equipoise.sets import FixedWeights, LabelCVaR, Uncertainty, WorstClass
 
 OBJECTIVES: dict[str, Uncertainty] = {
@@ -118,7 +118,7 @@ def chosen_records(
 def _fields(deciding: Any, fit: RobustLogisticRegression, split: Split) -> Record:
     """Certificate of the fit, and test risks of what decides by it."""
     decided = deciding.predict(split.X_test)
-    interval = worst_class_interval(split.y_test, decided)
+    interval = class_risk_intervals(split.y_test, decided).worst()
     return {
         "n_train": len(split.y),
         "n_test": len(split.y_test),
