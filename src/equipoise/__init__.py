@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
     from equipoise.estimators import RobustLogisticRegressionCV as RobustLogisticRegressionCV
+    from equipoise.estimators import RobustPathCV as RobustPathCV
     from equipoise.estimators import tune_weights as tune_weights
     from equipoise.goals import CostMatrix as CostMatrix
     from equipoise.goals import RecallFloors as RecallFloors
@@ -71,6 +72,7 @@ _ROOMS = {
         "RobustLinearClassifier",
         "RobustLogisticRegression",
         "RobustLogisticRegressionCV",
+        "RobustPathCV",
         "tune_weights",
     ],
     "exceptions": [],

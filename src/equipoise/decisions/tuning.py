@@ -4,7 +4,7 @@ What is reported of a fold comes from weights that were tuned, and from an amoun
 was chosen, without it: see :mod:`equipoise.decisions.search`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,10 @@ HANDFUL, COSTLY = 20, 0.05
 ROWS_WITHOUT_ERROR = 100
 # What to do with a class of too few rows.
 RARE = ("error", "keep", "drop")
+
+# Fields of tuned weights, the tables that candidates are compared by, and what is to be said of
+# classes of few rows.
+Outcome = tuple[dict[str, Any], Matrix, str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,14 +219,16 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         warn_of_seen_rows(predictions)
     seed = check_seed(random_state)
     dealt = deal(predictions.labels, seed) if folds is None else _check_folds(folds, used)
-    tuned = tune_predicted(
+    found, _, words = tune_predicted(
         predictions, dealt, aim, prior, names,
         shrinkage=amount, rare=check_rare(rare, aim),
         min_rows=check_count(min_rows, "min_rows"), seed=seed,
     )  # fmt: skip
+    if words:
+        warn(words, FewRowsWarning)
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
-    return replace(tuned, folds=None if aim.is_known else every)
+    return TunedWeights(names, prior, **found, folds=None if aim.is_known else every)
 
 
 def _check_folds(folds: Any, used: Mask) -> Indices:
@@ -264,7 +270,7 @@ def check_rare(rare: Any, goal: Goal) -> str:
 def tune_predicted(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, goal: Goal, prior: Vector, classes: NDArray[Any], *,
     shrinkage: Shrinkage, rare: str, min_rows: int, seed: int,
-) -> TunedWeights:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """Weights for rows that were predicted elsewhere, each row in a fold; known ones are judged."""
     counts = np.bincount(predictions.labels, minlength=len(classes))
     if goal.is_known:
@@ -272,25 +278,23 @@ def tune_predicted(  # noqa: PLR0913  rows, what for, and how
         refuse_few(few, "a row of every class to be judged by", counts, classes, rare)
         rule = goal.resolve(prior, classes).known(predictions.prior)
         decided = decide(predictions.probabilities, rule)
-        return TunedWeights(classes, prior, rule, predictions.error_sums(decided, folds, ~few))
+        sums = predictions.error_sums(decided, folds, ~few)
+        return {"rule": rule, "held_out": sums}, group_tables(predictions, decided), ""
     cells = np.zeros((len(classes), folds.max() + 1), dtype=bool)
     cells[predictions.labels, folds] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
     needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
     few = refuse_few(few, needed, counts, classes, rare, min_rows)
-    found, _, words = tune_on_folds(
+    return tune_on_folds(
         predictions, folds, goal.resolve_some(prior, classes, few), predictions.prior, classes, few,
         drop=rare == "drop", shrinkage=shrinkage, seed=seed,
     )  # fmt: skip
-    if words:
-        warn(words, FewRowsWarning)
-    return TunedWeights(classes, prior, **found)
 
 
 def judge_known(
     predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
-    classes: NDArray[Any], few: Mask,
-) -> tuple[dict[str, Any], Matrix, str]:  # fmt: skip
+    classes: NDArray[Any], few: Mask, refit: float = 0.0,
+) -> Outcome:  # fmt: skip
     """What known decisions do to rows left out, as :func:`tune_on_folds` tells of tuned ones."""
     own = criterion.known(shares[~few] / shares[~few].sum())
     rule = np.ones((len(classes),) * own.ndim)
@@ -299,7 +303,7 @@ def judge_known(
     rows = np.flatnonzero(~few[predictions.labels])
     tables = group_tables(predictions.take(rows), decided[rows])
     sums = predictions.error_sums(decided, folds, ~few)
-    fields = {"rule": rule, "held_out": sums, "refit": 0.0}
+    fields = {"rule": rule, "held_out": sums, "refit": refit}
     return fields, tables[:, ~few][:, :, np.argsort(few, kind="stable")], ""
 
 
@@ -320,7 +324,8 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
 def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
     classes: NDArray[Any], few: Mask, *, drop: bool, shrinkage: Shrinkage, seed: int,
-) -> tuple[dict[str, Any], Matrix, str]:  # fmt: skip
+    refit: float = 0.0, n_candidates: int = 1,
+) -> Outcome:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
     With them come tables of true class by decision, by which results are compared, and a warning
@@ -364,7 +369,8 @@ def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
         "held_out": np.concatenate(
             [sums, predictions.error_sums(final, folds, ~few)[:, 2:3]], axis=1
         ),
-        "refit": 0.0,
+        "refit": refit,
+        "n_candidates": n_candidates,
         "robust_risk": value if criterion.measures == "risk" else None,
         "metric_value": 1 - value if criterion.measures == "metric" else None,
         "fold_weights": fold_weights,

@@ -7,6 +7,7 @@ from equipoise.estimators.logistic_cv import RobustLogisticRegressionCV
 from equipoise.estimators.plug_in import PlugInClassifier
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.robust_linear import RobustLinearClassifier
+from equipoise.estimators.robust_path_cv import RobustPathCV
 
 __all__ = [
     "LocalPolynomialClassifier",
@@ -15,6 +16,7 @@ __all__ = [
     "RobustLinearClassifier",
     "RobustLogisticRegression",
     "RobustLogisticRegressionCV",
+    "RobustPathCV",
     "TunedWeights",
     "tune_weights",
 ]

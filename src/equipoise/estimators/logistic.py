@@ -6,12 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from equipoise.estimators.alpha_path import fit_along, fit_at
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.risks.population import odds_factors
+from equipoise.sets import alpha_choice
 from equipoise.weights.priors import check_prior
 
 # Below this mass a class decides nothing, and dividing by it would amplify rounding.
@@ -86,7 +89,7 @@ class RobustLogisticRegression(LogisticModel):
     ----------
     uncertainty : Uncertainty, "standard", "balanced" or "worst-class", default=None
         The set of weightings. None means ``LabelCVaR(alpha=0.1)``: no class counts more than ten
-        times its share.
+        times its share. ``LabelCVaR("auto")`` chooses the level on rows left out, in five folds.
     C : float, default=1.0
         Inverse strength of the penalty, scaled as in scikit-learn; ``numpy.inf`` for none.
     fit_intercept : bool, default=True
@@ -137,6 +140,8 @@ class RobustLogisticRegression(LogisticModel):
         How the solve ended: a word and a sentence.
     history_ : dict of ndarray
         ``iteration``, ``evaluations``, ``objective``, ``gap`` and ``seconds`` along the solve.
+    alpha_, chosen_, path_
+        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustPathCV`.
 
     References
     ----------
@@ -154,3 +159,15 @@ class RobustLogisticRegression(LogisticModel):
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
     """
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        for name in {"alpha_", "chosen_", "path_"} & set(vars(self)):
+            delattr(self, name)
+        choice = alpha_choice(self.uncertainty)
+        if choice is None:
+            super()._fit(X, y, sample_weight)
+            return
+        rows, names = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        found = fit_along(self, choice, rows, names, sample_weight)
+        final = fit_at(clone(self), found["alpha_"], X, y, sample_weight)
+        self.__dict__ |= {n: v for n, v in vars(final).items() if n.endswith("_")} | found

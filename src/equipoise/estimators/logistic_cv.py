@@ -1,17 +1,17 @@
 """Robust logistic regression with its regularisation chosen on rows left out."""
 
-import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import left_out
+from equipoise.estimators.alpha_path import decided_along
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
-from equipoise.exceptions import EquipoiseWarning, InvalidParameterError
+from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
 from equipoise.validation.labels import encode_labels
@@ -121,10 +121,10 @@ class RobustLogisticRegressionCV(LogisticModel):
         used = np.where(weights > 0, labels, -1)
         parts, few, needed = left_out.split_rows(self.cv, X, y, used, {}, seed)
         left_out.refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
-        found = Parallel(n_jobs=self.n_jobs)(
-            delayed(_tables)(self._model(), grid, X, y, weights, labels, part) for part in parts
-        )
-        tables = np.sum(found, axis=0)
+        settings = [{"C": C} for C in grid.tolist()]
+        decided = decided_along(self._model(), settings, X, y, weights, parts, self.n_jobs)
+        tested = np.concatenate([test for _, test in parts])
+        tables = [_table(labels[tested], found, weights[tested], classes) for found in decided]
         self.goal_values_ = np.concatenate(
             [criterion.values(np.diag(t)[None], t.sum(axis=0)[None], t.sum(axis=1)) for t in tables]
         )
@@ -157,20 +157,10 @@ def _grid(Cs: Any) -> Vector:
     return np.unique([check_number(value, "Cs", "(0, inf]") for value in values.tolist()])
 
 
-def _tables(
-    model: RobustLogisticRegression, grid: Vector, X: Any, y: Any, weights: Vector, labels: Indices,
-    part: tuple[Indices, Indices],
-) -> Matrix:  # fmt: skip
-    """Weight of the rows left out by true class and decision, for every value of C."""
-    train, test = part
-    k, out = int(labels.max()) + 1, []
-    model.set_params(warm_start=True)
-    with warnings.catch_warnings():
-        # The final fit says what is to be said.
-        warnings.simplefilter("ignore", EquipoiseWarning)
-        for C in grid.tolist():
-            model.set_params(C=C).fit(X[train], y[train], weights[train])
-            decided = np.searchsorted(model.classes_, model.predict(X[test]))
-            cells = labels[test] * k + decided
-            out.append(np.bincount(cells, weights[test], minlength=k * k).reshape(k, k))
-    return np.array(out)
+def _table(
+    labels: Indices, decided: NDArray[Any], weights: Vector, classes: NDArray[Any]
+) -> Matrix:
+    """Weight of the rows left out by true class and decision."""
+    k = len(classes)
+    cells = labels * k + np.searchsorted(classes, decided)
+    return np.asarray(np.bincount(cells, weights, minlength=k * k).reshape(k, k))

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions import Predictions, TunedWeights, decide, left_out
 from equipoise.decisions.tuning import (
+    Outcome,
     check_rare,
     check_shrinkage,
     judge_known,
@@ -27,6 +28,7 @@ from equipoise.decisions.tuning import (
     tune_predicted,
     warn_of_seen_rows,
 )
+from equipoise.estimators.alpha_path import tune_along
 from equipoise.exceptions import (
     EquipoiseWarning,
     FewRowsWarning,
@@ -34,7 +36,8 @@ from equipoise.exceptions import (
     InvalidParameterError,
     warn,
 )
-from equipoise.goals import Criterion, as_goal
+from equipoise.goals import Criterion, Goal, SetGoal, as_goal
+from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.priors import check_prior
@@ -52,9 +55,9 @@ def _of_tuned(name: str) -> property:
     return property(read)
 
 
-# An estimator, its model of the first split, fields of its tuned weights, the tables that
-# candidates are compared by, and what is to be said of classes of few rows.
-Judged = tuple[Any, Any, dict[str, Any], Matrix, str]
+# An estimator, its model of the first split, what was tuned for it, and what tunes it for another
+# criterion.
+Judged = tuple[Any, Any, Outcome, Callable[..., Outcome] | None]
 
 
 class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -135,7 +138,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
     ) -> tuple[Any, TunedWeights, dict[str, Any]]:
         """The fitted base estimator, the weights that decide, and other attributes."""
         # What is asked for.
-        goal = as_goal(self.goal)
+        goal, choice = as_goal(self.goal), alpha_choice(self.goal)
         shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
         min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
 
@@ -151,11 +154,11 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
         if self._is_fitted_before():
             predictions = self._predicted_before(X, used, labels, weights, classes)
-            tuned = tune_predicted(
-                predictions, left_out.deal(predictions.labels, seed), goal, prior, classes,
-                shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
+            tune_goal = partial(
+                tune_predicted, predictions, left_out.deal(predictions.labels, seed), prior=prior,
+                classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
             )  # fmt: skip
-            return self.estimator, tuned, {}
+            return self.estimator, *_settled(goal, choice, tune_goal, classes, prior)
 
         if goal.is_known and not self.chooses_training:
             rule = goal.resolve(prior, classes).known(shares)
@@ -166,14 +169,15 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         once = goal.confidence is not None
         parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
         few = left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare, min_rows)
-        self._check_refit(len(parts))
-        criterion = goal.resolve_some(prior, classes, few)
+        refit = 0.0 if once else self._refit_of(parts)
+        first = goal if choice is None else SetGoal(LabelCVaR(choice.central(prior[~few])))
+        criterion = first.resolve_some(prior, classes, few)
         if rare == "drop":
             labels, parts, used = left_out.without_classes(few, labels, parts)
         criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
         # Every row is predicted by a model that has not seen it.
         tune = partial(tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
-        judge = judge_known if goal.is_known else tune
+        judge = partial(judge_known if goal.is_known else tune, shares=shares, classes=classes)
 
         def judged(estimator: Any) -> Judged:
             train = partial(left_out.train_on, estimator, X, y, to_fit)
@@ -181,16 +185,15 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
                 train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
             )
             folds = left_out.folds_of(parts, predictions.labels, seed)
-            return estimator, model, *judge(predictions, folds, criterion, shares, classes, few)
+            at = partial(judge, predictions, folds, few=few, refit=refit)
+            return estimator, model, at(criterion), at if choice else None
 
-        chosen, more = self._choose(judged, criterion, classes, shares, few)
-        estimator, model, found, _, words = chosen
-        if words:
-            warn(words, FewRowsWarning)
-        if self.refit and not once:
+        (estimator, model, found, at), more = self._choose(judged, criterion, classes, shares, few)
+        level = lambda other: at(other.resolve_some(prior, classes, few)) if at else found  # noqa: E731
+        tuned, path = _settled(goal, choice, level, classes, prior)
+        if refit:
             model = left_out.train_on(estimator, X, y, to_fit, used)
-            found["refit"] = left_out.judged_per_trained(parts)
-        return model, TunedWeights(classes, prior, **found), more
+        return model, tuned, more | path
 
     def _predicted_before(
         self, X: Any, used: Indices, labels: Indices, weights: Vector, classes: NDArray[Any]
@@ -250,12 +253,14 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         classes = np.asarray(self.estimator.classes_)
         return X, y, classes, known_labels(y, classes, owner="the fitted estimator")
 
-    def _check_refit(self, n_splits: int) -> None:
-        if not self.refit and n_splits > 1:
+    def _refit_of(self, parts: left_out.Parts) -> float:
+        """Rows judged for each row of a training part, 0 where the model of that part is kept."""
+        if not self.refit and len(parts) > 1:
             raise InvalidParameterError(
-                f"refit must be True where cv has several splits, got refit=False and {n_splits} "
+                f"refit must be True where cv has several splits, got refit=False and {len(parts)} "
                 "splits: hold out a share of the rows instead, as in cv=0.2."
             )
+        return left_out.judged_per_trained(parts) if self.refit else 0.0
 
     def _route(
         self, sample_weight: Any, params: dict[str, Any]
@@ -325,6 +330,20 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         return left_out.class_probabilities(self.estimator_, X, self.classes_)
 
 
+def _settled(
+    goal: Goal, choice: AlphaChoice | None, tune: Callable[[Goal], Outcome],
+    classes: NDArray[Any], prior: Vector,
+) -> tuple[TunedWeights, dict[str, Any]]:  # fmt: skip
+    """What is tuned for a goal, or at the level that is chosen for it, and attributes of that."""
+    if choice is None:
+        (found, _, words), more = tune(goal), dict[str, Any]()
+    else:
+        found, words, more = tune_along(choice, tune, classes, prior)
+    if words:
+        warn(words, FewRowsWarning)
+    return TunedWeights(classes, prior, **found), more
+
+
 class PlugInClassifier(DecidingClassifier):
     r"""A classifier with probabilities, decided by weights that serve a purpose.
 
@@ -350,8 +369,8 @@ class PlugInClassifier(DecidingClassifier):
         their risks mean nothing. One that takes classes as numbers alone (XGBoost's) is given
         their places; ``estimator_.estimator_`` then is what was fitted.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
-        A set of weightings such as ``LabelCVaR(0.1)``, which is the default, or
-        ``"worst-class"``; a metric or its name, such as ``"macro_f1"``: see
+        A set of weightings such as ``LabelCVaR(0.1)``, which is the default, ``LabelCVaR("auto")``
+        or ``"worst-class"``; a metric or its name, such as ``"macro_f1"``: see
         :class:`~equipoise.goals.MetricGoal`; ``RecallFloors(...)``. ``FixedWeights(...)``,
         ``"balanced"``, ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and
         no cross-validation.
@@ -405,6 +424,8 @@ class PlugInClassifier(DecidingClassifier):
         decided by weights that were tuned on the other folds. Intervals are of 95% confidence.
     class_prior_ : ByClass
         Class frequencies of the population: those given, or those of the rows.
+    alpha_, chosen_, path_
+        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustPathCV`.
     n_features_in_, feature_names_in_
         Of the base estimator.
 

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ from equipoise.estimators.class_weighted import (
 from equipoise.estimators.plug_in import DecidingClassifier, Judged
 from equipoise.exceptions import EquipoiseWarning, InvalidParameterError, warn
 from equipoise.goals import Criterion
+from equipoise.goals.base import prior_among
+from equipoise.sets import LabelCVaR, MassSet
 from equipoise.validation.numbers import check_numbers, check_verbosity, check_word
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import weights_of
@@ -53,7 +56,8 @@ class RobustClassifier(DecidingClassifier):
         it is, and its decisions are tuned. A booster that stops early is given rows of its training
         part to stop by.
     goal : Uncertainty, str, metric, RecallFloors or None, default=None
-        As in :class:`PlugInClassifier`; None is ``LabelCVaR(0.1)``.
+        As in :class:`PlugInClassifier`; None is ``LabelCVaR(0.1)``. With ``LabelCVaR("auto")`` the
+        training is chosen for the level in the middle, ``sets.middle_alpha``.
     training : "auto", "plain", "balanced", dict or array-like of shape (n_classes,), default="auto"
         Training weights by class; ``"auto"`` chooses them.
     cv, class_prior, rare, n_jobs, random_state
@@ -125,6 +129,12 @@ class RobustClassifier(DecidingClassifier):
             rule = tuned.rule / (own if tuned.rule.ndim == 1 else own[:, None])
             folds = None if tuned.fold_weights is None else tuned.fold_weights / own
             model, tuned = model.estimator_, replace(tuned, rule=rule, fold_weights=folds)
+        if "alpha_" in more and "class_shares_" in more:
+            risks = np.asarray(tuned.class_risks)
+            masses = LabelCVaR(more["alpha_"]).resolve(
+                prior_among(tuned.prior, tuned.classes, ~np.isnan(risks))
+            )
+            more["worst_case_weights_"] = _worst(masses, risks, more["class_shares_"])
         return model, tuned, more
 
     def _check_estimator(self) -> None:
@@ -147,7 +157,7 @@ class RobustClassifier(DecidingClassifier):
             began = time.perf_counter()
             weights.append(v / (shares @ v))
             found.append(judged(self._weighted(weights[-1], classes)))
-            values.append(criterion.of_table(found[-1][3].sum(axis=0)))
+            values.append(criterion.of_table(found[-1][2][1].sum(axis=0)))
             seconds.append(time.perf_counter() - began)
             if verbose:
                 sys.stdout.write(f"{name} training: {values[-1]:.4f} ({seconds[-1]:.1f} s)\n")
@@ -156,7 +166,7 @@ class RobustClassifier(DecidingClassifier):
                 best = int(np.argmin(values))
                 trainings[f"round {rounds + 1}"] = weights[best] * _raised(_risks(found[best]), few)
         # From the most elaborate to the plainest, of which the last that is as good is taken.
-        tables = [each[3] for each in reversed(found)]
+        tables = [each[2][1] for each in reversed(found)]
         place = len(found) - 1 - last_as_good(tables, criterion, NOISE)
         risks = np.array([_risks(each) for each in found])
         candidates = {
@@ -166,17 +176,17 @@ class RobustClassifier(DecidingClassifier):
             "value": np.array(values),
             "seconds": np.array(seconds),
         }
-        more = {
+        more: dict[str, Any] = {
             "training_weights_": ByClass(weights[place], classes),
             "candidates_": candidates,
             "class_shares_": ByClass(shares, classes),
         }
         if criterion.masses is not None:
-            worst = np.zeros(len(classes))
-            worst[~few] = np.asarray(criterion.masses.maximize(risks[place][~few]))
-            more["worst_case_weights_"] = ByClass(weights_of(worst, shares), classes)
-        found[place][2]["n_candidates"] = len(found)
-        return found[place], more
+            own = np.where(few, np.nan, risks[place])
+            more["worst_case_weights_"] = _worst(criterion.masses, own, more["class_shares_"])
+        estimator, model, outcome, at = found[place]
+        outcome[0]["n_candidates"] = len(found)
+        return (estimator, model, outcome, at and partial(at, n_candidates=len(found))), more
 
     def _first(
         self, criterion: Criterion, classes: NDArray[Any], shares: Vector
@@ -232,11 +242,19 @@ class RobustClassifier(DecidingClassifier):
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
+def _worst(masses: MassSet, risks: Vector, shares: ByClass) -> ByClass:
+    """The weights under which risks are largest; a class that was not judged has none."""
+    worst = np.zeros(len(risks))
+    judged = ~np.isnan(risks)
+    worst[judged] = np.asarray(masses.maximize(risks[judged]))
+    return ByClass(weights_of(worst, shares), shares.classes)
+
+
 def _risks(judged: Judged) -> Vector:
     """Class risks on rows left out; nan for a class that is not judged."""
-    held_out = judged[2].get("held_out")
+    held_out = judged[2][0].get("held_out")
     if held_out is None:
-        return np.full(judged[3].shape[2], np.nan)
+        return np.full(judged[2][1].shape[2], np.nan)
     _, totals, errors = held_out.sum(axis=0)[:3]
     return np.asarray(errors / np.where(totals > 0, totals, np.nan))
 

@@ -1,6 +1,12 @@
 """Uncertainty sets: recipes that users write down, and the numerical sets they resolve to."""
 
-from equipoise.sets.alphas import alpha_grid, middle_alpha
+from equipoise.sets.alphas import (
+    AlphaChoice,
+    alpha_choice,
+    alpha_grid,
+    middle_alpha,
+    path_risks,
+)
 from equipoise.sets.ball import Ball, PriorBall
 from equipoise.sets.base import MassSet, Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
@@ -12,6 +18,7 @@ from equipoise.sets.registry import SETS, WORDS, as_uncertainty
 __all__ = [
     "SETS",
     "WORDS",
+    "AlphaChoice",
     "Ball",
     "CappedSimplex",
     "FixedWeights",
@@ -25,7 +32,9 @@ __all__ = [
     "WeightBox",
     "WeightHull",
     "WorstClass",
+    "alpha_choice",
     "alpha_grid",
     "as_uncertainty",
     "middle_alpha",
+    "path_risks",
 ]

@@ -4,10 +4,16 @@ At :math:`\alpha` no class counts more than :math:`1/\alpha` times its share: 1 
 risk, and from the smallest prior downwards the set is the simplex, so that the worst class decides.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Matrix, Vector
+from equipoise.exceptions import InvalidParameterError
+from equipoise.sets.cvar import LabelCVaR
+from equipoise.validation.numbers import check_number, check_word
 
 # The level that users meet first: no class counts more than ten times its share.
 DEFAULT_ALPHA = 0.1
@@ -51,3 +57,140 @@ def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
         nearest = int(np.argmin(np.abs(np.log(grid / middle))))
         grid[np.clip(nearest, 1, n_values - 2)] = middle
     return grid
+
+
+# Risks that differ by less are the same; of equal levels the least robust one is taken.
+_SAME = 1e-12
+
+
+@dataclass(frozen=True)
+class AlphaChoice:
+    r"""How much robustness: which level to take, by what the rules made for each of them do.
+
+    A rule made for level :math:`b` has class risks :math:`R_b`, the robust risks
+    :math:`V_a(R_b)` over the sets of all levels :math:`a`, and the regrets
+    :math:`V_a(R_b) - \min_c V_a(R_c)`.
+
+    Parameters
+    ----------
+    rule : {"regret", "price", "recall"}, default="regret"
+        The smallest largest regret; or the lowest risk of the worst class among levels whose
+        standard risk is within a price of the lowest; or the least robust level that reaches a
+        recall of the worst class, or else comes closest.
+    price : float in [0, 100]
+        For ``"price"``: points of the standard risk that may be given up, 1 for 0.01.
+    recall : float in (0, 1)
+        For ``"recall"``: the recall of the worst class to be reached.
+    alphas : array-like of float in (0, 1], optional
+        The levels; by default those of :func:`alpha_grid`.
+    verbose : int, default=0
+        Above 0, whoever follows the path tells of it.
+
+    Examples
+    --------
+    >>> risks = [[0.05, 0.6], [0.1, 0.3], [0.2, 0.25]]
+    >>> levels, prior = [1.0, 0.5, 0.1], [0.9, 0.1]
+    >>> AlphaChoice().choose(risks, levels, prior)
+    1
+    >>> AlphaChoice("recall", recall=0.74).choose(risks, levels, prior)
+    2
+    """
+
+    rule: str = "regret"
+    price: float | None = None
+    recall: float | None = None
+    alphas: Any = None
+    verbose: int = 0
+
+    def __post_init__(self) -> None:
+        check_word(self.rule, "rule", ("regret", "price", "recall"))
+        for name, interval, what in (
+            ("price", "[0, 100]", "the points of the standard risk that may be given up"),
+            ("recall", "(0, 1)", "the recall of the worst class to be reached"),
+        ):
+            given = getattr(self, name)
+            if name == self.rule and given is None:
+                raise InvalidParameterError(f"rule={name!r} needs {name}, {what}; got None.")
+            if given is not None:
+                check_number(given, name, interval)
+                if name != self.rule:
+                    raise InvalidParameterError(
+                        f"{name} is for rule={name!r}, got {name}={given!r} and rule={self.rule!r}."
+                    )
+
+    def levels(self, prior: ArrayLike) -> Vector:
+        """The levels to be compared, from the least robust to the most."""
+        if self.alphas is None:
+            p = np.asarray(prior, dtype=np.float64)
+            return alpha_grid(p[p > 0] / p.sum())
+        given = np.asarray(self.alphas)
+        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf":
+            raise InvalidParameterError(
+                f"alphas must be a sequence of at least one number, got {self.alphas!r}."
+            )
+        return np.unique([check_number(a, "alphas", "(0, 1]") for a in given.tolist()])[::-1]
+
+    def central(self, prior: ArrayLike) -> float:
+        """The level by which all else is chosen, nearest to that of :func:`middle_alpha`."""
+        levels = self.levels(prior)
+        return float(levels[np.argmin(np.abs(np.log(levels / middle_alpha(prior))))])
+
+    def choose(self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> int:
+        """The place among the levels, from class risks of shape (n_alphas, n_classes)."""
+        found = path_risks(class_risks, alphas, prior)
+        standard, worst = found["standard_risk"], found["worst_class_risk"]
+        if self.rule == "regret":
+            return _first_lowest(found["largest_regret"])
+        if self.price is not None:
+            kept = np.flatnonzero(standard <= standard.min() + self.price / 100 + _SAME)
+            return int(kept[_first_lowest(worst[kept])])
+        reached = np.flatnonzero(1 - worst >= (self.recall or 0.0) - _SAME)
+        return int(reached[0]) if len(reached) else _first_lowest(worst)
+
+
+def path_risks(class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> dict[str, Vector]:
+    """Standard risk, worst class risk and largest regret of the rules made for each level.
+
+    A class that was not judged, whose risks are nan, is left out, and so is one of prior 0.
+
+    Examples
+    --------
+    >>> found = path_risks([[0.0, 0.4], [0.1, 0.2]], [1.0, 0.5], [0.5, 0.5])
+    >>> found["largest_regret"].round(3).tolist()
+    [0.2, 0.0]
+    """
+    risks, p = np.asarray(class_risks, dtype=np.float64), np.asarray(prior, dtype=np.float64)
+    judged = (p > 0) & ~np.isnan(risks).any(axis=0)
+    risks, p = risks[:, judged], p[judged] / p[judged].sum()
+    return {
+        "standard_risk": risks @ p,
+        "worst_class_risk": risks.max(axis=1),
+        "largest_regret": _regrets(risks, np.asarray(alphas), p).max(axis=0),
+    }
+
+
+def _regrets(risks: Matrix, alphas: Vector, prior: Vector) -> Matrix:
+    """By level (first), what each rule loses to the best for it."""
+    sets = [LabelCVaR(alpha).resolve(prior) for alpha in alphas.tolist()]
+    values = np.array([[float(each.support(row)) for row in risks] for each in sets])
+    return np.asarray(values - values.min(axis=1, keepdims=True))
+
+
+def _first_lowest(values: Vector) -> int:
+    return int(np.flatnonzero(values <= values.min() + _SAME)[0])
+
+
+def alpha_choice(uncertainty: Any) -> AlphaChoice | None:
+    """How the level of a set, or of the goal of a set, is chosen; None where nothing is.
+
+    Examples
+    --------
+    >>> alpha_choice(LabelCVaR("auto")).rule, alpha_choice(LabelCVaR(0.1))
+    ('regret', None)
+    """
+    uncertainty = getattr(uncertainty, "uncertainty", uncertainty)
+    if not isinstance(uncertainty, LabelCVaR):
+        return None
+    if isinstance(uncertainty.alpha, str) and uncertainty.alpha == "auto":
+        return AlphaChoice()
+    return uncertainty.alpha if isinstance(uncertainty.alpha, AlphaChoice) else None

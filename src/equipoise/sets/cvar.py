@@ -39,8 +39,10 @@ class LabelCVaR(Uncertainty):
 
     Parameters
     ----------
-    alpha : float in (0, 1]
-        Share of the population that the worst case is averaged over.
+    alpha : float in (0, 1] or "auto"
+        Share of the population that the worst case is averaged over. ``RobustLogisticRegression``,
+        ``PlugInClassifier`` and ``RobustClassifier`` choose it on rows left out where it is
+        ``"auto"``, as ``RobustPathCV`` does with ``rule="regret"``.
 
     Examples
     --------
@@ -49,7 +51,7 @@ class LabelCVaR(Uncertainty):
     0.28
     """
 
-    def __init__(self, alpha: float) -> None:
+    def __init__(self, alpha: Any) -> None:
         self.alpha = alpha
 
     @classmethod
@@ -58,6 +60,12 @@ class LabelCVaR(Uncertainty):
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, _ = named_prior(prior, classes)
+        if isinstance(self.alpha, str) and self.alpha == "auto":
+            raise InvalidParameterError(
+                'alpha must be a number in (0, 1] here, got "auto": RobustLogisticRegression, '
+                "PlugInClassifier, RobustClassifier and RobustPathCV alone choose it, on rows that "
+                "they leave out."
+            )
         alpha = check_number(self.alpha, "alpha", "(0, 1]")
         return CappedSimplex(np.zeros(len(p)), _caps(p, alpha))
 

@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.registry import Registry
-from equipoise.sets.alphas import DEFAULT_ALPHA
+from equipoise.sets.alphas import DEFAULT_ALPHA, alpha_choice
 from equipoise.sets.ball import PriorBall
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
@@ -44,6 +44,8 @@ def as_uncertainty(value: Any) -> Uncertainty:
     if value is None:
         return LabelCVaR(DEFAULT_ALPHA)
     if isinstance(value, Uncertainty):
+        if alpha_choice(value) is not None:
+            value.resolve([1.0])  # says where alpha is chosen, and that it is not here
         return value
     if isinstance(value, str) and value in WORDS:
         found: Uncertainty = clone(WORDS[value])

@@ -1,0 +1,242 @@
+"""How much robustness? The level of LabelCVaR by a rule, on rows left out."""
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from equipoise.decisions import left_out
+from equipoise.estimators.alpha_path import fit_along, fit_at
+from equipoise.estimators.logistic import RobustLogisticRegression
+from equipoise.estimators.plug_in import DecidingClassifier, PlugInClassifier
+from equipoise.estimators.robust_classifier import RobustClassifier
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.sets import AlphaChoice, LabelCVaR
+from equipoise.validation.numbers import check_seed, check_verbosity
+
+_KINDS = (RobustLogisticRegression, PlugInClassifier, RobustClassifier)
+_FOUND = ("alpha_", "chosen_", "path_")
+
+
+class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    r"""A robust classifier, as robust as a rule asks for.
+
+    From the standard risk to the worst class, a rule is made for every level :math:`\alpha` of
+    ``LabelCVaR`` and judged by its class errors on rows left out, :math:`R_\alpha`. Of these one is
+    taken, and made from all rows:
+
+    - ``"regret"``: whatever level turns out to be the right one, the least is lost;
+    - ``"price"``: the lowest risk of the worst class that costs at most so many points of the
+      standard risk, 'I give up at most one point';
+    - ``"recall"``: the least robust one by which every class has such a recall.
+
+    Parameters
+    ----------
+    estimator : RobustLogisticRegression, PlugInClassifier or RobustClassifier
+        Its set or goal is replaced by ``LabelCVaR`` of the level that is chosen. The first is
+        fitted for every level, each fit started from the last; the models of the others are
+        trained once, and their decisions tuned for every level. ``RobustClassifier`` chooses its
+        training weights by the level in the middle, ``sets.middle_alpha``.
+    rule : {"regret", "price", "recall"}, default="regret"
+        With robust risks :math:`V_a` over the sets of all levels, ``"regret"`` takes the smallest
+        :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`. Of equal levels the least robust is
+        taken.
+    price : float in [0, 100], default=None
+        For ``rule="price"``: points above the lowest standard risk of all levels, 1 for 0.01.
+    recall : float in (0, 1), default=None
+        For ``rule="recall"``. Where no level reaches it, a warning says which comes closest, and
+        that is taken.
+    alphas : array-like of float in (0, 1], default=None
+        The levels. By default ten from 1 to the smallest class share, at least 0.01: below it the
+        worst class decides alone.
+    cv : int, float, splitter or iterable, default=None
+        As in :class:`PlugInClassifier`; None is the estimator's own, or 5 where it has none.
+    n_jobs, random_state : default=None
+        As in :class:`PlugInClassifier`; None is the estimator's own, where it has any.
+    verbose : int, default=0
+        Above 0, a line for each level.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The level that was chosen.
+    chosen_ : int
+        Its place in the path.
+    path_ : dict of arrays
+        What each level gives on rows left out: ``alpha``, descending; ``class_risks`` of shape
+        (n_alphas, n_classes), ``standard_risk`` and ``worst_class_risk``, shares of errors by
+        class, in all and in the worst class; ``largest_regret``; and ends of intervals of the
+        risks, such as ``standard_risk_lower`` and ``standard_risk_upper``. These have a confidence
+        of 95% for all levels together, and so allow for the choice of one.
+    estimator_ : estimator
+        The classifier, fitted at the level that was chosen.
+    classes_, n_features_in_, feature_names_in_
+        Of ``estimator_``.
+
+    Notes
+    -----
+    A price and a recall are kept on the rows left out; on new rows up to the noise of as many rows.
+    ``RecallFloors`` with a confidence is for a recall that is promised.
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegression, RobustPathCV
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> clf = RobustPathCV(RobustLogisticRegression(), rule="price", price=1, cv=3)
+    >>> path = clf.fit(X[::4], y[::4]).path_
+    >>> paid = path["standard_risk"][clf.chosen_] - path["standard_risk"].min()
+    >>> bool(paid <= 0.01), bool(clf.alpha_ == path["alpha"][clf.chosen_])
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        rule: str = "regret",
+        price: float | None = None,
+        recall: float | None = None,
+        alphas: Any = None,
+        cv: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.rule = rule
+        self.price = price
+        self.recall = recall
+        self.alphas = alphas
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        base = get_tags(self.estimator)
+        tags.input_tags.sparse = base.input_tags.sparse
+        tags.input_tags.allow_nan = base.input_tags.allow_nan
+        if base.classifier_tags is not None:
+            tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Judge the levels on rows left out, and fit the estimator at the one that is chosen.
+
+        If anything interrupts the fit, the estimator is left as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Whatever the estimator takes.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, as the estimator takes them.
+        **params : dict
+            For the estimator's ``fit``, and ``groups`` for the splitter. With metadata routing they
+            go to who requested them.
+        """
+        verbose = check_verbosity(self.verbose)
+        choice = AlphaChoice(self.rule, self.price, self.recall, self.alphas, verbose)
+        model = self._model()
+        to_fit, to_split = self._route(sample_weight, params)
+        if isinstance(model, DecidingClassifier):
+            model.set_params(goal=LabelCVaR(choice)).fit(X, y, **to_fit)
+            model.goal = LabelCVaR(model.alpha_)
+            found = {name: model.__dict__.pop(name) for name in _FOUND}
+        else:
+            found = self._along(model, choice, X, y, to_split, **to_fit)
+        found |= {"estimator_": model, "classes_": model.classes_}
+        for name in ("n_features_in_", "feature_names_in_"):
+            found[name] = getattr(model, name, None)
+        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        # In one step, so that nothing can be left half-done.
+        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
+        return self
+
+    def _along(
+        self, model: RobustLogisticRegression, choice: AlphaChoice, X: Any, y: Any,
+        to_split: dict[str, Any], sample_weight: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Fit a linear model at the level that is chosen; attributes that tell of the choice."""
+        rows, names = validate_data(
+            model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        found = fit_along(
+            model, choice, rows, names, sample_weight, cv=5 if self.cv is None else self.cv,
+            groups=to_split, seed=check_seed(self.random_state), n_jobs=self.n_jobs,
+        )  # fmt: skip
+        fit_at(model, found["alpha_"], X, y, sample_weight)
+        return found
+
+    def _model(self) -> Any:
+        """The estimator, not fitted, with the settings that are given here."""
+        given = self.estimator
+        if not isinstance(given, _KINDS):
+            raise InvalidParameterError(
+                "estimator must be a RobustLogisticRegression, a PlugInClassifier or a "
+                f"RobustClassifier, got {given!r}: wrap another classifier in one of the last two, "
+                "and put RobustPathCV at the end of a pipeline."
+            )
+        deciding = isinstance(given, DecidingClassifier)
+        name = "goal" if deciding else "uncertainty"
+        if not isinstance(getattr(given, name), LabelCVaR | None):
+            raise InvalidParameterError(
+                f"the {name} of estimator must be None or LabelCVaR, whose alpha is chosen, got "
+                f"{getattr(given, name)!r}."
+            )
+        if not deciding:
+            return left_out.unfitted(given)
+        own = {n: getattr(self, n) for n in ("cv", "n_jobs", "random_state")}
+        # One that was fitted before would lose that in a clone.
+        model = copy(given) if given._is_fitted_before() else left_out.unfitted(given)
+        return model.set_params(**{n: value for n, value in own.items() if value is not None})
+
+    def _route(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What goes to the estimator's fit, and what to the splitter of a linear model."""
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])
+        if isinstance(self.estimator, DecidingClassifier):
+            return {"sample_weight": sample_weight, **params}, {}
+        if strange := set(params) - {"groups"}:
+            raise InvalidInputError(
+                f"fit takes sample_weight and groups, got {', '.join(sorted(strange))}."
+            )
+        return {"sample_weight": sample_weight}, params
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What metadata ``fit`` takes, and where it goes."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self._model(), method_mapping=to_fit)
+        # The splitter of the others is theirs.
+        linear = isinstance(self.estimator, RobustLogisticRegression)
+        return router.add(splitter=self.cv if linear else None, method_mapping=to_split)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The classes that ``estimator_`` decides."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))
+
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """The probabilities of ``estimator_``."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """What ``estimator_`` decides by."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.decision_function(X))
