@@ -58,6 +58,8 @@ def _of_tuned(name: str) -> property:
 # An estimator, its model of the first split, what was tuned for it, and what tunes it for another
 # criterion.
 Judged = tuple[Any, Any, Outcome, Callable[..., Outcome] | None]
+# Where nothing but the level is to be chosen, it is tuned for when that is.
+_LATER: Outcome = ({}, np.empty((0, 0, 0)), "")
 
 
 class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -159,7 +161,6 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
                 classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
             )  # fmt: skip
             return self.estimator, *_settled(goal, choice, tune_goal, classes, prior)
-
         if goal.is_known and not self.chooses_training:
             rule = goal.resolve(prior, classes).known(shares)
             model = left_out.train_on(self.estimator, X, y, to_fit, used)
@@ -186,7 +187,8 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             )
             folds = left_out.folds_of(parts, predictions.labels, seed)
             at = partial(judge, predictions, folds, few=few, refit=refit)
-            return estimator, model, at(criterion), at if choice else None
+            later = choice and not self.chooses_training
+            return estimator, model, _LATER if later else at(criterion), at if choice else None
 
         (estimator, model, found, at), more = self._choose(judged, criterion, classes, shares, few)
         level = lambda other: at(other.resolve_some(prior, classes, few)) if at else found  # noqa: E731
