@@ -460,7 +460,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.3], cv=3),
-        RobustPathCV(PlugInClassifier(LogisticRegression(C=1)), alphas=[0.3], cv=3),
+        RobustPathCV(PlugInClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
     ],
     expected_failed_checks=expected_failures,
 )

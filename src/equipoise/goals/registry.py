@@ -29,7 +29,8 @@ def as_goal(value: Any = None) -> Goal:
     (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
     """
     if isinstance(value, Uncertainty | None) or (isinstance(value, str) and value in WORDS):
-        return SetGoal(as_uncertainty(value))
+        # A set whose alpha is to be chosen is refused when it is resolved, unless it is chosen.
+        return SetGoal(value if isinstance(value, Uncertainty) else as_uncertainty(value))
     if isinstance(value, Goal):
         return value
     if is_metric(value):
