@@ -21,6 +21,7 @@ from equipoise import (  # noqa: E402
     FixedWeights,
     LabelCVaR,
     RobustLogisticRegression,
+    RobustPathCV,
     WorstClass,
     class_risk_intervals,
     class_risks,
@@ -85,6 +86,15 @@ def path_display(**options):
     return display.RobustPathDisplay.from_path(path, chosen=0.2, **options)
 
 
+CHOSEN = RobustPathCV(
+    RobustLogisticRegression(), rule="price", price=3, alphas=[1.0, 0.5, 0.2, 0.1], cv=3
+).fit(X, Y)
+
+
+def chosen_display(**options):
+    return display.PathDisplay.from_estimator(CHOSEN, **options)
+
+
 def worst_case_display(**options):
     return display.WorstCaseWeightsDisplay.from_estimator(FITS["robust"], **options)
 
@@ -109,6 +119,7 @@ DISPLAYS = [
     class_risks_display,
     tradeoff_display,
     path_display,
+    chosen_display,
     worst_case_display,
     convergence_display,
     reliability_display,
@@ -240,6 +251,36 @@ def test_the_path_of_an_estimator_passes_through_its_own_set(alpha):
     alone = RobustLogisticRegression(LabelCVaR(alpha), C=0.1).fit(X, Y)
     assert frame.loc[frame["chosen"], "objective"].item() == pytest.approx(alone.objective_, 2e-6)
     assert not hasattr(model, "coef_")
+
+
+def test_the_path_of_a_choice_is_that_of_the_fit():
+    shown, path = chosen_display(), CHOSEN.path_
+    frame = shown.to_frame()
+    np.testing.assert_array_equal(frame["alpha"], [1.0, 0.5, 0.2, 0.1])
+    assert frame["chosen"].tolist() == [place == CHOSEN.chosen_ for place in range(4)]
+    np.testing.assert_array_equal(frame["risk[rare]_upper"], path["class_risks_upper"][:, 2])
+    for points, name in zip(shown.points_, ("standard_risk", "worst_class_risk"), strict=True):
+        line, _, (bars,) = points
+        np.testing.assert_allclose(line.get_ydata(), path[name])
+        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+        np.testing.assert_allclose(ends[:, 0], path[f"{name}_lower"])
+        np.testing.assert_allclose(ends[:, 1], path[f"{name}_upper"])
+    # What the price allows, above which the standard risk of the level chosen is not.
+    limit = path["standard_risk"].min() + 0.03
+    assert shown.allowed_.get_ydata()[0] == pytest.approx(limit)
+    assert path["standard_risk"][CHOSEN.chosen_] <= limit
+    assert f"chosen: {CHOSEN.alpha_:.3g}" == shown.chosen_.get_label()
+    left, right = shown.ax_.get_xlim()
+    assert left > 1.0 and right < 0.1
+
+
+def test_the_path_of_a_choice_without_a_limit_or_by_a_recall():
+    auto = make_pipeline(StandardScaler(), RobustLogisticRegression(LabelCVaR("auto"))).fit(X, Y)
+    shown = display.PathDisplay.from_estimator(auto)
+    assert shown.allowed_ is None and len(shown.to_frame()) == len(auto[-1].path_["alpha"])
+    base = RobustLogisticRegression()
+    clf = RobustPathCV(base, rule="recall", recall=0.3, alphas=[1.0, 0.3], cv=3).fit(X, Y)
+    assert display.PathDisplay.from_estimator(clf).allowed_.get_ydata()[0] == pytest.approx(0.7)
 
 
 def test_the_worst_case_is_that_of_the_fit():
@@ -424,6 +465,10 @@ BAD = {
     "path of a pipeline": (
         lambda: display.RobustPathDisplay.from_estimator(FITS["robust"], X, Y),
         "transform the rows first",
+    ),
+    "no path": (
+        lambda: display.PathDisplay.from_estimator(FITS["robust"]),
+        "with path_, such as RobustPathCV after fit, got RobustLogisticRegression without",
     ),
     "not robust": (
         lambda: display.WorstCaseWeightsDisplay.from_estimator(LogisticRegression()),

@@ -8,6 +8,7 @@ loaded when something is drawn.
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
 from equipoise.display.robust_fits import (
     ConvergenceDisplay,
+    PathDisplay,
     RobustPathDisplay,
     WorstCaseWeightsDisplay,
 )
@@ -17,6 +18,7 @@ __all__ = [
     "ClassRisksDisplay",
     "ConvergenceDisplay",
     "ErrorDecompositionDisplay",
+    "PathDisplay",
     "ReliabilityDisplay",
     "RobustPathDisplay",
     "TradeoffDisplay",

@@ -83,13 +83,15 @@ def last_step(estimator: Any) -> Any:
     return steps[-1][1] if steps else estimator
 
 
-def fitted_attributes(estimator: Any, *attributes: str) -> list[Any]:
+def fitted_attributes(
+    estimator: Any, *attributes: str, such_as: str = "RobustLogisticRegression"
+) -> list[Any]:
     """Attributes of a fitted classifier or of the last step of a pipeline."""
     fitted = last_step(estimator)
     missing = [attribute for attribute in attributes if not hasattr(fitted, attribute)]
     if missing:
         raise InvalidInputError(
             f"this display needs a fitted classifier with {missing[0]}, such as "
-            f"RobustLogisticRegression after fit, got {type(fitted).__name__} without it."
+            f"{such_as} after fit, got {type(fitted).__name__} without it."
         )
     return [getattr(fitted, attribute) for attribute in attributes]

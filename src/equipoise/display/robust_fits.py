@@ -22,6 +22,8 @@ from equipoise.weights.priors import weights_of
 
 # Points whose value of the hyper-parameter is written beside them.
 _WRITTEN = 6
+# Levels that are written along an axis.
+_ALPHAS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
 _ALONG = {
     "evaluations": "evaluations of all class risks",
@@ -141,6 +143,112 @@ class RobustPathDisplay(Display):
             text = f"{self.path.parameter} = {self.path.values[place]:.2g}"
             look = {"ha": ha, "va": va, "fontsize": "x-small"}
             style.beside(ax, text, (x[place], y[place]), (across, up), look)
+
+
+@dataclass(kw_only=True, eq=False)
+class PathDisplay(Display):
+    """How much robustness was chosen, and what any other level would have given on rows left out.
+
+    The standard risk and that of the worst class from the least robust level to the most, with
+    intervals that hold for all levels together, and the level that was chosen; of a rule with a
+    price or a recall also the risk that it allows. Drawn by ``Axes.errorbar``.
+
+    Parameters
+    ----------
+    path : dict of arrays
+        ``path_`` of :class:`~equipoise.RobustPathCV`.
+    chosen : int
+        The place of the level that was chosen.
+    classes : array-like of shape (n_classes,)
+        Class names.
+    allowed : tuple of str and float, optional
+        Words for a risk that the rule allows, and that risk.
+
+    Attributes
+    ----------
+    points_ : tuple of two matplotlib ErrorbarContainer: all rows, and the worst class
+    chosen_ : matplotlib Line2D of the points chosen
+    allowed_ : matplotlib Line2D of the risk allowed, or None
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegression, RobustPathCV
+    >>> from equipoise.datasets import load_thyroid
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> clf = RobustPathCV(RobustLogisticRegression(), rule="price", price=1, alphas=[1, 0.5, 0.2])
+    >>> display = PathDisplay.from_estimator(clf.fit(X[::4], y[::4]))
+    >>> display.to_frame()["alpha"].tolist()
+    [1.0, 0.5, 0.2]
+    """
+
+    path: dict[str, Any]
+    chosen: int
+    classes: Any
+    allowed: tuple[str, float] | None = None
+    points_: Any = field(init=False, repr=False, default=())
+    chosen_: Any = field(init=False, repr=False, default=None)
+    allowed_: Any = field(init=False, repr=False, default=None)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """The path of a fitted classifier, or of the last step of a pipeline.
+
+        That is a ``RobustPathCV``, or a classifier that was fitted with ``LabelCVaR("auto")``.
+        """
+        wanted = ("path_", "chosen_", "classes_")
+        path, chosen, classes = fitted_attributes(estimator, *wanted, such_as="RobustPathCV")
+        fitted, allowed = last_step(estimator), None
+        if getattr(fitted, "price", None) is not None:
+            lowest = float(path["standard_risk"].min())
+            points = "point" if fitted.price == 1 else "points"
+            allowed = f"price: {fitted.price:g} {points}", lowest + fitted.price / 100
+        elif getattr(fitted, "recall", None) is not None:
+            allowed = f"recall: {fitted.recall:g}", 1 - fitted.recall
+        return cls(path=path, chosen=chosen, classes=classes, allowed=allowed).plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each level: risks with intervals, regret, class by class, and the choice."""
+        flat = {name: values for name, values in self.path.items() if np.ndim(values) == 1}
+        names = np.asarray(self.classes).tolist()
+        by_class = {
+            f"risk[{name}]{end}": self.path[f"class_risks{end}"][:, place]
+            for place, name in enumerate(names)
+            for end in ("", "_lower", "_upper")
+        }
+        return flat | by_class | {"chosen": np.arange(len(flat["alpha"])) == self.chosen}
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        alphas, labels = self.path["alpha"], ("all rows", "worst class")
+        shift = (max(alphas) / min(alphas)) ** 0.005
+        shown = []
+        for place, name in enumerate(("standard_risk", "worst_class_risk")):
+            risk, lower, upper = (self.path[f"{name}{end}"] for end in ("", "_lower", "_upper"))
+            look = style.series(place, labels[place]) | {"linestyle": "-", "linewidth": 1.2}
+            # Side by side, so that no interval hides another.
+            beside = alphas * (shift if place else 1 / shift)
+            ends = style.reach(risk, lower, upper)
+            thin = {"elinewidth": 0.8}
+            shown.append(ax.errorbar(beside, risk, yerr=ends, **(look | thin | kwargs)))
+            star = {"marker": "*", "markersize": 14}
+            label = f"chosen: {alphas[self.chosen]:.3g}"
+            self.chosen_ = style.mark(ax, beside[self.chosen], risk[self.chosen], label, **star)
+        handles = [*shown, self.chosen_]
+        if self.allowed is not None:
+            words, risk = self.allowed
+            line = {"color": style.INK, "linestyle": "--", "linewidth": 1.0, "label": words}
+            self.allowed_ = ax.axhline(risk, **line)
+            handles.append(self.allowed_)
+        self.points_ = tuple(shown)
+        ax.set_xscale("log")
+        ax.set_xlim(max(alphas) * 1.1, min(alphas) / 1.1)
+        ticks = [a for a in _ALPHAS if min(alphas) / 1.05 <= a <= max(alphas) * 1.05]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        ax.set_xticks([], minor=True)
+        style.label_axes(
+            ax, "alpha, from standard risk to worst class", "share of errors, 95% intervals",
+            grid="both",
+        )  # fmt: skip
+        style.legend_above(ax, handles)
 
 
 @dataclass(kw_only=True, eq=False)
