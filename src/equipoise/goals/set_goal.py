@@ -45,8 +45,8 @@ class RobustRisk(Criterion):
         order = np.argsort(-risks, axis=1)
         room = (masses.upper - masses.lower)[order]
         left = 1 - masses.lower.sum() - (np.cumsum(room, axis=1) - room)
-        taken = np.clip(left, 0.0, room) * np.take_along_axis(risks, order, axis=1)
-        return np.asarray(risks @ masses.lower + taken.sum(axis=1))
+        taken = np.minimum(np.maximum(left, 0.0), room)
+        return np.asarray(risks @ masses.lower - (taken * np.sort(-risks, axis=1)).sum(axis=1))
 
     def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
         risks, errors = 1 - hits / totals, TIE_BREAK * mean_risks(hits, totals)
