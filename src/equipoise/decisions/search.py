@@ -33,6 +33,7 @@ from equipoise.decisions.left_out import Predictions, decide
 from equipoise.decisions.lines import ROUGH, ROUGH_NEARBY, OpenDecisions, equalized
 from equipoise.exceptions import UnattainableError
 from equipoise.goals import Criterion
+from equipoise.goals.base import first_lowest
 
 # A descent takes so many moves at most; where one class gains less than ENOUGH, groups are looked
 # at, too; gains below PROGRESS are rounding.
@@ -189,12 +190,15 @@ def _thorough(
     balanced = -np.log(rows.prior)
     # The more rows, the fewer local optima.
     strays = STRAY * rng.standard_normal((0 if many else RANDOM_STARTS, len(balanced)))
-    starts = [balanced, 0.5 * balanced, np.zeros_like(balanced), *(balanced + strays)]
+    starts = [balanced, *(balanced + strays)]
+    # Where risks alone count, the scale of the probabilities should not matter.
+    if many or criterion.counted_by is not None:
+        starts[1:1] = [0.5 * balanced, np.zeros_like(balanced)]
     if criterion.masses is not None:
         better = [equalized(rows, criterion, theta) for theta in starts[:2]]
         starts = better if many else starts + better
     found = [_descended(rows, criterion, start, gaps) for start in starts]
-    value, theta = min(found, key=lambda pair: pair[0])
+    value, theta = found[first_lowest(np.array([value for value, _ in found]))]
     for _ in range(0 if many else RESTARTS):
         nearby = theta + NEARBY * rng.standard_normal(len(theta))
         other, point = _descended(rows, criterion, nearby, gaps)
@@ -210,12 +214,15 @@ def _short(
     starts = [np.log(weights) for weights in near]
     if not starts:
         balanced = -np.log(rows.prior)
-        starts = [balanced, 0.5 * balanced, np.zeros_like(balanced)]
-        starts.append(equalized(rows, criterion, balanced, ROUGH))
+        starts = [balanced]
+        if criterion.masses is not None:
+            starts.append(equalized(rows, criterion, balanced, ROUGH))
+        if criterion.counted_by is not None:
+            starts += [0.5 * balanced, np.zeros_like(balanced)]
     starts.sort(key=lambda theta: criterion.of_table(rows.confusion(from_logs(theta))))
     best = starts[: 1 if near else SHORT_STARTS]
     found = [_descended(rows, criterion, start, gaps, SHORT_GAIN) for start in best]
-    return min(found, key=lambda pair: pair[0])[1]
+    return found[first_lowest(np.array([value for value, _ in found]))][1]
 
 
 def _two_classes(predictions: Predictions, criterion: Criterion, gaps: Matrix | None) -> Vector:

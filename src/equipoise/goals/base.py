@@ -26,6 +26,8 @@ from equipoise.sets import MassSet
 
 # Of two ways that are equally good the one with fewer errors is taken.
 TIE_BREAK = 1e-7
+# Values that differ by less are equal but for the rounding of sums.
+ROUNDING = 1e-12
 
 
 class Criterion(ABC):
@@ -59,7 +61,7 @@ class Criterion(ABC):
     def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
         """The best way, and its value with a trace of its errors to break ties."""
         values = self.values(hits, decided, totals) + TIE_BREAK * mean_risks(hits, totals)
-        best = int(np.argmin(values))
+        best = first_lowest(values)
         return best, float(values[best])
 
     def of_table(self, table: Matrix) -> float:
@@ -92,6 +94,11 @@ class Criterion(ABC):
     def instead(self, risks: Vector) -> "Criterion | None":
         """What to search for if class risks as found will not do; None if they will."""
         return None
+
+
+def first_lowest(values: Vector) -> int:
+    """The first of the lowest values, those that differ by rounding alone taken for equal."""
+    return int(np.argmax(values <= values.min() + ROUNDING))
 
 
 def mean_risks(hits: Matrix, totals: Vector) -> Vector:

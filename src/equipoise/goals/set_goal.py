@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.goals.base import TIE_BREAK, Criterion, Goal, mean_risks
+from equipoise.goals.base import TIE_BREAK, Criterion, Goal, first_lowest, mean_risks
 from equipoise.sets import (
     CappedSimplex,
     FixedWeights,
@@ -52,13 +52,13 @@ class RobustRisk(Criterion):
         risks, errors = 1 - hits / totals, TIE_BREAK * mean_risks(hits, totals)
         if self.masses.is_simplex:
             values = risks.max(axis=1) + errors
-            best = int(np.argmin(values))
+            best = first_lowest(values)
             return best, float(values[best])
         bounds = np.full(len(risks), -np.inf)
         if self._planes:
             bounds = (risks @ np.array(self._planes).T).max(axis=1)
         while True:
-            best = int(np.argmin(bounds + errors))
+            best = first_lowest(bounds + errors)
             mass = np.asarray(self.masses.maximize(risks[best]))
             value = float(mass @ risks[best])
             if value <= bounds[best] + 1e-12:
