@@ -30,6 +30,7 @@ from equipoise import (
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
+    RobustPathCV,
 )
 from equipoise.exceptions import EquipoiseError
 from equipoise.models import TrainingFacts
@@ -87,6 +88,7 @@ BARE = {
     "plug-in": lambda: PlugInClassifier(LogisticRegression(), "worst-class", cv=2),
     "RobustLogisticRegressionCV": lambda: RobustLogisticRegressionCV(LabelCVaR(0.5), Cs=2, cv=2),
     "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst-class", cv=2),
+    "RobustPathCV": lambda: RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=2),
     "plug-in of a forest": lambda: PlugInClassifier(forest(), "macro_f1", cv=2),
     "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst-class"),
 }

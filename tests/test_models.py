@@ -18,6 +18,7 @@ from equipoise import (
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
+    RobustPathCV,
     estimators,
 )
 from equipoise.exceptions import InvalidInputError
@@ -303,6 +304,15 @@ ESTIMATORS = {
     "trained forest": lambda: RobustClassifier(
         RandomForestClassifier(5, random_state=0), "balanced_accuracy", cv=3
     ),
+    "path": lambda: RobustPathCV(RobustLogisticRegression(), rule="price", price=2, cv=3),
+    "path of decisions": lambda: RobustPathCV(
+        PlugInClassifier(LogisticRegression()), alphas=[1.0, 0.5], cv=3
+    ),
+    "path of a training": lambda: RobustPathCV(
+        RobustClassifier(LogisticRegression(), training="balanced"), alphas=[1.0, 0.5], cv=3
+    ),
+    "chosen": lambda: RobustLogisticRegression(LabelCVaR("auto")),
+    "chosen decisions": lambda: PlugInClassifier(LogisticRegression(), LabelCVaR("auto"), cv=3),
     "hinge": lambda: RobustLinearClassifier(LabelCVaR(0.8), loss="smoothed_hinge"),
     "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
@@ -315,7 +325,7 @@ ESTIMATORS |= {
     name: getattr(estimators, name)
     for name in estimators.__all__
     if hasattr(getattr(estimators, name), "fit")
-    and name not in ("PlugInClassifier", "RobustClassifier")
+    and name not in ("PlugInClassifier", "RobustClassifier", "RobustPathCV")
 }
 
 
@@ -355,6 +365,25 @@ def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):
     assert TrainingFacts.from_model(local).goal is None
     plug_in = PlugInClassifier(RobustLogisticRegression("standard"), cv=2).fit(X, y)
     assert TrainingFacts.from_model(plug_in).goal == "LabelCVaR(alpha=0.1)"
+
+
+def test_a_level_that_was_chosen_is_kept_with_its_path(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], [70, 30])
+    X = rng.normal(size=(100, 1)) + (y == "b")[:, None]
+    base = RobustLogisticRegression()
+    for model in (
+        RobustPathCV(base, alphas=[1.0, 0.4], cv=3).fit(X, y),
+        RobustLogisticRegression(LabelCVaR("auto")).fit(X, y),
+        PlugInClassifier(LogisticRegression(), LabelCVaR("auto"), cv=3).fit(X, y),
+    ):
+        save_model(model, tmp_path / "m.equipoise")
+        loaded = load_model(tmp_path / "m.equipoise")
+        assert loaded.facts.goal == f"LabelCVaR(alpha={model.alpha_!r})"
+        assert (loaded.model.alpha_, loaded.model.chosen_) == (model.alpha_, model.chosen_)
+        for name, values in model.path_.items():
+            np.testing.assert_array_equal(loaded.model.path_[name], values)
+        parse_goal(loaded.facts.goal).resolve([0.7, 0.3])
 
 
 def test_a_metric_by_its_coefficients_is_saved(tmp_path):

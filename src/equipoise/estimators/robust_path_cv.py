@@ -236,6 +236,13 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
 
+    def predict_population_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities on the scale of the population, whatever the level."""
+        check_is_fitted(self)
+        # Those of a plug-in are not reweighted.
+        own = getattr(self.estimator_, "predict_population_proba", self.estimator_.predict_proba)
+        return np.asarray(own(X))
+
     def decision_function(self, X: Any) -> NDArray[Any]:
         """What ``estimator_`` decides by."""
         check_is_fitted(self)

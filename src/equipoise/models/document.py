@@ -36,6 +36,7 @@ from equipoise.estimators import (
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
+    RobustPathCV,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import goal_names
@@ -54,6 +55,7 @@ KINDS = {
         Kind(RobustLinearClassifier, kinds.ROBUST),
         Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(RobustClassifier, kinds.TRAINED, rebuild=kinds.rebuild_trained),
+        Kind(RobustPathCV, kinds.PATH, rebuild=kinds.rebuild_path),
         Kind(
             LocalPolynomialClassifier,
             kinds.POLYNOMIALS,

@@ -36,7 +36,9 @@ _EVERY = {"n_features_in_": "width?", "feature_names_in_": "names?"}
 LINEAR = {"classes_": "classes", "coef_": "float m d", "intercept_": "float m"}
 _MEASURES = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluations_ caps_bind_"
 _RECORDS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_ history_"
+_LEVEL = dict.fromkeys(("alpha_", "chosen_", "path_"), "plain?")
 ROBUST = LINEAR | dict.fromkeys(f"{_MEASURES} {_RECORDS} status_ message_".split(), "plain?")
+ROBUST |= _LEVEL
 ROBUST_CV = ROBUST | {"C_": "plain", "Cs_": "float v", "goal_values_": "real v"}
 SCALER = dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"}
 
@@ -234,7 +236,8 @@ def example_row(estimator: Any) -> Any:
 
 # Classifiers of ours
 
-PLUG_IN = {"tuned_": "plain", "estimator_": "estimator"}
+PLUG_IN = {"tuned_": "plain", "estimator_": "estimator"} | _LEVEL
+PATH = {"estimator_": "estimator"} | _LEVEL
 _TRAINING = "training_weights_ class_shares_ worst_case_weights_ candidates_"
 TRAINED = PLUG_IN | dict.fromkeys(_TRAINING.split(), "plain?")
 POLYNOMIALS = {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
@@ -263,6 +266,15 @@ def rebuild_trained(robust: Any, kept: dict[str, Any], spend: Spend) -> None:
     for each in (by_class for by_class in given if by_class is not None):
         if not isinstance(each, ByClass) or len(each) != len(robust.classes_):
             raise impossible(robust)
+
+
+def rebuild_path(path: Any, kept: dict[str, Any], _spend: Spend) -> None:
+    """Check what decides, of which all but the path is."""
+    inner = kept["estimator_"]
+    if not isinstance(inner, type(path.estimator)) or not hasattr(inner, "classes_"):
+        raise impossible(path)
+    own = {name: getattr(inner, name, None) for name in ("classes_", *_EVERY)}
+    vars(path).update({name: value for name, value in own.items() if value is not None})
 
 
 def keep_polynomials(local: Any) -> dict[str, Any]:

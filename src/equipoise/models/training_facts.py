@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.models.archive import parsed
-from equipoise.sets import as_uncertainty
+from equipoise.sets import LabelCVaR, as_uncertainty
 from equipoise.tables import Column
 from equipoise.text import in_words
 
@@ -124,6 +124,8 @@ class TrainingFacts:
             )
         asked = last.get_params(deep=False)
         goals = [asked[name] for name in ("goal", "uncertainty") if name in asked]
+        if hasattr(last, "alpha_"):
+            goals = [LabelCVaR(float(last.alpha_))]
         texts = [format_goal(as_uncertainty(None) if one is None else one) for one in goals]
         return cls(classes=classes, model=type(last).__name__, goal=next(iter(texts), None))
 
