@@ -53,7 +53,7 @@ SHORT_STARTS, SHORT_GAIN = 2, 5e-4
 RESAMPLES, OF_TWO_CLASSES = 5, 10
 # How far log-weights may move when only the rows that this can turn are looked at.
 REACH = 0.05
-LAST_ROUNDS = 2
+LAST_ROUNDS = 3
 # Keeps equal probabilities of two classes from being ties.
 JITTER = 1e-9
 # Rows of one block when all rows are looked at.
