@@ -41,7 +41,7 @@ SPLITS = 5
 
 
 def pieces(names: list[str], of: list[str]) -> list[tuple[str, int, str]]:
-    """All pieces of work, the shortest sets first, so that the last ones do not wait for one."""
+    """All pieces of work, in the order of the data sets."""
     return [(name, split, one) for name in names for split in range(SPLITS) for one in of]
 
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import Mask, Vector
 from equipoise.decisions import TunedWeights, left_out
-from equipoise.decisions.search import NOISE, last_as_good
+from equipoise.decisions.search import last_as_good
 from equipoise.estimators.class_weighted import (
     ClassWeighted,
     is_robust,
@@ -34,6 +34,8 @@ _POWERS = {"plain": 0.0, "between": 0.5, "balanced": 1.0}
 # Rounds in which the classes that fail most get more weight, and by which factor the worst does.
 ROUNDS = 2
 _FACTOR = 2.0
+# Trainings that are worse than the best by fewer standard errors than this are as good.
+_NOISE = 1.0
 
 
 class RobustClassifier(DecidingClassifier):
@@ -44,8 +46,8 @@ class RobustClassifier(DecidingClassifier):
     with probabilities :math:`\eta` of a model that is trained with class weights :math:`v`. Both
     are chosen on rows left out: for training weights from none over balanced ones to those that an
     adversary asks for after seeing which classes fail, the best decision weights are tuned as in
-    :class:`PlugInClassifier`. Of trainings that do equally well, up to noise, the plainest is taken
-    and the model trained once more on all rows.
+    :class:`PlugInClassifier`. Of trainings that do as well as the best, up to a standard error, the
+    plainest is taken, and the model trained once more on all rows.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ class RobustClassifier(DecidingClassifier):
                 trainings[f"round {rounds + 1}"] = weights[best] * _raised(_risks(found[best]), few)
         # From the most elaborate to the plainest, of which the last that is as good is taken.
         tables = [each[2][1] for each in reversed(found)]
-        place = len(found) - 1 - last_as_good(tables, criterion, NOISE)
+        place = len(found) - 1 - last_as_good(tables, criterion, _NOISE)
         risks = np.array([_risks(each) for each in found])
         candidates = {
             "training": np.array(list(trainings)),
