@@ -176,7 +176,7 @@ def test_the_page_is_made_of_a_small_folder(small, tmp_path):
     page = (tmp_path / "out" / "fashion" / "README.md").read_text(encoding="utf-8")
     for name in (*OBJECTIVES, TUNED.format("plain"), TUNED.format("worst class")):
         assert f"| {name} |" in page
-    assert "Training rows: 90; test rows: 60." in page and "quoted from memory" in page
+    assert "Training rows: 90; test rows: 60, equally" in page and "quoted from memory" in page
     assert (tmp_path / "out" / "fashion" / "accuracies.svg").is_file()
 
 

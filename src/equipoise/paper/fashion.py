@@ -27,7 +27,7 @@ OBJECTIVES: dict[str, Uncertainty] = {
 # Of these the decisions are tuned as well.
 _TUNED = ("plain", "worst class")
 TUNED = "{}, decisions tuned"
-# Values of C, folds and tolerances, fixed before any test row was looked at.
+# Values of C, folds and tolerances, set on training rows before the first run on test rows.
 _CS, _FOLDS = (0.003, 0.01, 0.03, 0.1, 0.3), 3
 _ROUGH, _NEAR, _EXACT = 1e-3, 1e-4, 1e-6
 _MAX_ITER = 5000
@@ -50,12 +50,12 @@ is the code of q-FFL (github.com/litian96/fair_flearn, `data/fmnist`): it takes 
 the same standard training and test images, and scales each pixel by its mean and deviation over
 the training images of all ten classes; here pixels are divided by 255 and nothing more.
 
-Training rows: {train:,}; test rows: {test:,}. The classes have equally many. C is chosen by
+Training rows: {train:,}; test rows: {test:,}, equally many of each class. C is chosen by
 `RobustLogisticRegressionCV` on the training rows alone, by the errors on {folds} folds left out.
 Then the model is fitted to all training rows. *Decisions tuned* is a `PlugInClassifier` for the
 worst class on top, tuned on {folds} folds of the training rows. Exact fits had been tried on these
-test rows before this page was planned; the values of C, the folds and the claims below were fixed
-without them, and before the first run of this page.
+test rows before this page was planned, so that its claims are not blind. The values of C, alpha and
+the folds were set on training rows alone, before the first run of this page.
 """
 _TABLE_LEAD = """\
 Accuracy on the test rows, in percent. The interval is one of 95% for the worst class of the
