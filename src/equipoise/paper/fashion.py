@@ -66,7 +66,7 @@ distance from the optimum, relative to the objective.
 _CHOICE_LEAD = """\
 How C was chosen: errors on training rows left out, in percent, on average for the plain fit and
 otherwise robust for the set of the fit. Seconds are of the choice, of the fit and, for tuned
-decisions, of tuning and fitting.
+decisions, of tuning and fitting, by the clock of a machine that had other work as well.
 """
 
 
