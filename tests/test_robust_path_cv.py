@@ -210,6 +210,31 @@ def test_the_path_tells_what_the_choice_went_by(kind):
             assert path["largest_regret"][clf.chosen_] == path["largest_regret"].min()
 
 
+def draw_three(n=400, seed=0):
+    """Three classes of whole numbers that are no places."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(3), np.round(np.array([0.6, 0.3, 0.1]) * n).astype(int))
+    X = rng.normal(size=(len(y), 3)) + 1.2 * np.eye(3)[y]
+    return X, np.array([20, 10, 30])[y]
+
+
+@each_kind
+def test_three_classes_named_by_numbers(kind):
+    X, y = draw_three()
+    clf = RobustPathCV(kinds()[kind], rule="price", price=5, cv=StratifiedKFold(3)).fit(X, y)
+    prior, path = np.array([0.3, 0.6, 0.1]), clf.path_
+    assert clf.classes_.tolist() == [10, 20, 30] and set(clf.predict(X)) <= {10, 20, 30}
+    np.testing.assert_allclose(path["alpha"], alpha_grid(prior))
+    np.testing.assert_allclose(path["standard_risk"], path["class_risks"] @ prior)
+    values = np.array([[brute_robust(row, prior, a) for row in path["class_risks"]]
+                       for a in path["alpha"]])  # fmt: skip
+    regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
+    np.testing.assert_allclose(path["largest_regret"], regrets, atol=1e-12)
+    assert path["standard_risk"][clf.chosen_] <= path["standard_risk"].min() + 0.05 + 1e-12
+    # More robust than the standard risk, whose worst class is worse.
+    assert clf.alpha_ < 1 and path["worst_class_risk"][clf.chosen_] < path["worst_class_risk"][0]
+
+
 @each_kind
 def test_auto_is_the_smallest_largest_regret(kind):
     X, y = draw(300)
@@ -461,6 +486,7 @@ def expected_failures(estimator):
     [
         RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.3], cv=3),
         RobustPathCV(PlugInClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
+        RobustPathCV(RobustClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -559,6 +585,9 @@ def test_classes_of_too_few_rows(rare):
     y[:2] = "tiny"
     base = PlugInClassifier(LogisticRegression(), cv=3, rare=rare)
     clf = RobustPathCV(base, alphas=LEVELS).fit(X, y)
+    auto = clone(base).set_params(goal=LabelCVaR("auto")).fit(X, y)
+    smallest = np.sum(y == "rare") / np.sum(y != "tiny")
+    assert auto.path_["alpha"].min() == pytest.approx(smallest)
     assert np.isnan(clf.path_["class_risks"][:, 2]).all()
     assert np.all(np.isfinite(clf.path_["standard_risk"]))
     assert np.all(np.isfinite(clf.path_["worst_class_risk_upper"]))

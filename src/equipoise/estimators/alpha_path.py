@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions import left_out
 from equipoise.decisions.tuning import Outcome
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning, warn
@@ -24,10 +24,12 @@ Sums = NDArray[np.float64]
 
 
 def tune_along(
-    choice: AlphaChoice, tune: Callable[[Goal], Outcome], classes: NDArray[Any], prior: Vector
-) -> tuple[dict[str, Any], str, dict[str, Any]]:
+    choice: AlphaChoice, tune: Callable[[Goal], Outcome], classes: NDArray[Any], prior: Vector,
+    few: Mask | None = None,
+) -> tuple[dict[str, Any], str, dict[str, Any]]:  # fmt: skip
     """Fields of the weights of the level that is chosen, what is to be said, and attributes."""
-    alphas = choice.levels(prior)
+    # A class of too few rows is not tuned, and so tells no levels apart.
+    alphas = choice.levels(prior if few is None else prior[~few])
     found = [tune(SetGoal(LabelCVaR(alpha))) for alpha in alphas.tolist()]
     first, sums = found[0][0], [fields["held_out"] for fields, _, _ in found]
     n_candidates = len(alphas) * first["n_candidates"]

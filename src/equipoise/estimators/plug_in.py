@@ -192,7 +192,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
         (estimator, model, found, at), more = self._choose(judged, criterion, classes, shares, few)
         level = lambda other: at(other.resolve_some(prior, classes, few)) if at else found  # noqa: E731
-        tuned, path = _settled(goal, choice, level, classes, prior)
+        tuned, path = _settled(goal, choice, level, classes, prior, few)
         if refit:
             model = left_out.train_on(estimator, X, y, to_fit, used)
         return model, tuned, more | path
@@ -334,13 +334,13 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
 def _settled(
     goal: Goal, choice: AlphaChoice | None, tune: Callable[[Goal], Outcome],
-    classes: NDArray[Any], prior: Vector,
+    classes: NDArray[Any], prior: Vector, few: Mask | None = None,
 ) -> tuple[TunedWeights, dict[str, Any]]:  # fmt: skip
     """What is tuned for a goal, or at the level that is chosen for it, and attributes of that."""
     if choice is None:
         (found, _, words), more = tune(goal), dict[str, Any]()
     else:
-        found, words, more = tune_along(choice, tune, classes, prior)
+        found, words, more = tune_along(choice, tune, classes, prior, few)
     if words:
         warn(words, FewRowsWarning)
     return TunedWeights(classes, prior, **found), more
