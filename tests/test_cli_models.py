@@ -191,10 +191,21 @@ def test_probabilities_kept_columns_and_stdout(place):
     shares = [f"probability[{name}]" for name in ("ham", "phish", "spam")]
     assert list(found.columns) == ["sender", "urgent", "prediction", *shares]
     assert found[shares].sum(axis=1).to_numpy() == pytest.approx(np.ones(300))
-    best = found[shares].idxmax(axis=1).str[len("probability[") : -1]
+    # Decisions are tuned: each probability counts with a weight.
+    weights = np.asarray(load_model(place / "m.equipoise").model[-1].weights_)
+    best = (found[shares] * weights).idxmax(axis=1).str[len("probability[") : -1]
     assert best.tolist() == found["prediction"].tolist()
     kept = pd.read_csv(place / "test.csv", dtype=str, keep_default_na=False)
     assert found["sender"].tolist() == kept["sender"].tolist()
+
+
+def test_the_largest_probability_decides_where_weights_are_given(place, tmp_path):
+    out = tmp_path / "m.equipoise"
+    run("fit", place / "train.csv", "-t", "label", "-o", out, "-g", "balanced", "-q")
+    result = run("predict", out, place / "test.csv", "--out", "-", "--proba")
+    found = pd.read_csv(io.StringIO(result.stdout))
+    best = found.filter(like="probability[").idxmax(axis=1).str[len("probability[") : -1]
+    assert best.tolist() == found["prediction"].tolist()
 
 
 def test_probabilities_on_the_scale_of_the_training_table(place):
@@ -276,7 +287,9 @@ GOALS = {
     "RecallFloors({'phish': 0.5}, confidence=0.9)": ("PlugInClassifier", None),
     "CostMatrix({'ham': {'spam': 1, 'phish': 1}, 'spam': {'ham': 2, 'phish': 2}, "
     "'phish': {'ham': 9, 'spam': 9}})": ("PlugInClassifier", None),
-    "SetGoal(WorstClass())": ("RobustLogisticRegression", "robust_risk"),
+    "SetGoal(WorstClass())": ("PlugInClassifier", "robust_risk"),
+    "balanced": ("RobustLogisticRegression", "robust_risk"),
+    "FixedWeights({'ham': 1, 'spam': 2, 'phish': 3})": ("RobustLogisticRegression", "robust_risk"),
 }
 
 
@@ -295,6 +308,17 @@ def test_goals_of_every_kind_are_fitted(place, tmp_path, goal):
     for name in ("metric_value", "robust_risk"):
         assert (found[name] is not None) == (name == measured)
     assert run("evaluate", out, place / "test.csv").exit_code == 0
+
+
+def test_tables_of_a_handful_of_rows_are_fitted_and_not_tuned(tmp_path):
+    table, out = tmp_path / "few.csv", tmp_path / "m.equipoise"
+    pd.DataFrame({"x": range(12), "label": ["a"] * 4 + ["b"] * 4 + ["c"] * 4}).to_csv(table)
+    for share in ("0", "0.2"):
+        arguments = ("-t", "label", "-o", out, "-g", "worst-class", "--hold-out", share)
+        result = run("fit", table, *arguments)
+        assert result.exit_code == 0, result.output
+        assert "fewer than two classes have 5 rows" in result.stderr
+        assert isinstance(load_model(out).model[-1], RobustLogisticRegression)
 
 
 def test_the_value_of_a_metric_is_that_of_scikit_learn(place, tmp_path):

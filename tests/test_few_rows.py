@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import LabelCVaR, PlugInClassifier, tune_weights
+from equipoise import LabelCVaR, PlugInClassifier, RobustLogisticRegression, tune_weights
 from equipoise.decisions import search
 from equipoise.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 
@@ -110,3 +110,20 @@ def test_a_class_of_fewer_rows_than_asked_for_is_refused(way):
         ways[way]()
     with pytest.raises(InvalidParameterError, match="min_rows"):
         PlugInClassifier(LogisticRegression(), "worst-class", min_rows=0).fit(X, y)
+
+
+def test_what_is_to_be_said_of_a_training_is_said_once():
+    X, y = rows(0, (200, 100, 15))
+    goal = LabelCVaR(0.05)
+    with warnings.catch_warnings(record=True) as alone:
+        warnings.simplefilter("always")
+        RobustLogisticRegression(goal).fit(X, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        PlugInClassifier(RobustLogisticRegression(goal), goal).fit(X, y)
+    told = [str(each.message) for each in alone]
+    assert len(told) == 1 and "by heart" in told[0]
+    assert [str(each.message) for each in caught if "by heart" in str(each.message)] == told
+    # Of a model that is kept it is said, too.
+    with pytest.warns(FewRowsWarning, match="by heart"):
+        PlugInClassifier(RobustLogisticRegression(goal), goal, cv=0.3, refit=False).fit(X, y)

@@ -127,7 +127,8 @@ def linear():
     """A fitted linear model, its facts, its table and its bytes."""
     frame, y = rows(200)
     X = conform(frame, columns_of(frame))
-    model = model_for(X, "linear", LabelCVaR(0.3)).fit(X, y)
+    fit = RobustLogisticRegression(LabelCVaR(0.3))
+    model = Pipeline([("features", preprocessor(X)), ("model", fit)]).fit(X, y)
     facts = facts_of(frame, y)
     return model, facts, frame, to_bytes(model, facts)
 
@@ -214,7 +215,8 @@ def test_every_model_comes_back_with_the_same_predictions(tmp_path, kind, recipe
     assert loaded.predict(new).tolist() == model.predict(new_X).tolist()
     assert np.array_equal(loaded.predict_proba(new), model.predict_proba(new_X))
     kept = loaded.model[-1].get_params(deep=False)
-    assert repr(kept["goal" if kind == "boosting" else "uncertainty"]) == repr(recipe)
+    is_plain = kind == "linear" and isinstance(recipe, FixedWeights)
+    assert repr(kept["uncertainty" if is_plain else "goal"]) == repr(recipe)
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c"), (1, 5), (0, 3, 7, 9)])
@@ -235,6 +237,18 @@ def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
     X = conform(frame, facts.columns)
     expected = model[-1].predict_population_proba(model[:-1].transform(X))
     assert np.array_equal(from_bytes(data).predict_population_proba(frame), expected)
+
+
+@pytest.mark.parametrize("kind", ["linear", "boosting"])
+def test_tuned_decisions_leave_the_scale_of_the_population_to_the_model_inside(kind):
+    frame, y = rows(200)
+    X = conform(frame, columns_of(frame))
+    model = model_for(X, kind, "worst-class").fit(X, y)
+    inside = model[-1].estimator_
+    # A robust fit reweights the rows, gradient boosting does not.
+    method = inside.predict_population_proba if kind == "linear" else inside.predict_proba
+    found = from_bytes(to_bytes(model, facts_of(frame, y))).predict_population_proba(frame)
+    assert np.array_equal(found, method(model[:-1].transform(X)))
 
 
 def test_the_facts_can_be_read_without_the_model(linear):

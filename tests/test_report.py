@@ -23,7 +23,9 @@ from equipoise import (  # noqa: E402
     RobustLogisticRegression,
     WorstClass,
     class_risks,
+    tune_weights,
 )
+from equipoise.datasets import load_thyroid  # noqa: E402
 from equipoise.exceptions import (  # noqa: E402
     InvalidInputError,
     InvalidParameterError,
@@ -43,11 +45,16 @@ from equipoise.report.findings import (  # noqa: E402  # noqa: E402
 )
 from equipoise.report.summarize import refit_code  # noqa: E402
 from equipoise.risks.intervals import counted_intervals  # noqa: E402
-from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
+from equipoise.sets import alpha_grid, as_uncertainty, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, preprocessor  # noqa: E402
 from equipoise.tables.labelled import _without_label  # noqa: E402
 from equipoise.text import quoted  # noqa: E402
-from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
+from report_tables import (  # noqa: E402
+    HOSTILE,
+    assert_no_robust_row_is_worse,
+    hostile_table,
+    mixed_table,
+)
 
 X, Y = mixed_table()
 
@@ -111,11 +118,48 @@ def test_large_tables_have_one_part_held_out(monkeypatch):
     table = labelled_table(X, Y)
     design = Design.for_table(table, 5, 0)
     assert design.n_folds == 1
-    ((_, train, test),) = design.parts()
-    assert len(train) + len(test) == len(Y) and 0.1 < len(test) / len(Y) < 0.25
-    assert not set(table.groups[train]) & set(table.groups[test])
-    shares = np.bincount(table.labels[test]) / table.counts
-    assert np.all(shares > 0.1) and np.all(shares < 0.3)
+    ((_, train, predicted),) = design.parts()
+    assert sorted([*train, *predicted]) == list(range(len(Y)))
+    assert sorted([*design.judged, *design.tuned_on]) == predicted.tolist()
+    sides = [set(table.groups[rows]) for rows in (train, design.judged, design.tuned_on)]
+    assert sum(map(len, sides)) == len(set.union(*sides)), "repeated rows are on one side"
+    for rows in (design.judged, design.tuned_on):
+        shares = np.bincount(table.labels[rows]) / table.counts
+        assert np.all(shares > 0.1) and np.all(shares < 0.3)
+
+
+def test_a_class_of_few_rows_in_a_large_table_is_not_lost_to_training(monkeypatch):
+    monkeypatch.setattr(design_module, "MANY_ROWS", 50)
+    y = np.repeat(["common", "less common", "rare", "twins"], [100, 50, 2, 5])
+    frame = pd.DataFrame({"x": [*range(152), *[200] * 2, *[201] * 2, 202]})
+    for seed in range(20):
+        design = Design.for_table(labelled_table(frame, y), 5, seed)
+        ((_, train, _),) = design.parts()
+        assert set(y[train]) == set(y)
+        assert set(y[design.judged]) >= {"common", "less common"} <= set(y[design.tuned_on])
+
+
+@pytest.mark.parametrize("models", ["linear", "boosting"])
+def test_rows_of_a_large_table_that_decisions_are_tuned_on_neither_train_nor_are_judged(
+    models, monkeypatch
+):
+    monkeypatch.setattr(design_module, "MANY_ROWS", 200)
+    table = labelled_table(X, Y)
+    design = Design.for_table(table, 5, 0)
+    first = compare(X, Y, models=models).to_dict()
+    assert first["design"]["kind"] == "hold-out"
+    # Another label of a row that is tuned on moves tuned decisions, and no others.
+    own = design.tuned_on[table.labels[design.tuned_on] == 0]
+    other = np.array(Y)
+    other[own[::2]] = table.classes[1]
+    # Which rows are held out depends on the labels.
+    monkeypatch.setattr(design_module, "_held_out", lambda table, seed: design.fold)
+    second = compare(X, other, models=models).to_dict()
+    for one, two in zip(first["choices"], second["choices"], strict=True):
+        is_known = one["weighting"] in ("standard", "balanced")
+        if is_known and models == "linear":
+            assert one["classes"] == two["classes"]
+    assert first["choices"] != second["choices"], "decisions are tuned on these rows"
 
 
 def test_a_sample_takes_the_same_share_of_every_class():
@@ -131,16 +175,25 @@ def test_a_sample_takes_the_same_share_of_every_class():
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-def test_risks_are_those_of_fits_made_by_hand(found):
+def test_risks_are_those_of_fits_made_by_hand():
     table = labelled_table(X, Y)
     design = Design.for_table(table, 3, 0)
-    for weighting, uncertainty in (("balanced", "balanced"), ("worst class", WorstClass())):
+    # A level that is none of the path's, whose fits begin at those of the level before.
+    sets = {"balanced": "balanced", "CVaR 0.2": LabelCVaR(0.2)}
+    found = compare(X, Y, models=["linear"], cv=3, uncertainties=sets)
+    for weighting, uncertainty in sets.items():
         predicted = np.empty(len(Y), dtype=object)
+        probabilities = np.empty((len(Y), 3))
         for _, train, test in design.parts():
             model = make_pipeline(
                 preprocessor(table.X), RobustLogisticRegression(uncertainty, tol=1e-4)
             ).fit(table.X.iloc[train], Y[train])
             predicted[test] = model.predict(table.X.iloc[test])
+            probabilities[test] = model.predict_proba(table.X.iloc[test])
+        if weighting != "balanced":
+            tuned = tune_weights(Y, probabilities, uncertainty, folds=design.fold, random_state=0)
+            weights = np.asarray(tuned.fold_weights)[tuned.folds]
+            predicted = table.classes[np.argmax(probabilities * weights, axis=1)]
         # Rows count as fewer: a row that is judged for every two of the training, times three.
         sums = design.error_sums(table.classes.searchsorted(predicted.astype(str)))
         expected = counted_intervals(sums, table.classes, refit=3 / 2)
@@ -156,7 +209,7 @@ def test_risks_are_those_of_fits_made_by_hand(found):
         assert summary["standard"] == pytest.approx(risks.standard())
         assert summary["balanced"] == pytest.approx(risks.balanced())
         assert summary["worst"] == pytest.approx(risks.worst())
-        assert summary["risk[CVaR 0.1]"] == pytest.approx(risks.robust(LabelCVaR(0.1)))
+        assert summary["risk[CVaR 0.2]"] == pytest.approx(risks.robust(LabelCVaR(0.2)))
 
 
 def test_the_path_begins_at_standard_and_passes_through_the_level_compared(found):
@@ -327,6 +380,46 @@ def test_the_bound_for_every_weighting_is_that_of_hoeffding(found):
     assert f"a risk above {100 * min(bound, 1):.1f}%" in text
 
 
+# What people judge by
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    rows, y = load_thyroid(return_X_y=True, as_frame=True)
+    return rows, y, compare(rows, y, models=["linear"])
+
+
+def test_no_robust_row_is_worse_for_its_own_purpose_than_balanced_weights(bundled):
+    summary = bundled[2].to_dict()
+    assert_no_robust_row_is_worse(summary)
+    # The slider, too: at the level of a row it says what the row says, and at its end the worst
+    # class errs no more often than under balanced weights.
+    path, choices = summary["path"], {one["weighting"]: one for one in summary["choices"]}
+    assert path["tuned"]
+    at = path["alpha"].index(0.1)
+    assert path["risk"][at] == [each["risk"] for each in choices["CVaR 0.1"]["classes"]]
+    assert path["worst"][-1] <= choices["balanced"]["worst_upper"]
+    # Until the last level, that of the smallest class, a cap limits which errors count.
+    assert path["caps_bind"] == [True] * (len(path["alpha"]) - 1) + [False]
+
+
+def test_a_page_of_many_classes_says_that_its_slider_is_not_tuned(found):
+    y = np.repeat([f"class {place}" for place in range(11)], 6)
+    rows = np.random.default_rng(0).normal(size=(66, 2)) + np.repeat(np.arange(11), 6)[:, None]
+    many = compare(rows, y, models="linear", cv=3, uncertainties={"balanced": "balanced"})
+    assert not many.to_dict()["path"]["tuned"] and "the largest probability decides" in (
+        many.to_html()
+    )
+    assert found.to_dict()["path"]["tuned"] and "its decisions tuned" in found.to_html()
+
+
+def test_rows_too_few_to_tune_on_are_decided_as_they_are():
+    rows, y = np.arange(4.0)[:, None], ["a", "a", "b", "b"]
+    found = compare(rows, y, cv=2, uncertainties={"any": WorstClass()}).to_dict()
+    (text,) = [part["text"] for part in found["trust"] if part["heading"] == "The decisions"]
+    assert "too few to tune" in text and not found["path"]["tuned"]
+
+
 # Boosting
 
 
@@ -342,16 +435,15 @@ def test_boosting_is_judged_with_decisions_tuned_on_other_folds():
 def test_decisions_of_a_fold_know_nothing_of_its_labels(uncertainty):
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], [120, 60, 30])
-    rows, folds = np.arange(len(y)), rng.permutation(len(y)) % 3
+    folds = rng.permutation(len(y)) % 3
     other = y.copy()
     own = np.flatnonzero(folds == 0)
     other[own] = other[rng.permutation(own)]
     eta = rng.dirichlet(np.ones(3), len(y)) + 0.3 * (y[:, None] == np.array(["a", "b", "c"]))
     eta /= eta.sum(axis=1, keepdims=True)
-    candidate = Candidate("boosting", "any", uncertainty)
     before, after = (
-        decisions(table, candidate, eta, rows, rows, folds=folds)
-        for table in (labelled_table(eta, labels) for labels in (y, other))
+        decisions(Design(labelled_table(eta, labels), folds, 3), uncertainty, eta)
+        for labels in (y, other)
     )
     np.testing.assert_array_equal(before[own], after[own])
     if isinstance(uncertainty, WorstClass):
@@ -535,8 +627,32 @@ def test_the_code_refits_the_recommended_choice_from_python(as_array):
     model = names["model"]
     assert set(model.classes_) == set(Y) and len(model.predict(names["X"])) == len(Y)
     chosen = found.to_dict()["choices"][found.to_dict()["recommendation"]["choice"]]
-    wanted = chosen["uncertainty"]
-    assert repr(model[-1].uncertainty) in (wanted, repr(chosen["weighting"]))
+    wanted = chosen["uncertainty"], repr(chosen["weighting"])
+    if chosen["weighting"] in ("standard", "balanced"):
+        assert repr(model[-1].uncertainty) in wanted
+    else:
+        assert repr(model[-1].goal) in wanted and repr(model[-1].estimator.uncertainty) in wanted
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_the_code_gives_the_rule_of_every_linear_choice(bundled, seed):
+    rows, y, found = bundled
+    loading = ["from equipoise.tables import columns_of, conform, model_for"]
+    loading += ["X = conform(X, columns_of(X))"]
+    weightings = make_weightings(None, labelled_table(rows, y).prior)
+    for choice in found.to_dict()["choices"]:
+        uncertainty = weightings[choice["weighting"]]
+        candidate = Candidate("linear", choice["weighting"], uncertainty)
+        model = run_code(refit_code(candidate, loading, 100, seed), X=rows, y=y)["model"][-1]
+        if candidate.is_known:
+            assert repr(as_uncertainty(model.uncertainty)) == repr(uncertainty)
+            continue
+        assert repr(model.goal) == repr(model.estimator.uncertainty) == repr(uncertainty)
+        assert model.random_state == seed
+        # What the model knows of its errors is what the page says of them, up to noise.
+        for label, interval in enumerate(model.class_risk_intervals_.values()):
+            own = choice["classes"][label]
+            assert own["lower"] <= interval.upper and interval.lower <= own["upper"]
 
 
 def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.pipeline import make_pipeline
 
+from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.sets import FixedWeights, LabelCVaR, PriorBall, as_uncertainty
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 
@@ -454,6 +456,19 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
     made = preprocessor(X, kind).fit(X.iloc[:5])
     assert made.transform(X).shape[0] == 6
     assert not recwarn.list
+
+
+def test_linear_models_decide_by_themselves_only_where_the_weighting_is_known_or_chosen(table):
+    for goal in ("standard", "balanced", FixedWeights({"a": 1.0, "b": 2.0}), LabelCVaR("auto")):
+        assert isinstance(model_for(table, "linear", goal)[-1], RobustLogisticRegression)
+    for goal in ("worst-class", None, LabelCVaR(0.3), PriorBall(0.1)):
+        model = model_for(table, "linear", goal, C=0.5, random_state=3)[-1]
+        assert isinstance(model, PlugInClassifier) and model.random_state == 3
+        wanted = repr(as_uncertainty(goal))
+        assert repr(model.goal) == repr(model.estimator.uncertainty) == wanted
+        assert model.estimator.C == 0.5
+    # No set, but a metric: a model of the rows as they are.
+    assert model_for(table, "linear", "macro_f1")[-1].estimator.uncertainty == "standard"
 
 
 def test_unknown_kinds_are_refused(table):

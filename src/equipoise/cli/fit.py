@@ -51,7 +51,7 @@ Shell completion (bash_source, zsh_source or fish_source):
     "kind",
     type=click.Choice(["linear", "boosting"]),
     default="linear",
-    help="Logistic regression, or gradient boosting with robust decisions.",
+    help="Logistic regression or gradient boosting; decisions are tuned unless weights are given.",
 )
 @goal_option(
     show_default="LabelCVaR(alpha=0.1)",
@@ -155,15 +155,25 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
-    from equipoise.exceptions import EquipoiseWarning, in_a_sentence
+    from equipoise.estimators import PlugInClassifier
+    from equipoise.exceptions import EquipoiseWarning, in_a_sentence, warn
+    from equipoise.goals import SetGoal, as_goal
     from equipoise.tables import model_for
 
-    rarest = int(np.unique(y, return_counts=True)[1].min())
+    counts = np.unique(y, return_counts=True)[1]
     problem = "The model cannot be fitted to this table"
     kinds = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
     with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = model_for(X, kind, goal, C=C, random_state=seed, rarest=rarest)
+        model = model_for(X, kind, goal, C=C, random_state=seed, rarest=int(counts.min()))
+        decides, is_set = model[-1], isinstance(as_goal(goal), SetGoal)
+        is_open = kind == "linear" and is_set and isinstance(decides, PlugInClassifier)
+        # Folds of one row at least, or three in the share that is held out.
+        needed = 0.0 if not is_open else decides.cv if decides.cv >= 1 else 3 / decides.cv
+        if sorted(counts)[-2] < needed:
+            words = f"Decisions are not tuned: fewer than two classes have {needed:.0f} rows."
+            warn(words, EquipoiseWarning)
+            model.set_params(model=decides.estimator)
         model.fit(X, y)
     wanted = (EquipoiseWarning, ConvergenceWarning)
     notes = [str(each.message) for each in caught if issubclass(each.category, wanted)]

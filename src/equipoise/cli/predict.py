@@ -44,8 +44,9 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
     "--scale",
     type=click.Choice(["model", "population"]),
     default="model",
-    help="Probabilities in the model's world, where the weights of the worst case hold and which "
-    "agrees with the predictions, or on the scale of the training table.",
+    help="Probabilities as the model gives them, those of a robust fit where the weights of its "
+    "worst case hold, or on the scale of the training table. Of tuned decisions, the prediction "
+    "need not be the class of the largest.",
 )
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Column to copy; repeatable.")
 def predict(

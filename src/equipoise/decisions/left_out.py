@@ -31,7 +31,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities
 
@@ -341,9 +341,17 @@ def rows_of(values: Any, rows: Indices, n_rows: int) -> Any:
 
 
 def train_on(
-    estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], rows: Indices
-) -> Any:
-    """A copy of the estimator, fitted to some rows; arguments with an entry a row follow them."""
+    estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], rows: Indices,
+    *, quiet: bool = False,
+) -> Any:  # fmt: skip
+    """A copy of the estimator, fitted to some rows; arguments with an entry a row follow them.
+
+    If ``quiet``, what is to be said of the training is left to another one, on all rows.
+    """
+    if quiet:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EquipoiseWarning)
+            return train_on(estimator, X, y, params, rows)
     n_rows = len(y)
     own = params if len(rows) == n_rows else _check_method_params(X, params, rows)
     features, names = rows_of(X, rows, n_rows), rows_of(y, rows, n_rows)

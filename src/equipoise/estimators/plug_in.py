@@ -181,7 +181,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         judge = partial(judge_known if goal.is_known else tune, shares=shares, classes=classes)
 
         def judged(estimator: Any) -> Judged:
-            train = partial(left_out.train_on, estimator, X, y, to_fit)
+            train = partial(left_out.train_on, estimator, X, y, to_fit, quiet=refit > 0)
             predictions, model = left_out.predict_parts(
                 train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
             )

@@ -62,10 +62,7 @@ class SavedModel:
 
     def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities on the scale of the training rows, whatever the weights."""
-        # Of models that do not reweight the rows, only the decisions, these are the only ones.
-        own = hasattr(last_step(self.model), "predict_population_proba")
-        method = "predict_population_proba" if own else "predict_proba"
-        return np.asarray(self._call(method, X), dtype=np.float64)
+        return np.asarray(self._call("predict_population_proba", X), dtype=np.float64)
 
     def _call(self, method: str, X: Any) -> Any:
         rows, start = X, "The model cannot predict these rows"
@@ -74,13 +71,18 @@ class SavedModel:
             start = "The model cannot predict: it does not fit its own training facts"
         with in_a_sentence(start, Exception):
             last, classes, n_rows = last_step(self.model), self.facts.classes, _num_samples(rows)
+            if method == "predict_population_proba" and not hasattr(last, method):
+                # A plug-in reweights decisions and no rows; the model that it decides for may.
+                call = getattr(getattr(last, "estimator_", last), method, last.predict_proba)
+            else:
+                call = getattr(last, method)
             # A model may make many features of a row.
             step = max(1, _MOST_VALUES // getattr(last, "n_features_in_", 1))
             parts = (slice(start, start + step) for start in range(0, n_rows, step))
             pieces = [rows] if n_rows <= step else (_safe_indexing(rows, part) for part in parts)
             before: Any = self.model[:-1] if isinstance(self.model, Pipeline) else ()
             made = (before.transform(piece) if len(before) else piece for piece in pieces)
-            found = np.concatenate([np.asarray(getattr(last, method)(piece)) for piece in made])
+            found = np.concatenate([np.asarray(call(piece)) for piece in made])
             wanted = (n_rows, len(classes))[: 1 if method == "predict" else 2]
             if found.shape != wanted:
                 raise ValueError(f"shape {found.shape} instead of {wanted}")

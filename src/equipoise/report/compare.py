@@ -151,8 +151,9 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     y : array-like of shape (n_rows,)
         Labels.
     models : sequence of {"linear", "boosting"}, default=("linear", "boosting")
-        ``RobustLogisticRegression``, and gradient boosting whose decisions are made robust as by
-        ``PlugInClassifier``.
+        ``RobustLogisticRegression`` for every set, and gradient boosting once. For sets of more
+        than one weighting the decisions of both are tuned as by ``PlugInClassifier``, on other
+        rows than those judged.
     uncertainties : dict of uncertainty sets by name, optional
         The ideas of how much classes matter, beside standard. The default is balanced weights,
         ``LabelCVaR(0.1)`` (or a level at which its caps bind) and the worst class.

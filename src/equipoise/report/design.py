@@ -40,7 +40,13 @@ HELD_OUT = 0.2
 # in a handful of rows would.
 DECIDING_ROWS = FEW_ROWS
 
-TRAINS_ONLY = -1
+# Rows that no fold judges.
+TRAINS_ONLY, TUNES_ONLY = -1, -2
+# What decides a fold is tuned on others, by what it does to others again: with fewer folds, the
+# tuning makes its own.
+FEWEST_FOLDS = 3
+# Of more classes, tuning takes its time.
+FEW_CLASSES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +114,10 @@ def make_candidates(
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Which rows are judged in which fold, -1 for rows that only train; 1 fold is a hold-out."""
+    """Which rows are judged in which fold; 1 fold is a hold-out.
+
+    Negative are rows that only train, and rows of a hold-out that decisions are only tuned on.
+    """
 
     table: LabelledTable
     fold: Indices
@@ -119,9 +128,7 @@ class Design:
         """Folds for a table, or one part held out where it is large."""
         check_count(cv, "cv", least=2)
         if len(table.labels) > MANY_ROWS:
-            fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
-            fold[hold_out(table, HELD_OUT, seed)[1]] = 0
-            design = cls(table, fold, 1)
+            design = cls(table, _held_out(table, seed), 1)
         else:
             design = cls(table, _spread(table, cv, seed), cv)
         if np.count_nonzero(design.estimable) < 2:
@@ -134,7 +141,28 @@ class Design:
     @cached_property
     def judged(self) -> Indices:
         """The rows that are judged."""
-        return np.flatnonzero(self.fold != TRAINS_ONLY)
+        return np.flatnonzero(self.fold >= 0)
+
+    @cached_property
+    def tuned_on(self) -> Indices:
+        """The rows that decisions are tuned on; those of folds serve each other."""
+        return np.flatnonzero(self.fold == TUNES_ONLY) if self.n_folds == 1 else self.judged
+
+    @property
+    def tuning_folds(self) -> Indices | None:
+        """Folds of these rows, unless they are dealt out anew."""
+        return self.fold[self.judged] if self.n_folds >= FEWEST_FOLDS else None
+
+    @property
+    def can_tune(self) -> bool:
+        """Whether two classes or more have rows enough to tune decisions on."""
+        counts = np.bincount(self.table.labels[self.tuned_on])
+        return bool(np.count_nonzero(counts >= FEWEST_FOLDS) >= 2)
+
+    @property
+    def can_tune_levels(self) -> bool:
+        """Whether decisions of many levels can be tuned in a short time."""
+        return self.can_tune and len(self.table.classes) <= FEW_CLASSES
 
     @cached_property
     def tested(self) -> Indices:
@@ -178,10 +206,28 @@ class Design:
         )  # fmt: skip
 
     def parts(self) -> Iterator[tuple[str, Indices, Indices]]:
-        """Name, training rows and judged rows of every fold."""
+        """Name, training rows and rows to predict of every fold."""
+        if self.n_folds == 1:
+            trains = self.fold == TRAINS_ONLY
+            yield "hold-out", np.flatnonzero(trains), np.flatnonzero(~trains)
+            return
         for fold in range(self.n_folds):
-            name = "hold-out" if self.n_folds == 1 else f"fold {fold + 1} of {self.n_folds}"
+            name = f"fold {fold + 1} of {self.n_folds}"
             yield name, np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold)
+
+
+def _held_out(table: LabelledTable, seed: int) -> Indices:
+    """The fold of every row of a large table: one part to be judged, one to tune on, the rest."""
+    fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
+    tuning = min(HELD_OUT, MANY_ROWS / len(fold))
+    fold[hold_out(table, HELD_OUT + tuning, seed)[1]] = TUNES_ONLY
+    fold[hold_out(table, HELD_OUT, seed)[1]] = 0
+    # Repeated rows are on one side of both; a class that the two leave no row to train on gets
+    # back those that are not judged.
+    trained = np.bincount(table.labels[fold == TRAINS_ONLY], minlength=len(table.classes))
+    lost = np.isin(table.groups, table.groups[trained[table.labels] == 0])
+    fold[lost & (fold == TUNES_ONLY)] = TRAINS_ONLY
+    return fold
 
 
 def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:

@@ -9,8 +9,9 @@ few rows are shown and left out of these costs.
 
 The linear model is fitted for every set of weightings, and along alpha. The booster is fitted once
 for each fold; its probabilities for the rows it has not seen serve all sets. A single weighting is
-known, and decides by the paper's rule; for the other sets, the decision weights that a fold is
-judged by are tuned on the other folds.
+known, and decides by the paper's rule. For the other sets, a linear fit has small cross-entropies
+rather than few errors: the decision weights that a fold is judged by, of both models, are tuned on
+the other folds.
 """
 
 import warnings
@@ -20,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from equipoise.analysis import RobustPath, robust_path
@@ -40,7 +40,6 @@ from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, alpha_grid, as_uncertainty
 from equipoise.tables import LabelledTable, booster_for, preprocessor
-from equipoise.validation.labels import positions
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
@@ -50,15 +49,12 @@ SAME = 0.005
 Progress = Callable[[float, str], None]
 
 # Levels of alpha along the path.
-LEVELS = 12
+LEVELS = 9
 # Work of a path of fits, each started from the last, of a booster's fit, and of the tuning for one
 # set of weightings, in linear fits.
 PATH_UNITS, BOOST_UNITS, TUNE_UNITS = 8.0, 6.0, 2.0
 # Certified relative gap of the fits: shares of errors know nothing finer.
 TOLERANCE = 1e-4
-# What decides a fold is tuned on others, by what it does to others again: with fewer folds, the
-# tuning makes its own.
-FEWEST_FOLDS = 3
 # No class is called impossible: weights that turn a decision against it would have no bound.
 _LEAST = 1e-9
 
@@ -70,6 +66,8 @@ _LEAST = 1e-9
 class AlphaPath:
     """Predictions along a grid of alpha: a row of each array for each value.
 
+    Decisions of the levels below 1 are ``tuned``, unless there are too many classes for that.
+    Caps of these bind until the set is that of all weightings, those of a fit may be slack before.
     The worst-case weights of the classes are the mean over the folds; ``n_rows`` are the training
     rows of each path at most, ``gap`` is the largest certified relative gap of the candidates.
     """
@@ -80,6 +78,7 @@ class AlphaPath:
     caps_bind: Mask
     n_rows: int
     gap: float
+    tuned: bool
 
 
 class FitRecord:
@@ -118,65 +117,127 @@ def held_out_predictions(
     The class index predicted for every row by each candidate, -1 for rows that only train, and
     ``path``, ``sampled`` and ``notes`` of the findings.
     """
-    n_rows = len(design.fold)
     linear = [each for each in candidates if each.model == "linear"]
     boosting = [each for each in candidates if each.model == "boosting"]
+    tuned = sum(not each.is_known for each in candidates)
+    tuned += LEVELS - 1 if linear and design.can_tune_levels else 0
     units = len(linear) + PATH_UNITS if linear else 0.0
-    if boosting:
-        units += BOOST_UNITS + TUNE_UNITS * sum(not each.is_known for each in boosting)
+    units += (BOOST_UNITS if boosting else 0.0) + TUNE_UNITS * tuned
     record = FitRecord(design.n_folds * units, progress)
     for each in candidates:
-        record.predicted[each.label] = np.full(n_rows, TRAINS_ONLY, dtype=np.intp)
+        record.predicted[each.label] = np.full(len(design.fold), TRAINS_ONLY, dtype=np.intp)
     path, sampled = None, {}
+    is_large = np.count_nonzero(design.fold == TRAINS_ONLY) > MANY_ROWS
     if linear:
         path = _linear(design, linear, record, seed)
-        if n_rows - len(design.judged) > MANY_ROWS:
+        if is_large:
             sampled["the slider"] = path.n_rows
     if boosting:
         size = _boosting(design, boosting, record, seed)
-        if n_rows > MANY_ROWS:
+        if is_large:
             sampled["gradient boosting"] = size
     return list(record.predicted.values()), path, sampled, record.end()
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFits:
+    """Linear models fitted to one training part, along alpha and by candidate, and rows to predict.
+
+    The path is fitted to ``n_rows`` of the part.
+    """
+
+    rows: Indices
+    features: Any
+    path: RobustPath
+    n_rows: int
+    own: dict[str, RobustLogisticRegression]
 
 
 def _linear(
     design: Design, candidates: Sequence[Candidate], record: FitRecord, seed: int
 ) -> AlphaPath:
     """Predictions of the linear model, along alpha and of every candidate."""
-    table, features = design.table, preprocessor(design.table.columns, "linear")
-    alphas = alpha_grid(table.prior[design.deciding], LEVELS)
+    alphas = alpha_grid(design.table.prior[design.deciding], LEVELS)
+    parts = [
+        _linear_fits(design, part, alphas, candidates, record, seed) for part in design.parts()
+    ]
+    tunes = design.can_tune_levels
+    wanted: list[tuple[str, Uncertainty | None, list[RobustLogisticRegression]]] = []
+    for each in candidates:
+        uncertainty = None if each.is_known else each.uncertainty
+        wanted.append((each.label, uncertainty, [part.own[each.label] for part in parts]))
+    for place, alpha in enumerate(alphas.tolist()):
+        uncertainty = LabelCVaR(alpha) if tunes and place else None
+        fits = [part.path.estimators[place] for part in parts]
+        wanted.append((f"linear, alpha {alpha:.2g}", uncertainty, fits))
     along = np.full((LEVELS, len(design.fold)), TRAINS_ONLY, dtype=np.intp)
-    weights, bind, largest, gaps = [], [], 0, []
-    for part, train, test in design.parts():
-        with record.step(f"linear, along alpha ({part})", PATH_UNITS, "along alpha"):
-            made = clone(features).fit(table.X.iloc[train])
-            rows, new = made.transform(table.X.iloc[train]), made.transform(table.X.iloc[test])
-            kept = stratified_sample(table.labels, train, MANY_ROWS, seed)
-            path = robust_path(
-                rows[np.searchsorted(train, kept)],
-                table.y[kept],
-                LabelCVaR(alpha=1.0),
-                values=alphas.tolist(),
-                estimator=RobustLogisticRegression(tol=TOLERANCE),
-                sample_weight=table.weights_at(kept),
-            )
-            along[:, test] = [positions(fit.predict(new), table.classes) for fit in path.estimators]
-        weights.append([np.asarray(fit.worst_case_weights_) for fit in path.estimators])
-        bind.append(path.caps_bind)
-        largest = max(largest, len(kept))
-        solved = _solved(path) if len(kept) == len(train) else {}
-        for candidate in candidates:
-            with record.step(f"{candidate.label} ({part})", 1.0, candidate.label):
-                model = solved.get(repr(candidate.uncertainty))
-                if model is None:
-                    model = RobustLogisticRegression(candidate.uncertainty, tol=TOLERANCE)
-                    model.fit(rows, table.y[train], sample_weight=table.weights_at(train))
-                gaps.append(model.duality_gap_ / max(model.objective_, 1e-3))
-                record.predicted[candidate.label][test] = positions(
-                    model.predict(new), table.classes
-                )
-    mean, binds = np.mean(weights, axis=0), np.any(bind, axis=0)
-    return AlphaPath(alphas, along, mean, binds, largest, max(gaps))
+    found: dict[tuple[Any, ...], Indices] = {}
+    for at, (label, uncertainty, fits) in enumerate(wanted, start=-len(candidates)):
+        key = repr(uncertainty), *map(id, fits)
+        if key not in found:
+            units = 0.0 if uncertainty is None else TUNE_UNITS * design.n_folds
+            with record.step(f"{label}: decisions", units, label):
+                found[key] = _linear_decisions(design, uncertainty, parts, fits, seed)
+        target = record.predicted[label] if at < 0 else along[at]
+        target[design.judged] = found[key]
+    own = [model for part in parts for model in part.own.values()]
+    return AlphaPath(
+        alphas=alphas,
+        predicted=along,
+        weights=np.mean(
+            [[each.worst_case_weights_ for each in part.path.estimators] for part in parts], axis=0
+        ),
+        caps_bind=(
+            np.array([not LabelCVaR(a).resolve(design.prior).is_simplex for a in alphas.tolist()])
+            if tunes
+            else np.any([part.path.caps_bind for part in parts], axis=0)
+        ),
+        n_rows=max(part.n_rows for part in parts),
+        gap=max(model.duality_gap_ / max(model.objective_, 1e-3) for model in own),
+        tuned=tunes,
+    )
+
+
+def _linear_fits(
+    design: Design, part: tuple[str, Indices, Indices], alphas: Vector,
+    candidates: Sequence[Candidate], record: FitRecord, seed: int,
+) -> LinearFits:  # fmt: skip
+    """Fits to a training part; those along alpha to a sample of it where it is large."""
+    table, (name, train, test) = design.table, part
+    with record.step(f"linear, along alpha ({name})", PATH_UNITS, "along alpha"):
+        made = preprocessor(table.columns, "linear").fit(table.X.iloc[train])
+        rows, new = made.transform(table.X.iloc[train]), made.transform(table.X.iloc[test])
+        kept = stratified_sample(table.labels, train, MANY_ROWS, seed)
+        path = robust_path(
+            rows[np.searchsorted(train, kept)],
+            table.y[kept],
+            LabelCVaR(alpha=1.0),
+            values=alphas.tolist(),
+            estimator=RobustLogisticRegression(tol=TOLERANCE),
+            sample_weight=table.weights_at(kept),
+        )
+    solved, own = _solved(path) if len(kept) == len(train) else {}, {}
+    for candidate in candidates:
+        with record.step(f"{candidate.label} ({name})", 1.0, candidate.label):
+            model = solved.get(repr(candidate.uncertainty))
+            if model is None:
+                model = RobustLogisticRegression(candidate.uncertainty, tol=TOLERANCE)
+                model.fit(rows, table.y[train], sample_weight=table.weights_at(train))
+            own[candidate.label] = model
+    return LinearFits(test, new, path, len(kept), own)
+
+
+def _linear_decisions(
+    design: Design, uncertainty: Uncertainty | None, parts: Sequence[LinearFits],
+    fits: Sequence[RobustLogisticRegression], seed: int,
+) -> Indices:  # fmt: skip
+    """Decisions for the rows judged, tuned for a set, or those of the fits as they are."""
+    probabilities = np.zeros((len(design.fold), len(design.table.classes)))
+    for part, fit in zip(parts, fits, strict=True):
+        probabilities[part.rows] = fit.predict_proba(part.features)
+    if uncertainty is None:
+        return np.asarray(np.argmax(probabilities[design.judged], axis=1))
+    return decisions(design, uncertainty, probabilities, seed)
 
 
 def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:
@@ -191,28 +252,20 @@ def _solved(path: RobustPath) -> dict[str, RobustLogisticRegression]:
 
 def _boosting(design: Design, candidates: Sequence[Candidate], record: FitRecord, seed: int) -> int:
     """Predictions of the booster for every candidate; how many rows it was fitted to at most."""
-    table, judged = design.table, design.judged
-    parts, tuned_on = list(design.parts()), judged
-    folds = design.fold[judged] if design.n_folds >= FEWEST_FOLDS else None
-    if design.n_folds == 1:
-        # Large tables: the weights are tuned on other rows than those judged. A class whose rows
-        # all stand in the sample fitted could not be tuned: leave some of every class.
-        ((part, train, _),) = parts
-        fitted = stratified_sample(table.labels, train, min(MANY_ROWS, len(train) * 3 // 4), seed)
-        others = np.setdiff1d(train, fitted)
-        tuned_on = stratified_sample(table.labels, others, MANY_ROWS, seed)
-        parts = [(part, fitted, np.concatenate([tuned_on, judged]))]
+    table, largest = design.table, 0
     probabilities = np.zeros((len(table.labels), len(table.classes)))
-    for part, train, test in parts:
+    for part, train, test in design.parts():
         with record.step(f"boosting ({part})", BOOST_UNITS, "boosting"):
-            probabilities[test] = _probabilities(table, train, test, seed)
+            fitted = stratified_sample(table.labels, train, MANY_ROWS, seed)
+            probabilities[test] = _probabilities(table, fitted, test, seed)
+        largest = max(largest, len(fitted))
     for candidate in candidates:
         units = 0.0 if candidate.is_known else TUNE_UNITS * design.n_folds
         with record.step(f"{candidate.label}: decisions", units, candidate.label):
-            record.predicted[candidate.label][judged] = decisions(
-                table, candidate, probabilities, tuned_on, judged, folds=folds, seed=seed
+            record.predicted[candidate.label][design.judged] = decisions(
+                design, candidate.uncertainty, probabilities, seed
             )
-    return max(len(train) for _, train, _ in parts)
+    return largest
 
 
 def _probabilities(table: LabelledTable, train: Indices, rows: Indices, seed: int) -> Matrix:
@@ -227,40 +280,33 @@ def _probabilities(table: LabelledTable, train: Indices, rows: Indices, seed: in
 
 
 def decisions(
-    table: LabelledTable,
-    candidate: Candidate,
-    probabilities: Matrix,
-    tuned_on: Indices,
-    judged: Indices,
-    *,
-    folds: Indices | None = None,
-    seed: int = 0,
+    design: Design, uncertainty: Uncertainty, probabilities: Matrix, seed: int = 0
 ) -> Indices:
     """Decisions for the rows judged, by weights that their labels had no part in.
 
-    The probabilities are those of all rows, by models that have not seen them. If the rows judged
-    are those tuned on, each is decided by weights of the other folds: the folds given, or their
-    own.
+    The probabilities are those of all rows, by models that have not seen them; the largest decides
+    where the rows are too few to tune on.
     """
-    if candidate.is_known:
-        criterion = as_goal(candidate.uncertainty).resolve(table.prior, table.classes)
-        weights = criterion.known(table.prior)
-    else:
+    table, goal, rows = design.table, as_goal(uncertainty), design.tuned_on
+    weights = np.ones(len(table.classes))
+    if goal.is_known:
+        weights = np.asarray(goal.resolve(table.prior, table.classes).known(table.prior))
+    elif design.can_tune:
         tuned = tune_weights(
-            table.y[tuned_on],
-            probabilities[tuned_on],
-            candidate.uncertainty,
+            table.y[rows],
+            probabilities[rows],
+            uncertainty,
             classes=table.classes,
-            sample_weight=table.weights_at(tuned_on),
-            folds=folds,
+            sample_weight=table.weights_at(rows),
+            folds=design.tuning_folds,
             class_prior=table.prior,
             rare="keep",
             random_state=seed,
         )
         weights = np.asarray(tuned.weights, dtype=np.float64)
-        if judged is tuned_on:
+        if design.n_folds > 1:
             weights = np.asarray(tuned.fold_weights)[tuned.folds]
-    return np.asarray(np.argmax(probabilities[judged] * weights, axis=1))
+    return np.asarray(np.argmax(probabilities[design.judged] * weights, axis=1))
 
 
 def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:

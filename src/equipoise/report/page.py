@@ -141,6 +141,7 @@ def _path(summary: dict[str, Any], shown: list[int]) -> dict[str, Any]:
     ]
     (across, x_ticks), (up, y_ticks) = _scale(path["standard"]), _scale(path["worst"])
     return {
+        "tuned": path["tuned"],
         "start": len(steps) // 2,
         "last": len(steps) - 1,
         "steps": steps,

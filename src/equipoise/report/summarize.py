@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Mask
+from equipoise.goals import as_goal
 from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Candidate, Design
 from equipoise.report.findings import CONFIDENCE, AlphaPath, Findings, HeldOutRisks
 from equipoise.sets import FixedWeights
@@ -157,6 +158,7 @@ def _path(found: Findings) -> dict[str, Any] | None:
         "worst_class": [_worst_label(found.design, each) for each in every],
         "caps_bind": path.caps_bind.tolist(),
         "rows": path.n_rows,
+        "tuned": path.tuned,
     }
 
 
@@ -243,7 +245,7 @@ def _trust(found: Findings) -> list[dict[str, str]]:
     design = found.design
     parts = [
         ("How the rows were judged", _how(found)),
-        ("The decisions of gradient boosting", _decisions(found)),
+        ("The decisions", _decisions(found)),
         ("The intervals", _intervals(found)),
         ("Classes that cannot be judged", _about(design, ~design.estimable, _LOST)),
         ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
@@ -283,7 +285,8 @@ def _how(found: Findings) -> str:
     else:
         said = (
             f"The table has more than {MANY_ROWS:,} rows, so one part of {rows} was held out and "
-            "judged by fits on the others."
+            "judged by fits on the others; decisions were tuned on "
+            f"{len(design.tuned_on):,} rows that neither trained nor were judged."
         )
     for what, size in found.sampled.items():
         said += f" For {what} at most {size:,} training rows were used, a stratified sample."
@@ -296,21 +299,22 @@ def _how(found: Findings) -> str:
 
 
 def _decisions(found: Findings) -> str:
-    boosting = [each for each in found.candidates if each.model == "boosting"]
-    if not boosting:
-        return ""
-    known = [each.weighting for each in boosting if each.is_known]
-    tuned = [each.weighting for each in boosting if not each.is_known]
-    said = (
-        "It is trained once, and its probabilities serve every weighting: each class's is "
-        "multiplied by a weight, and the largest product decides. "
-        f"For {in_words(map(quoted, known))} the weights are known, so nothing is tuned."
-    )
-    if tuned:
-        where = "the other parts" if found.design.n_folds > 1 else "training rows"
+    design, models = found.design, {each.model for each in found.candidates}
+    known = [name for name, each in found.weightings.items() if as_goal(each).is_known]
+    tuned = [name for name in found.weightings if name not in known]
+    said = "A class's probability is multiplied by a weight, and the largest product decides."
+    if "boosting" in models:
+        said += " Gradient boosting is trained once, and its probabilities serve every weighting."
+    if "linear" in models:
+        said += " The linear model is trained for each weighting."
+    said += f" For {in_words(map(quoted, known))} the weights are known, so nothing is tuned."
+    if tuned and not design.can_tune:
+        said += f" For {in_words(map(quoted, tuned))} the rows are too few to tune them."
+    elif tuned:
+        where = "the other parts" if design.n_folds > 1 else "the rows set aside for that"
         said += (
-            f" For {in_words(map(quoted, tuned))} they are tuned on {where}, for the smallest "
-            "worst case."
+            f" For {in_words(map(quoted, tuned))} they are tuned on {where}, for the fewest errors "
+            "in the worst case."
         )
     return said
 
@@ -374,10 +378,11 @@ def refit_code(candidate: Candidate, loading: Sequence[str], rarest: int, seed: 
 
     Before come the lines that make ``X`` and ``y``; ``rarest`` is the size of the smallest class.
     """
-    uncertainty = candidate.uncertainty
+    uncertainty, tunes = candidate.uncertainty, not candidate.is_known
     imports, goal = [f"from equipoise import {type(uncertainty).__name__}"], repr(uncertainty)
     if isinstance(uncertainty, FixedWeights) and isinstance(uncertainty.weights, str):
         imports, goal = [], repr(uncertainty.weights)
-    options = f", random_state={seed}, rarest={rarest}" if candidate.model == "boosting" else ""
+    options = f", random_state={seed}" if candidate.model == "boosting" or tunes else ""
+    options += f", rarest={rarest}" if candidate.model == "boosting" else ""
     model = f"model = model_for(X, {candidate.model!r}, goal={goal}{options})"
     return "\n".join([*imports, *loading, model, "model.fit(X, y)"]) + "\n"

@@ -23,6 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
+from equipoise.sets import alpha_choice
 from equipoise.tables.columns import columns_of
 from equipoise.validation.numbers import check_word
 
@@ -127,14 +128,17 @@ def model_for(
     X : pandas.DataFrame
         Features as ``split_target`` gives them.
     kind : {"linear", "boosting"}
-        ``RobustLogisticRegression``, or gradient boosting whose decisions ``PlugInClassifier``
-        makes robust.
+        ``RobustLogisticRegression``, or gradient boosting.
     goal : anything that :func:`equipoise.goals.as_goal` takes, optional
-        A set of weightings, for one. For goals of other kinds ``PlugInClassifier`` makes the
-        decisions of linear models too.
+        A set of weightings, for one. ``PlugInClassifier`` tunes the decisions for it, those of a
+        linear model made for the set as well: by itself that makes cross-entropies small, and not
+        errors. A linear model for a single weighting, or for a level that it chooses
+        (``LabelCVaR("auto")``), decides as it is.
     C : float
         Inverse strength of the penalty of the linear model.
-    random_state, rarest
+    random_state : int
+        Seed of the booster, and of the folds that decisions are tuned on.
+    rarest : int, optional
         For boosting, as in :func:`booster_for`.
 
     Examples
@@ -151,9 +155,10 @@ def model_for(
     is_set = isinstance(recipe, SetGoal)
     given = recipe.uncertainty if is_set else recipe
     model: Any = RobustLogisticRegression(given if is_set else "standard", C=C)
+    decides = is_set and (recipe.is_known or alpha_choice(given) is not None)
     if kind == "boosting":
         model = booster_for(columns, random_state=random_state, rarest=rarest)
-    if kind == "boosting" or not is_set:
+    if kind == "boosting" or not decides:
         cv = 5 if len(X) <= _MANY_ROWS else 0.2
         model = PlugInClassifier(model, given, cv=cv, rare="keep", random_state=random_state)
     return Pipeline([("features", features), ("model", model)])
