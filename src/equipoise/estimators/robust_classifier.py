@@ -29,8 +29,10 @@ from equipoise.validation.numbers import check_numbers, check_verbosity, check_w
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import weights_of
 
-# Training weights that are tried before any risk is known: powers of one over the class share.
+# Training weights that have a name, the plainest first: powers of one over the class share.
 _POWERS = {"plain": 0.0, "between": 0.5, "balanced": 1.0}
+# Those that all others depend on: where the plain one does as well, no more are tried.
+_FIRST = ("plain", "balanced")
 # Rounds in which the classes that fail most get more weight, and by which factor the worst does.
 ROUNDS = 2
 _FACTOR = 2.0
@@ -45,9 +47,10 @@ class RobustClassifier(DecidingClassifier):
 
     with probabilities :math:`\eta` of a model that is trained with class weights :math:`v`. Both
     are chosen on rows left out: for training weights from none over balanced ones to those that an
-    adversary asks for after seeing which classes fail, the best decision weights are tuned as in
+    adversary asks for after seeing which classes fail, decision weights are tuned as in
     :class:`PlugInClassifier`. Of trainings that do as well as the best, up to a standard error, the
-    plainest is taken, and the model trained once more on all rows.
+    plainest is taken, and the model trained once more on all rows. Where the plain one does as well
+    as the balanced one, no others are tried.
 
     Parameters
     ----------
@@ -163,13 +166,14 @@ class RobustClassifier(DecidingClassifier):
             seconds.append(time.perf_counter() - began)
             if verbose:
                 sys.stdout.write(f"{name} training: {values[-1]:.4f} ({seconds[-1]:.1f} s)\n")
-            rounds = len(found) - len(_POWERS)
-            if self._is_open(criterion) and 0 <= rounds < ROUNDS:
-                best = int(np.argmin(values))
-                trainings[f"round {rounds + 1}"] = weights[best] * _raised(_risks(found[best]), few)
-        # From the most elaborate to the plainest, of which the last that is as good is taken.
-        tables = [each[2][1] for each in reversed(found)]
-        place = len(found) - 1 - last_as_good(tables, criterion, _NOISE)
+            place = _plainest(list(trainings), found, criterion)
+            if len(found) == len(trainings) >= len(_FIRST) and place > 0:
+                best, rounds = int(np.argmin(values)), len(found) - len(_POWERS)
+                if rounds < 0:
+                    trainings["between"] = shares ** -_POWERS["between"]
+                elif criterion.masses is not None and rounds < ROUNDS:
+                    raised = weights[best] * _raised(_risks(found[best]), few)
+                    trainings[f"round {rounds + 1}"] = raised
         risks = np.array([_risks(each) for each in found])
         candidates = {
             "training": np.array(list(trainings)),
@@ -187,8 +191,10 @@ class RobustClassifier(DecidingClassifier):
             own = np.where(few, np.nan, risks[place])
             more["worst_case_weights_"] = _worst(criterion.masses, own, more["class_shares_"])
         estimator, model, outcome, at = found[place]
-        outcome[0]["n_candidates"] = len(found)
-        return (estimator, model, outcome, at and partial(at, n_candidates=len(found))), more
+        # Of as many as might have been tried, which was not known before.
+        of = len(_POWERS) + ROUNDS if len(found) > 1 else 1
+        outcome[0]["n_candidates"] = of
+        return (estimator, model, outcome, at and partial(at, n_candidates=of)), more
 
     def _first(
         self, criterion: Criterion, classes: NDArray[Any], shares: Vector
@@ -210,7 +216,8 @@ class RobustClassifier(DecidingClassifier):
             if given != "auto":
                 return {given: known[given]}
             # A confidence allows for no choice by the rows that it is about.
-            return {"plain": known["plain"]} if criterion.confidence is not None else known
+            wanted = _FIRST if criterion.confidence is None else _FIRST[:1]
+            return {name: known[name] for name in wanted}
         own = check_numbers(given, classes, name="training")
         if not np.all((own > 0) & np.isfinite(own)):
             raise InvalidParameterError(
@@ -218,14 +225,6 @@ class RobustClassifier(DecidingClassifier):
                 "would not be learnt at all."
             )
         return {"given": own}
-
-    def _is_open(self, criterion: Criterion) -> bool:
-        """Whether weights are asked for by those who see the risks."""
-        return (
-            isinstance(self.training, str)
-            and self.training == "auto"
-            and (criterion.masses is not None and criterion.confidence is None)
-        )
 
     def _weighted(self, weights: Vector, classes: NDArray[Any]) -> Any:
         if np.all(weights == weights[0]):
@@ -250,6 +249,14 @@ def _worst(masses: MassSet, risks: Vector, shares: ByClass) -> ByClass:
     judged = ~np.isnan(risks)
     worst[judged] = np.asarray(masses.maximize(risks[judged]))
     return ByClass(weights_of(worst, shares), shares.classes)
+
+
+def _plainest(names: list[str], found: list[Judged], criterion: Criterion) -> int:
+    """The place of the plainest training that is as good as the best."""
+    ranks = [*_POWERS, *names]
+    # The last that is as good is taken, so that the plainest comes last.
+    order = sorted(range(len(found)), key=lambda place: -ranks.index(names[place]))
+    return order[last_as_good([found[place][2][1] for place in order], criterion, _NOISE)]
 
 
 def _risks(judged: Judged) -> Vector:
