@@ -129,6 +129,21 @@ def judge_boosting(values: Values) -> None:
     say(chess >= 0.58, f"boosting on kr_vs_k: worst-class recall {chess:.4f} (0.58, aim 0.65)")
 
 
+def judge_cost(seconds: Values) -> None:
+    """Seconds of ours in those of as many folds and one fit, where a fit takes over a second."""
+    ratios = {}
+    for name, found in seconds.items():
+        for learner, remedies in found.items():
+            fit = float(np.mean(remedies["none"]))
+            if fit > 1:
+                for goal in MEASURES:
+                    # Five folds of four fifths of the rows, and one fit of all.
+                    took = float(np.mean(remedies[f"ours, {goal}"]))
+                    ratios[name, learner, goal] = took / (5 * fit)
+    for key, ratio in ratios.items():
+        say(ratio <= 5, f"cost of {', '.join(key)}: {ratio:.1f} times five folds and a fit")
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     values, seconds, fewest = gather(rows)
     learners = [name for name in LEARNERS if any(name in found for found in values.values())]
@@ -145,5 +160,6 @@ def show(rows: list[dict[str, Any]]) -> None:
     for learner in learners:
         judge_learner(values, learner)
     judge_sets(values, fewest)
+    judge_cost(seconds)
     if all("boosting" in values.get(name, {}) for name in OURS):
         judge_boosting(values)

@@ -19,7 +19,7 @@ from equipoise.decisions.left_out import (
     refuse_few,
     row_weights,
 )
-from equipoise.decisions.search import FoldTuner, Shrinkage, group_tables
+from equipoise.decisions.search import FoldTuner, Shrinkage, group_tables, last_as_good
 from equipoise.exceptions import (
     FewRowsWarning,
     InvalidInputError,
@@ -299,12 +299,36 @@ def judge_known(
     own = criterion.known(shares[~few] / shares[~few].sum())
     rule = np.ones((len(classes),) * own.ndim)
     rule[np.ix_(*[np.flatnonzero(~few)] * own.ndim)] = own
+    return _judged(predictions, folds, rule, few, refit)
+
+
+def _judged(
+    predictions: Predictions, folds: Indices, rule: Vector | Matrix, few: Mask, refit: float
+) -> Outcome:
+    """What a rule that was not tuned on the rows does to them."""
     decided = decide(predictions.probabilities, rule)
     rows = np.flatnonzero(~few[predictions.labels])
     tables = group_tables(predictions.take(rows), decided[rows])
     sums = predictions.error_sums(decided, folds, ~few)
     fields = {"rule": rule, "held_out": sums, "refit": refit}
     return fields, tables[:, ~few][:, :, np.argsort(few, kind="stable")], ""
+
+
+def judge_either(
+    tuned: Outcome, predictions: Predictions, folds: Indices, criterion: Criterion,
+    rule: Vector, few: Mask, refit: float,
+) -> Outcome:  # fmt: skip
+    """Tuned weights, or a plainer rule that does as well for a metric up to a standard error.
+
+    This is for metrics that count rows: risks alone are what weights are drawn to balance.
+    """
+    if criterion.counted_by is None:
+        return tuned
+    fields, tables, words = _judged(predictions, folds, rule, few, refit)
+    tables = tables * (criterion.counted_by / predictions.among(~few).prior)[:, None]
+    if last_as_good([tuned[1], tables], criterion, 1.0) == 0:
+        return tuned
+    return fields | {"metric_value": 1 - criterion.of_table(tables.sum(axis=0))}, tables, words
 
 
 def warn_of_seen_rows(predictions: Predictions) -> None:

@@ -23,6 +23,7 @@ from equipoise.decisions.tuning import (
     Outcome,
     check_rare,
     check_shrinkage,
+    judge_either,
     judge_known,
     tune_on_folds,
     tune_predicted,
@@ -139,11 +140,9 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[Any, TunedWeights, dict[str, Any]]:
         """The fitted base estimator, the weights that decide, and other attributes."""
-        # What is asked for.
         goal, choice = as_goal(self.goal), alpha_choice(self.goal)
         shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
         min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
-
         # The rows, of which those without weight are left out.
         X, y, classes, labels = self._labelled(X, y)
         weights = left_out.row_weights(sample_weight, labels, classes)
@@ -153,7 +152,6 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         prior = shares if given is None else check_prior(given, classes, name="class_prior")
         labels = np.where(weights > 0, labels, -1)
         used = np.flatnonzero(labels >= 0)
-
         if self._is_fitted_before():
             predictions = self._predicted_before(X, used, labels, weights, classes)
             tune_goal = partial(
@@ -180,15 +178,18 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         tune = partial(tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
         judge = partial(judge_known if goal.is_known else tune, shares=shares, classes=classes)
 
-        def judged(estimator: Any) -> Judged:
+        def judged(estimator: Any, as_trained: Vector | None = None) -> Judged:
             train = partial(left_out.train_on, estimator, X, y, to_fit, quiet=refit > 0)
             predictions, model = left_out.predict_parts(
                 train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
             )
             folds = left_out.folds_of(parts, predictions.labels, seed)
             at = partial(judge, predictions, folds, few=few, refit=refit)
-            later = choice and not self.chooses_training
-            return estimator, model, _LATER if later else at(criterion), at if choice else None
+            found = _LATER if choice and not self.chooses_training else at(criterion)
+            if as_trained is not None:
+                rule = as_trained * ~few if rare == "drop" else as_trained
+                found = judge_either(found, predictions, folds, criterion, rule, few, refit)
+            return estimator, model, found, at if choice else None
 
         (estimator, model, found, at), more = self._choose(judged, criterion, classes, shares, few)
         level = lambda other: at(other.resolve_some(prior, classes, few)) if at else found  # noqa: E731
@@ -209,7 +210,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
     @abstractmethod
     def _choose(
-        self, judged: Callable[[Any], Judged], criterion: Criterion, classes: NDArray[Any],
+        self, judged: Callable[..., Judged], criterion: Criterion, classes: NDArray[Any],
         shares: Vector, few: Mask,
     ) -> tuple[Judged, dict[str, Any]]:  # fmt: skip
         """What is trained in the end, as it was judged, and attributes that tell of the choice."""
@@ -489,7 +490,7 @@ class PlugInClassifier(DecidingClassifier):
         self.random_state = random_state
 
     def _choose(
-        self, judged: Callable[[Any], Judged], criterion: Criterion, classes: NDArray[Any],
+        self, judged: Callable[..., Judged], criterion: Criterion, classes: NDArray[Any],
         shares: Vector, few: Mask,
     ) -> tuple[Judged, dict[str, Any]]:  # fmt: skip
         return judged(self.estimator), {}

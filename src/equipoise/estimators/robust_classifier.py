@@ -31,7 +31,7 @@ from equipoise.weights.priors import weights_of
 
 # Training weights that have a name, the plainest first: powers of one over the class share.
 _POWERS = {"plain": 0.0, "between": 0.5, "balanced": 1.0}
-# Those that all others depend on: where the plain one does as well, no more are tried.
+# For a set, those that all others depend on: where the plain one does as well, no more are tried.
 _FIRST = ("plain", "balanced")
 # Rounds in which the classes that fail most get more weight, and by which factor the worst does.
 ROUNDS = 2
@@ -49,8 +49,10 @@ class RobustClassifier(DecidingClassifier):
     are chosen on rows left out: for training weights from none over balanced ones to those that an
     adversary asks for after seeing which classes fail, decision weights are tuned as in
     :class:`PlugInClassifier`. Of trainings that do as well as the best, up to a standard error, the
-    plainest is taken, and the model trained once more on all rows. Where the plain one does as well
-    as the balanced one, no others are tried.
+    plainest is taken, and the model trained once more on all rows. For a set of weightings, no
+    others are tried where the plain one does as well as the balanced one. For a metric that counts
+    rows, such as macro F1, a model that was trained with weights decides as it was trained unless
+    tuned weights are better by a standard error.
 
     Parameters
     ----------
@@ -161,17 +163,19 @@ class RobustClassifier(DecidingClassifier):
             name, v = list(trainings.items())[len(found)]
             began = time.perf_counter()
             weights.append(v / (shares @ v))
-            found.append(judged(self._weighted(weights[-1], classes)))
+            estimator = self._weighted(weights[-1], classes)
+            own = None if estimator is self.estimator else weights[-1]
+            found.append(judged(estimator, own))
             values.append(criterion.of_table(found[-1][2][1].sum(axis=0)))
             seconds.append(time.perf_counter() - began)
             if verbose:
                 sys.stdout.write(f"{name} training: {values[-1]:.4f} ({seconds[-1]:.1f} s)\n")
             place = _plainest(list(trainings), found, criterion)
-            if len(found) == len(trainings) >= len(_FIRST) and place > 0:
+            if criterion.masses is not None and len(found) == len(trainings) > 1 and place > 0:
                 best, rounds = int(np.argmin(values)), len(found) - len(_POWERS)
                 if rounds < 0:
                     trainings["between"] = shares ** -_POWERS["between"]
-                elif criterion.masses is not None and rounds < ROUNDS:
+                elif rounds < ROUNDS:
                     raised = weights[best] * _raised(_risks(found[best]), few)
                     trainings[f"round {rounds + 1}"] = raised
         risks = np.array([_risks(each) for each in found])
@@ -215,6 +219,8 @@ class RobustClassifier(DecidingClassifier):
             check_word(given, "training", ("auto", *_POWERS))
             if given != "auto":
                 return {given: known[given]}
+            if criterion.masses is None and criterion.confidence is None:
+                return known
             # A confidence allows for no choice by the rows that it is about.
             wanted = _FIRST if criterion.confidence is None else _FIRST[:1]
             return {name: known[name] for name in wanted}
