@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import (
     CostMatrix,
+    FixedWeights,
     LabelCVaR,
     PlugInClassifier,
     RecallFloors,
@@ -245,6 +246,25 @@ def test_what_cannot_be_weighted_is_trained_as_it_is(base, why):
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
 
 
+@pytest.mark.parametrize("single", ["standard", FixedWeights("standard")], ids=repr)
+@pytest.mark.parametrize("scaled", [False, True], ids=["alone", "in a pipeline"])
+def test_a_linear_model_for_one_weighting_is_weighted_as_any_other(single, scaled):
+    X, y = draw()
+    base, other = RobustLogisticRegression(single, tol=1e-9), LogisticRegression(tol=1e-9)
+    if scaled:
+        base, other = (make_pipeline(StandardScaler(), each) for each in (base, other))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EquipoiseWarning)
+        clf = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+    same = RobustClassifier(other, "worst-class", training="balanced", cv=3).fit(X, y)
+    np.testing.assert_allclose(clf.training_weights_, same.training_weights_)
+    # Both minimise the same weighted cross-entropy with the same penalty.
+    found, wanted = (each.predict_population_proba(X) for each in (clf, same))
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+    chosen = RobustClassifier(base, "worst-class", cv=3).fit(X, y)
+    assert {"plain", "balanced"} <= set(chosen.candidates_["training"])
+
+
 def test_a_fitted_estimator_is_only_decided():
     X, y = draw()
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
@@ -303,6 +323,12 @@ def test_progress_is_shown_if_asked_for(capsys):
         ({"training": {"common": 1.0, "middle": 1.0, "rare": 0.0}}, "training must hold positive"),
         ({"training": [1.0, 2.0]}, "training"),
         ({"estimator": DecisionTreeClassifier(class_weight="balanced")}, "weigh classes itself"),
+        ({"estimator": RobustLogisticRegression("balanced")}, "got uncertainty=.*Use .standard"),
+        ({"estimator": RobustLogisticRegression(FixedWeights([1, 2, 3]))}, "weigh classes itself"),
+        (
+            {"estimator": RobustLogisticRegression("standard", class_prior=[0.2, 0.3, 0.5])},
+            "class_prior=.*Leave it out",
+        ),
         ({"estimator": StandardScaler()}, "estimator must"),
         ({"verbose": -1}, "verbose"),
     ],

@@ -59,9 +59,9 @@ class RobustClassifier(DecidingClassifier):
     estimator : classifier
         With ``predict_proba`` or ``decision_function``, and ``sample_weight`` in ``fit``: of
         scikit-learn, LightGBM, XGBoost or CatBoost, a pipeline or a search. One that takes no
-        weights, or that is robust by itself as :class:`RobustLogisticRegression` is, is trained as
-        it is, and its decisions are tuned. A booster that stops early is given rows of its training
-        part to stop by.
+        weights, or that is robust by itself as :class:`RobustLogisticRegression` is for a set, is
+        trained as it is, and its decisions are tuned. A booster that stops early is given rows of
+        its training part to stop by.
     goal : Uncertainty, str, metric, RecallFloors or None, default=None
         As in :class:`PlugInClassifier`; None is ``LabelCVaR(0.1)``. With ``LabelCVaR("auto")`` the
         training is chosen for the level in the middle, ``sets.middle_alpha``.
@@ -151,7 +151,7 @@ class RobustClassifier(DecidingClassifier):
             super()._check_estimator()
 
     def _choose(
-        self, judged: Callable[[Any], Judged], criterion: Criterion, classes: NDArray[Any],
+        self, judged: Callable[..., Judged], criterion: Criterion, classes: NDArray[Any],
         shares: Vector, few: Mask,
     ) -> tuple[Judged, dict[str, Any]]:  # fmt: skip
         verbose = check_verbosity(self.verbose)
