@@ -61,7 +61,7 @@ class ClassWeighted(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert key is not None
         given = params.pop(key, None)
         own = self.weights_[places] * (1.0 if given is None else np.asarray(given))
-        fitted = _trained(self.estimator, X, np.asarray(y), params, key, own)
+        fitted = train_weighted(self.estimator, X, np.asarray(y), params, key, own)
         self.estimator_, self.classes_ = fitted, np.asarray(fitted.classes_)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
@@ -138,12 +138,12 @@ def refuse_own_weights(estimator: Any) -> None:
         )
 
 
-def _trained(
+def train_weighted(
     estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any], key: str, weights: Vector
 ) -> Any:
     """The estimator fitted with weights; one that stops early gets rows of its own to stop by."""
     rows: Indices = np.arange(len(y))
-    if not _stops_early(estimator):
+    if not stops_early(estimator):
         return left_out.train_on(estimator, X, y, {**params, key: weights}, rows)
     library = type(estimator).__module__.split(".")[0]
     if isinstance(estimator, Pipeline) or library not in ("lightgbm", "xgboost", "catboost"):
@@ -168,6 +168,6 @@ def _trained(
     )
 
 
-def _stops_early(estimator: Any) -> bool:
+def stops_early(estimator: Any) -> bool:
     known = last_of(estimator).get_params()
     return any(known.get(name) for name in ("early_stopping_rounds", "early_stopping_round"))

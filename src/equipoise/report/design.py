@@ -7,162 +7,176 @@ rows than folds only trains: it would be missing from some of the fits, and its 
 estimated.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.decisions.left_out import error_sums
+from equipoise.estimators import RobustPathCV
+from equipoise.estimators.class_weighted import is_robust, weight_argument
 from equipoise.estimators.robust_linear import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.goals import as_goal
-from equipoise.sets import LabelCVaR, Uncertainty, WorstClass, as_uncertainty, middle_alpha
-from equipoise.tables import MODEL_KINDS, LabelledTable, hold_out
+from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
+from equipoise.sets import WORDS, LabelCVaR, WorstClass, alpha_choice, middle_alpha
+from equipoise.tables import LabelledTable, folds_for, hold_out, made_for
 from equipoise.text import listing
-from equipoise.validation.numbers import check_count
+from equipoise.validation.numbers import check_count, check_number
 
 STANDARD, BALANCED, WORST = "standard", "balanced", "worst class"
+PLAIN = "plain"
 _ABOUT = {
     STANDARD: "every row counts the same",
     BALANCED: "every class counts the same",
     WORST: "any weights: the class with the largest risk decides",
 }
 
-# Above so many rows one part is held out instead of folds, and costly fits take a sample.
-MANY_ROWS = 100_000
-# Share of the rows of a large table that is held out.
-HELD_OUT = 0.2
 # Classes of fewer rows are shown but do not decide which candidate is best: one error more or less
 # in a handful of rows would.
 DECIDING_ROWS = FEW_ROWS
-
 # Rows that no fold judges.
-TRAINS_ONLY, TUNES_ONLY = -1, -2
-# What decides a fold is tuned on others, by what it does to others again: with fewer folds, the
-# tuning makes its own.
-FEWEST_FOLDS = 3
-# Of more classes, tuning takes its time.
-FEW_CLASSES = 10
+TRAINS_ONLY = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One kind of model made for one set of weightings."""
+    """A model, what it is made for, and the classifier, not fitted, that this comes to.
+
+    ``made_for`` is ``"plain"``, ``"balanced"`` or the name of a goal; ``goal`` is None for the
+    plain one, and so is ``price`` unless it is what the candidate is made for.
+    """
 
     model: str
-    weighting: str
-    uncertainty: Uncertainty
+    made_for: str
+    goal: Goal | None = None
+    price: float | None = None
 
     @property
     def label(self) -> str:
         """How tables call it."""
-        return f"{self.model}, {self.weighting}"
+        return f"{self.model}, {self.made_for}"
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it is made for a single weighting, which leaves nothing to tune."""
-        return as_goal(self.uncertainty).is_known
-
-    @property
-    def about(self) -> str:
-        """What the weighting means, in a few words."""
-        if self.weighting in _ABOUT:
-            return _ABOUT[self.weighting]
-        if isinstance(self.uncertainty, LabelCVaR):
-            times = f"{1 / self.uncertainty.alpha:.3g}"
-            return f"the worst weighting in which no row counts more than {times} times"
-        return f"the worst weighting of {self.uncertainty!r}"
+    def around(self, learner: Any, *, cv: Any, seed: int) -> Any:
+        """The classifier, not fitted, around a learner."""
+        if self.goal is None:
+            return learner
+        made = made_for(learner, self.goal, cv=cv, random_state=seed)
+        if self.price is not None:
+            made = RobustPathCV(made.set_params(goal=None), rule="price", price=self.price)
+        return made
 
 
-def make_weightings(
-    uncertainties: Mapping[str, Any] | None, prior: Vector
-) -> dict[str, Uncertainty]:
-    """The sets of weightings by name; standard is always among them."""
-    if uncertainties is None:
+def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
+    """The goals that candidates are made for and judged by, by name."""
+    if goals is None:
         alpha = middle_alpha(prior)
         cvar = {f"CVaR {alpha:g}": LabelCVaR(alpha=alpha)}
-        uncertainties = {BALANCED: "balanced", **cvar, WORST: WorstClass()}
-    if not isinstance(uncertainties, Mapping) or not uncertainties:
-        raise InvalidParameterError(
-            "uncertainties must be a dict of at least one uncertainty set by name, got "
-            f"{uncertainties!r}."
-        )
-    given = {str(name): as_uncertainty(value) for name, value in uncertainties.items()}
-    return {STANDARD: as_uncertainty("standard")} | given
+        goals = {STANDARD: "standard", BALANCED: "balanced", **cvar, WORST: WorstClass()}
+    if not isinstance(goals, Mapping):
+        given = goals if isinstance(goals, list | tuple) else [goals]
+        goals = {_name(as_goal(goal)): goal for goal in given}
+    if not goals:
+        raise InvalidParameterError("goals must be a goal, or at least one by name, got none.")
+    found = {str(name): as_goal(goal) for name, goal in goals.items()}
+    for name, goal in found.items():
+        if goal.confidence is not None or alpha_choice(goal) is not None:
+            raise InvalidParameterError(
+                f"goals must be such that models can be compared by them, got {name}: a "
+                "confidence is about one model, and a level that is chosen about one path. Leave "
+                "out the confidence, or give the level."
+            )
+    return found
+
+
+def _name(goal: Goal) -> str:
+    """The word for a goal, or how it is written."""
+    text = format_goal(goal)
+    words = {format_goal(recipe): word for word, recipe in WORDS.items()}
+    return {"worst-class": WORST}.get(words.get(text, text), words.get(text, text))
+
+
+def about(name: str, goal: Goal) -> str:
+    """What a goal means, in a few words."""
+    if name in _ABOUT:
+        return _ABOUT[name]
+    if isinstance(goal, SetGoal):
+        if isinstance(goal.uncertainty, LabelCVaR):
+            times = f"{1 / goal.uncertainty.alpha:.3g}"
+            return f"the worst weighting in which no row counts more than {times} times"
+        return f"the worst weighting of {goal.uncertainty!r}"
+    if isinstance(goal, MetricGoal):
+        return f"one minus {name}"
+    return f"the value of {name}"
 
 
 def make_candidates(
-    models: Sequence[str], weightings: Mapping[str, Uncertainty]
+    models: Mapping[str, Any], goals: Mapping[str, Goal], price: float | None = None
 ) -> tuple[Candidate, ...]:
-    """Every model made for every set of weightings, the plainest first."""
-    if isinstance(models, str):
-        models = (models,)
-    if not models or any(model not in MODEL_KINDS for model in models):
-        names = " and ".join(map(repr, MODEL_KINDS))
-        raise InvalidParameterError(f"models must be some of {names}, got {list(models)!r}.")
-    return tuple(
-        Candidate(model, name, uncertainty)
-        for model in MODEL_KINDS
-        if model in models
-        for name, uncertainty in weightings.items()
-    )
+    """Every model plain, with class-weighted training, and for every goal; the plainest first."""
+    rank = [Candidate(name, PLAIN) for name in models]
+    weighted = [name for name, each in models.items() if _takes_weights(each)]
+    rank += [Candidate(name, BALANCED, as_goal(BALANCED)) for name in weighted]
+    decide = [name for name, each in models.items() if _tells_chances(each)]
+    if price is not None:
+        own = as_goal(LabelCVaR(1.0))
+        rank += [Candidate(name, f"a price of {price:g}", own, price) for name in decide]
+    for goal_name, goal in goals.items():
+        if goal_name not in (STANDARD, BALANCED):
+            rank += [Candidate(name, goal_name, goal) for name in decide]
+    return tuple(rank)
+
+
+def _takes_weights(estimator: Any) -> bool:
+    weighs = weight_argument(estimator) is not None and not is_robust(estimator)
+    return weighs and not isinstance(estimator, FrozenEstimator) and _tells_chances(estimator)
+
+
+def _tells_chances(estimator: Any) -> bool:
+    return hasattr(estimator, "predict_proba") or hasattr(estimator, "decision_function")
 
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Which rows are judged in which fold; 1 fold is a hold-out.
-
-    Negative are rows that only train, and rows of a hold-out that decisions are only tuned on.
-    """
+    """Which rows are judged in which fold; 1 fold is a hold-out, and rows of -1 only train."""
 
     table: LabelledTable
     fold: Indices
     n_folds: int
 
     @classmethod
-    def for_table(cls, table: LabelledTable, cv: int, seed: int) -> "Design":
-        """Folds for a table, or one part held out where it is large."""
-        check_count(cv, "cv", least=2)
-        if len(table.labels) > MANY_ROWS:
-            design = cls(table, _held_out(table, seed), 1)
+    def for_table(cls, table: LabelledTable, cv: int | None, seed: int) -> "Design":
+        """Folds for a table, or one part held out where it is large and nothing else is asked."""
+        wanted = folds_for(len(table.labels), len(table.classes)) if cv is None else cv
+        if isinstance(wanted, float):
+            check_number(wanted, "cv", "(0, 1)")
+            fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
+            fold[hold_out(table, wanted, seed)[1]] = 0
+            design = cls(table, fold, 1)
         else:
-            design = cls(table, _spread(table, cv, seed), cv)
+            folds = check_count(wanted, "cv", least=2)
+            design = cls(table, _spread(table, folds, seed), folds)
         if np.count_nonzero(design.estimable) < 2:
             raise InvalidInputError(
-                f"At least two classes need {cv} different rows or more, to be judged on rows that "
-                f"a fit has not seen; the classes have {listing(table.counts.tolist())} rows."
+                f"At least two classes need {wanted} different rows or more, to be judged on rows "
+                "that a fit has not seen; the classes have "
+                f"{listing(table.counts.tolist())} rows."
             )
         return design
+
+    @classmethod
+    def for_predictions(cls, table: LabelledTable) -> "Design":
+        """All rows are judged, by what was said of them before."""
+        return cls(table, np.zeros(len(table.labels), dtype=np.intp), 1)
 
     @cached_property
     def judged(self) -> Indices:
         """The rows that are judged."""
         return np.flatnonzero(self.fold >= 0)
-
-    @cached_property
-    def tuned_on(self) -> Indices:
-        """The rows that decisions are tuned on; those of folds serve each other."""
-        return np.flatnonzero(self.fold == TUNES_ONLY) if self.n_folds == 1 else self.judged
-
-    @property
-    def tuning_folds(self) -> Indices | None:
-        """Folds of these rows, unless they are dealt out anew."""
-        return self.fold[self.judged] if self.n_folds >= FEWEST_FOLDS else None
-
-    @property
-    def can_tune(self) -> bool:
-        """Whether two classes or more have rows enough to tune decisions on."""
-        counts = np.bincount(self.table.labels[self.tuned_on])
-        return bool(np.count_nonzero(counts >= FEWEST_FOLDS) >= 2)
-
-    @property
-    def can_tune_levels(self) -> bool:
-        """Whether decisions of many levels can be tuned in a short time."""
-        return self.can_tune and len(self.table.classes) <= FEW_CLASSES
 
     @cached_property
     def tested(self) -> Indices:
@@ -205,29 +219,18 @@ class Design:
             shape=(self.n_folds, len(self.table.classes)),
         )  # fmt: skip
 
-    def parts(self) -> Iterator[tuple[str, Indices, Indices]]:
-        """Name, training rows and rows to predict of every fold."""
-        if self.n_folds == 1:
-            trains = self.fold == TRAINS_ONLY
-            yield "hold-out", np.flatnonzero(trains), np.flatnonzero(~trains)
-            return
-        for fold in range(self.n_folds):
-            name = f"fold {fold + 1} of {self.n_folds}"
-            yield name, np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold)
+    @cached_property
+    def parts(self) -> list[tuple[Indices, Indices]]:
+        """Training rows and rows to judge of every fold."""
+        return [
+            (np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold))
+            for fold in range(self.n_folds)
+        ]
 
-
-def _held_out(table: LabelledTable, seed: int) -> Indices:
-    """The fold of every row of a large table: one part to be judged, one to tune on, the rest."""
-    fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
-    tuning = min(HELD_OUT, MANY_ROWS / len(fold))
-    fold[hold_out(table, HELD_OUT + tuning, seed)[1]] = TUNES_ONLY
-    fold[hold_out(table, HELD_OUT, seed)[1]] = 0
-    # Repeated rows are on one side of both; a class that the two leave no row to train on gets
-    # back those that are not judged.
-    trained = np.bincount(table.labels[fold == TRAINS_ONLY], minlength=len(table.classes))
-    lost = np.isin(table.groups, table.groups[trained[table.labels] == 0])
-    fold[lost & (fold == TUNES_ONLY)] = TRAINS_ONLY
-    return fold
+    @cached_property
+    def order(self) -> Indices:
+        """The rows judged, one fold after the other."""
+        return np.concatenate([test for _, test in self.parts])
 
 
 def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:

@@ -1,7 +1,15 @@
 """Tables as people have them: read, checked, and turned into features by an ordinary pipeline."""
 
 from equipoise.tables.columns import Column, columns_of, conform, find_column
-from equipoise.tables.features import MODEL_KINDS, booster_for, model_for, preprocessor
+from equipoise.tables.features import (
+    MODEL_KINDS,
+    booster_for,
+    folds_for,
+    learner_for,
+    made_for,
+    model_for,
+    preprocessor,
+)
 from equipoise.tables.labelled import (
     LabelledTable,
     hold_out,
@@ -20,9 +28,12 @@ __all__ = [
     "columns_of",
     "conform",
     "find_column",
+    "folds_for",
     "hold_out",
     "labelled_table",
     "labels_like",
+    "learner_for",
+    "made_for",
     "model_for",
     "preprocessor",
     "read_chunks",

@@ -1,12 +1,12 @@
 """From mixed tables to what models read, and on to classes: ordinary scikit-learn pipelines.
 
 ========  ==========================================  =======================================
-columns   ``"linear"``                                ``"boosting"``
+columns   ``"linear"``                                ``"forest"``, ``"boosting"``
 ========  ==========================================  =======================================
 numbers   missing values take the median, and a       as they are; missing values have their
           column says where; scaled to mean 0 and     own branch
           deviation 1
-texts     one column of 0 and 1 per level; missing    whole numbers that the booster reads as
+texts     one column of 0 and 1 per level; missing    whole numbers, which the booster reads as
           is a level, rare levels share one           categories; rare levels share one
 ========  ==========================================  =======================================
 """
@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
+from equipoise.estimators import RobustClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
-from equipoise.sets import alpha_choice
+from equipoise.sets import FixedWeights
 from equipoise.tables.columns import columns_of
 from equipoise.validation.numbers import check_word
 
@@ -34,16 +34,15 @@ MAX_LEVELS = 50
 MAX_BOOSTING_LEVELS = 250
 MISSING = "(missing)"
 
-# Five folds for tables up to so many rows, one hold-out beyond.
-_MANY_ROWS = 100_000
-# Folds, and then the part to stop by, must have rows of every class.
-_ROWS_TO_STOP_EARLY = 10
-
-MODEL_KINDS = ("linear", "boosting")
+# Five folds for tables up to so many rows, or so many rows times classes; one hold-out beyond.
+FOLDED_ROWS, FOLDED_CELLS = 10_000, 100_000
+FOLDS, HELD_OUT = 5, 0.25
+TREES = 100
+MODEL_KINDS = ("linear", "forest", "boosting")
 
 
 def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
-    """The preprocessing of a table, not fitted, for a model of a kind, "linear" or "boosting".
+    """The preprocessing of a table, not fitted, for a model of one of ``MODEL_KINDS``.
 
     ``X`` are features as :func:`equipoise.tables.conform` or ``split_target`` give them, or a tuple
     of their columns, where these have been looked at before.
@@ -85,31 +84,57 @@ def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
     return ColumnTransformer([part for part in parts if part[2]], verbose_feature_names_out=False)
 
 
-def booster_for(
-    X: Any, *, random_state: int = 0, rarest: int | None = None
-) -> HistGradientBoostingClassifier:
+def booster_for(X: Any, *, random_state: int = 0) -> HistGradientBoostingClassifier:
     """Gradient boosting, not fitted, of features as ``preprocessor(X, "boosting")`` makes them.
 
-    ``X`` is as in :func:`preprocessor`, ``rarest`` the number of rows of the rarest class: boosting
-    of many rows stops early by what it sees in a part that it sets aside, which needs some rows of
-    every class.
+    ``X`` is as in :func:`preprocessor`.
 
     Examples
     --------
     >>> import pandas as pd
     >>> X = pd.DataFrame({"age": [31.0, None, 45.0], "town": ["Ulm", "Bonn", "Ulm"]})
-    >>> booster_for(X, rarest=3)
+    >>> booster_for(X)
     HistGradientBoostingClassifier(categorical_features=[1], early_stopping=False,
                                    random_state=0)
     """
     columns = X if isinstance(X, tuple) else columns_of(X)
     first = sum(column.is_numeric for column in columns)
     texts = range(first, first + sum(column.is_categorical for column in columns))
+    # A part to stop by would need rows of every class.
     return HistGradientBoostingClassifier(
-        categorical_features=list(texts) or None,
-        early_stopping=False if rarest is not None and rarest < _ROWS_TO_STOP_EARLY else "auto",
-        random_state=random_state,
+        categorical_features=list(texts) or None, early_stopping=False, random_state=random_state
     )
+
+
+def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: int = 0) -> Pipeline:
+    """A plain classifier, not fitted: a pipeline of the steps ``features`` and ``model``.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame
+        Features as ``split_target`` or ``conform`` give them, or a tuple of their columns.
+    kind : {"linear", "forest", "boosting"}
+        Logistic regression, a random forest, or gradient boosting of histograms.
+    C : float
+        Inverse strength of the penalty of the linear model.
+    random_state : int
+        Seed of the trees.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> X = pd.DataFrame({"age": [31.0, None, 45.0, 60.0] * 5, "town": ["Ulm", "Bonn"] * 10})
+    >>> learner_for(X, "forest").fit(X, ["a", "a", "b", "b"] * 5).predict(X[:4]).tolist()
+    ['a', 'a', 'b', 'b']
+    """
+    columns = X if isinstance(X, tuple) else columns_of(X)
+    features = preprocessor(columns, kind)
+    model: Any = RobustLogisticRegression("standard", C=C)
+    if kind == "forest":
+        model = RandomForestClassifier(TREES, n_jobs=-1, random_state=random_state)
+    if kind == "boosting":
+        model = booster_for(columns, random_state=random_state)
+    return Pipeline([("features", features), ("model", model)])
 
 
 def model_for(
@@ -118,28 +143,20 @@ def model_for(
     goal: Any = None,
     *,
     C: float = 1.0,
+    cv: Any = FOLDS,
     random_state: int = 0,
-    rarest: int | None = None,
-) -> Pipeline:
-    """A pipeline, not fitted, of the steps ``features`` and ``model``: from a table to classes.
+) -> Any:
+    """A classifier, not fitted, from a table to classes, that is good for a goal.
 
     Parameters
     ----------
-    X : pandas.DataFrame
-        Features as ``split_target`` gives them.
-    kind : {"linear", "boosting"}
-        ``RobustLogisticRegression``, or gradient boosting.
+    X, kind, C, random_state
+        As in :func:`learner_for`. The seed is also that of the folds.
     goal : anything that :func:`equipoise.goals.as_goal` takes, optional
-        A set of weightings, for one. ``PlugInClassifier`` tunes the decisions for it, those of a
-        linear model made for the set as well: by itself that makes cross-entropies small, and not
-        errors. A linear model for a single weighting, or for a level that it chooses
-        (``LabelCVaR("auto")``), decides as it is.
-    C : float
-        Inverse strength of the penalty of the linear model.
-    random_state : int
-        Seed of the booster, and of the folds that decisions are tuned on.
-    rarest : int, optional
-        For boosting, as in :func:`booster_for`.
+        ``"standard"`` is the plain learner. For others ``RobustClassifier`` chooses how it is
+        trained and how it decides; for ``"balanced"`` it is trained with balanced class weights.
+    cv : as in :class:`~equipoise.RobustClassifier`, default=5
+        Rows that it is judged on.
 
     Examples
     --------
@@ -149,16 +166,24 @@ def model_for(
     >>> model.predict(X[:4]).tolist()
     ['a', 'a', 'b', 'b']
     """
-    columns = columns_of(X)
-    features = preprocessor(columns, kind)
+    learner = learner_for(X, kind, C=C, random_state=random_state)
+    return made_for(learner, goal, cv=cv, random_state=random_state)
+
+
+def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
+    """A classifier made good for a goal, not fitted: the plain one, or a ``RobustClassifier``."""
     recipe = as_goal(goal)
-    is_set = isinstance(recipe, SetGoal)
-    given = recipe.uncertainty if is_set else recipe
-    model: Any = RobustLogisticRegression(given if is_set else "standard", C=C)
-    decides = is_set and (recipe.is_known or alpha_choice(given) is not None)
-    if kind == "boosting":
-        model = booster_for(columns, random_state=random_state, rarest=rarest)
-    if kind == "boosting" or not decides:
-        cv = 5 if len(X) <= _MANY_ROWS else 0.2
-        model = PlugInClassifier(model, given, cv=cv, rare="keep", random_state=random_state)
-    return Pipeline([("features", features), ("model", model)])
+    given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
+    word = given.weights if isinstance(given, FixedWeights) else None
+    if isinstance(word, str) and word == "standard":
+        return learner
+    training = "balanced" if isinstance(word, str) and word == "balanced" else "auto"
+    return RobustClassifier(
+        learner, given, training=training, cv=cv, rare="keep", random_state=random_state
+    )
+
+
+def folds_for(n_rows: int, n_classes: int) -> int | float:
+    """Five folds, or the share of a large table to hold out."""
+    folded = n_rows <= FOLDED_ROWS or n_rows * n_classes <= FOLDED_CELLS
+    return FOLDS if folded else HELD_OUT
