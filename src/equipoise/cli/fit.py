@@ -49,9 +49,9 @@ Shell completion (bash_source, zsh_source or fish_source):
 @click.option(
     "--model",
     "kind",
-    type=click.Choice(["linear", "boosting"]),
+    type=click.Choice(["linear", "forest", "boosting"]),
     default="linear",
-    help="Logistic regression or gradient boosting; decisions are tuned unless weights are given.",
+    help="Logistic regression, a random forest, or gradient boosting.",
 )
 @goal_option(
     show_default="LabelCVaR(alpha=0.1)",
@@ -155,25 +155,24 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
-    from equipoise.estimators import PlugInClassifier
     from equipoise.exceptions import EquipoiseWarning, in_a_sentence, warn
     from equipoise.goals import SetGoal, as_goal
-    from equipoise.tables import model_for
+    from equipoise.tables import folds_for, model_for
 
     counts = np.unique(y, return_counts=True)[1]
     problem = "The model cannot be fitted to this table"
     kinds = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
+    cv = folds_for(len(y), len(counts))
     with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = model_for(X, kind, goal, C=C, random_state=seed, rarest=int(counts.min()))
-        decides, is_set = model[-1], isinstance(as_goal(goal), SetGoal)
-        is_open = kind == "linear" and is_set and isinstance(decides, PlugInClassifier)
+        model = model_for(X, kind, goal, C=C, cv=cv, random_state=seed)
         # Folds of one row at least, or three in the share that is held out.
-        needed = 0.0 if not is_open else decides.cv if decides.cv >= 1 else 3 / decides.cv
-        if sorted(counts)[-2] < needed:
+        needed = cv if cv >= 1 else 3 / cv
+        tunes, is_set = hasattr(model, "goal"), isinstance(as_goal(goal), SetGoal)
+        if tunes and is_set and sorted(counts)[-2] < needed:
             words = f"Decisions are not tuned: fewer than two classes have {needed:.0f} rows."
             warn(words, EquipoiseWarning)
-            model.set_params(model=decides.estimator)
+            model = model.estimator
         model.fit(X, y)
     wanted = (EquipoiseWarning, ConvergenceWarning)
     notes = [str(each.message) for each in caught if issubclass(each.category, wanted)]

@@ -14,7 +14,8 @@ EPILOG = """\b
 Examples:
   equipoise report mail.csv --target spam --out mail.html
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
-  equipoise report mail.csv -t spam -o mail.html -g balanced -g "LabelCVaR(alpha=0.2)"
+  equipoise report mail.csv -t spam -o mail.html --goal macro_f1 --price 1
+  equipoise report mail.csv -t spam -o mail.html --model forest --save mail.equipoise
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
 """
 
@@ -26,78 +27,129 @@ _STEPS = 1000
 @click.option(
     "--model",
     "models",
-    type=click.Choice(["linear", "boosting"]),
     multiple=True,
-    help="Compare this kind of model only; both by default.",
+    metavar="NAME",
+    help="Model to compare: linear, forest, boosting, or MODULE:OBJECT, a classifier of your own. "
+    "Repeatable; ours by default.",
 )
 @goal_option(
     multiple=True,
-    help="Set of class weightings to compare beside standard, as in 'equipoise fit'; repeatable. "
-    "Balanced weights, lcvar:0.1 and the worst class by default.",
+    help="What the model is for, as in 'equipoise fit'; repeatable. By default, for those who "
+    "cannot say, standard and balanced weights, lcvar:0.1 and the worst class.",
 )
-def report(
+@click.option(
+    "--price",
+    type=click.FloatRange(0, 100),
+    help="Points of errors in all that may be given up at most, such as 1.",
+)
+@click.option("--quick", is_flag=True, help="Train on 10,000 rows at most, and hold out one part.")
+@click.option("--save", type=click.Path(), help="Also fit the recommended model, and save it.")
+def report(  # noqa: PLR0913  one argument for each option
     *,
     table: str,
     target: str,
     out: str,
     models: tuple[str, ...],
     goal: tuple[Any, ...],
+    price: float | None,
+    quick: bool,
+    save: str | None,
     seed: int,
     output: Output,
     **reading: Any,
 ) -> None:
-    """Compare class weights on TABLE and write one self-contained HTML page.
+    """Compare models on TABLE and write one self-contained HTML page.
 
-    Standard, balanced and robust classifiers, linear and gradient boosting, are judged on rows
-    that they have not seen. The page says whom each of them fails, what each weighting costs under
-    the others, which one to take and why, and how far the numbers can be trusted.
+    Linear models, forests and gradient boosting, plain, with class-weighted training and made good
+    for each goal, are judged on rows that they have not seen. The page says whom each of them
+    fails, what each costs by the other goals, which one to take and why, and how far the numbers
+    can be trusted.
     """
     from equipoise.extras import require
     from equipoise.files import check_place
+    from equipoise.models import save_model
+    from equipoise.models.saved_model import check_suffix
     from equipoise.report import compare_file
 
     check_place(out, table)
+    if save is not None:
+        check_place(save, table)
+        check_suffix(save)
     # Known at the end of long work, this would be a pity.
     require("jinja2", extra="report")
+    chosen = _models(models)
     with output.progress(_STEPS, "Reading") as reach:
         found = compare_file(
             table,
             target,
-            models=models or ("linear", "boosting"),
-            uncertainties=_sets(goal) if goal else None,
+            chosen,
+            goals=list(goal) or None,
+            price=price,
+            quick=quick,
             random_state=seed,
             **reading,
             progress=lambda share, what: reach(round(share * _STEPS), what),
         )
     found.save(out)
+    if save is not None:
+        save_model(found.fit(), save)
     result = found.to_dict()
     shown = {"page": out, "recommended": found.recommended, **result}
-    output.show(_lines(found, result, out), shown, result["data"]["warnings"])
+    output.show(_lines(found, result, out, save), shown, result["data"]["warnings"])
 
 
-def _sets(goals: tuple[Any, ...]) -> dict[str, Any]:
-    """Uncertainty sets by the words or texts that stand for them."""
-    from equipoise.goals import format_goal
-    from equipoise.sets import WORDS, Uncertainty
+def _models(names: tuple[str, ...]) -> Any:
+    """Names of ours, or classifiers by name where some are the user's."""
+    from equipoise.tables import MODEL_KINDS
 
-    words = {format_goal(recipe): word for word, recipe in WORDS.items()}
-    for goal in goals:
-        if not isinstance(goal, Uncertainty):
-            raise click.BadParameter(
-                f"the report compares sets of class weightings, and {format_goal(goal)} is none; "
-                "'equipoise fit' takes it.",
-                param_hint="--goal",
-            )
-    return {words.get(format_goal(goal), format_goal(goal)): goal for goal in goals}
+    if not any(":" in name for name in names):
+        for name in names:
+            if name not in MODEL_KINDS:
+                raise click.BadParameter(
+                    f"{name!r} is none of {', '.join(MODEL_KINDS)}, and no MODULE:OBJECT.",
+                    param_hint="--model",
+                )
+        return names or None
+    if any(":" not in name for name in names):
+        raise click.BadParameter(
+            "models of yours, as MODULE:OBJECT, replace ours; give the one or the other.",
+            param_hint="--model",
+        )
+    return {name: _imported(name) for name in names}
 
 
-def _lines(found: "Comparison", result: dict[str, Any], out: str) -> list[str]:
-    data = result["data"]
+def _imported(name: str) -> Any:
+    """The classifier that a name MODULE:OBJECT stands for; a class or function is called."""
+    import sys
+    from importlib import import_module
+
+    module, _, place = name.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found: Any = import_module(module)
+        for part in place.split("."):
+            found = getattr(found, part)
+        return found() if callable(found) and not hasattr(found, "get_params") else found
+    except (ImportError, AttributeError, TypeError) as reason:
+        raise click.BadParameter(
+            f"{name!r} cannot be imported: {reason}.", param_hint="--model"
+        ) from reason
+    finally:
+        sys.path.remove("")
+
+
+def _lines(found: "Comparison", result: dict[str, Any], out: str, save: str | None) -> list[str]:
+    data, advice = result["data"], result["recommendation"]
+    answer = f"Recommended: {short_name(found.recommended)}."
+    if advice["failed"]:
+        answer = "No model tried is an answer."
     return [
         f"{data['rows']:,} rows, {data['columns']} columns, {len(data['classes'])} classes.",
         "Share of errors on rows that no fit has seen; regret in percentage points:",
         *found.lines(),
-        f"Recommended: {short_name(found.recommended)}.",
-        *(printable(text) for text in result["recommendation"]["price"]),
+        answer,
+        *(printable(text) for text in (*advice["price"], advice["sanity"])),
+        *([f"The same model: {printable(result['command'])}"] if result["command"] else []),
         f"Wrote {out}.",
+        *([f"Saved {save}, made from all rows."] if save else []),
     ]

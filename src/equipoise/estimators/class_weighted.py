@@ -169,5 +169,6 @@ def train_weighted(
 
 
 def stops_early(estimator: Any) -> bool:
+    """Whether a booster asks for rows to stop by."""
     known = last_of(estimator).get_params()
     return any(known.get(name) for name in ("early_stopping_rounds", "early_stopping_round"))

@@ -44,6 +44,7 @@ from equipoise.models import kinds
 from equipoise.models import tree_models as trees
 from equipoise.models.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
 from equipoise.models.kinds import Kind
+from equipoise.tables import AsTable
 from equipoise.weights.by_class import ByClass
 
 # All estimators that a model may hold, by public name.
@@ -72,6 +73,7 @@ KINDS = {
         Kind(OneHotEncoder, kinds.ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
         Kind(OrdinalEncoder, kinds.ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
         Kind(ColumnTransformer, kinds.COLUMNS, kinds.keep_columns, kinds.rebuild_columns),
+        Kind(AsTable, {}),
         Kind(Pipeline, {}),
         Kind(FrozenEstimator, {}),
     )

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.decisions import TunedWeights
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
+from equipoise.tables import AsTable
 from equipoise.weights.by_class import ByClass
 
 MAX_FEATURES = 1 << 22
@@ -219,7 +220,7 @@ def _row_of_parts(transformers: Any, names: Any, width: int) -> Any:
 def example_row(estimator: Any) -> Any:
     """A row that a fitted estimator takes."""
     if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if not isinstance(step, str)]
+        steps = [s for _, s in estimator.steps if not isinstance(s, str | AsTable)]
         return example_row(next((s for s in steps if hasattr(s, "categories_")), steps[0]))
     # Of estimators around others those say it, and of boosters their encoder of categories.
     for name in ("_preprocessor", "estimator_", "estimator"):

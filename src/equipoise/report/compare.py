@@ -1,21 +1,31 @@
 """Fit for several ideas of how much the classes matter, judge on unseen rows, and recommend."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from sklearn.exceptions import NotFittedError
+
+from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
-from equipoise.report.findings import Progress, find
+from equipoise.report.design import FOLDS, Design, make_candidates, named_goals
+from equipoise.report.findings import find
+from equipoise.report.fit_memory import FitMemory, Progress, remembered
 from equipoise.report.page import page
+from equipoise.report.refit import Refit
 from equipoise.report.summarize import summarize
-from equipoise.tables import MODEL_KINDS, labelled_table, read_labelled
+from equipoise.tables import MODEL_KINDS, LabelledTable, labelled_table, learner_for, read_labelled
 from equipoise.text import percent, short_name, text_table
-from equipoise.validation.numbers import check_seed, check_word
+from equipoise.validation.numbers import check_number, check_seed, check_word
+
+# Rows that a model is trained on at most; quick pages take fewer, and hold out one part.
+MOST_ROWS, QUICK_ROWS, QUICK_SHARE = 100_000, 10_000, 0.25
 
 
 class Comparison:
@@ -27,20 +37,22 @@ class Comparison:
     ----------
     summary : dict
         Everything the page says, as plain numbers and texts.
+    fit : callable, optional
+        Fits the recommended choice to all rows.
 
     Examples
     --------
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True, subset="train")
-    >>> found = compare(X, y, models=["linear"], uncertainties={"balanced": "balanced"}, cv=2)
+    >>> found = compare(X, y, models=["linear"], goals="balanced_accuracy", cv=3)
     >>> found.recommended
     'linear, balanced'
-    >>> sorted(found.to_dict())
-    ['choices', 'code', 'costs', 'data', 'design', 'path', 'recommendation', 'title', 'trust']
+    >>> found.fit().predict(X[:1]).tolist()
+    ['normal']
     """
 
-    def __init__(self, summary: dict[str, Any]) -> None:
-        self._summary = summary
+    def __init__(self, summary: dict[str, Any], fit: Callable[[], Any] | None = None) -> None:
+        self._summary, self._fit = summary, fit
 
     def __repr__(self) -> str:
         return "\n".join([f"Comparison, recommended: {self.recommended}", *self.lines()])
@@ -68,8 +80,17 @@ class Comparison:
 
     @property
     def code(self) -> str:
-        """Python that fits the recommended choice to the whole table."""
+        """Python that, given ``X`` and ``y``, ends with the recommended choice as ``model``.
+
+        Where the models are the user's, they are ``models`` there.
+        """
         return str(self._summary["code"])
+
+    def fit(self) -> Any:
+        """The recommended choice, fitted to all rows: what :attr:`code` makes."""
+        if self._fit is None:
+            raise NotFittedError("This comparison was made without its rows: run its code instead.")
+        return self._fit()
 
     def to_dict(self) -> dict[str, Any]:
         """Everything the page says: dicts, lists, texts, numbers and None, ready for JSON."""
@@ -89,19 +110,19 @@ class Comparison:
         classes, choices = pandas.DataFrame(summary["data"]["classes"]), summary["choices"]
         names = classes["name"]
         if by == "class":
-            frame = pandas.json_normalize(choices, "classes", ["model", "weighting"])
+            frame = pandas.json_normalize(choices, "classes", ["model", "made_for"])
             frame["rows"] = frame["class"].map(classes["tested"])
             frame["decides"] = frame["class"].map(classes["deciding"])
             for name in ("class", "taken_for"):
                 frame[name] = frame[name].map(names)
-            first = ["model", "weighting", "class", "rows", "decides"]
+            first = ["model", "made_for", "class", "rows", "decides"]
             return frame[[*first, "risk", "lower", "upper", "taken_for"]]
         frame = pandas.DataFrame(choices)
         frame["worst_class"] = frame["worst_class"].map(names)
         frame["recommended"] = frame["label"] == self.recommended
         worlds = [f"risk[{world['name']}]" for world in summary["costs"]["worlds"]]
         risks = pandas.DataFrame(summary["costs"]["risk"], columns=worlds)
-        first = ["model", "weighting", "standard", "balanced", "worst", "worst_class"]
+        first = ["model", "made_for", "standard", "balanced", "worst", "worst_class"]
         return pandas.concat(
             [frame[first], risks, frame[["largest_regret", "recommended"]]], axis=1
         )
@@ -128,41 +149,53 @@ class Comparison:
 def compare(  # noqa: PLR0913  the table, what to compare, and how
     X: Any,
     y: Any,
+    models: Any = None,
     *,
-    models: Sequence[str] = MODEL_KINDS,
-    uncertainties: Mapping[str, Any] | None = None,
-    cv: int = 5,
+    goals: Any = None,
+    price: float | None = None,
+    cv: float = FOLDS,
     random_state: int = 0,
     sample_weight: Any = None,
+    quick: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
-    r"""Which class weights? Compare classifiers made for several answers, on unseen rows.
+    r"""Which model, trained and decided how? Compare on unseen rows, and recommend one.
 
-    Every model is fitted for every set of weightings :math:`Q` and judged under all of them:
+    Every model is tried plain, with class-weighted training, and as a ``RobustClassifier`` for
+    every goal, and judged by all goals :math:`g`, with values :math:`C_{fg}` that are risks or one
+    minus a metric. The recommended choice is the one whose largest regret
 
-    .. math:: \max_{q \in Q'} \sum_i q_i p_i R_i(f_Q)
+    .. math:: \max_g \, (C_{fg} - \min_h C_{hg})
 
-    The recommended choice is the one whose largest regret, over the sets, is the smallest.
+    is the smallest. With one goal it is simply the best for it.
 
     Parameters
     ----------
     X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
-        Features: numbers and texts, with missing values.
+        Features: numbers and texts, with missing values. Models of your own are given them as they
+        are.
     y : array-like of shape (n_rows,)
         Labels.
-    models : sequence of {"linear", "boosting"}, default=("linear", "boosting")
-        ``RobustLogisticRegression`` for every set, and gradient boosting once. For sets of more
-        than one weighting the decisions of both are tuned as by ``PlugInClassifier``, on other
-        rows than those judged.
-    uncertainties : dict of uncertainty sets by name, optional
-        The ideas of how much classes matter, beside standard. The default is balanced weights,
-        ``LabelCVaR(0.1)`` (or a level at which its caps bind) and the worst class.
-    cv : int, default=5
-        Folds. A table of more than 100,000 rows has one part held out instead.
+    models : sequence of {"linear", "forest", "boosting"}, or dict of classifiers, optional
+        Ours, all three by default; or classifiers of your own by name. These are cloned, except
+        those inside scikit-learn's ``FrozenEstimator``: they are fitted, and must not have seen the
+        rows.
+    goals : goal, list of goals, or dict of goals by name, optional
+        What the model is for: a set of weightings, ``"macro_f1"``, ``CostMatrix(...)``,
+        ``RecallFloors(...)``, as in :class:`~equipoise.RobustClassifier`. By default, for those who
+        cannot say: standard and balanced weights, ``LabelCVaR(0.1)`` (or a level at which its caps
+        bind) and the worst class.
+    price : float, optional
+        Points of errors in all, 1 for 0.01, that may be given up at most.
+    cv : int or float, default=5
+        Folds, or the share of the rows to hold out. With five folds, a large table has a quarter
+        held out instead.
     random_state : int, default=0
         Seed of everything random.
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
+    quick : bool, default=False
+        Hold out one part, and train on 10,000 rows at most instead of 100,000.
     progress : callable, optional
         Called with the share of the work done, from 0 to 1, and what comes next.
 
@@ -175,62 +208,130 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     >>> from equipoise.datasets import load_thyroid
     >>> from equipoise.report import compare
     >>> X, y = load_thyroid(return_X_y=True, subset="train")
-    >>> found = compare(X, y, models=["linear"], cv=2)
+    >>> found = compare(X, y, models=["linear"], cv=3)
     >>> sorted(found.to_frame()["class"].unique().tolist())
     ['compensated', 'hypothyroid', 'normal']
     """
-    began = perf_counter()
-    table = labelled_table(X, y, sample_weight)
-    seed = check_seed(random_state)
-    found = find(table, models, uncertainties, cv=cv, seed=seed, progress=progress)
-    is_frame = hasattr(X, "columns")
-    loading = [
-        *([] if is_frame else ["import pandas as pd"]),
-        "from equipoise.tables import columns_of, conform, model_for",
-        "",
-        *([] if is_frame else ["X = pd.DataFrame(X).rename(columns=lambda place: f'x{place}')"]),
-        "X = conform(X, columns_of(X))  # numbers and texts, as the models read them",
-    ]
-    return Comparison(summarize(found, "Which class weights?", loading, perf_counter() - began))
+    began, table = perf_counter(), labelled_table(X, y, sample_weight)
+    own = isinstance(models, Mapping)
+    loading = [] if own else ["from equipoise.tables import learner_for", ""]
+    return _compared(
+        table, X, models, goals=goals, price=price, cv=cv,
+        seed=check_seed(random_state), sample_weight=sample_weight, quick=quick,
+        progress=progress, title="Which class weights?", loading=loading, began=began,
+    )  # fmt: skip
 
 
 def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     path: str | Path,
     target: str,
+    models: Any = None,
     *,
-    models: Sequence[str] = MODEL_KINDS,
-    uncertainties: Mapping[str, Any] | None = None,
+    goals: Any = None,
+    price: float | None = None,
     drop: Sequence[str] = (),
     text_labels: bool = False,
     random_state: int = 0,
+    quick: bool = False,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare on a CSV, gzipped CSV or Parquet file with the label in a column ``target``.
 
     The columns ``drop`` are left out. ``text_labels`` is that of
-    :func:`equipoise.tables.split_target`, the others those of :func:`compare`; sets of weightings
-    may name classes by their texts.
+    :func:`equipoise.tables.split_target`, the others those of :func:`compare`; goals may name
+    classes by their texts.
 
     Examples
     --------
     >>> from importlib.resources import files
     >>> path = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
-    >>> compare_file(path, "target", models=["linear"]).recommended
-    'linear, balanced'
+    >>> compare_file(path, "target", ["linear"], goals="balanced_accuracy").recommended
+    'linear, balanced_accuracy'
     """
     began = perf_counter()
     if progress is not None:
         progress(0.0, "reading")
     table = read_labelled(path, target, drop=drop, text_labels=text_labels)
-    if uncertainties is not None:
-        uncertainties = {k: bind_classes(one, table.classes) for k, one in uncertainties.items()}
-    found = find(table, models, uncertainties, seed=check_seed(random_state), progress=progress)
-    title = f"Which class weights for {Path(path).name}?"
+    if goals is not None:
+        given = goals if isinstance(goals, list | tuple) else [goals]
+        goals = (
+            {name: bind_classes(goal, table.classes) for name, goal in goals.items()}
+            if isinstance(goals, Mapping)
+            else [bind_classes(goal, table.classes) for goal in given]
+        )
     dropped = f".drop(columns={list(drop)!r})" if drop else ""
     loading = [
-        "from equipoise.tables import model_for, read_table, split_target",
+        "from equipoise.tables import learner_for, read_table, split_target",
         "",
         f"table = read_table({str(path)!r}){dropped}",
         f"X, y = split_target(table, {target!r}{', text_labels=True' if text_labels else ''})",
     ]
-    return Comparison(summarize(found, title, loading, perf_counter() - began))
+    names = [word for name in drop for word in ("--drop", name)]
+    file = [str(path), "--target", target, *names, *(["--text-labels"] if text_labels else [])]
+    return _compared(
+        table, table.X, models, goals=goals, price=price, cv=FOLDS, seed=check_seed(random_state),
+        quick=quick, progress=progress, title=f"Which class weights for {Path(path).name}?",
+        loading=loading, file=file, began=began,
+    )  # fmt: skip
+
+
+def _compared(  # noqa: PLR0913  the table, what to compare, and how
+    table: LabelledTable, X: Any, models: Any, *, goals: Any, price: float | None, cv: float,
+    seed: int, quick: bool, progress: Progress | None, title: str, loading: Sequence[str],
+    began: float, file: Sequence[str] = (), sample_weight: Any = None,
+) -> Comparison:  # fmt: skip
+    if price is not None:
+        check_number(price, "price", "[0, 100]")
+    design = Design.for_table(table, QUICK_SHARE if quick else cv, seed)
+    wanted = named_goals(goals, table.prior[design.deciding])
+    learners, kinds = _learners(models, table, seed)
+    candidates = make_candidates(learners, wanted, price)
+    memory = FitMemory(
+        table.labels, table.classes, most_rows=QUICK_ROWS if quick else MOST_ROWS, seed=seed,
+        expected=_expected(design, learners), progress=progress,
+    )  # fmt: skip
+    rows = table.X if kinds else X
+    made = {name: remembered(each, name, rows, memory) for name, each in learners.items()}
+    found = find(design, candidates, made, wanted, memory, price=price, seed=seed)
+    share = round(len(design.judged) / len(design.fold), 2)
+    refit = Refit(
+        X=X,
+        y=table.y,
+        models=learners,
+        kinds=kinds,
+        cv=design.n_folds if design.n_folds > 1 else share,
+        seed=seed,
+        sample_weight=sample_weight,
+        loading=loading,
+        file=file,
+    )
+    best = found.candidates[found.recommendation.place]
+    return Comparison(
+        summarize(found, title, refit, perf_counter() - began), partial(refit.fit, best)
+    )
+
+
+def _expected(design: Design, learners: Mapping[str, Any]) -> float:
+    """Fits to come, about: plain and balanced ones, and every other time some more."""
+    return 3.0 * design.n_folds * len(learners)
+
+
+def _learners(models: Any, table: LabelledTable, seed: int) -> tuple[dict[str, Any], list[str]]:
+    """Classifiers by name, not fitted, and which of them are ours."""
+    if isinstance(models, Mapping):
+        for name, each in models.items():
+            if not hasattr(each, "fit") or isinstance(each, type):
+                raise InvalidParameterError(
+                    f"models must hold classifiers by name, got {each!r} as {name!r}."
+                )
+        if not models:
+            raise InvalidParameterError("models must hold at least one classifier, got none.")
+        return {str(name): each for name, each in models.items()}, []
+    given = MODEL_KINDS if models is None else (models,) if isinstance(models, str) else models
+    kinds = [kind for kind in MODEL_KINDS if kind in given]
+    if not kinds or any(kind not in MODEL_KINDS for kind in given):
+        names = ", ".join(map(repr, MODEL_KINDS))
+        raise InvalidParameterError(
+            f"models must be some of {names}, or a dict of classifiers by name, got {models!r}."
+        )
+    return {kind: learner_for(table.columns, kind, random_state=seed) for kind in kinds}, kinds

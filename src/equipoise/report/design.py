@@ -39,6 +39,8 @@ _ABOUT = {
 # Classes of fewer rows are shown but do not decide which candidate is best: one error more or less
 # in a handful of rows would.
 DECIDING_ROWS = FEW_ROWS
+# Folds, unless others are asked for or the table is large.
+FOLDS = 5
 # Rows that no fold judges.
 TRAINS_ONLY = -1
 
@@ -79,7 +81,9 @@ def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
         goals = {STANDARD: "standard", BALANCED: "balanced", **cvar, WORST: WorstClass()}
     if not isinstance(goals, Mapping):
         given = goals if isinstance(goals, list | tuple) else [goals]
-        goals = {_name(as_goal(goal)): goal for goal in given}
+        texts = [goal_text(as_goal(goal)) for goal in given]
+        names = [WORST if text == "worst-class" else text for text in texts]
+        goals = dict(zip(names, given, strict=True))
     if not goals:
         raise InvalidParameterError("goals must be a goal, or at least one by name, got none.")
     found = {str(name): as_goal(goal) for name, goal in goals.items()}
@@ -93,11 +97,12 @@ def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
     return found
 
 
-def _name(goal: Goal) -> str:
-    """The word for a goal, or how it is written."""
-    text = format_goal(goal)
-    words = {format_goal(recipe): word for word, recipe in WORDS.items()}
-    return {"worst-class": WORST}.get(words.get(text, text), words.get(text, text))
+def goal_text(goal: Goal) -> str:
+    """How a goal is written on the command line and in Python: a word where there is one."""
+    own: Any = goal.uncertainty if isinstance(goal, SetGoal) else goal
+    own = own.metric if isinstance(own, MetricGoal) else own
+    text = format_goal(own)
+    return {format_goal(recipe): word for word, recipe in WORDS.items()}.get(text, text)
 
 
 def about(name: str, goal: Goal) -> str:
@@ -149,9 +154,10 @@ class Design:
     n_folds: int
 
     @classmethod
-    def for_table(cls, table: LabelledTable, cv: int | None, seed: int) -> "Design":
+    def for_table(cls, table: LabelledTable, cv: float, seed: int) -> "Design":
         """Folds for a table, or one part held out where it is large and nothing else is asked."""
-        wanted = folds_for(len(table.labels), len(table.classes)) if cv is None else cv
+        wanted = folds_for(len(table.labels), len(table.classes))
+        wanted = wanted if isinstance(wanted, float) and cv == FOLDS else cv
         if isinstance(wanted, float):
             check_number(wanted, "cv", "(0, 1)")
             fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)

@@ -23,7 +23,7 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions.left_out import decide, folds_of
-from equipoise.estimators import RobustClassifier
+from equipoise.estimators import RobustClassifier, RobustPathCV
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal
 from equipoise.report.design import PLAIN, TRAINS_ONLY, Candidate, Design
@@ -64,27 +64,34 @@ def decide_held_out(design: Design, candidate: Candidate, learner: Any, seed: in
 
     The learner is one of a ``FitMemory``, by the numbers of rows.
     """
-    table, order, known = design.table, design.order, isinstance(learner, FrozenEstimator)
-    rows = np.arange(len(table.labels))[:, None]
     if candidate.goal is None:
         chances = _chances(design, learner, None)
         return Decided(candidate, _spread_out(design, np.argmax(chances, axis=1)))
     made = candidate.around(learner, cv=design.parts, seed=seed)
-    used = order if known else np.arange(len(rows))
+    predicted, training, n_choices = _fit_and_decide(design, made, learner, seed)
+    return Decided(candidate, predicted, training, n_choices)
+
+
+def _fit_and_decide(
+    design: Design, made: Any, learner: Any, seed: int
+) -> tuple[Indices, Vector | None, int]:
+    """What a ``RobustClassifier`` decides for each fold by weights that were tuned without it."""
+    table, known = design.table, isinstance(learner, FrozenEstimator)
+    used = design.order if known else np.arange(len(table.labels))
     weights = table.weights_at(used)
     options = {} if weights is None else {"sample_weight": weights}
-    fitted = made.fit(rows[used], table.y[used], **options)
-    fitted = getattr(fitted, "estimator_", fitted) if candidate.price is not None else fitted
-    tuned = fitted.tuned_
-    training = getattr(fitted, "training_weights_", None)
+    fitted = made.fit(used[:, None], table.y[used], **options)
+    if isinstance(fitted, RobustPathCV):
+        fitted = fitted.estimator_
+    tuned, training = fitted.tuned_, getattr(fitted, "training_weights_", None)
     own = None if training is None else np.asarray(training, dtype=np.float64)
     chances = _chances(design, learner, own)
     said = decide(chances, tuned.rule)
     if tuned.fold_weights is not None:
-        folds = folds_of([] if known else design.parts, table.labels[order], seed)
+        folds = folds_of([] if known else design.parts, table.labels[design.order], seed)
         for fold, line in enumerate(tuned.fold_weights):
             said[folds == fold] = decide(chances[folds == fold], line)
-    return Decided(candidate, _spread_out(design, said), own, tuned.n_candidates)
+    return _spread_out(design, said), own, tuned.n_candidates
 
 
 def _spread_out(design: Design, said: Indices) -> Indices:
@@ -116,8 +123,8 @@ class AlphaPath:
     """What the recommended model decides along a grid of alpha: a row for each value.
 
     Its decisions alone are made for the levels, not its training. ``weights`` are the worst-case
-    weights of the classes; where ``caps_bind`` is false, the worst class decides alone. ``start`` is
-    the level that comes nearest to what is recommended.
+    weights of the classes; where ``caps_bind`` is false, the worst class decides alone. ``start``
+    is the level that comes nearest to what is recommended.
     """
 
     alphas: Vector
@@ -127,38 +134,24 @@ class AlphaPath:
     start: int
 
 
-def decide_along(design: Design, chosen: Decided, learner: Any, seed: int) -> AlphaPath | None:
-    """The path of the recommended model; None for one that decides without probabilities."""
-    table, known = design.table, isinstance(learner, FrozenEstimator)
-    n_levels = LEVELS if len(table.classes) <= MANY_CLASSES else FEW_LEVELS
-    alphas = alpha_grid(design.prior, n_levels)
-    training: Any = PLAIN
-    if chosen.training is not None and not np.all(chosen.training == chosen.training[0]):
-        training = chosen.training
-    rows = np.arange(len(table.labels))[:, None]
-    used = design.order if known else np.arange(len(rows))
-    weights = table.weights_at(used)
-    options = {} if weights is None else {"sample_weight": weights}
+def decide_along(design: Design, chosen: Decided, learner: Any, seed: int) -> AlphaPath:
+    """The path of the recommended model."""
+    n_levels = LEVELS if len(design.table.classes) <= MANY_CLASSES else FEW_LEVELS
+    alphas, training = alpha_grid(design.prior, n_levels), chosen.training
+    as_it_is = training is None or np.all(training == training[0])
     found, worst = [], []
     for alpha in alphas.tolist():
-        goal, name = LabelCVaR(alpha), f"{chosen.candidate.model}, alpha {alpha:.2g}"
-        learner_of = getattr(learner, "estimator", learner) if known else learner
-        learner_of.memory.tell(name)
+        goal = LabelCVaR(alpha)
+        learner.memory.tell(f"{chosen.candidate.model}, alpha {alpha:.2g}")
         made = RobustClassifier(
-            learner, goal, training="auto" if known else training, cv=design.parts, rare="keep",
+            learner, goal, training=PLAIN if as_it_is else training, cv=design.parts, rare="keep",
             random_state=seed,
         )  # fmt: skip
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fitted = made.fit(rows[used], table.y[used], **options)
-        chances = _chances(design, learner, chosen.training)
-        folds = folds_of([] if known else design.parts, table.labels[design.order], seed)
-        said = decide(chances, fitted.tuned_.rule)
-        for fold, line in enumerate(fitted.tuned_.fold_weights):
-            said[folds == fold] = decide(chances[folds == fold], line)
-        found.append(_spread_out(design, said))
+            found.append(_fit_and_decide(design, made, learner, seed)[0])
         masses = goal.resolve(design.prior).maximize(_risks(design, found[-1]))
-        worst.append(np.zeros(len(table.classes)))
+        worst.append(np.zeros(len(design.table.classes)))
         worst[-1][design.deciding] = np.asarray(masses) / design.prior
     own = _risks(design, chosen.predicted)
     far = [float(np.abs(_risks(design, each) - own).max()) for each in found]
@@ -236,9 +229,10 @@ class Findings:
     """All numbers of a comparison.
 
     ``sampled`` says which models were fitted to a sample, and its size, ``notes`` what the fits
-    warned of. ``risks`` has an entry for each candidate, ``path_risks`` one for each level of alpha,
-    ``costs`` and ``regrets`` a row for each candidate and a column for each goal; ``costs_of_all``
-    are the costs if classes of few rows decided, too.
+    warned of. ``risks`` has an entry for each candidate, ``path_risks`` one for each level of
+    alpha, ``costs`` and ``regrets`` a row for each candidate and a column for each goal;
+    ``costs_of_all`` are the costs if classes of few rows decided, too. Candidates that an
+    interrupt has left undone are ``unfinished``.
     """
 
     design: Design
@@ -259,10 +253,10 @@ class Findings:
     @property
     def regrets(self) -> Matrix:
         """What each candidate costs beyond the best one, goal by goal."""
-        return regrets_of(self.costs)
+        return np.asarray(regrets_of(self.costs))
 
 
-def find(  # noqa: PLR0913  the table, what is compared, by which goals, and how
+def find(
     design: Design, candidates: Sequence[Candidate], learners: Mapping[str, Any],
     goals: Mapping[str, Goal], memory: FitMemory, *, price: float | None, seed: int,
 ) -> Findings:  # fmt: skip
@@ -270,67 +264,83 @@ def find(  # noqa: PLR0913  the table, what is compared, by which goals, and how
 
     When interrupted, it goes on with the candidates that are finished, if there are any.
     """
+    table, some, every = design.table, ~design.deciding, ~design.estimable
+    # What the goals cannot judge is refused before any training.
+    criteria = [goal.resolve_some(table.prior, table.classes, some) for goal in goals.values()]
+    of_all = [goal.resolve_some(table.prior, table.classes, every) for goal in goals.values()]
+    decided, left = _decide_all(design, candidates, learners, memory, seed)
+    costs = np.array([_costs(design, each, criteria, design.deciding) for each in decided])
+    risks = _judged(design, decided)
+    standard = np.array([each.risks.standard() for each in risks])
+    found = recommend(
+        costs, resampled_costs(design, decided, criteria, seed=seed), standard,
+        allowed=_allowed(risks, standard, price),
+        plain=np.array([each.candidate.goal is None for each in decided]),
+    )  # fmt: skip
+    chosen, path = decided[found.place], None
+    if not left and not isinstance(learners[chosen.candidate.model], FrozenEstimator):
+        path = decide_along(design, chosen, learners[chosen.candidate.model], seed)
+    memory.end()
+    along = () if path is None else tuple(held_out_risks(design, each) for each in path.predicted)
+    return Findings(
+        design=design,
+        candidates=tuple(each.candidate for each in decided),
+        goals=goals,
+        price=price,
+        path=path,
+        sampled=dict(memory.largest),
+        notes=tuple(memory.notes.values()),
+        risks=risks,
+        path_risks=along,
+        costs=costs,
+        costs_of_all=np.array([_costs(design, each, of_all, design.estimable) for each in decided]),
+        recommendation=found,
+        seed=seed,
+        unfinished=left,
+    )
+
+
+def _decide_all(
+    design: Design, candidates: Sequence[Candidate], learners: Mapping[str, Any],
+    memory: FitMemory, seed: int,
+) -> tuple[list[Decided], tuple[str, ...]]:  # fmt: skip
+    """What all candidates decide, and those that an interrupt has left undone."""
     decided: list[Decided] = []
-    left: list[str] = []
     for at, candidate in enumerate(candidates):
         memory.tell(candidate.label)
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                decided.append(decide_held_out(design, candidate, learners[candidate.model], seed))
-            memory.note(candidate.label, caught)
+                found = decide_held_out(design, candidate, learners[candidate.model], seed)
         except EquipoiseError as reason:
+            # A goal that cannot be reached by one model may be by another.
             if candidate.goal is None:
                 raise
             memory.notes[candidate.label] = f"{candidate.label} was left out: {reason}"
+            continue
         except KeyboardInterrupt:
             if not decided:
                 raise
-            left = [each.label for each in candidates[at:]]
-            break
-    kept = tuple(each.candidate for each in decided)
-    criteria = [goal.resolve_some(*_prior(design), ~design.deciding) for goal in goals.values()]
-    everyone = [goal.resolve_some(*_prior(design), ~design.estimable) for goal in goals.values()]
-    costs = np.array(
-        [_costs(design, each.predicted, criteria, design.deciding) for each in decided]
-    )
-    of_all = [_costs(design, each.predicted, everyone, design.estimable) for each in decided]
-    risks = _judged(design, decided)
+            return decided, tuple(each.label for each in candidates[at:])
+        memory.note(candidate.label, caught)
+        decided.append(found)
+    return decided, ()
+
+
+def _allowed(risks: Sequence[HeldOutRisks], standard: Vector, price: float | None) -> Mask:
+    """Candidates that have not failed, within a price; what nothing keeps is not asked for."""
     allowed = np.array([not each.failures for each in risks])
-    standard = np.array([each.risks.standard() for each in risks])
     if price is not None:
         cheap = standard <= standard.min() + price / 100 + 1e-12
         allowed = allowed & cheap if np.any(allowed & cheap) else cheap
-    if not np.any(allowed):
-        allowed = np.ones(len(decided), dtype=bool)
-    plain = np.array([each.goal is None for each in kept])
-    resampled = resampled_costs(design, decided, criteria, seed=seed)
-    found = recommend(costs, resampled, standard, allowed, plain)
-    chosen, path = decided[found.place], None
-    if not left and hasattr(learners[chosen.candidate.model], "predict_proba"):
-        try:
-            path = decide_along(design, chosen, learners[chosen.candidate.model], seed)
-        except EquipoiseError:
-            path = None
-    memory.end()
-    along = () if path is None else tuple(held_out_risks(design, each) for each in path.predicted)
-    return Findings(
-        design=design, candidates=kept, goals=goals, price=price, path=path,
-        sampled=dict(memory.largest), notes=tuple(memory.notes.values()), risks=risks,
-        path_risks=along, costs=costs, costs_of_all=np.array(of_all), recommendation=found,
-        seed=seed, unfinished=tuple(left),
-    )  # fmt: skip
-
-
-def _prior(design: Design) -> tuple[Vector, Any]:
-    return design.table.prior, design.table.classes
+    return allowed if np.any(allowed) else np.ones_like(allowed)
 
 
 def _costs(
-    design: Design, predicted: Indices, criteria: Sequence[Criterion], some: Mask
+    design: Design, decided: Decided, criteria: Sequence[Criterion], some: Mask
 ) -> list[float]:
     """The values of the goals, among some of the classes."""
-    return _values(shares_of_decisions(design, predicted), design, criteria, some)
+    return _values(shares_of_decisions(design, decided.predicted), design, criteria, some)
 
 
 def _values(

@@ -138,7 +138,7 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.asarray(X, dtype=np.intp).ravel()
         found = self.memory.probabilities(self, rows, self._rows, self._weights)
         places = np.searchsorted(self.memory.classes, self.classes_)
-        return found[:, places] / found[:, places].sum(axis=1, keepdims=True)
+        return np.asarray(found[:, places] / found[:, places].sum(axis=1, keepdims=True))
 
 
 class UnweightedLearner(RememberedLearner):
@@ -152,10 +152,9 @@ class UnweightedLearner(RememberedLearner):
 class FittedLearner(RememberedLearner):
     """A learner that is fitted already."""
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Those that it knows."""
-        return np.asarray(self.estimator.classes_)
+    def __init__(self, estimator: Any, name: str, X: Any, memory: FitMemory) -> None:
+        super().__init__(estimator, name, X, memory)
+        self.classes_ = np.asarray(estimator.classes_)
 
     def predict_proba(self, X: Any) -> Matrix:
         """What it says of rows by these numbers."""

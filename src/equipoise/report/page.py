@@ -88,25 +88,33 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
 
 def _headline(choice: dict[str, Any]) -> str:
     """The recommended choice as an instruction."""
-    model = {"linear": "a linear model", "boosting": "gradient boosting"}[choice["model"]]
-    if choice["weighting"] in ("standard", "balanced"):
-        return f"Use {model} with {choice['weighting']} weights"
-    if choice["weighting"] == "worst class":
-        return f"Use {model}, made robust for the worst class"
-    return f"Use {model}, made robust with {choice['uncertainty']}"
+    known = {
+        "linear": "a linear model",
+        "forest": "a random forest",
+        "boosting": "gradient boosting",
+    }
+    model = known.get(choice["model"], choice["model"])
+    if choice["failures"]:
+        return "No model tried is an answer"
+    if choice["goal"] is None:
+        return f"Use {model} as it is"
+    if choice["made_for"] == "balanced":
+        return f"Use {model} with class-weighted training"
+    return f"Use {model}, made good for {choice['made_for']}"
 
 
 def _marks(summary: dict[str, Any]) -> list[dict[str, Any]]:
     """Marks of the choices; drawn at first are the recommended, the plainest, the balanced ones."""
     found, choices = summary["recommendation"], summary["choices"]
-    weightings = [world["name"] for world in summary["costs"]["worlds"]]
+    kinds = list(dict.fromkeys(choice["made_for"] for choice in choices))
+    models = list(dict.fromkeys(choice["model"] for choice in choices))
     model = choices[found["choice"]]["model"]
     return [
         {
-            "shape": weightings.index(choice["weighting"]) % 6,
-            "filled": choice["model"] == "boosting",
-            "drawn": place in (found["choice"], found["plain"])
-            or (choice["model"] == model and choice["weighting"] in ("standard", "balanced")),
+            "shape": kinds.index(choice["made_for"]) % 6,
+            "filled": models.index(choice["model"]) % 2 == 1,
+            "drawn": place in (found["choice"], found["plain"], found["best_plain"])
+            or (choice["model"] == model and choice["made_for"] in ("plain", "balanced")),
         }
         for place, choice in enumerate(choices)
     ]
@@ -141,8 +149,7 @@ def _path(summary: dict[str, Any], shown: list[int]) -> dict[str, Any]:
     ]
     (across, x_ticks), (up, y_ticks) = _scale(path["standard"]), _scale(path["worst"])
     return {
-        "tuned": path["tuned"],
-        "start": len(steps) // 2,
+        "start": path["start"],
         "last": len(steps) - 1,
         "steps": steps,
         "bars": bars,

@@ -1,15 +1,13 @@
 """All that a page says, as plain numbers and sentences: what ``Comparison.to_dict`` gives."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import Mask
-from equipoise.goals import as_goal
-from equipoise.report.design import DECIDING_ROWS, MANY_ROWS, Candidate, Design
-from equipoise.report.findings import CONFIDENCE, AlphaPath, Findings, HeldOutRisks
-from equipoise.sets import FixedWeights
+from equipoise.report.design import BALANCED, DECIDING_ROWS, Candidate, Design, about, goal_text
+from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks, regrets_of
+from equipoise.report.refit import Refit
 from equipoise.text import in_words, quoted
 from equipoise.theory import conditional_bound
 from equipoise.weights.by_class import ByClass
@@ -28,17 +26,15 @@ _FAINT = (
 )
 
 
-def summarize(
-    found: Findings, title: str, loading: Sequence[str], seconds: float
-) -> dict[str, Any]:
+def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict[str, Any]:
     """Everything worth showing, with nothing but dicts, lists, texts, numbers and None.
 
-    Beside the findings: the heading of the page, lines of Python that load the table, and how long
-    it all took.
+    Beside the findings: the heading of the page, how a model is fitted again, and how long it all
+    took.
     """
     design, chosen = found.design, found.recommendation
-    rarest, intervals = int(design.table.counts.min()), found.risks[0].intervals
-    about = {candidate.weighting: candidate.about for candidate in found.candidates}
+    intervals = found.risks[chosen.place].intervals
+    best = found.candidates[chosen.place]
     return {
         "title": title,
         "data": _data(design),
@@ -51,26 +47,34 @@ def summarize(
             "approximate": intervals.approximate,
             "seed": found.seed,
             "sampled": dict(found.sampled),
+            "unfinished": list(found.unfinished),
             "seconds": round(seconds, 1),
         },
         "choices": [_choice(found, place) for place in range(len(found.candidates))],
         "costs": {
-            "worlds": [{"name": name, "about": about[name]} for name in found.weightings],
+            "worlds": [
+                {"name": name, "about": about(name, goal)} for name, goal in found.goals.items()
+            ],
             "risk": found.costs.tolist(),
             "regret": found.regrets.tolist(),
             "largest_regret": chosen.largest_regrets.tolist(),
+            "risk_of_all": found.costs_of_all.tolist(),
         },
         "path": _path(found),
         "recommendation": {
             "choice": chosen.place,
             "plain": chosen.plain,
+            "best_plain": chosen.best_plain,
+            "failed": bool(found.risks[chosen.place].failures),
             "reasons": _reasons(found),
             "price": _price(found),
+            "sanity": _sanity(found),
             "stability": chosen.stability,
             "confidence": _stability(found),
         },
         "trust": _trust(found),
-        "code": refit_code(found.candidates[chosen.place], loading, rarest, found.seed),
+        "code": refit.code(best),
+        "command": refit.command(best),
     }
 
 
@@ -110,9 +114,9 @@ def _choice(found: Findings, place: int) -> dict[str, Any]:
     return {
         "label": candidate.label,
         "model": candidate.model,
-        "weighting": candidate.weighting,
-        "uncertainty": repr(candidate.uncertainty),
-        "about": candidate.about,
+        "made_for": candidate.made_for,
+        "goal": None if candidate.goal is None else goal_text(candidate.goal),
+        "about": _about_candidate(candidate),
         "classes": [
             {
                 "class": label,
@@ -132,7 +136,23 @@ def _choice(found: Findings, place: int) -> dict[str, Any]:
         "worst_upper": risks.worst.upper,
         "worst_class": _worst_label(found.design, risks),
         "largest_regret": float(found.recommendation.largest_regrets[place]),
+        "failures": list(risks.failures),
+        "same_as": risks.same_as,
     }
+
+
+def _about_candidate(candidate: Candidate) -> str:
+    """What a candidate is, in a few words."""
+    if candidate.goal is None:
+        return "trained and decided as it comes"
+    if candidate.price is not None:
+        return (
+            "the fewest errors of the worst class for at most "
+            f"{candidate.price:g} points of errors in all"
+        )
+    if candidate.made_for == BALANCED:
+        return "trained with class weights under which every class counts the same"
+    return f"trained and decided for {about(candidate.made_for, candidate.goal)}"
 
 
 def _worst_label(design: Design, risks: HeldOutRisks) -> int:
@@ -140,7 +160,7 @@ def _worst_label(design: Design, risks: HeldOutRisks) -> int:
 
 
 def _path(found: Findings) -> dict[str, Any] | None:
-    """Risks of the linear model along alpha."""
+    """Risks of the recommended model along alpha."""
     path, every = found.path, found.path_risks
     if path is None:
         return None
@@ -157,8 +177,7 @@ def _path(found: Findings) -> dict[str, Any] | None:
         "worst": [each.risks.worst() for each in every],
         "worst_class": [_worst_label(found.design, each) for each in every],
         "caps_bind": path.caps_bind.tolist(),
-        "rows": path.n_rows,
-        "tuned": path.tuned,
+        "start": path.start,
     }
 
 
@@ -176,29 +195,57 @@ def _label(found: Findings, place: int) -> str:
 
 
 def _reasons(found: Findings) -> list[str]:
-    chosen, n = found.recommendation, len(found.weightings)
+    chosen, n = found.recommendation, len(found.goals)
     largest, name = chosen.largest_regrets, _label(found, chosen.place)
-    said = [
-        f"Nobody can tell which weights are right. Under every one of the {n} weightings "
-        f"compared, {name} costs at most {_points(largest[chosen.place])} more than the best "
-        "choice there."
-        if largest[chosen.place] > 0
-        else f"{name} is the best choice under every one of the {n} weightings compared."
-    ]
+    failures = found.risks[chosen.place].failures
+    if failures:
+        return [
+            f"There is no answer: every candidate has failed, and so has {name}: "
+            f"{in_words(failures)}. Look at the columns, or collect more rows."
+        ]
+    if n == 1:
+        only = next(iter(found.goals))
+        said = [f"{name} is the best choice for {quoted(only)} on rows that it had not seen."]
+        if largest[chosen.place] > 0:
+            why = "at the price that was given" if found.price is not None else "and is plainer"
+            said = [
+                f"For {quoted(only)}, {name} comes within {_points(largest[chosen.place])} of the "
+                f"best choice on rows that it had not seen, {why}."
+            ]
+    else:
+        said = [
+            f"Nobody can tell which weights are right. Under every one of the {n} goals "
+            f"compared, {name} costs at most {_points(largest[chosen.place])} more than the best "
+            "choice there: this is its largest regret."
+            if largest[chosen.place] > 0
+            else f"{name} is the best choice under every one of the {n} goals compared."
+        ]
     if chosen.place != chosen.plain:
-        worst = list(found.weightings)[int(found.regrets[chosen.plain].argmax())]
-        said.append(
-            f"{_label(found, chosen.plain)} makes the fewest errors overall, but costs up to "
-            f"{_points(largest[chosen.plain])} more than the best choice (under {quoted(worst)})."
-        )
         before, after = found.risks[chosen.plain].risks, found.risks[chosen.place].risks
         fails, other = before.worst_class(), after.worst_class()
         own = f", and {after.worst():.1%} of its own worst class, {quoted(other)}"
         said.append(
-            f"Of the class it fails most, {quoted(fails)}, it gets {before[fails]:.1%} wrong; "
-            f"the recommended choice {after[fails]:.1%}{'' if other == fails else own}."
+            f"{_label(found, chosen.plain)} makes the fewest errors overall. Of the class it fails "
+            f"most, {quoted(fails)}, it gets {before[fails]:.1%} wrong; the recommended choice "
+            f"{after[fails]:.1%}{'' if other == fails else own}."
         )
     return said
+
+
+def _sanity(found: Findings) -> str:
+    """The best plain model, and what the recommended choice adds to it."""
+    chosen = found.recommendation
+    name, place = _label(found, chosen.best_plain), chosen.best_plain
+    if place == chosen.place:
+        return f"The plain model {name} is as good as anything that was tried."
+    before, after = found.risks[place].risks, found.risks[chosen.place].risks
+    plain, own = chosen.largest_regrets[place], chosen.largest_regrets[chosen.place]
+    return (
+        f"The best plain model is {name}: {before.standard():.1%} errors in all and "
+        f"{before.worst():.1%} in its worst class. The recommended choice has "
+        f"{after.standard():.1%} and {after.worst():.1%}, and a largest regret of "
+        f"{100 * own:.1f} points instead of {100 * plain:.1f}."
+    )
 
 
 def _price(found: Findings) -> list[str]:
@@ -206,10 +253,13 @@ def _price(found: Findings) -> list[str]:
     if chosen.place == chosen.plain:
         return ["No other choice makes fewer errors overall: there is nothing to pay."]
     before, after = found.risks[chosen.plain].risks, found.risks[chosen.place].risks
+    more = after.standard() - before.standard()
     said = [
         f"Over all rows it errs on {after.standard():.1%} instead of {before.standard():.1%}: "
-        f"{_points(after.standard() - before.standard())} more than {_label(found, chosen.plain)}."
+        f"{_points(more)} more than {_label(found, chosen.plain)}."
     ]
+    if found.price is not None and 100 * more > found.price + 1e-9:
+        said.append(f"No choice that has not failed keeps the price of {found.price:g} points.")
     rises = {name: after[name] - before[name] for name in after}
     loser = max(rises, key=rises.__getitem__)
     if rises[loser] > 0:
@@ -249,12 +299,15 @@ def _trust(found: Findings) -> list[dict[str, str]]:
         ("The intervals", _intervals(found)),
         ("Classes that cannot be judged", _about(design, ~design.estimable, _LOST)),
         ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
+        ("With all classes", _with_all(found)),
         ("A bound for every weighting", _bound(found)),
         ("The recommendation", _stability(found)),
-        ("The optimisation", _optimisation(found.path)),
         *(("A warning of the fits", note) for note in found.notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
+    if found.unfinished:
+        left = in_words(map(quoted, found.unfinished))
+        parts.insert(0, ("Interrupted", f"What follows leaves out {left}."))
     return [{"heading": heading, "text": text} for heading, text in parts if text]
 
 
@@ -263,15 +316,20 @@ def _about(design: Design, which: Mask, text: str) -> str:
     return f"{in_words(map(quoted, names))}: {text}" if names else ""
 
 
-def _optimisation(path: AlphaPath | None) -> str:
-    if path is None:
+def _with_all(found: Findings) -> str:
+    """What would be recommended if classes of few rows decided as well."""
+    design = found.design
+    if not np.any(design.estimable & ~design.deciding):
         return ""
-    if not np.isfinite(path.gap):
-        return "Some linear fits have no proven bound."
-    return (
-        f"The linear fits are within {path.gap:.0e} of their optimum, relative to the objective, "
-        "by a proven bound."
+    chosen, every = found.recommendation, regrets_of(found.costs_of_all).max(axis=1)
+    best, name = int(every.argmin()), _label(found, chosen.place)
+    said = (
+        f"If the classes of few rows decided as well, the largest regret of {name} would be "
+        f"{_points(every[chosen.place])}"
     )
+    if best == chosen.place:
+        return f"{said}, still the smallest of all."
+    return f"{said}, and the smallest that of {_label(found, best)}, {_points(every[best])}."
 
 
 def _how(found: Findings) -> str:
@@ -282,11 +340,12 @@ def _how(found: Findings) -> str:
             f"Each of {rows} was judged by fits on the other {design.n_folds - 1} of "
             f"{design.n_folds} parts of the table, that had not seen it."
         )
+    elif len(design.judged) == len(design.table.labels):
+        said = f"All of {rows} were judged, by models that are said not to have seen them."
     else:
         said = (
-            f"The table has more than {MANY_ROWS:,} rows, so one part of {rows} was held out and "
-            "judged by fits on the others; decisions were tuned on "
-            f"{len(design.tuned_on):,} rows that neither trained nor were judged."
+            f"The table is large, so one part of {rows} was held out and judged by fits on the "
+            "others; decisions for a row were tuned without it."
         )
     for what, size in found.sampled.items():
         said += f" For {what} at most {size:,} training rows were used, a stratified sample."
@@ -299,24 +358,12 @@ def _how(found: Findings) -> str:
 
 
 def _decisions(found: Findings) -> str:
-    design, models = found.design, {each.model for each in found.candidates}
-    known = [name for name, each in found.weightings.items() if as_goal(each).is_known]
-    tuned = [name for name in found.weightings if name not in known]
-    said = "A class's probability is multiplied by a weight, and the largest product decides."
-    if "boosting" in models:
-        said += " Gradient boosting is trained once, and its probabilities serve every weighting."
-    if "linear" in models:
-        said += " The linear model is trained for each weighting."
-    said += f" For {in_words(map(quoted, known))} the weights are known, so nothing is tuned."
-    if tuned and not design.can_tune:
-        said += f" For {in_words(map(quoted, tuned))} the rows are too few to tune them."
-    elif tuned:
-        where = "the other parts" if design.n_folds > 1 else "the rows set aside for that"
-        said += (
-            f" For {in_words(map(quoted, tuned))} they are tuned on {where}, for the fewest errors "
-            "in the worst case."
-        )
-    return said
+    where = "the other parts" if found.design.n_folds > 1 else "four fifths of the part held out"
+    return (
+        "A plain model decides for the class of the largest probability. For a goal, class weights "
+        "of the training and weights of the decision are chosen together: a class's probability is "
+        f"multiplied by its weight, tuned on {where}, and the largest product decides."
+    )
 
 
 def _intervals(found: Findings) -> str:
@@ -368,21 +415,3 @@ def _bound(found: Findings) -> str:
             "risks observed."
         )
     return said
-
-
-# The few lines of Python that fit a candidate to the whole table.
-
-
-def refit_code(candidate: Candidate, loading: Sequence[str], rarest: int, seed: int) -> str:
-    """Python code that ends in a fitted ``model``.
-
-    Before come the lines that make ``X`` and ``y``; ``rarest`` is the size of the smallest class.
-    """
-    uncertainty, tunes = candidate.uncertainty, not candidate.is_known
-    imports, goal = [f"from equipoise import {type(uncertainty).__name__}"], repr(uncertainty)
-    if isinstance(uncertainty, FixedWeights) and isinstance(uncertainty.weights, str):
-        imports, goal = [], repr(uncertainty.weights)
-    options = f", random_state={seed}" if candidate.model == "boosting" or tunes else ""
-    options += f", rarest={rarest}" if candidate.model == "boosting" else ""
-    model = f"model = model_for(X, {candidate.model!r}, goal={goal}{options})"
-    return "\n".join([*imports, *loading, model, "model.fit(X, y)"]) + "\n"

@@ -3,6 +3,7 @@
 from equipoise.tables.columns import Column, columns_of, conform, find_column
 from equipoise.tables.features import (
     MODEL_KINDS,
+    AsTable,
     booster_for,
     folds_for,
     learner_for,
@@ -22,6 +23,7 @@ from equipoise.tables.read import read_chunks, read_table
 
 __all__ = [
     "MODEL_KINDS",
+    "AsTable",
     "Column",
     "LabelledTable",
     "booster_for",

@@ -63,6 +63,26 @@ class Column:
         return self.kind in ("text", "truth")
 
 
+def as_frame(X: Any) -> Any:
+    """A table as a DataFrame with names that are texts; those of an array are x0, x1 and so on."""
+    pandas = require("pandas", extra="report")
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    if hasattr(X, "toarray"):
+        raise InvalidInputError(
+            "X must be a table of rows and columns, got a sparse matrix: give X.toarray() or a "
+            "DataFrame."
+        )
+    if not isinstance(X, pandas.DataFrame):
+        array = np.asarray(X)
+        if array.ndim != 2:
+            raise InvalidInputError(f"X must have rows and columns, got shape {array.shape}.")
+        X = pandas.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
+    if len(X) == 0:
+        raise InvalidInputError("X must have at least one row, got none.")
+    return X.reset_index(drop=True).set_axis([str(name) for name in X.columns], axis=1)
+
+
 def columns_of(frame: Any) -> tuple[Column, ...]:
     """The columns of a pandas DataFrame, in order.
 

@@ -11,9 +11,11 @@ texts     one column of 0 and 1 per level; missing    whole numbers, which the b
 ========  ==========================================  =======================================
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -24,7 +26,7 @@ from equipoise.estimators import RobustClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
 from equipoise.sets import FixedWeights
-from equipoise.tables.columns import columns_of
+from equipoise.tables.columns import Column, as_frame, columns_of, conform
 from equipoise.validation.numbers import check_word
 
 # Levels of fewer rows share one column, and so do those beyond so many.
@@ -39,6 +41,45 @@ FOLDED_ROWS, FOLDED_CELLS = 10_000, 100_000
 FOLDS, HELD_OUT = 5, 0.25
 TREES = 100
 MODEL_KINDS = ("linear", "forest", "boosting")
+
+
+class AsTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Brings tables and arrays into the columns that models read; it learns nothing.
+
+    Parameters
+    ----------
+    columns : list of (name, kind)
+        As :func:`columns_of` finds them. Those of an array are x0, x1 and so on.
+
+    Examples
+    --------
+    >>> AsTable([("x0", "number"), ("x1", "text")]).transform([[1, "a"]]).to_dict("list")
+    {'x0': [1.0], 'x1': ['a']}
+    """
+
+    def __init__(self, columns: Any) -> None:
+        self.columns = columns
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names."""
+        return np.array([name for name, _ in self.columns], dtype=object)
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Nothing is learnt."""
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The columns as numbers and texts, as a DataFrame."""
+        return conform(as_frame(X), [Column(name, kind, "") for name, kind in self.columns])
 
 
 def preprocessor(X: Any, kind: str = "linear") -> ColumnTransformer:
@@ -107,12 +148,12 @@ def booster_for(X: Any, *, random_state: int = 0) -> HistGradientBoostingClassif
 
 
 def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: int = 0) -> Pipeline:
-    """A plain classifier, not fitted: a pipeline of the steps ``features`` and ``model``.
+    """A plain classifier, not fitted: a pipeline of ``table``, ``features`` and ``model``.
 
     Parameters
     ----------
-    X : pandas.DataFrame
-        Features as ``split_target`` or ``conform`` give them, or a tuple of their columns.
+    X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
+        Features: numbers and texts, with missing values; or a tuple of their columns.
     kind : {"linear", "forest", "boosting"}
         Logistic regression, a random forest, or gradient boosting of histograms.
     C : float
@@ -127,14 +168,15 @@ def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: i
     >>> learner_for(X, "forest").fit(X, ["a", "a", "b", "b"] * 5).predict(X[:4]).tolist()
     ['a', 'a', 'b', 'b']
     """
-    columns = X if isinstance(X, tuple) else columns_of(X)
+    columns = X if isinstance(X, tuple) else columns_of(as_frame(X))
+    table = AsTable([(each.name, each.kind) for each in columns])
     features = preprocessor(columns, kind)
     model: Any = RobustLogisticRegression("standard", C=C)
     if kind == "forest":
         model = RandomForestClassifier(TREES, n_jobs=-1, random_state=random_state)
     if kind == "boosting":
         model = booster_for(columns, random_state=random_state)
-    return Pipeline([("features", features), ("model", model)])
+    return Pipeline([("table", table), ("features", features), ("model", model)])
 
 
 def model_for(

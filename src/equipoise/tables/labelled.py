@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
-from equipoise.tables.columns import Column, features_of, find_column, text_of
+from equipoise.tables.columns import Column, as_frame, features_of, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
@@ -113,7 +113,7 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     >>> table.labels.tolist(), [column.name for column in table.columns]
     ([0, 1, 0], ['x0', 'x1'])
     """
-    frame, names = _frame(X), as_labels(y, name="y")
+    frame, names = as_frame(X), as_labels(y, name="y")
     check_length(names, len(frame), name="y", of="X")
     features, columns = features_of(frame)
     classes, labels = encode_labels(names)
@@ -122,25 +122,6 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
         weights = weights_and_totals(sample_weight, labels, classes)[0]
     warnings = tuple(_warnings(frame, columns, classes, np.bincount(labels)))
     return LabelledTable(features, classes, labels, columns, warnings, weights)
-
-
-def _frame(X: Any) -> Any:
-    pandas = require("pandas", extra="report")
-    if hasattr(X, "to_pandas"):
-        X = X.to_pandas()
-    if hasattr(X, "toarray"):
-        raise InvalidInputError(
-            "X must be a table of rows and columns, got a sparse matrix: give X.toarray() or a "
-            "DataFrame."
-        )
-    if not isinstance(X, pandas.DataFrame):
-        array = np.asarray(X)
-        if array.ndim != 2:
-            raise InvalidInputError(f"X must have rows and columns, got shape {array.shape}.")
-        X = pandas.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
-    if len(X) == 0:
-        raise InvalidInputError("X must have at least one row, got none.")
-    return X.reset_index(drop=True).set_axis([str(name) for name in X.columns], axis=1)
 
 
 def _warnings(

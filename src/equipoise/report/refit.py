@@ -1,0 +1,96 @@
+"""How a candidate is fitted to the whole table: by Python, by the command line, or at once."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Any
+
+from sklearn.frozen import FrozenEstimator
+
+import equipoise
+from equipoise.decisions.left_out import unfitted
+from equipoise.report.design import BALANCED, Candidate, goal_text
+
+# Goals that are written as a word.
+_WORD = re.compile(r"[a-z][a-z0-9_-]*")
+_NAME = re.compile(r"\b[A-Z]\w+")
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """The rows that a comparison was made on, and the models by name.
+
+    ``loading`` are lines of Python that make ``X`` and ``y``, ``kinds`` the models that are ours
+    rather than the user's; ``file`` are the arguments of the command line that name the table.
+    """
+
+    X: Any
+    y: Any
+    models: Mapping[str, Any]
+    kinds: Sequence[str]
+    cv: int | float
+    seed: int
+    sample_weight: Any = None
+    loading: Sequence[str] = ()
+    file: Sequence[str] = ()
+
+    def fit(self, candidate: Candidate) -> Any:
+        """The candidate, fitted to all rows."""
+        learner = self.models[candidate.model]
+        known = isinstance(learner, FrozenEstimator)
+        made = candidate.around(learner if known else unfitted(learner), cv=self.cv, seed=self.seed)
+        if known and candidate.goal is None:
+            return made
+        options = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
+        return made.fit(self.X, self.y, **options)
+
+    def code(self, candidate: Candidate) -> str:
+        """Python that ends in a fitted ``model``."""
+        names, lines = list[str](), list[str]()
+        if candidate.model in self.kinds:
+            own = f"learner_for(X, {candidate.model!r}, random_state={self.seed})"
+        else:
+            own = f"models[{candidate.model!r}]"
+        if candidate.goal is None:
+            frozen = isinstance(self.models[candidate.model], FrozenEstimator)
+            if candidate.model not in self.kinds and not frozen:
+                names, own = [], f"clone({own})"
+                lines += ["from sklearn.base import clone"]
+            made, fits = own, not frozen
+        else:
+            made, names, fits = *self._robust(candidate, own), True
+        if names:
+            lines.append(f"from equipoise import {', '.join(sorted(names))}")
+        lines += [*self.loading, f"model = {made}"]
+        if fits:
+            weighted = "" if self.sample_weight is None else ", sample_weight=sample_weight"
+            lines.append(f"model.fit(X, y{weighted})")
+        return "\n".join(lines) + "\n"
+
+    def _robust(self, candidate: Candidate, own: str) -> tuple[str, list[str]]:
+        """The classifier for a goal as Python, and the names that are imported for it."""
+        options = f"cv={self.cv}, rare='keep', random_state={self.seed}"
+        if candidate.price is not None:
+            made = f"RobustClassifier({own}, {options})"
+            return f"RobustPathCV({made}, rule='price', price={candidate.price:g})", [
+                "RobustClassifier",
+                "RobustPathCV",
+            ]
+        assert candidate.goal is not None
+        text = goal_text(candidate.goal)
+        if candidate.made_for == BALANCED:
+            options = f"training='balanced', {options}"
+        if _WORD.fullmatch(text):
+            return f"RobustClassifier({own}, {text!r}, {options})", ["RobustClassifier"]
+        names = [name for name in _NAME.findall(text) if name in equipoise.__all__]
+        return f"RobustClassifier({own}, {text}, {options})", ["RobustClassifier", *set(names)]
+
+    def command(self, candidate: Candidate) -> str | None:
+        """The line of the command line that saves the candidate; None where there is none."""
+        if not self.file or candidate.model not in self.kinds or candidate.price is not None:
+            return None
+        goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
+        seed = ["--seed", str(self.seed)] if self.seed else []
+        words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal, *seed]
+        return " ".join(map(quote, [*words, "--out", "model.equipoise"]))
