@@ -8,9 +8,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
@@ -18,11 +20,19 @@ from equipoise.report.design import FOLDS, Design, make_candidates, named_goals
 from equipoise.report.findings import find
 from equipoise.report.fit_memory import FitMemory, Progress, remembered
 from equipoise.report.page import page
-from equipoise.report.refit import Refit
+from equipoise.report.refit import GivenRows, Refit
 from equipoise.report.summarize import summarize
-from equipoise.tables import MODEL_KINDS, LabelledTable, labelled_table, learner_for, read_labelled
+from equipoise.tables import (
+    MODEL_KINDS,
+    LabelledTable,
+    labelled_table,
+    learner_for,
+    read_labelled,
+    unseen_rows,
+)
 from equipoise.text import percent, short_name, text_table
 from equipoise.validation.numbers import check_number, check_seed, check_word
+from equipoise.validation.predictions import as_probabilities
 
 # Rows that a model is trained on at most; quick pages take fewer, and hold out one part.
 MOST_ROWS, QUICK_ROWS, QUICK_SHARE = 100_000, 10_000, 0.25
@@ -275,6 +285,66 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     )  # fmt: skip
 
 
+def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
+    y: Any,
+    predictions: Mapping[str, Any],
+    *,
+    goals: Any = None,
+    price: float | None = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare probabilities from anywhere, for rows that the models have not seen.
+
+    Each model decides for its largest probability, and by weights tuned for every goal, as
+    :func:`~equipoise.tune_weights` does; a row is judged by weights that were tuned without it.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels that came true.
+    predictions : dict of array-like of shape (n_rows, n_classes)
+        Probabilities by the name of the model, columns in the order of ``classes``. For two classes
+        also of shape (n_rows,), about the second.
+    goals, price, sample_weight, random_state, progress
+        As in :func:`compare`.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns; by default the sorted labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["common", "rare"], [900, 100])
+    >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
+    >>> compare_predictions(y, {"mine": eta}, goals="worst-class").recommended
+    'mine, worst class'
+    """
+    began = perf_counter()
+    if not isinstance(predictions, Mapping) or not predictions:
+        raise InvalidParameterError(
+            "predictions must be a dict of probabilities by the name of a model, got "
+            f"{type(predictions).__name__}."
+        )
+    table = unseen_rows(y, classes, sample_weight)
+    models = {}
+    for name, given in predictions.items():
+        chances = as_probabilities(given, len(table.classes), name=f"predictions[{name!r}]")
+        if len(chances) != len(table.labels):
+            raise InvalidInputError(
+                f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
+                f"labels, got {len(chances)}."
+            )
+        models[str(name)] = FrozenEstimator(GivenRows(chances, table.classes))
+    return _compared(
+        table, np.arange(len(table.labels)), models, goals=goals, price=price, cv=FOLDS,
+        seed=check_seed(random_state), quick=False, progress=progress,
+        title="Which class weights?", loading=[], began=began, sample_weight=sample_weight,
+    )  # fmt: skip
+
+
 def _compared(  # noqa: PLR0913  the table, what to compare, and how
     table: LabelledTable, X: Any, models: Any, *, goals: Any, price: float | None, cv: float,
     seed: int, quick: bool, progress: Progress | None, title: str, loading: Sequence[str],
@@ -282,7 +352,10 @@ def _compared(  # noqa: PLR0913  the table, what to compare, and how
 ) -> Comparison:  # fmt: skip
     if price is not None:
         check_number(price, "price", "[0, 100]")
-    design = Design.for_table(table, QUICK_SHARE if quick else cv, seed)
+    if isinstance(models, Mapping) and all(isinstance(m, FrozenEstimator) for m in models.values()):
+        design = Design.for_predictions(table)
+    else:
+        design = Design.for_table(table, QUICK_SHARE if quick else cv, seed)
     wanted = named_goals(goals, table.prior[design.deciding])
     learners, kinds = _learners(models, table, seed)
     candidates = make_candidates(learners, wanted, price)

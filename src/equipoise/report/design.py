@@ -137,8 +137,9 @@ def make_candidates(
 
 
 def _takes_weights(estimator: Any) -> bool:
+    """Whether balanced weights change its training; one that is fitted can decide by them."""
     weighs = weight_argument(estimator) is not None and not is_robust(estimator)
-    return weighs and not isinstance(estimator, FrozenEstimator) and _tells_chances(estimator)
+    return (weighs or isinstance(estimator, FrozenEstimator)) and _tells_chances(estimator)
 
 
 def _tells_chances(estimator: Any) -> bool:

@@ -4,17 +4,39 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
-import equipoise
+from equipoise.arrays import Matrix
 from equipoise.decisions.left_out import unfitted
+from equipoise.estimators import tune_weights
+from equipoise.goals import as_goal, goal_names
 from equipoise.report.design import BALANCED, Candidate, goal_text
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _NAME = re.compile(r"\b[A-Z]\w+")
+
+
+class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Probabilities that came from elsewhere, by the numbers of their rows."""
+
+    def __init__(self, probabilities: Matrix, classes: NDArray[Any]) -> None:
+        self.probabilities = probabilities
+        self.classes = classes
+        self.classes_ = np.asarray(classes)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Nothing is learnt."""
+        return self
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """What was said of rows by these numbers."""
+        return np.asarray(self.probabilities[np.asarray(X, dtype=np.intp).ravel()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +58,14 @@ class Refit:
     file: Sequence[str] = ()
 
     def fit(self, candidate: Candidate) -> Any:
-        """The candidate, fitted to all rows."""
+        """The candidate, fitted to all rows; tuned weights where probabilities were given."""
         learner = self.models[candidate.model]
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+            return tune_weights(
+                self.y, learner.estimator.probabilities, candidate.goal or "standard",
+                classes=learner.classes_, sample_weight=self.sample_weight, rare="keep",
+                random_state=self.seed,
+            )  # fmt: skip
         known = isinstance(learner, FrozenEstimator)
         made = candidate.around(learner if known else unfitted(learner), cv=self.cv, seed=self.seed)
         if known and candidate.goal is None:
@@ -47,6 +75,9 @@ class Refit:
 
     def code(self, candidate: Candidate) -> str:
         """Python that ends in a fitted ``model``."""
+        learner = self.models[candidate.model]
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+            return self._tuning_code(candidate, learner.estimator)
         names, lines = list[str](), list[str]()
         if candidate.model in self.kinds:
             own = f"learner_for(X, {candidate.model!r}, random_state={self.seed})"
@@ -68,6 +99,21 @@ class Refit:
             lines.append(f"model.fit(X, y{weighted})")
         return "\n".join(lines) + "\n"
 
+    def _tuning_code(self, candidate: Candidate, given: GivenRows) -> str:
+        """Python that tunes weights for given probabilities; ``model.decide`` decides others."""
+        goal, names = _written(candidate.goal or as_goal("standard"))
+        own = f"predictions[{candidate.model!r}]"
+        options = f"classes={given.classes_.tolist()!r}, rare='keep', random_state={self.seed}"
+        if self.sample_weight is not None:
+            options = f"sample_weight=sample_weight, {options}"
+        lines = [
+            f"from equipoise import {', '.join(sorted({'tune_weights', *names}))}",
+            *self.loading,
+            f"model = tune_weights(y, {own}, {goal}, {options})",
+            f"decided = model.decide({own})",
+        ]
+        return "\n".join(lines) + "\n"
+
     def _robust(self, candidate: Candidate, own: str) -> tuple[str, list[str]]:
         """The classifier for a goal as Python, and the names that are imported for it."""
         options = f"cv={self.cv}, rare='keep', random_state={self.seed}"
@@ -77,14 +123,10 @@ class Refit:
                 "RobustClassifier",
                 "RobustPathCV",
             ]
-        assert candidate.goal is not None
-        text = goal_text(candidate.goal)
         if candidate.made_for == BALANCED:
             options = f"training='balanced', {options}"
-        if _WORD.fullmatch(text):
-            return f"RobustClassifier({own}, {text!r}, {options})", ["RobustClassifier"]
-        names = [name for name in _NAME.findall(text) if name in equipoise.__all__]
-        return f"RobustClassifier({own}, {text}, {options})", ["RobustClassifier", *set(names)]
+        goal, names = _written(candidate.goal)
+        return f"RobustClassifier({own}, {goal}, {options})", ["RobustClassifier", *names]
 
     def command(self, candidate: Candidate) -> str | None:
         """The line of the command line that saves the candidate; None where there is none."""
@@ -94,3 +136,11 @@ class Refit:
         seed = ["--seed", str(self.seed)] if self.seed else []
         words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal, *seed]
         return " ".join(map(quote, [*words, "--out", "model.equipoise"]))
+
+
+def _written(goal: Any) -> tuple[str, set[str]]:
+    """A goal as Python, and the names that are imported for it."""
+    text = goal_text(goal)
+    if _WORD.fullmatch(text):
+        return repr(text), set()
+    return text, {name for name in _NAME.findall(text) if name in goal_names()}

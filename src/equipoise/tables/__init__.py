@@ -18,6 +18,7 @@ from equipoise.tables.labelled import (
     labels_like,
     read_labelled,
     split_target,
+    unseen_rows,
 )
 from equipoise.tables.read import read_chunks, read_table
 
@@ -42,4 +43,5 @@ __all__ = [
     "read_labelled",
     "read_table",
     "split_target",
+    "unseen_rows",
 ]

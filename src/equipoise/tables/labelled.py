@@ -16,7 +16,14 @@ from equipoise.tables.columns import Column, as_frame, features_of, find_column,
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
-from equipoise.validation.labels import as_labels, check_length, encode_labels, weights_and_totals
+from equipoise.validation.labels import (
+    as_labels,
+    check_classes,
+    check_length,
+    encode_labels,
+    known_labels,
+    weights_and_totals,
+)
 from equipoise.validation.numbers import check_number
 
 # In fewer rows than this, distinct values say nothing.
@@ -122,6 +129,26 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
         weights = weights_and_totals(sample_weight, labels, classes)[0]
     warnings = tuple(_warnings(frame, columns, classes, np.bincount(labels)))
     return LabelledTable(features, classes, labels, columns, warnings, weights)
+
+
+def unseen_rows(y: Any, classes: Any = None, sample_weight: Any = None) -> LabelledTable:
+    """Labels without features, of rows that somebody else's model has predicted.
+
+    Examples
+    --------
+    >>> unseen_rows(["a", "b", "a"]).counts.tolist()
+    [2, 1]
+    """
+    if classes is None:
+        names, labels = encode_labels(y)
+    else:
+        names = check_classes(classes)
+        labels = known_labels(as_labels(y, name="y"), names)
+    weights = None
+    if sample_weight is not None:
+        weights = weights_and_totals(sample_weight, labels, names)[0]
+    frame = require("pandas", extra="report").DataFrame({"row": np.arange(len(labels))})
+    return LabelledTable(frame, names, labels, (), (), weights)
 
 
 def _warnings(
