@@ -256,7 +256,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     >>> from importlib.resources import files
     >>> path = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
     >>> compare_file(path, "target", ["linear"], goals="balanced_accuracy").recommended
-    'linear, balanced_accuracy'
+    'linear, balanced'
     """
     began = perf_counter()
     if progress is not None:

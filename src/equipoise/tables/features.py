@@ -213,7 +213,14 @@ def model_for(
 
 
 def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
-    """A classifier made good for a goal, not fitted: the plain one, or a ``RobustClassifier``."""
+    """A classifier made good for a goal, not fitted: the plain one, or a ``RobustClassifier``.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> made_for(LogisticRegression(), "balanced", cv=5, random_state=0).training
+    'balanced'
+    """
     recipe = as_goal(goal)
     given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
     word = given.weights if isinstance(given, FixedWeights) else None
@@ -226,6 +233,12 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
 
 
 def folds_for(n_rows: int, n_classes: int) -> int | float:
-    """Five folds, or the share of a large table to hold out."""
+    """Five folds, or the share of a large table to hold out.
+
+    Examples
+    --------
+    >>> folds_for(5_000, 3), folds_for(30_000, 7)
+    (5, 0.25)
+    """
     folded = n_rows <= FOLDED_ROWS or n_rows * n_classes <= FOLDED_CELLS
     return FOLDS if folded else HELD_OUT
