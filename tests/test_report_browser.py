@@ -1,8 +1,15 @@
 """The page in a real browser: no errors, no requests, and all of it by keyboard."""
 
+import re
 import shutil
+from functools import cache
 
+import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
 
 pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
@@ -11,20 +18,71 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
     pytest.skip("there is no chromium on this machine", allow_module_level=True)
 
-from equipoise.report import compare  # noqa: E402
+from equipoise.report import Comparison, compare  # noqa: E402
 from report_tables import HOSTILE, hostile_table  # noqa: E402
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+CRIMES = {
+    "motor vehicle theft": 160, "assault": 120, "burglary": 100, "fraud": 80, "vandalism": 60,
+    "arson": 40, "disorderly conduct": 40, "trespassing": 30, "embezzlement": 12, "kidnapping": 1,
+}  # fmt: skip
+
+
+def ordinary_comparison():
+    """Ten classes, one of few rows and one of a single one, and four models, two of them alike."""
+    rng = np.random.default_rng(0)
+    label = np.repeat(np.arange(len(CRIMES)), list(CRIMES.values()))
+    X = rng.normal(size=(len(label), 4)) + rng.normal(size=(len(CRIMES), 4))[label]
+    models = {
+        "logistic regression": LogisticRegression(),
+        "the forecast of the claims department, calibrated (version 3)": GaussianNB(),
+        "scaled_and_selected_columns_then_DecisionTreeClassifier": DecisionTreeClassifier(
+            max_depth=4, random_state=0
+        ),
+        "the same once more": LogisticRegression(),
+    }
+    return compare(X, np.array(list(CRIMES))[label], models, cv=3)
+
+
+def failed_comparison():
+    """Two models that have learnt nothing."""
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(300) < 0.2, "yes", "no")
+    models = {
+        "nothing": DummyClassifier(),
+        "still nothing": DummyClassifier(strategy="constant", constant="no"),
+    }
+    return compare(rng.normal(size=(300, 2)), y, models, goals="standard", cv=3)
+
+
+def metric_comparison():
+    """One goal that is a metric."""
+    X, y = hostile_table()
+    names = [f"class {label}" for label in np.unique(y, return_inverse=True)[1]]
+    return compare(X, np.array(names), ["linear"], goals="macro_f1", cv=3)
+
+
+@cache
+def comparison_of(kind):
+    return {
+        "hostile": lambda: compare(*hostile_table(), models=["linear"], cv=3),
+        "ordinary": ordinary_comparison,
+        "failed": failed_comparison,
+        "metric": metric_comparison,
+    }[kind]()
 
 
 @pytest.fixture(scope="module")
 def comparison():
-    return compare(*hostile_table(), models=["linear"], cv=3)
+    return comparison_of("hostile")
 
 
 @pytest.fixture(scope="module")
-def address(comparison, tmp_path_factory):
-    return comparison.save(tmp_path_factory.mktemp("page") / "page.html").as_uri()
+def address(tmp_path_factory):
+    """Addresses of the pages of all kinds."""
+    folder = tmp_path_factory.mktemp("page")
+    return cache(lambda kind: comparison_of(kind).save(folder / f"{kind}.html").as_uri())
 
 
 @pytest.fixture(scope="module")
@@ -37,21 +95,21 @@ def browser():
 
 @pytest.fixture
 def open_page(browser, address):
-    """Opens the page and keeps what goes wrong on it."""
+    """Opens a page and keeps what goes wrong on it."""
     contexts, trouble = [], []
 
-    def open_it(**options):
-        context = browser.new_context(**({"viewport": {"width": 1440, "height": 900}} | options))
+    def open_it(kind="hostile", **options):
+        context = browser.new_context(**({"viewport": DESK} | options))
         contexts.append(context)
-        page = context.new_page()
+        page, place = context.new_page(), address(kind)
         page.on("console", lambda message: trouble.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: trouble.append(str(error)))
         page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
         page.on(
             "request",
-            lambda request: request.url in (address, "data:,") or trouble.append(request.url),
+            lambda request: request.url in (place, "data:,") or trouble.append(request.url),
         )
-        page.goto(address)
+        page.goto(place)
         return page
 
     yield open_it
@@ -60,17 +118,26 @@ def open_page(browser, address):
     assert trouble == []
 
 
-def test_the_page_loads_without_errors_and_without_a_request(open_page):
-    page = open_page()
+def unfold(page):
+    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+
+
+KINDS = ["hostile", "ordinary", "failed", "metric"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_page_loads_without_errors_and_without_a_request(open_page, kind):
+    page = open_page(kind)
     assert page.title() == "Which class weights?"
     assert page.locator("h1").count() == 1
     page.wait_for_timeout(200)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("width", [320, 390, 768, 1440])
-def test_nothing_is_wider_than_the_screen(open_page, width):
-    page = open_page(viewport={"width": width, "height": 800})
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+def test_nothing_is_wider_than_the_screen(open_page, kind, width):
+    page = open_page(kind, viewport={"width": width, "height": 800})
+    unfold(page)
     wider = page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
@@ -79,7 +146,7 @@ def test_nothing_is_wider_than_the_screen(open_page, width):
 
 def test_names_are_shown_as_text(open_page):
     page = open_page()
-    names = page.locator("#classes tbody th").all_inner_texts()
+    names = page.locator("#classes tbody th .name").all_inner_texts()
     assert {" ".join(name.split()) for name in names} >= {
         " ".join(name.split()) for name in HOSTILE
     }
@@ -145,8 +212,13 @@ def test_tables_sort_by_value_and_by_name(open_page):
     assert name.get_attribute("aria-sort") == "ascending"
 
 
-def test_choices_can_be_drawn_and_left_out(open_page):
-    page = open_page()
+@pytest.mark.parametrize("kind", ["hostile", "ordinary"])
+def test_choices_can_be_drawn_and_left_out(open_page, kind):
+    page = open_page(kind)
+    more = page.locator("#chips summary")
+    if more.count():
+        more.focus()
+        page.keyboard.press("Enter")
     boxes = page.locator("#chips input")
     for place in range(boxes.count()):
         box = boxes.nth(place)
@@ -161,15 +233,54 @@ def test_costs_can_be_shown_as_regret(open_page, comparison):
     page = open_page()
     page.locator("#cost-kind input").first.focus()
     page.keyboard.press("ArrowRight")
-    regrets = comparison.to_dict()["costs"]["regret"]
-    shown = page.locator("#cost-table tbody tr").first.locator("td").all_inner_texts()
-    assert shown[:-1] == ["best" if each == 0 else f"+{100 * each:.1f}" for each in regrets[0]]
-    page.locator("#cost-table thead th button").nth(1).click()
-    values = [
-        float(row.locator("td").first.get_attribute("data-value"))
-        for row in page.locator("#cost-table tbody tr").all()
+    costs = comparison.to_dict()["costs"]
+    heads = [
+        " ".join(text.split()) for text in page.locator("#cost-table thead th").all_inner_texts()
     ]
-    assert values == sorted(row[0] for row in regrets)
+    assert heads[:2] == ["choice", "largest regret"]
+    order = [[world["name"] for world in costs["worlds"]].index(name) for name in heads[2:]]
+    rows = page.locator("#cost-table tbody tr:not(.model)")
+    for place, regrets in enumerate(costs["regret"]):
+        shown = rows.nth(place).locator("td").all_inner_texts()
+        told = ["best" if regrets[at] == 0 else f"+{100 * regrets[at]:.1f}" for at in order]
+        assert shown == [f"{100 * costs['largest_regret'][place]:.1f}", *told]
+    page.locator("#cost-table thead th button").nth(2).click()
+    values = [float(row.locator("td").nth(1).get_attribute("data-value")) for row in rows.all()]
+    assert values == sorted(row[order[0]] for row in costs["regret"])
+
+
+def test_sorted_costs_say_the_model_in_every_row(open_page):
+    page = open_page("ordinary")
+    summary = comparison_of("ordinary").to_dict()
+    groups = page.locator("#cost-table tr.model")
+    models = list(dict.fromkeys(each["model"] for each in summary["choices"]))[:-1]
+    assert sorted(groups.all_inner_texts()) == sorted(models)
+    chosen = summary["choices"][summary["recommendation"]["choice"]]
+    assert groups.first.inner_text() == chosen["model"]
+    page.locator("#cost-table thead th button").nth(1).click()
+    rows = page.locator("#cost-table tbody tr:not(.model)")
+    values = [float(row.locator("td").first.get_attribute("data-value")) for row in rows.all()]
+    assert values == sorted(values)
+    assert not groups.first.is_visible()
+    best = min(summary["choices"], key=lambda each: each["largest_regret"])
+    assert rows.first.locator("th").inner_text().startswith(best["label"])
+
+
+def test_costs_that_are_no_goal_stand_beside(open_page):
+    page = open_page("metric")
+    choice = comparison_of("metric").to_dict()["choices"][0]
+    heads = page.locator("#cost-table thead th").all_inner_texts()
+    assert heads == [
+        "choice",
+        "largest regret",
+        "macro_f1",
+        "errors in all",
+        "worst class",
+        "balanced",
+    ]
+    page.locator("#cost-kind input").nth(1).click()
+    shown = page.locator("#cost-table tbody tr:not(.model)").first.locator("td").all_inner_texts()
+    assert shown[2:] == [f"{choice[kind]:.1%}" for kind in ("standard", "worst", "balanced")]
 
 
 def test_everything_can_be_reached_by_the_keyboard(open_page):
@@ -220,6 +331,7 @@ def test_printing_unfolds_everything_and_hides_what_paper_cannot_do(open_page):
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("details:not([open])").count() == 0
     assert page.locator("details table").first.is_visible()
+    assert not page.locator(".copy").first.is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert page.locator("details[open]").count() == 0
     assert len(page.pdf()) > 10_000
@@ -228,7 +340,7 @@ def test_printing_unfolds_everything_and_hides_what_paper_cannot_do(open_page):
 def test_the_page_is_whole_without_a_script(browser, address, comparison):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(address)
+    page.goto(address("hostile"))
     summary = comparison.to_dict()
     body = page.locator("body").inner_text()
     assert "Use a linear model" in body and summary["code"].splitlines()[0] in body
@@ -237,12 +349,226 @@ def test_the_page_is_whole_without_a_script(browser, address, comparison):
     context.close()
 
 
+# What a reader sees first
+
+
+def test_the_answer_says_what_it_adds_and_which_classes_do_not_decide(open_page):
+    page, summary = open_page("ordinary"), comparison_of("ordinary").to_dict()
+    card = page.locator("#answer")
+    assert card.locator("#sanity").inner_text() == summary["recommendation"]["sanity"]
+    few = card.locator("#few").inner_text()
+    assert "embezzlement" in few and "12 rows" in few and "kidnapping" in few
+    (with_all,) = [
+        each["text"] for each in summary["trust"] if each["heading"] == "With all classes"
+    ]
+    assert with_all in few
+    text = card.inner_text()
+    assert text.index("The regret is") < text.index("Why"), "explained where it first appears"
+
+
+def test_few_choices_are_drawn_at_first_and_fill_no_screen(open_page):
+    page, summary = open_page("ordinary", viewport=PHONE), comparison_of("ordinary").to_dict()
+    boxes = page.locator("#chips input")
+    shown = [box for box in boxes.all() if box.is_visible()]
+    first = {summary["recommendation"][name] for name in ("choice", "best_plain", "plain")}
+    assert {int(box.get_attribute("value")) for box in shown} == first
+    assert all(box.is_checked() for box in shown)
+    assert page.locator("#chips").bounding_box()["height"] < PHONE["height"] / 2
+    kept = [at for at, each in enumerate(summary["choices"]) if each["same_as"] is None]
+    assert boxes.count() == len(kept) > 2 * len(first)
+
+
+def test_choices_that_decide_alike_are_one_row_with_the_reason(open_page):
+    page, summary = open_page("ordinary"), comparison_of("ordinary").to_dict()
+    same = [each for each in summary["choices"] if each["same_as"] is not None]
+    assert same
+    rows = page.locator("#cost-table tbody tr:not(.model)")
+    assert rows.count() == len(summary["choices"]) - len(same)
+    said = page.locator("#costs .notes").inner_text().translate({0x2068: None, 0x2069: None})
+    assert f"“{same[0]['label']}” decides every row as “" in said
+    assert page.locator("#cost-table .also").count() == len(same)
+
+
+def test_what_failed_is_said_to_have_failed_and_why(open_page):
+    page, summary = open_page("failed"), comparison_of("failed").to_dict()
+    assert summary["recommendation"]["failed"]
+    assert page.locator("#answer h2").inner_text() == "No model tried is an answer"
+    assert page.locator(".tag.recommended").count() == 0 and page.locator("#slider").count() == 0
+    rows = page.locator("#cost-table tbody tr:not(.model)")
+    assert page.locator("#cost-table .tag.failed").count() == rows.count()
+    for reason in summary["choices"][0]["failures"]:
+        assert reason in page.locator("#costs .notes").inner_text()
+
+
+def test_the_slider_starts_at_what_is_recommended(open_page):
+    page, path = open_page("ordinary"), comparison_of("ordinary").to_dict()["path"]
+    assert int(page.locator("#alpha").input_value()) == path["start"] > 0
+    assert state(page)["standard"] == f"{path['standard'][path['start']]:.1%}"
+    assert page.locator(".plane .recommended").count() == 1
+
+
+# Names, marks and axes
+
+BROKEN = r"""() => {
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+    while (walk.nextNode()) {
+        const node = walk.currentNode, skipped = 'script, style, pre, .long, .visually-hidden, .of';
+        if (node.parentElement.closest(skipped)) continue;
+        for (const word of node.data.matchAll(/[^\s…-]+-?/g)) {
+            if (word[0].length > 20) continue;
+            const range = document.createRange();
+            range.setStart(node, word.index);
+            range.setEnd(node, word.index + word[0].length);
+            const lines = new Set([...range.getClientRects()].map(e => Math.round(e.top)));
+            if (lines.size > 1) found.push(word[0]);
+        }
+    }
+    return found;
+}"""
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "failed", "metric"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_word_is_broken(open_page, kind, width):
+    page = open_page(kind, viewport={"width": width, "height": 844})
+    unfold(page)
+    assert page.evaluate(BROKEN) == []
+
+
+def ticks(page, where):
+    found = [
+        (
+            float(each.get_attribute("y" if where.endswith(".y") else "x").rstrip("%")),
+            each.text_content(),
+        )
+        for each in page.locator(f"{where} text").all()
+    ]
+    return [at for at, _ in found], [float(text.rstrip("%")) for _, text in found]
+
+
+def assert_round(page, where):
+    """At least two ticks, as far from each other as they say, at steps of 1, 2, 2.5 or 5."""
+    places, values = ticks(page, where)
+    steps, gaps = np.diff(values), np.diff(places)
+    assert len(values) >= 2 and np.allclose(steps, steps[0], atol=1e-9), values
+    assert np.allclose(gaps, gaps[0], atol=0.01)
+    first = f"{steps[0]:e}".split("e")[0].rstrip("0").rstrip(".")
+    assert first in ("1", "1.5", "2", "2.5", "3", "4", "5"), values
+    assert np.allclose(np.array(values) / steps[0], np.round(np.array(values) / steps[0]))
+
+
+@pytest.mark.parametrize("kind", ["hostile", "ordinary", "metric"])
+def test_ticks_are_round(open_page, kind):
+    page = open_page(kind)
+    unfold(page)
+    for where in ("#dots .ticks", "#bars .ticks", ".plane .ticks", ".plane .y"):
+        assert_round(page, where)
+    for box in page.locator("#chips input").all():
+        box.click()
+        if page.locator("#chips input:checked").count():
+            assert_round(page, "#dots .ticks")
+
+
+def test_the_axis_holds_what_is_drawn(open_page):
+    page, summary = open_page("ordinary"), comparison_of("ordinary").to_dict()
+    unfold(page)
+    for box in page.locator("#chips input").all():
+        box.set_checked(False)
+    ends = []
+    for box in page.locator("#chips input").all():
+        box.set_checked(True)
+        choice = summary["choices"][int(box.get_attribute("value"))]
+        top = ticks(page, "#dots .ticks")[1][-1] / 100
+        ends.append(top)
+        assert top >= max(each["upper"] for each in choice["classes"])
+        lines = page.locator(f'#dots [data-choice="{box.get_attribute("value")}"] use')
+        for line, each in zip(lines.all(), choice["classes"], strict=True):
+            at = float(line.get_attribute("x").rstrip("%"))
+            assert at == pytest.approx(100 * each["risk"] / top, abs=0.01)
+        box.set_checked(False)
+    assert ends and all(0 < end <= 1 for end in ends)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_marks_of_different_choices_differ(open_page, scheme):
+    page = open_page("ordinary", color_scheme=scheme)
+    marks = page.locator("#chips .key").evaluate_all(
+        """each => each.map(key => {
+            const use = key.querySelector('use'), style = getComputedStyle(use);
+            return [use.getAttribute('href'), style.stroke, style.fill,
+                    Boolean(key.querySelector('.core'))].join(' ');
+        })"""
+    )
+    assert len(marks) > 6 and len(set(marks)) == len(marks)
+    without_colour = {re.sub(r"rgb\([^)]*\) (rgb)", r"\1", mark) for mark in marks}
+    assert len(without_colour) == len(marks), "nor do they differ by their colour alone"
+
+
+# A phone
+
+
+def test_on_a_phone_the_deciding_columns_come_first_and_the_others_are_announced(open_page):
+    page = open_page("ordinary", viewport=PHONE)
+    region = page.locator("#costs .scroll")
+    right = region.bounding_box()["x"] + region.bounding_box()["width"]
+    heads = page.locator("#cost-table thead th")
+    names = heads.all_inner_texts()
+    assert [" ".join(name.split()) for name in names[:4]] == [
+        "choice", "largest regret", "standard", "worst class"
+    ]  # fmt: skip
+    fourth = heads.nth(3).bounding_box()
+    assert fourth["x"] + fourth["width"] <= right + 1
+    assert "scrolls" in region.get_attribute("class") and "cut" in region.get_attribute("class")
+    cue = region.evaluate("e => getComputedStyle(e, '::before').content")
+    assert "Scroll sideways" in cue
+    region.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    page.wait_for_timeout(100)
+    assert "cut" not in region.get_attribute("class").split()
+    row = page.locator("#cost-table tbody th[scope=row]").first.bounding_box()
+    assert row["x"] >= region.bounding_box()["x"] - 1, "the names stay in sight"
+
+
+def test_a_desk_has_no_cue_where_all_is_seen(open_page):
+    page = open_page("ordinary")
+    assert "scrolls" not in page.locator("#costs .scroll").get_attribute("class").split()
+
+
+# Code
+
+
+def test_code_and_command_are_copied_each_by_its_own_button(browser, tmp_path):
+    command = "equipoise fit 'a table.csv' --target y --goal worst-class --out model.equipoise"
+    summary = comparison_of("metric").to_dict() | {"command": command}
+    place = Comparison(summary).save(tmp_path / "page.html")
+    context = browser.new_context()
+    page = context.new_page()
+    page.add_init_script(
+        "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => "
+        "{ window.copied = text; }}});"
+    )
+    page.goto(place.as_uri())
+    for button, text in (("#copy", summary["code"]), ("#copy-command", command)):
+        page.locator(button).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_function("window.copied !== undefined")
+        assert page.evaluate("window.copied") == text
+        assert page.locator("#copied").inner_text() == "Copied."
+        page.evaluate("delete window.copied")
+    context.close()
+
+
+def test_without_a_command_there_is_one_button(open_page):
+    assert open_page("ordinary").locator(".copy").count() == 1
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_axe_finds_no_barrier(open_page, scheme, width):
+@pytest.mark.parametrize("kind", ["hostile", "ordinary", "failed"])
+def test_axe_finds_no_barrier(open_page, scheme, width, kind):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = open_page(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
-    page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    size = {"width": width, "height": 900}
+    page = open_page(kind, color_scheme=scheme, viewport=size, bypass_csp=True)
+    unfold(page)
     tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
     results = axe.Axe().run(page, options={"runOnly": {"type": "tag", "values": tags}})
     found = [

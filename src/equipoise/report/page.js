@@ -6,12 +6,30 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const data = JSON.parse(one("#data").textContent);
 
-  // Which choices are drawn.
+  // Which choices are drawn, on an axis that holds them.
   const draw = () => {
-    for (const box of all("#chips input")) {
-      for (const line of all(`#dots [data-choice="${box.value}"]`)) {
-        line.classList.toggle("off", !box.checked);
-      }
+    const drawn = new Set(all("#chips input:checked").map((box) => box.value));
+    const lines = all("#dots [data-choice]");
+    for (const line of lines) line.classList.toggle("off", !drawn.has(line.dataset.choice));
+    const places = (line) => one(".track", line).dataset.at.split(" ").map(Number);
+    const shown = lines.filter((line) => drawn.has(line.dataset.choice));
+    if (!shown.length) return;
+    const most = Math.max(...shown.map((line) => places(line)[2]));
+    const axis = data.axes.find((each) => most <= each.top) ?? data.axes.at(-1);
+    one("#dots").className = `dots g${axis.steps}`;
+    one("#dots .ticks").replaceChildren(...axis.ticks.map((tick) => {
+      const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      text.setAttribute("x", `${tick.at}%`);
+      text.setAttribute("y", "12");
+      text.textContent = tick.text;
+      return text;
+    }));
+    for (const line of shown) {
+      const [lower, risk, upper] = places(line).map((each) => (100 * each) / axis.top);
+      one(".ends", line).setAttribute("x", `${lower}%`);
+      one(".ends", line).setAttribute("width", `${upper - lower}%`);
+      one("use", line).setAttribute("x", `${risk}%`);
+      one(".core", line)?.setAttribute("cx", `${risk}%`);
     }
   };
   one("#chips").addEventListener("change", draw);
@@ -41,10 +59,12 @@
     for (const other of all("thead th", table)) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", down ? "ascending" : "descending");
     const column = header.cellIndex;
-    const rows = all("tbody tr", table);
+    const rows = all("tbody tr:not(.model)", table);
     const sign = down ? 1 : -1;
     rows.sort((a, b) => sign * compare(valueOf(a, column), valueOf(b, column)));
     one("tbody", table).append(...rows);
+    // Rows that were grouped by model say it themselves.
+    table.classList.add("flat");
   };
   for (const table of all("table.sortable")) {
     for (const header of all("thead th", table)) {
@@ -75,7 +95,7 @@
       text("#now-worst-class", step.worst_class);
       slider.setAttribute(
         "aria-valuetext",
-        `alpha ${step.alpha}: standard risk ${step.standard}, worst class ${step.worst}`,
+        `alpha ${step.alpha}: ${step.standard} of all rows wrong, ${step.worst} in the worst class`,
       );
       path.bars.forEach((bar, place) => {
         const line = lines[place];
@@ -96,17 +116,28 @@
   }
 
   // Copying, where the browser allows it.
-  const copy = one("#copy");
-  if (navigator.clipboard) {
+  for (const copy of navigator.clipboard ? all(".copy") : []) {
     copy.hidden = false;
     copy.addEventListener("click", async () => {
       try {
-        await navigator.clipboard.writeText(one("#snippet").textContent);
+        await navigator.clipboard.writeText(one(`#${copy.dataset.of}`).textContent);
         one("#copied").textContent = "Copied.";
       } catch {
         one("#copied").textContent = "Your browser does not allow copying: select the lines instead.";
       }
     });
+  }
+
+  // What is wider than its place says so, and fades where it goes on.
+  const cue = (box) => {
+    const hidden = box.scrollWidth - box.clientWidth;
+    box.classList.toggle("scrolls", hidden > 2);
+    box.classList.toggle("cut", hidden - box.scrollLeft > 2);
+  };
+  const seen = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target)));
+  for (const box of all(".scroll")) {
+    seen.observe(box);
+    box.addEventListener("scroll", () => cue(box), { passive: true });
   }
 
   // On paper nothing is folded away.
