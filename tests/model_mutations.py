@@ -36,7 +36,7 @@ from equipoise.exceptions import EquipoiseError
 from equipoise.models import TrainingFacts
 from equipoise.models.archive import packed
 from equipoise.models.saved_model import from_bytes, to_bytes
-from equipoise.tables import booster_for, columns_of, conform, model_for, preprocessor
+from equipoise.tables import columns_of, conform, learner_for, model_for, preprocessor
 
 # Beyond what the process holds before the first file.
 MEMORY = 2 << 30
@@ -65,15 +65,21 @@ def boosting(**given):
     return HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=4, min_samples_leaf=3, **given)
 
 
+FEW_TREES = {
+    "linear": {},
+    "forest": {"n_estimators": 3, "max_depth": 3},
+    "boosting": {"max_iter": 2, "max_leaf_nodes": 4, "min_samples_leaf": 3},
+}
+
+
 def table_model(kind):
-    X = frame()
-    if kind in ("linear", "boosting"):
-        model = model_for(X, kind, "worst-class")
-        if kind == "boosting":
-            trees = booster_for(X).set_params(max_iter=2, max_leaf_nodes=4, min_samples_leaf=3)
-            model.set_params(model__estimator=trees, model__cv=2)
-        return model
-    return Pipeline([("features", preprocessor(X)), ("model", forest())])
+    if kind == "features":
+        return Pipeline([("features", preprocessor(frame())), ("model", forest())])
+    if kind == "plain":
+        return learner_for(frame())
+    model = model_for(frame(), kind, "worst-class", cv=2)
+    few = {f"estimator__model__{name}": value for name, value in FEW_TREES[kind].items()}
+    return model.set_params(**few)
 
 
 # Without a table, of numbers; then those of tables.
@@ -92,7 +98,7 @@ BARE = {
     "plug-in of a forest": lambda: PlugInClassifier(forest(), "macro_f1", cv=2),
     "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst-class"),
 }
-TABLES = ("linear table", "forest table", "boosting table")
+TABLES = ("features table", "plain table", "linear table", "forest table", "boosting table")
 MODELS = (*BARE, *TABLES)
 
 
@@ -219,8 +225,27 @@ def places_of(value, arrays, places):
             places_of(item, arrays, places)
 
 
+def columns_mutated(members, rng):
+    """The file with one change, or two, of the columns that its table has."""
+    model = json.loads(members["model.json"])
+    places = []
+    places_of([model], [], places)
+    tables = [(o, k) for o, k in places if isinstance(o[k], dict) and o[k].get("is") == "AsTable"]
+    # That of the fitted model, where a pipeline inside another keeps its own.
+    owner, key = tables[-1] if rng.random() < 0.7 else tables[0]
+    for _ in range(1 + (rng.random() < 0.3)):
+        inside = [(owner[key]["with"], "columns")] if "columns" in owner[key]["with"] else []
+        if inside and isinstance(owner[key]["with"]["columns"], dict | list):
+            places_of(owner[key]["with"]["columns"], [], inside)
+        if inside:
+            mutate_value(*some(rng, inside), places[1:], rng)
+    return packed({**members, "model.json": json.dumps(model).encode()})
+
+
 def mutated(members, rng):
     """The file with one change, or two."""
+    if b'"AsTable"' in members["model.json"] and rng.random() < 0.3:
+        return columns_mutated(members, rng)
     members = dict(members)
     model = json.loads(members["model.json"])
     for _ in range(1 + (rng.random() < 0.3)):

@@ -57,7 +57,8 @@ def fitted(kind):
     X = conform(raw, columns)
     model = model_for(X, kind, "worst-class" if kind == "boosting" else "balanced")
     if kind == "boosting":
-        model.set_params(model__estimator__max_iter=2, model__estimator__max_leaf_nodes=4)
+        few = {"estimator__model__max_iter": 2, "estimator__model__max_leaf_nodes": 4}
+        model.set_params(**few)
     facts = TrainingFacts(
         classes=("ham", "spam"),
         model=kind,
@@ -71,7 +72,7 @@ def fitted(kind):
     model.fit(X, y)
     if kind == "linear":
         # The same bytes, and so the same damage, in every run.
-        model[-1].history_["seconds"][:] = 0
+        model.estimator_[-1].history_["seconds"][:] = 0
     return to_bytes(model, facts)
 
 

@@ -57,6 +57,7 @@ from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 from equipoise.models import (  # noqa: E402
     TrainingFacts,
     archive,
+    facts_for,
     load_model,
     save_model,
     saved_model,
@@ -64,9 +65,11 @@ from equipoise.models import (  # noqa: E402
 )
 from equipoise.models.saved_model import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import (  # noqa: E402
+    MODEL_KINDS,
     booster_for,
     columns_of,
     conform,
+    labelled_table,
     model_for,
     preprocessor,
 )
@@ -114,6 +117,14 @@ def facts_of(frame, y, **changes):
         seed=0,
     )
     return replace(facts, **changes)
+
+
+def small(model):
+    """The same model of tables with fewer trees."""
+    last = "model" if isinstance(model, Pipeline) else "estimator__model"
+    trees = {"OrderedForest": "n_estimators", "HistGradientBoostingClassifier": "max_iter"}
+    name = trees.get(type(model.get_params()[last]).__name__)
+    return model if name is None else model.set_params(**{f"{last}__{name}": 5})
 
 
 def booster(frame):
@@ -194,18 +205,13 @@ def with_array(data, name, change, owner=None):
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: type(recipe).__name__)
-@pytest.mark.parametrize("kind", ["linear", "boosting"])
+@pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_every_model_comes_back_with_the_same_predictions(tmp_path, kind, recipe):
-    if kind == "boosting":
-        pytest.importorskip("equipoise.estimators.plug_in")
     frame, y = rows(200)
     X = conform(frame, columns_of(frame))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = model_for(X, kind, recipe)
-        if kind == "boosting":
-            model.set_params(model__estimator__max_iter=5)
-        model.fit(X, y)
+        model = small(model_for(X, kind, recipe)).fit(X, y)
     facts = facts_of(frame, y, model=kind)
     save_model(model, tmp_path / "model.equipoise", facts)
     loaded = load_model(tmp_path / "model.equipoise")
@@ -214,9 +220,8 @@ def test_every_model_comes_back_with_the_same_predictions(tmp_path, kind, recipe
     new_X = conform(new, facts.columns)
     assert loaded.predict(new).tolist() == model.predict(new_X).tolist()
     assert np.array_equal(loaded.predict_proba(new), model.predict_proba(new_X))
-    kept = loaded.model[-1].get_params(deep=False)
-    is_plain = kind == "linear" and isinstance(recipe, FixedWeights)
-    assert repr(kept["uncertainty" if is_plain else "goal"]) == repr(recipe)
+    plain = repr(recipe) == repr(FixedWeights("standard"))
+    assert isinstance(loaded.model, Pipeline) if plain else repr(loaded.model.goal) == repr(recipe)
 
 
 @pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c"), (1, 5), (0, 3, 7, 9)])
@@ -239,16 +244,55 @@ def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
     assert np.array_equal(from_bytes(data).predict_population_proba(frame), expected)
 
 
-@pytest.mark.parametrize("kind", ["linear", "boosting"])
-def test_tuned_decisions_leave_the_scale_of_the_population_to_the_model_inside(kind):
+@pytest.mark.parametrize("goal", ["standard", "balanced", "worst-class"])
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_the_scale_of_the_population_is_that_of_the_rows_whatever_the_training(kind, goal):
     frame, y = rows(200)
     X = conform(frame, columns_of(frame))
-    model = model_for(X, kind, "worst-class").fit(X, y)
-    inside = model[-1].estimator_
-    # A robust fit reweights the rows, gradient boosting does not.
-    method = inside.predict_population_proba if kind == "linear" else inside.predict_proba
-    found = from_bytes(to_bytes(model, facts_of(frame, y))).predict_population_proba(frame)
-    assert np.array_equal(found, method(model[:-1].transform(X)))
+    model = small(model_for(X, kind, goal)).fit(X, y)
+    plain = isinstance(model, Pipeline)
+    inside = model if plain else model.estimator_
+    # Balanced training sees each class as often as any other; the model knows by how much.
+    weights = np.ones(3) if plain else np.asarray(model.training_weights_)
+    if goal == "balanced":
+        assert weights == pytest.approx(1 / np.unique(y, return_counts=True)[1] * len(y) / 3)
+    expected = inside.predict_proba(X) / weights
+    expected /= expected.sum(axis=1, keepdims=True)
+    loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
+    assert loaded.predict_population_proba(frame) == pytest.approx(expected, abs=1e-12)
+    assert loaded.predict_proba(frame) == pytest.approx(inside.predict_proba(X), abs=1e-12)
+    if kind == "linear":
+        means = loaded.predict_population_proba(frame).mean(axis=0)
+        assert means == pytest.approx(np.unique(y, return_counts=True)[1] / len(y), abs=0.05)
+
+
+@pytest.mark.parametrize("goal", ["standard", "worst-class"])
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_a_model_of_tables_takes_raw_rows_and_files_know_them_too(kind, goal):
+    frame, y = rows(200)
+    frame["born"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(200) % 50, "D")
+    X = conform(frame, columns_of(frame))
+    raw = small(model_for(frame, kind, goal)).fit(frame, y)
+    made = small(model_for(X, kind, goal)).fit(X, y)
+    expected = made.predict(X)
+    table = labelled_table(frame, y)
+    for model in (raw, made):
+        loaded = from_bytes(to_bytes(model, facts_for(table, "label", kind, goal, 0)))
+        assert loaded.predict(frame).tolist() == expected.tolist()
+        assert loaded.predict(frame.iloc[:, ::-1]).tolist() == expected.tolist()
+    assert raw.predict(frame).tolist() == expected.tolist()
+    # Without facts of a table the model knows its columns itself.
+    loaded = from_bytes(to_bytes(raw, TrainingFacts.from_model(raw)))
+    assert loaded.predict(frame).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_models_of_arrays_come_back(kind):
+    frame, y = rows(150)
+    X = frame[["x", "gaps"]].to_numpy()
+    model = small(model_for(X, kind, "balanced")).fit(X, y)
+    loaded = from_bytes(to_bytes(model, TrainingFacts.from_model(model)))
+    assert loaded.predict(X).tolist() == model.predict(X).tolist()
 
 
 def test_the_facts_can_be_read_without_the_model(linear):
@@ -260,16 +304,17 @@ def test_the_facts_can_be_read_without_the_model(linear):
     assert TrainingFacts.from_json(json.dumps(read).encode()) == facts
 
 
-@pytest.mark.parametrize("kind", ["linear", "boosting"])
-def test_equal_fits_make_equal_files(kind):
+@pytest.mark.parametrize("goal", ["standard", "balanced", "worst-class"])
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_equal_fits_make_equal_files(kind, goal):
     frame, y = rows(150)
     X = conform(frame, columns_of(frame))
     facts = facts_of(frame, y, created="2020-02-02T00:00:00+00:00")
-    models = [model_for(X, kind, FixedWeights("balanced")) for _ in range(2)]
+    models = [small(model_for(X, kind, goal)) for _ in range(2)]
     first, second = (to_bytes(model.fit(X, y), facts) for model in models)
     kept = to_bytes(models[0], facts)
     assert first == kept
-    if kind == "boosting":
+    if kind != "linear":
         # The linear fit keeps how many seconds its steps took.
         assert first == second
 
@@ -282,7 +327,8 @@ def test_names_that_look_like_addresses_stay_what_they_are():
     model = model_for(X, "linear", FixedWeights(dict.fromkeys(np.unique(y), 1.0))).fit(X, y)
     loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
     assert loaded.predict(frame).tolist() == model.predict(X).tolist()
-    assert loaded.model[-1].uncertainty.weights == model[-1].uncertainty.weights
+    assert loaded.model.goal.weights == model.goal.weights
+    assert loaded.model.estimator[0].columns == model.estimator[0].columns
 
 
 # Without a table

@@ -13,23 +13,32 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import parallel_config
+from scipy.sparse import csr_matrix
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 
-from equipoise.estimators import PlugInClassifier, RobustLogisticRegression
+from equipoise.estimators import RobustClassifier
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.sets import FixedWeights, LabelCVaR, PriorBall, as_uncertainty
+from equipoise.goals import SetGoal, as_goal
+from equipoise.sets import FixedWeights, LabelCVaR, PriorBall
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 
 from equipoise.tables import (  # noqa: E402
+    MODEL_KINDS,
+    AsTable,
     Column,
     LabelledTable,
+    OrderedForest,
     booster_for,
     columns_of,
     conform,
     hold_out,
     labelled_table,
     labels_like,
+    learner_for,
     model_for,
     preprocessor,
     read_chunks,
@@ -458,24 +467,73 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
     assert not recwarn.list
 
 
-def test_linear_models_decide_by_themselves_only_where_the_weighting_is_known_or_chosen(table):
-    for goal in ("standard", "balanced", FixedWeights({"a": 1.0, "b": 2.0}), LabelCVaR("auto")):
-        assert isinstance(model_for(table, "linear", goal)[-1], RobustLogisticRegression)
-    for goal in ("worst-class", None, LabelCVaR(0.3), PriorBall(0.1)):
-        model = model_for(table, "linear", goal, C=0.5, random_state=3)[-1]
-        assert isinstance(model, PlugInClassifier) and model.random_state == 3
-        wanted = repr(as_uncertainty(goal))
-        assert repr(model.goal) == repr(model.estimator.uncertainty) == wanted
-        assert model.estimator.C == 0.5
-    # No set, but a metric: a model of the rows as they are.
-    assert model_for(table, "linear", "macro_f1")[-1].estimator.uncertainty == "standard"
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_the_plain_learner_is_outermost_only_for_standard_weights(table, kind):
+    plain = learner_for(table, kind, C=0.5, random_state=3)
+    assert [name for name, _ in plain.steps] == ["table", "features", "model"]
+    last = plain[-1]
+    if kind == "linear":
+        assert (last.uncertainty, last.C) == ("standard", 0.5)
+    else:
+        assert last.random_state == 3
+    for goal in ("standard", FixedWeights("standard")):
+        assert repr(model_for(table, kind, goal, C=0.5, random_state=3)) == repr(plain)
+    some = FixedWeights({"a": 1.0, "b": 2.0}), LabelCVaR("auto"), LabelCVaR(0.3), PriorBall(0.1)
+    for goal in ("worst-class", None, "balanced", "macro_f1", *some):
+        model = model_for(table, kind, goal, C=0.5, cv=3, random_state=3)
+        assert isinstance(model, RobustClassifier) and repr(model.estimator) == repr(plain)
+        assert (model.random_state, model.cv, model.rare) == (3, 3, "keep")
+        assert model.training == ("balanced" if goal == "balanced" else "auto")
+        recipe = as_goal(goal)
+        known = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
+        assert repr(model.goal) == repr(known)
+
+
+def test_forests_say_the_same_with_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    # Few distinct rows of several classes, so that leaves hold fractions.
+    X, y = rng.integers(0, 4, (2000, 2)).astype(float), rng.integers(0, 3, 2000)
+    forest = OrderedForest(50, random_state=0).fit(X, y)
+    again = RandomForestClassifier(50, random_state=0).fit(X, y)
+    expected = again.predict_proba(X)
+    for _ in range(20):
+        with parallel_config("threading", n_jobs=4):
+            assert np.array_equal(forest.predict_proba(X), expected)
+
+
+def test_dates_that_are_days_already_stay_as_they_are():
+    frame = pd.DataFrame(
+        {
+            "born": np.array(["2020-02-29T12:00", "NaT", "1066-10-14"], dtype="datetime64[s]"),
+            "new": [True, False, None],
+            "n": [1, None, 3],
+            "town": ["Ulm", None, "7"],
+        }
+    )
+    columns = columns_of(frame)
+    once = conform(frame, columns)
+    assert once["born"].iloc[0] == 18321.5 and once["born"].iloc[2] < -300_000
+    pd.testing.assert_frame_equal(conform(once, columns), once)
+
+
+def test_columns_are_brought_into_form_from_tables_and_arrays_of_any_order(table):
+    columns = [(column.name, column.kind) for column in columns_of(table)]
+    made = AsTable(columns)
+    expected = conform(table, columns_of(table))
+    for rows in (table, table.iloc[:, ::-1], expected, table.astype(object)):
+        pd.testing.assert_frame_equal(made.fit(rows).transform(rows), expected)
+    assert made.n_features_in_ == len(columns) and made.feature_names_in_[0] == columns[0][0]
+    assert clone(made).columns == columns
+    with pytest.raises(InvalidInputError, match="The table has no column"):
+        made.transform(table.iloc[:, 1:])
+    with pytest.raises(InvalidInputError, match="sparse matrix"):
+        AsTable([("x0", "number")]).transform(csr_matrix([[1.0]]))
 
 
 def test_unknown_kinds_are_refused(table):
-    with pytest.raises(InvalidParameterError, match="'linear', 'boosting', got 'trees'"):
-        preprocessor(table, "trees")
-    with pytest.raises(InvalidParameterError, match="'linear', 'boosting', got 'trees'"):
-        model_for(table, "trees")
+    for made in (preprocessor, learner_for, model_for):
+        with pytest.raises(InvalidParameterError, match="'forest', 'boosting', got 'trees'"):
+            made(table, "trees")
     with pytest.raises(InvalidInputError, match="no column with any value"):
         preprocessor(table[["nothing"]])
 

@@ -92,7 +92,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     """
     from equipoise.files import check_place
     from equipoise.goals import bind_classes, format_goal
-    from equipoise.models import TrainingFacts, save_model
+    from equipoise.models import facts_for, save_model
     from equipoise.models.saved_model import check_suffix
     from equipoise.sets import as_uncertainty
     from equipoise.tables import read_labelled
@@ -108,16 +108,9 @@ def fit(  # noqa: PLR0913  one argument for each option
         reach(2, "Fitting")
         model, notes = train(rows.X, rows.y)
         reach(3, "Saving")
-        facts = TrainingFacts(
-            target=target,
-            columns=rows.columns,
-            classes=tuple(rows.classes.tolist()),
-            counts=tuple(rows.counts.tolist()),
-            model=kind,
-            goal=format_goal(goal),
-            seed=seed,
-            held_out=None if found is None else _held_out(found, share),
-            notes=(*rows.warnings, *notes),
+        held_out = None if found is None else _held_out(found, share)
+        facts = facts_for(
+            rows, target, kind, format_goal(goal), seed, held_out=held_out, notes=notes
         )
         save_model(model, out, facts)
         reach(4)

@@ -8,6 +8,6 @@ of files that others made says ``SECURITY.md``.
 """
 
 from equipoise.models.saved_model import SavedModel, load_model, save_model
-from equipoise.models.training_facts import TrainingFacts
+from equipoise.models.training_facts import TrainingFacts, facts_for
 
-__all__ = ["SavedModel", "TrainingFacts", "load_model", "save_model"]
+__all__ = ["SavedModel", "TrainingFacts", "facts_for", "load_model", "save_model"]

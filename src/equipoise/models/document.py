@@ -44,7 +44,7 @@ from equipoise.models import kinds
 from equipoise.models import tree_models as trees
 from equipoise.models.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
 from equipoise.models.kinds import Kind
-from equipoise.tables import AsTable
+from equipoise.tables import AsTable, OrderedForest
 from equipoise.weights.by_class import ByClass
 
 # All estimators that a model may hold, by public name.
@@ -55,7 +55,7 @@ KINDS = {
         Kind(RobustLogisticRegressionCV, kinds.ROBUST_CV),
         Kind(RobustLinearClassifier, kinds.ROBUST),
         Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
-        Kind(RobustClassifier, kinds.TRAINED, rebuild=kinds.rebuild_trained),
+        Kind(RobustClassifier, kinds.TRAINED, kinds.keep_trained, kinds.rebuild_trained),
         Kind(RobustPathCV, kinds.PATH, rebuild=kinds.rebuild_path),
         Kind(
             LocalPolynomialClassifier,
@@ -65,6 +65,7 @@ KINDS = {
         ),
         Kind(LogisticRegression, kinds.LINEAR | {"n_iter_": "plain?"}),
         Kind(RandomForestClassifier, trees.FOREST, trees.keep_forest, trees.rebuild_forest),
+        Kind(OrderedForest, trees.FOREST, trees.keep_forest, trees.rebuild_forest),
         Kind(
             HistGradientBoostingClassifier, trees.BOOSTER, trees.keep_booster, trees.rebuild_booster
         ),
@@ -73,7 +74,7 @@ KINDS = {
         Kind(OneHotEncoder, kinds.ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
         Kind(OrdinalEncoder, kinds.ENCODER, kinds.keep_encoder, kinds.rebuild_encoder),
         Kind(ColumnTransformer, kinds.COLUMNS, kinds.keep_columns, kinds.rebuild_columns),
-        Kind(AsTable, {}),
+        Kind(AsTable, {}, check=kinds.check_table),
         Kind(Pipeline, {}),
         Kind(FrozenEstimator, {}),
     )
@@ -195,6 +196,7 @@ class ModelReader:
         # Of the parameters of scikit-learn this says what they may be.
         if hasattr(kind.made, "_parameter_constraints"):
             value._validate_params()
+        kind.check(value)
         if "fitted" in node:
             kept = {key: self.read(item) for key, item in node["fitted"].items()}
             kind.restore(value, kept, self._spend)

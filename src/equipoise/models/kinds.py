@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.decisions import TunedWeights
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.tables import AsTable
+from equipoise.tables import COLUMN_KINDS, AsTable
 from equipoise.weights.by_class import ByClass
 
 MAX_FEATURES = 1 << 22
@@ -50,12 +50,14 @@ class Kind:
 
     ``forms`` are those of the fitted attributes, or of what ``keep`` makes of them; ``rebuild`` is
     given an estimator with its parameters, what was kept, checked, and how to say what it costs.
+    ``check`` refuses parameters that no estimator has.
     """
 
     made: Any
     forms: Mapping[str, str]
     keep: Callable[[Any], Mapping[str, Any]] = lambda estimator: {}
     rebuild: Callable[[Any, dict[str, Any], Spend], None] = lambda estimator, kept, spend: None
+    check: Callable[[Any], None] = lambda estimator: None
 
     def is_fitted(self, estimator: Any) -> bool:
         """Whether there is anything to keep; steps of pipelines keep themselves."""
@@ -127,6 +129,23 @@ def take_fitted(estimator: Any, other: Any) -> None:
 
 
 # Steps before the classifier
+
+MAX_COLUMNS = 1 << 16
+
+
+def check_table(table: AsTable) -> None:
+    """Refuse columns that are no pairs of a name and a kind, that are empty or too many."""
+    columns = table.columns
+    if not (
+        isinstance(columns, list)
+        and 0 < len(columns) <= MAX_COLUMNS
+        and all(isinstance(one, tuple) and len(one) == 2 for one in columns)
+        and all(type(name) is str and kind in COLUMN_KINDS for name, kind in columns)
+        and len({name for name, _ in columns}) == len(columns)
+        and any(kind != "empty" for _, kind in columns)
+    ):
+        raise impossible(table)
+
 
 IMPUTER = {"statistics_": "plain", "texts": "plain", "gaps": "int g?"}
 ENCODER = {"categories": "plain", "grouped": "plain?"}
@@ -241,6 +260,14 @@ PLUG_IN = {"tuned_": "plain", "estimator_": "estimator"} | _LEVEL
 PATH = {"estimator_": "estimator"} | _LEVEL
 _TRAINING = "training_weights_ class_shares_ worst_case_weights_ candidates_"
 TRAINED = PLUG_IN | dict.fromkeys(_TRAINING.split(), "plain?")
+
+
+def keep_trained(robust: Any) -> dict[str, Any]:
+    """The trainings that were judged, but not how long they took: equal fits are equal files."""
+    record = getattr(robust, "candidates_", {})
+    return {"candidates_": {k: v for k, v in record.items() if k != "seconds"} or None}
+
+
 POLYNOMIALS = {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
 POLYNOMIALS |= {"points": "float n d", "weights": "float n", "targets": "float n o"}
 POLYNOMIALS |= {"origin": "float d"}

@@ -77,7 +77,7 @@ class SavedModel:
             else:
                 call = getattr(last, method)
             # A model may make many features of a row.
-            step = max(1, _MOST_VALUES // getattr(last, "n_features_in_", 1))
+            step = max(1, _MOST_VALUES // _width(last))
             parts = (slice(start, start + step) for start in range(0, n_rows, step))
             pieces = [rows] if n_rows <= step else (_safe_indexing(rows, part) for part in parts)
             before: Any = self.model[:-1] if isinstance(self.model, Pipeline) else ()
@@ -89,6 +89,13 @@ class SavedModel:
             if method == "predict" and not set(found.tolist()) <= set(classes):
                 raise ValueError("classes that it was not trained on")
         return found
+
+
+def _width(model: Any) -> int:
+    """Features that what is inside of a model reads."""
+    while hasattr(model, "estimator_"):
+        model = last_step(model.estimator_)
+    return max(1, getattr(model, "n_features_in_", 1))
 
 
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:
@@ -103,7 +110,8 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
         ``HistGradientBoostingClassifier``, or a pipeline that ends in one, after a
         ``ColumnTransformer``, imputers, scalers and encoders such as
         :func:`equipoise.tables.model_for` has. Others are refused, and so are parameters that are
-        no plain values, sets or goals. How many processes work (``n_jobs``) is not saved.
+        no plain values, sets or goals. How many processes work (``n_jobs``), and how many
+        seconds the trainings took that ``RobustClassifier`` has tried, is not saved.
     path : str or Path
         Where to; it ends in ``.equipoise``.
     facts : TrainingFacts, optional

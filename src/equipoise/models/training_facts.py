@@ -18,13 +18,12 @@ from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.models.archive import parsed
 from equipoise.sets import LabelCVaR, as_uncertainty
-from equipoise.tables import Column
+from equipoise.tables import COLUMN_KINDS, Column, LabelledTable
 from equipoise.text import in_words
 
 # Raised when a file of this form could no longer be read as one of the last.
 FORMAT = 3
 
-_KINDS = ("number", "text", "truth", "date", "empty")
 # Of more classes or columns, or of longer goals, nothing that is computed from them stays small.
 _MOST_CLASSES, _MOST_COLUMNS = 1 << 13, 1 << 16
 _LONGEST_GOAL, _LONGEST_VERSION = 1 << 17, 100
@@ -98,7 +97,7 @@ class TrainingFacts:
         # Whether training could have left them.
         if not (
             all(type(text) is str for text in texts)
-            and all(column.kind in _KINDS for column in columns)
+            and all(column.kind in COLUMN_KINDS for column in columns)
             and len(set(names)) == len(names) <= _MOST_COLUMNS
             and len(self.goal or "") <= _LONGEST_GOAL
             and type(self.seed) in (int, type(None))
@@ -165,6 +164,38 @@ class TrainingFacts:
             for name in ("classes", "counts", "notes"):
                 given[name] = None if given[name] is None else tuple(given[name])
             return cls(**given)
+
+
+def facts_for(
+    table: LabelledTable,
+    target: str | None,
+    kind: str,
+    goal: str | None,
+    seed: int | None,
+    **more: Any,
+) -> TrainingFacts:
+    """The facts of a model that was fitted to a table; ``more`` are others of their attributes.
+
+    Examples
+    --------
+    >>> from equipoise.tables import labelled_table
+    >>> table = labelled_table([[0.0], [1.0], [2.0]], ["ham", "spam", "spam"])
+    >>> facts = facts_for(table, "label", "forest", "worst-class", seed=0)
+    >>> facts.classes, facts.counts, [column.name for column in facts.columns]
+    (('ham', 'spam'), (1, 2), ['x0'])
+    """
+    notes = (*table.warnings, *more.pop("notes", ()))
+    return TrainingFacts(
+        target=target,
+        columns=table.columns,
+        classes=tuple(table.classes.tolist()),
+        counts=tuple(table.counts.tolist()),
+        model=kind,
+        goal=goal,
+        seed=seed,
+        notes=notes,
+        **more,
+    )
 
 
 def last_step(model: Any) -> Any:

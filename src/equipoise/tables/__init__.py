@@ -1,9 +1,10 @@
 """Tables as people have them: read, checked, and turned into features by an ordinary pipeline."""
 
-from equipoise.tables.columns import Column, columns_of, conform, find_column
+from equipoise.tables.columns import COLUMN_KINDS, Column, columns_of, conform, find_column
 from equipoise.tables.features import (
     MODEL_KINDS,
     AsTable,
+    OrderedForest,
     booster_for,
     folds_for,
     learner_for,
@@ -23,10 +24,12 @@ from equipoise.tables.labelled import (
 from equipoise.tables.read import read_chunks, read_table
 
 __all__ = [
+    "COLUMN_KINDS",
     "MODEL_KINDS",
     "AsTable",
     "Column",
     "LabelledTable",
+    "OrderedForest",
     "booster_for",
     "columns_of",
     "conform",

@@ -21,6 +21,7 @@ from equipoise.text import listing
 LARGEST = 1e100
 
 _EXPECTED = {"number": "numbers", "date": "dates", "text": "texts", "truth": "truth values"}
+COLUMN_KINDS = (*_EXPECTED, "empty")
 _TRUTHS = {"true": "True", "false": "False", "1": "True", "0": "False"}
 
 
@@ -177,7 +178,7 @@ def conform(frame: Any, columns: Sequence[Column]) -> Any:
     """The given columns of a table, in their order, as numbers and texts that models read.
 
     Empty columns are left out. A column that is missing from the table, or that holds a text
-    where a number was expected, is an error that names it.
+    where a number was expected, is an error that names it. What is conformed already stays.
 
     Examples
     --------
@@ -213,8 +214,7 @@ def _made(series: Any, column: Column) -> Any:
     # Lists and other objects are no value at all.
     with in_a_sentence(f"Column {column.name!r} must hold {_EXPECTED[column.kind]}", TypeError):
         if column.kind == "number":
-            values = _numbers(series, column.name)
-            return np.clip(np.where(np.isinf(values), np.nan, values), -LARGEST, LARGEST)
+            return _finite(_numbers(series, column.name))
         if column.kind == "date":
             return _days(series, column.name)
         return _texts(series, truth=column.kind == "truth")
@@ -240,6 +240,10 @@ def _numbers(series: Any, name: str) -> Any:
     return values
 
 
+def _finite(values: Any) -> Any:
+    return np.clip(np.where(np.isinf(values), np.nan, values), -LARGEST, LARGEST)
+
+
 def _is_plain(series: Any) -> bool:
     """Whether NumPy holds it as numbers: wide tables have many such columns, and nothing else."""
     return isinstance(series.dtype, np.dtype) and series.dtype.kind in "fiu"
@@ -258,7 +262,9 @@ def _refuse_strays(series: Any, unread: Any, name: str, what: str) -> None:
 
 
 def _days(series: Any, name: str) -> Any:
-    """Days since 1970 as float64."""
+    """Days since 1970 as float64; numbers are days already."""
+    if _is_plain(series):
+        return _finite(series.to_numpy(dtype=np.float64))
     pandas = require("pandas", extra="cli")
     with warnings.catch_warnings():
         # pandas warns where it reads dates one by one.
