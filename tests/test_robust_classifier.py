@@ -206,6 +206,18 @@ def test_every_goal(goal):
     assert set(clf.predict(X)) <= set(NAMES) and np.all(np.isfinite(clf.candidates_["value"]))
 
 
+def test_floors_of_rows_too_few_to_be_judged_are_kept_all_the_same():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["many", "rare", "some"], [230, 21, 70])
+    X = rng.normal(size=(321, 1)) + 3.0 * (y == "rare")[:, None]
+    # A fifth of the rows is held out: four of the rare class, which show a recall of one half.
+    goal = RecallFloors({"rare": 0.5}, confidence=0.9)
+    clf = RobustClassifier(LogisticRegression(), goal, rare="keep", random_state=0).fit(X, y)
+    assert clf.candidates_["training"].tolist() == ["plain"]
+    assert np.isnan(clf.candidates_["value"]).all()
+    assert np.mean(clf.predict(X)[y == "rare"] == "rare") > 0.5
+
+
 def test_floors_with_a_confidence_leave_no_choice_to_their_rows():
     X, y = draw(1500)
     goal = RecallFloors({"rare": 0.5}, confidence=0.9)

@@ -443,16 +443,16 @@ def group_tables(judged: Predictions, decided: Indices) -> Matrix:
 def last_as_good(tables: list[Matrix], criterion: Criterion, noise: float) -> int:
     """The last candidate whose value is the lowest, up to so many standard errors.
 
-    Where floors are out of reach for all, their values are infinite, and equal.
+    Of tables without any fold, where rows are too few to be judged, nothing is known.
     """
+    if not all(map(len, tables)):
+        return len(tables) - 1
     values = np.array([criterion.of_table(table.sum(axis=0)) for table in tables])
     without = np.array(
         [[criterion.of_table(table.sum(axis=0) - part) for part in table] for table in tables]
     )
     best = int(np.argmin(values))
-    with np.errstate(invalid="ignore"):
-        excess, excess_without = values - values[best], without - without[best]
-        spread = excess_without - excess_without.mean(axis=1, keepdims=True)
-        errors = np.sqrt((spread**2).sum(axis=1) * (GROUPS - 1) / GROUPS)
-        as_good = (excess <= noise * errors) | (values == values[best])
-    return int(np.flatnonzero(as_good)[-1])
+    excess, excess_without = values - values[best], without - without[best]
+    spread = excess_without - excess_without.mean(axis=1, keepdims=True)
+    errors = np.sqrt((spread**2).sum(axis=1) * (GROUPS - 1) / GROUPS)
+    return int(np.flatnonzero(excess <= noise * errors)[-1])

@@ -166,7 +166,8 @@ class RobustClassifier(DecidingClassifier):
             estimator = self._weighted(weights[-1], classes)
             own = None if estimator is self.estimator else weights[-1]
             found.append(judged(estimator, own))
-            values.append(criterion.of_table(found[-1][2][1].sum(axis=0)))
+            table = found[-1][2][1]
+            values.append(criterion.of_table(table.sum(axis=0)) if len(table) else np.nan)
             seconds.append(time.perf_counter() - began)
             if verbose:
                 sys.stdout.write(f"{name} training: {values[-1]:.4f} ({seconds[-1]:.1f} s)\n")
