@@ -63,6 +63,18 @@ def metric_comparison():
     return compare(X, np.array(names), ["linear"], goals="macro_f1", cv=3)
 
 
+def stranger_comparison():
+    """Models with the names of HOSTILE."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["one", "two"], 60)
+    X = rng.normal(size=(120, 2)) + (y == "two")[:, None]
+    models = {
+        name: DecisionTreeClassifier(max_depth=4, splitter="random", random_state=at)
+        for at, name in enumerate(HOSTILE)
+    }
+    return compare(X, y, models, goals="worst-class", cv=3)
+
+
 @cache
 def comparison_of(kind):
     return {
@@ -70,6 +82,7 @@ def comparison_of(kind):
         "ordinary": ordinary_comparison,
         "failed": failed_comparison,
         "metric": metric_comparison,
+        "stranger": stranger_comparison,
     }[kind]()
 
 
@@ -122,7 +135,7 @@ def unfold(page):
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
 
 
-KINDS = ["hostile", "ordinary", "failed", "metric"]
+KINDS = ["hostile", "ordinary", "failed", "metric", "stranger"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -407,6 +420,46 @@ def test_the_slider_starts_at_what_is_recommended(open_page):
     assert page.locator(".plane .recommended").count() == 1
 
 
+def open_changed(browser, folder, kind, change):
+    """The page of a summary with something else in it."""
+    summary = comparison_of(kind).to_dict()
+    change(summary)
+    page = browser.new_context().new_page()
+    page.goto(Comparison(summary).save(folder / "page.html").as_uri())
+    return page
+
+
+def test_an_interrupted_comparison_says_so_at_the_top(browser, tmp_path):
+    def interrupt(summary):
+        summary["design"]["unfinished"], summary["path"] = ["forest, plain", "forest, <b>"], None
+
+    page = open_changed(browser, tmp_path, "metric", interrupt)
+    said = page.locator("header .warn").inner_text()
+    assert "Interrupted" in said and "forest, plain" in said and "forest, <b>" in said
+    assert page.locator("#slider").count() == page.locator('a[href="#slider"]').count() == 0
+    page.locator("#cost-table thead th button").first.click()
+    assert page.locator("#cost-table.flat").count() == 1, "the rest of the page works"
+    page.context.close()
+
+
+def test_a_slider_without_a_start_begins_at_the_left(browser, tmp_path):
+    page = open_changed(
+        browser, tmp_path, "metric", lambda summary: summary["path"].update(start=None)
+    )
+    assert page.locator("#alpha").input_value() == "0" and state(page)["alpha"] == "1"
+    assert "starts where" not in page.locator("#slider").inner_text()
+    page.context.close()
+
+
+def test_hostile_names_of_models_are_text(open_page):
+    page = open_page("stranger", viewport=PHONE)
+    models = page.locator("#cost-table tr.model").all_inner_texts()
+    assert {" ".join(name.split()) for name in models} == {
+        " ".join(name.split()) for name in HOSTILE
+    }
+    assert page.locator("img, b:not(#now-cap)").count() == 0
+
+
 # Names, marks and axes
 
 BROKEN = r"""() => {
@@ -538,23 +591,22 @@ def test_a_desk_has_no_cue_where_all_is_seen(open_page):
 
 def test_code_and_command_are_copied_each_by_its_own_button(browser, tmp_path):
     command = "equipoise fit 'a table.csv' --target y --goal worst-class --out model.equipoise"
-    summary = comparison_of("metric").to_dict() | {"command": command}
-    place = Comparison(summary).save(tmp_path / "page.html")
-    context = browser.new_context()
-    page = context.new_page()
+    page = open_changed(
+        browser, tmp_path, "metric", lambda summary: summary.update(command=command)
+    )
     page.add_init_script(
         "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => "
         "{ window.copied = text; }}});"
     )
-    page.goto(place.as_uri())
-    for button, text in (("#copy", summary["code"]), ("#copy-command", command)):
+    page.reload()
+    for button, text in (("#copy", comparison_of("metric").code), ("#copy-command", command)):
         page.locator(button).focus()
         page.keyboard.press("Enter")
         page.wait_for_function("window.copied !== undefined")
         assert page.evaluate("window.copied") == text
         assert page.locator("#copied").inner_text() == "Copied."
         page.evaluate("delete window.copied")
-    context.close()
+    page.context.close()
 
 
 def test_without_a_command_there_is_one_button(open_page):
@@ -563,7 +615,7 @@ def test_without_a_command_there_is_one_button(open_page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("kind", ["hostile", "ordinary", "failed"])
+@pytest.mark.parametrize("kind", ["hostile", "ordinary", "failed", "stranger"])
 def test_axe_finds_no_barrier(open_page, scheme, width, kind):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     size = {"width": width, "height": 900}

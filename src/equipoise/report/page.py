@@ -106,7 +106,7 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
     kept = [place for place, choice in enumerate(choices) if choice["same_as"] is None]
     models = dict.fromkeys(choices[place]["model"] for place in [recommended, *kept])
     first = list(dict.fromkeys(found.values()))
-    columns = _columns(summary)
+    columns, left = _columns(summary), summary["design"]["unfinished"]
     return {
         "headline": _headline(choices[recommended]),
         "chosen": choices[recommended],
@@ -114,6 +114,7 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "found": found,
         "recommended": None if choices[recommended]["failures"] else recommended,
         "few": _few(summary),
+        "unfinished": in_words(map(quoted, left)) if left else "",
         "shown": shown,
         "judged": judged,
         "by_class": by_class,
