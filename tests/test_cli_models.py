@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -22,18 +23,25 @@ pytest.importorskip("click")
 from click.shell_completion import BashComplete  # noqa: E402
 from click.testing import CliRunner  # noqa: E402
 
-from equipoise.cli.main import main  # noqa: E402
+from equipoise.cli.main import Output, main  # noqa: E402
 from equipoise.estimators import RobustLogisticRegression  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.models import load_model, save_model  # noqa: E402
+from equipoise.models import facts_for, load_model, save_model  # noqa: E402
 from equipoise.risks import class_risks  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
-from equipoise.tables import columns_of, conform, model_for, read_table  # noqa: E402
+from equipoise.tables import (  # noqa: E402
+    columns_of,
+    conform,
+    model_for,
+    read_labelled,
+    read_table,
+)
 from equipoise.text import printable, short_name  # noqa: E402
 from interrupts import heed_interrupts  # noqa: E402
 
 DATA = os.environ.get("EQUIPOISE_DATA")
 COMMAND = [sys.executable, "-m", "equipoise.cli"]
+CLI = sys.modules["equipoise.cli.main"]
 
 
 def mail(n, seed):
@@ -694,6 +702,105 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(place, tmp_path, monk
                 assert terminal.getvalue() == ""
             else:
                 assert label in terminal.getvalue() and "100%" in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("step", "seconds", "expected"),
+    [
+        # Every ten seconds, every tenth of the way: whichever is later.
+        (5, 4.0, [15, 30, 45, 60, 75, 90]),
+        (1, 2.0, list(range(10, 100, 10))),
+        (25, 30.0, [25, 50, 75]),
+        (25, 9.0, [50]),
+        (10, 0.9, []),
+    ],
+)
+def test_a_pipe_is_told_now_and_then_of_what_takes_long(
+    monkeypatch, capsys, step, seconds, expected
+):
+    now = [1000.0]
+    monkeypatch.setattr(CLI, "monotonic", lambda: now[0])
+    for quiet, as_json in ((False, False), (True, False), (False, True)):
+        with Output(quiet=quiet, as_json=as_json).progress(400, "Reading") as reach:
+            for place in range(step, 101, step):
+                now[0] += seconds
+                reach(4 * place, "Measuring" if place < 60 else None)
+        out, err = capsys.readouterr()
+        lines = err.splitlines()
+        wanted = [] if quiet or as_json else expected
+        assert out == "" and all(line.startswith("Measuring: ") for line in lines)
+        assert [int(line.split()[1].rstrip("%,")) for line in lines] == wanted
+        if wanted:
+            assert lines[0] == f"Measuring: {wanted[0]}%, {wanted[0] / step * seconds:.0f} s"
+
+
+def test_a_long_fit_in_a_pipe_says_where_it_is(place, tmp_path, monkeypatch):
+    words = ("fit", place / "train.csv", "-t", "label", "-o", tmp_path / "m.equipoise")
+    clock = count(0.0, 20.0)
+    monkeypatch.setattr(CLI, "monotonic", lambda: next(clock))
+    said = run(*words, "-g", "standard").stderr.splitlines()
+    assert said == ["Measuring: 25%, 20 s", "Fitting: 50%, 40 s", "Saving: 75%, 60 s"]
+    assert run(*words, "-g", "standard", "--quiet").stderr == ""
+    assert run(*words, "-g", "standard", "--json").stderr == ""
+
+
+def test_a_class_that_is_never_found_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=1000), "label": "ham"})
+    frame.loc[:29, "label"] = "lost"
+    frame.loc[30:229, "label"] = "spam"
+    frame.loc[230:258, "label"] = "few"
+    frame["x"] += 4.0 * (frame["label"] == "spam")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "-t", "label", "-o", tmp_path / "m.equipoise")
+    result = run(*words, "-g", "standard")
+    assert result.exit_code == 0
+    (line,) = [each for each in result.stderr.splitlines() if "set aside" in each]
+    assert line.startswith("Warning: None of the 6 rows of class lost that were set aside is found")
+    found = json.loads(run(*words, "-g", "standard", "--json").stdout)
+    (note,) = [each for each in found["warnings"] if "set aside" in each]
+    assert line == f"Warning: {note}" and note in load_model(tmp_path / "m.equipoise").facts.notes
+    assert "is found" not in run(*words, "-g", "standard", "--hold-out", "0").stderr
+    # Weights that are balanced find some of each.
+    assert "class lost" not in run(*words, "-g", "balanced").stderr
+
+
+@pytest.mark.parametrize("kind", ["linear", "forest", "boosting"])
+def test_every_kind_takes_the_walk_with_the_goal_that_the_help_says(place, tmp_path, kind):
+    out = tmp_path / "m.equipoise"
+    words = ("fit", place / "train.csv", "-t", "label", "-o", out, "--model", kind)
+    assert "default: (LabelCVaR(alpha=0.1))" in " ".join(run("fit", "--help").stdout.split())
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["uncertainty"] == "LabelCVaR(alpha=0.1)"
+    saved = load_model(out)
+    assert repr(saved.model.goal) == "LabelCVaR(alpha=0.1)" and saved.facts.model == kind
+    done = run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv", "--proba")
+    assert done.exit_code == 0, done.output
+    judged = json.loads(run("evaluate", out, place / "test.csv", "--json").stdout)
+    new = read_table(place / "test.csv")
+    errors = saved.predict(new) != new["label"].to_numpy()
+    assert judged["standard_risk"] == pytest.approx(np.mean(errors))
+    # A hundred trees, or stages of one for each class.
+    assert out.stat().st_size < {"linear": 20_000, "forest": 400_000, "boosting": 600_000}[kind]
+
+
+def test_a_model_of_a_comparison_is_saved_with_the_facts_of_its_table(place, tmp_path):
+    table, out = read_labelled(place / "train.csv", "label"), tmp_path / "m.equipoise"
+    raw = read_table(place / "train.csv").drop(columns="label")
+    for rows in (table.X, raw):
+        model = model_for(table.columns, "linear", "balanced").fit(rows, table.y)
+        save_model(model, out, facts_for(table, "label", "linear", "balanced", 3))
+        result = run("predict", out, place / "test.csv", "-o", "-")
+        new = read_table(place / "test.csv")
+        assert result.stdout.split()[1:] == model.predict(new).tolist()
+        judged = json.loads(run("evaluate", out, place / "test.csv", "--json").stdout)
+        expected = class_risks(new["label"], model.predict(new)).balanced()
+        assert judged["balanced_risk"] == pytest.approx(expected)
+        assert judged["robust_risk"] == pytest.approx(expected)
+    facts = load_model(out).facts
+    assert (facts.target, facts.seed, facts.counts) == ("label", 3, tuple(table.counts.tolist()))
+    assert facts.notes == table.warnings and facts.held_out is None
 
 
 def test_names_cannot_move_the_cursor(tmp_path):

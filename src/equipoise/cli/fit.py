@@ -9,10 +9,13 @@ import click
 
 from equipoise.cli.evaluate import class_errors, error_lines
 from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
-from equipoise.text import percent
+from equipoise.text import percent, short_name
 
 if TYPE_CHECKING:
     from equipoise.tables import LabelledTable
+
+# Of a class with fewer rows in the table nothing is said.
+ENOUGH_ROWS = 30
 
 EPILOG = """\b
 Examples:
@@ -107,6 +110,7 @@ def fit(  # noqa: PLR0913  one argument for each option
         found = _measured(train, rows, goal, share, seed)
         reach(2, "Fitting")
         model, notes = train(rows.X, rows.y)
+        notes += _never_found(rows, found)
         reach(3, "Saving")
         held_out = None if found is None else _held_out(found, share)
         facts = facts_for(
@@ -170,6 +174,17 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     wanted = (EquipoiseWarning, ConvergenceWarning)
     notes = [str(each.message) for each in caught if issubclass(each.category, wanted)]
     return model, list(dict.fromkeys(notes))
+
+
+def _never_found(rows: "LabelledTable", found: dict[str, Any] | None) -> list[str]:
+    """What is said of classes of which no row set aside got its class."""
+    measured = [] if found is None else found["classes"]
+    return [
+        f"None of the {row['rows']:,} rows of class {short_name(row['class'])} that were set aside "
+        "is found: another goal (worst-class) or model, or more rows of it, may help."
+        for row, count in zip(measured, rows.counts, strict=False)
+        if row["risk"] == 1 and count >= ENOUGH_ROWS
+    ]
 
 
 def _held_out(found: dict[str, Any], share: float) -> dict[str, Any]:

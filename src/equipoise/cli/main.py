@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
+from time import monotonic
 from typing import Any
 
 import click
@@ -23,6 +24,9 @@ from equipoise import __version__
 from equipoise.text import printable
 
 _DEBUG = "equipoise.debug"
+
+# A pipe is told of progress after so many seconds, and so large a part of the way.
+_SECONDS, _SHARE = 10.0, 0.1 - 1e-9
 
 # Each is a function of a file of its name.
 COMMANDS = {
@@ -122,16 +126,23 @@ class Output:
 
     @contextmanager
     def progress(self, length: int, label: str) -> Iterator[Callable[..., None]]:
-        """How to move a bar on a terminal; in a pipe there is none."""
-        hidden = not self.talks or not sys.stderr.isatty()
+        """How to move a bar on a terminal; in a pipe, lines where it takes long."""
+        at_terminal, length = sys.stderr.isatty(), max(1, length)
+        began = monotonic()
+        said = [began, 0.0]
         with click.progressbar(
-            length=max(1, length), label=label, file=sys.stderr, hidden=hidden
+            length=length, label=label, file=sys.stderr, hidden=not self.talks or not at_terminal
         ) as bar:
 
             def reach(position: int, label: str | None = None) -> None:
                 bar.label = bar.label if label is None else label
                 bar.update(max(0, position - bar.pos))
                 bar.render_progress()
+                now, share = monotonic(), bar.pos / length
+                late = now - said[0] >= _SECONDS and share - said[1] >= _SHARE and share < 1
+                if self.talks and not at_terminal and late:
+                    said[:] = now, share
+                    click.echo(f"{bar.label}: {share:.0%}, {now - began:.0f} s", err=True)
 
             yield reach
 
