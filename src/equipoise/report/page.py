@@ -184,12 +184,15 @@ def _headline(choice: dict[str, Any]) -> str:
 
 def _notes(choices: list[dict[str, Any]]) -> list[str]:
     """Which choices are not rows of their own, and which have failed."""
-    said = [
-        f"{quoted(choice['label'])} decides every row as "
-        f"{quoted(choices[choice['same_as']]['label'])} does."
-        for choice in choices
-        if choice["same_as"] is not None
-    ]
+    said = []
+    for place, choice in enumerate(choices):
+        same = [quoted(each["label"]) for each in choices if each["same_as"] == place]
+        verb = "decides" if len(same) == 1 else "decide"
+        said += (
+            [f"{in_words(same)} {verb} every row as {quoted(choice['label'])} does."]
+            if same
+            else []
+        )
     failed: dict[str, list[str]] = {}
     for choice in choices:
         if choice["failures"] and choice["same_as"] is None:
