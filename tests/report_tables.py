@@ -49,11 +49,11 @@ def assert_no_robust_row_is_worse(summary):
     risks, which are shares of so many rows.
     """
     rows = np.array([each["tested"] for each in summary["data"]["classes"]])
-    places = {(one["model"], one["weighting"]): at for at, one in enumerate(summary["choices"])}
+    places = {(one["model"], one["made_for"]): at for at, one in enumerate(summary["choices"])}
     costs, worlds = np.array(summary["costs"]["risk"]), summary["costs"]["worlds"]
     checked = 0
     for (model, weighting), place in places.items():
-        if weighting not in ("standard", "balanced"):
+        if weighting not in ("plain", "balanced"):
             world = [each["name"] for each in worlds].index(weighting)
             risks = np.array([each["risk"] for each in summary["choices"][place]["classes"]])
             noise = 2 * np.sqrt(risks * (1 - risks) / rows).max()

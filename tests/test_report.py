@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -13,14 +14,21 @@ import pytest
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
+from sklearn.dummy import DummyClassifier  # noqa: E402
+from sklearn.ensemble import RandomForestClassifier  # noqa: E402
+from sklearn.frozen import FrozenEstimator  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import StratifiedKFold  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.svm import LinearSVC  # noqa: E402
 
-import equipoise.report.design as design_module  # noqa: E402
 from equipoise import (  # noqa: E402
+    CostMatrix,
     FixedWeights,
     LabelCVaR,
-    RobustLogisticRegression,
+    RecallFloors,
+    RobustClassifier,
     WorstClass,
     class_risks,
     tune_weights,
@@ -31,22 +39,25 @@ from equipoise.exceptions import (  # noqa: E402
     InvalidParameterError,
     MissingExtraError,
 )
-from equipoise.goals import as_goal  # noqa: E402
-from equipoise.report import Comparison, compare, compare_file  # noqa: E402
-from equipoise.report.design import Candidate, Design, make_weightings  # noqa: E402
-from equipoise.report.findings import (  # noqa: E402  # noqa: E402
+from equipoise.report import (  # noqa: E402
+    Comparison,
+    compare,
+    compare_file,
+    compare_predictions,
+)
+from equipoise.report.design import Design, make_candidates, named_goals  # noqa: E402
+from equipoise.report.findings import (  # noqa: E402
     SAME,
-    decisions,
+    Decided,
     held_out_risks,
     recommend,
     regrets_of,
     resampled_costs,
-    stratified_sample,
 )
-from equipoise.report.summarize import refit_code  # noqa: E402
-from equipoise.risks.intervals import counted_intervals  # noqa: E402
-from equipoise.sets import alpha_grid, as_uncertainty, middle_alpha  # noqa: E402
-from equipoise.tables import labelled_table, preprocessor  # noqa: E402
+from equipoise.report.fit_memory import stratified_sample  # noqa: E402
+from equipoise.report.refit import Refit  # noqa: E402
+from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
+from equipoise.tables import labelled_table, learner_for, made_for  # noqa: E402
 from equipoise.tables.labelled import _without_label  # noqa: E402
 from equipoise.text import quoted  # noqa: E402
 from report_tables import (  # noqa: E402
@@ -79,7 +90,7 @@ def test_every_row_is_judged_once_by_fits_that_saw_neither_it_nor_its_twins(cv, 
     design = Design.for_table(table, cv, seed)
     assert design.n_repeated == table.X.duplicated().sum() > 0
     seen = np.zeros(len(table.y), dtype=int)
-    for _, train, test in design.parts():
+    for train, test in design.parts:
         assert len(np.intersect1d(train, test)) == 0
         assert not set(table.groups[train]) & set(table.groups[test])
         assert set(table.labels[train]) == set(range(len(table.classes)))
@@ -91,7 +102,7 @@ def test_classes_are_spread_evenly_over_the_folds():
     y = np.repeat([0, 1, 2], [61, 27, 12])
     table = labelled_table(np.arange(100.0)[:, None], y)
     design = Design.for_table(table, 5, 0)
-    counts = np.array([np.bincount(y[test], minlength=3) for _, _, test in design.parts()])
+    counts = np.array([np.bincount(y[test], minlength=3) for _, test in design.parts])
     assert np.all(np.ptp(counts, axis=0) <= 1)
     reference = StratifiedKFold(5).split(y, y)
     sizes = np.array([np.bincount(y[test], minlength=3) for _, test in reference])
@@ -114,52 +125,27 @@ def test_equal_rows_of_different_classes_stay_together():
 
 
 def test_large_tables_have_one_part_held_out(monkeypatch):
-    monkeypatch.setattr(design_module, "MANY_ROWS", 200)
+    monkeypatch.setattr("equipoise.tables.features.FOLDED_ROWS", 100)
+    monkeypatch.setattr("equipoise.tables.features.FOLDED_CELLS", 100)
     table = labelled_table(X, Y)
     design = Design.for_table(table, 5, 0)
     assert design.n_folds == 1
-    ((_, train, predicted),) = design.parts()
-    assert sorted([*train, *predicted]) == list(range(len(Y)))
-    assert sorted([*design.judged, *design.tuned_on]) == predicted.tolist()
-    sides = [set(table.groups[rows]) for rows in (train, design.judged, design.tuned_on)]
-    assert sum(map(len, sides)) == len(set.union(*sides)), "repeated rows are on one side"
-    for rows in (design.judged, design.tuned_on):
-        shares = np.bincount(table.labels[rows]) / table.counts
-        assert np.all(shares > 0.1) and np.all(shares < 0.3)
+    ((train, judged),) = design.parts
+    assert sorted([*train, *judged]) == list(range(len(Y)))
+    assert not set(table.groups[train]) & set(table.groups[judged])
+    shares = np.bincount(table.labels[judged]) / table.counts
+    assert np.all(shares > 0.1) and np.all(shares < 0.35)
+    # Asked for, folds are made of any table, and a hold-out of any share.
+    assert Design.for_table(table, 4, 0).n_folds == 4
+    assert 0.4 < len(Design.for_table(table, 0.5, 0).judged) / len(Y) < 0.6
 
 
-def test_a_class_of_few_rows_in_a_large_table_is_not_lost_to_training(monkeypatch):
-    monkeypatch.setattr(design_module, "MANY_ROWS", 50)
+def test_a_class_of_few_rows_in_a_large_table_is_not_lost_to_training():
     y = np.repeat(["common", "less common", "rare", "twins"], [100, 50, 2, 5])
     frame = pd.DataFrame({"x": [*range(152), *[200] * 2, *[201] * 2, 202]})
     for seed in range(20):
-        design = Design.for_table(labelled_table(frame, y), 5, seed)
-        ((_, train, _),) = design.parts()
-        assert set(y[train]) == set(y)
-        assert set(y[design.judged]) >= {"common", "less common"} <= set(y[design.tuned_on])
-
-
-@pytest.mark.parametrize("models", ["linear", "boosting"])
-def test_rows_of_a_large_table_that_decisions_are_tuned_on_neither_train_nor_are_judged(
-    models, monkeypatch
-):
-    monkeypatch.setattr(design_module, "MANY_ROWS", 200)
-    table = labelled_table(X, Y)
-    design = Design.for_table(table, 5, 0)
-    first = compare(X, Y, models=models).to_dict()
-    assert first["design"]["kind"] == "hold-out"
-    # Another label of a row that is tuned on moves tuned decisions, and no others.
-    own = design.tuned_on[table.labels[design.tuned_on] == 0]
-    other = np.array(Y)
-    other[own[::2]] = table.classes[1]
-    # Which rows are held out depends on the labels.
-    monkeypatch.setattr(design_module, "_held_out", lambda table, seed: design.fold)
-    second = compare(X, other, models=models).to_dict()
-    for one, two in zip(first["choices"], second["choices"], strict=True):
-        is_known = one["weighting"] in ("standard", "balanced")
-        if is_known and models == "linear":
-            assert one["classes"] == two["classes"]
-    assert first["choices"] != second["choices"], "decisions are tuned on these rows"
+        ((train, judged),) = Design.for_table(labelled_table(frame, y), 0.25, seed).parts
+        assert set(y[train]) == set(y) and set(y[judged]) >= {"common", "less common"}
 
 
 def test_a_sample_takes_the_same_share_of_every_class():
@@ -174,59 +160,79 @@ def test_a_sample_takes_the_same_share_of_every_class():
 # Numbers
 
 
-@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-def test_risks_are_those_of_fits_made_by_hand():
+@pytest.mark.parametrize("cv", [3, 0.3])
+def test_risks_are_those_of_fits_made_by_hand(cv):
+    """Every choice is what the classifier of the code says of itself on the folds of the page."""
     table = labelled_table(X, Y)
+    design = Design.for_table(table, cv, 0)
+    goals = {"balanced": "balanced", "CVaR 0.2": LabelCVaR(0.2), "F": "macro_f1"}
+    found = compare(X, Y, models=["linear"], cv=cv, goals=goals)
+    frame = found.to_frame().set_index("made_for")
+    learner = learner_for(X, "linear")
+    for made_for_, goal in (("plain", "standard"), *goals.items()):
+        model = made_for(learner, goal, cv=design.parts, random_state=0)
+        lines = frame.loc[made_for_].set_index("class")["risk"]
+        if made_for_ == "plain":
+            predicted = np.empty(len(Y), dtype=object)
+            for train, test in design.parts:
+                fitted = model.fit(X.iloc[train], Y[train])
+                predicted[test] = fitted.predict(X.iloc[test])
+            risks = class_risks(Y[design.judged], predicted[design.judged]).risks
+        else:
+            risks = model.fit(X, Y).class_risks_
+        for name in lines.index:
+            assert lines[name] == pytest.approx(risks[name], abs=1e-12), (made_for_, name)
+
+
+@pytest.mark.parametrize("model", ["linear", "forest", "boosting"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_code_of_every_choice_is_the_rule_that_was_judged(model, weighted):
+    """With the folds of the page: the same decisions for the rows judged, and so the same risks.
+
+    With a tiny class, categories, missing values and, in turn, weights of the rows.
+    """
+    frame = pd.concat([X, X.iloc[:4].assign(age=np.arange(4.0))], ignore_index=True)
+    y = np.append(Y, ["tiny"] * 4)
+    weights = np.where(np.arange(len(y)) % 2, 1.0, 3.0) if weighted else None
+    found = compare(frame, y, models=[model], cv=3, sample_weight=weights)
+    table = labelled_table(frame, y, weights)
     design = Design.for_table(table, 3, 0)
-    # A level that is none of the path's, whose fits begin at those of the level before.
-    sets = {"balanced": "balanced", "CVaR 0.2": LabelCVaR(0.2)}
-    found = compare(X, Y, models=["linear"], cv=3, uncertainties=sets)
-    for weighting, uncertainty in sets.items():
-        predicted = np.empty(len(Y), dtype=object)
-        probabilities = np.empty((len(Y), 3))
-        for _, train, test in design.parts():
-            model = make_pipeline(
-                preprocessor(table.X), RobustLogisticRegression(uncertainty, tol=1e-4)
-            ).fit(table.X.iloc[train], Y[train])
-            predicted[test] = model.predict(table.X.iloc[test])
-            probabilities[test] = model.predict_proba(table.X.iloc[test])
-        if weighting != "balanced":
-            tuned = tune_weights(Y, probabilities, uncertainty, folds=design.fold, random_state=0)
-            weights = np.asarray(tuned.fold_weights)[tuned.folds]
-            predicted = table.classes[np.argmax(probabilities * weights, axis=1)]
-        # Rows count as fewer: a row that is judged for every two of the training, times three.
-        sums = design.error_sums(table.classes.searchsorted(predicted.astype(str)))
-        expected = counted_intervals(sums, table.classes, refit=3 / 2)
-        assert expected.approximate and expected.risks == class_risks(Y, predicted).risks
-        frame = found.to_frame().set_index("weighting").loc[weighting].set_index("class")
-        for name, interval in expected.items():
-            line = frame.loc[name]
-            assert line["risk"] == pytest.approx(interval.estimate)
-            assert (line["lower"], line["upper"]) == pytest.approx((interval.lower, interval.upper))
-            assert line["rows"] == np.count_nonzero(name == Y)
-        risks = class_risks(Y, predicted)
-        summary = found.to_frame(by="choice").set_index("weighting").loc[weighting]
-        assert summary["standard"] == pytest.approx(risks.standard())
-        assert summary["balanced"] == pytest.approx(risks.balanced())
-        assert summary["worst"] == pytest.approx(risks.worst())
-        assert summary["risk[CVaR 0.2]"] == pytest.approx(risks.robust(LabelCVaR(0.2)))
+    goals = named_goals(None, table.prior[design.deciding])
+    learners = {model: learner_for(frame, model)}
+    code = Refit(
+        frame, y, learners, [model], cv=3, seed=0, sample_weight=weights,
+        loading=["from equipoise.tables import learner_for"],
+    )  # fmt: skip
+    candidates = make_candidates(learners, goals)
+    choices = found.to_dict()["choices"]
+    assert [each.label for each in candidates] == [each["label"] for each in choices]
+    for candidate, choice in zip(candidates, choices, strict=True):
+        if candidate.goal is None:
+            continue
+        text = code.code(candidate).replace("cv=3", "cv=parts")
+        names = run_code(text, X=frame, y=y, parts=design.parts, sample_weight=weights)
+        own = names["model"].class_risks_
+        for each in choice["classes"]:
+            name = table.classes[each["class"]]
+            if not np.isnan(own[name]):
+                assert each["risk"] == pytest.approx(own[name], abs=1e-12)
 
 
-def test_the_path_begins_at_standard_and_passes_through_the_level_compared(found):
+def test_the_path_begins_at_standard_and_starts_at_what_is_recommended(found):
     summary = found.to_dict()
-    path, choices = summary["path"], {one["weighting"]: one for one in summary["choices"]}
+    path = summary["path"]
     assert path["alpha"][0] == 1.0 and sorted(path["alpha"], reverse=True) == path["alpha"]
-    for weighting, alpha in (("standard", 1.0), ("CVaR 0.1", 0.1)):
-        at = path["alpha"].index(alpha)
-        expected = [each["risk"] for each in choices[weighting]["classes"]]
-        # Two solves to the same tolerance may decide a row on the border differently.
-        np.testing.assert_allclose(path["risk"][at], expected, atol=0.05)
-        assert path["standard"][at] == pytest.approx(choices[weighting]["standard"], abs=0.02)
+    chosen = summary["choices"][summary["recommendation"]["choice"]]
+    own = {each["class"]: each["risk"] for each in chosen["classes"]}
+    deciding = [at for at, each in enumerate(summary["data"]["classes"]) if each["deciding"]]
+    far = [
+        max(abs(row[path["classes"].index(place)] - own[place]) for place in deciding)
+        for row in path["risk"]
+    ]
+    assert path["start"] == int(np.argmin(far))
     for at, row in enumerate(path["risk"]):
-        assert path["worst"][at] == max(row)
-        assert row[path["worst_class"][at]] == max(row)
-    weights = np.array(path["weight"]) @ [each["share"] for each in summary["data"]["classes"]]
-    np.testing.assert_allclose(weights, 1, atol=0.02)
+        some = [row[path["classes"].index(place)] for place in deciding]
+        assert path["worst"][at] == pytest.approx(max(some))
 
 
 def test_the_recommended_choice_has_the_smallest_largest_regret(found):
@@ -238,26 +244,47 @@ def test_the_recommended_choice_has_the_smallest_largest_regret(found):
     assert frame["recommended"].tolist() == [place == good[0] for place in range(len(frame))]
 
 
+def simple(costs, resampled=None, allowed=None, plain=None):
+    every = np.ones(len(costs), dtype=bool)
+    return recommend(
+        costs, costs[None] if resampled is None else resampled, costs[:, 0],
+        every if allowed is None else allowed, every if plain is None else plain,
+    )  # fmt: skip
+
+
 def test_recommendations_by_brute_force():
     rng = np.random.default_rng(0)
     costs = rng.random((6, 4))
     noise = costs + 0.2 * rng.normal(size=(50, 6, 4))
-    found = recommend(costs, noise)
+    found = simple(costs, noise)
     regret = [max(costs[i, j] - costs[:, j].min() for j in range(4)) for i in range(6)]
     np.testing.assert_allclose(found.largest_regrets, regret)
     assert found.place == int(np.argmin(regret)) and found.plain == int(costs[:, 0].argmin())
-    again = [recommend(each, each[None]).place for each in noise]
+    again = [simple(each).place for each in noise]
     assert found.stability == pytest.approx(np.mean(np.array(again) == found.place))
     assert set(found.rivals) == set(again) - {found.place}
-    certain = recommend(costs, costs[None])
+    certain = simple(costs)
     assert certain.stability == 1 and certain.rivals == ()
+    # What is not allowed is not taken, and the best plain one is one of the plain ones.
+    allowed = np.arange(6) != found.place
+    others = simple(costs, noise, allowed, plain=np.arange(6) < 2)
+    assert others.place == min(np.flatnonzero(allowed), key=lambda at: regret[at])
+    assert others.best_plain == int(np.argmin(regret[:2]))
 
 
 def test_the_plainest_of_equally_good_choices_is_taken():
     costs = np.array([[0.1, 0.303], [0.1, 0.3], [0.1, 0.3]])
-    assert recommend(costs, costs[None]).place == 0
+    assert simple(costs).place == 0
     costs[0, 1] = 0.31
-    assert recommend(costs, costs[None]).place == 1
+    assert simple(costs).place == 1
+
+
+def criteria_of(design, goals=None):
+    table = design.table
+    given = named_goals(goals, table.prior[design.deciding])
+    return [
+        each.resolve_some(table.prior, table.classes, ~design.deciding) for each in given.values()
+    ]
 
 
 def test_resampled_costs_are_spread_around_the_costs():
@@ -266,18 +293,21 @@ def test_resampled_costs_are_spread_around_the_costs():
     rng = np.random.default_rng(0)
     wrong = [rng.random(len(Y)) < rate for rate in (0.1, 0.4)]
     predicted = [np.where(bad, (table.labels + 1) % 3, table.labels) for bad in wrong]
-    weightings = make_weightings(None, table.prior)
+    criteria = criteria_of(design)
     judged = [held_out_risks(design, each).risks for each in predicted]
-    costs = np.array([[risks.robust(q) for q in weightings.values()] for risks in judged])
-    draws = resampled_costs(design, predicted, weightings, times=400)
+    costs = np.array([[risks.standard(), risks.balanced()] for risks in judged])
+    draws = resampled_costs(
+        design, [Decided(None, each) for each in predicted], criteria, times=400
+    )
     assert draws.shape == (400, 2, 4)
     # Standard and balanced risks are linear in the class risks: the mean is exact.
     error = draws[:, :, :2].std(axis=0) / np.sqrt(400)
-    np.testing.assert_array_less(np.abs(draws[:, :, :2].mean(axis=0) - costs[:, :2]), 5 * error)
+    np.testing.assert_array_less(np.abs(draws[:, :, :2].mean(axis=0) - costs), 5 * error)
     np.testing.assert_allclose(regrets_of(draws).min(axis=1), 0)
-    n = table.counts
+    n, some = table.counts, design.deciding
     risks = np.array([np.bincount(table.labels, weights=bad) / n for bad in wrong])
-    expected = np.sqrt((risks * (1 - risks) / n) @ table.prior**2)
+    variance = (risks * (1 - risks) / n)[:, some]
+    expected = np.sqrt(variance @ (table.prior[some] / table.prior[some].sum()) ** 2)
     np.testing.assert_allclose(draws[:, :, 0].std(axis=0), expected, rtol=0.2)
 
 
@@ -298,7 +328,7 @@ def test_weights_weigh_the_rows_that_are_judged():
     expected = np.average(predicted != table.labels, weights=weights)
     assert found.risks.standard() == pytest.approx(expected)
     assert found.intervals.approximate
-    draws = resampled_costs(design, [predicted], make_weightings(None, table.prior), times=400)
+    draws = resampled_costs(design, [Decided(None, predicted)], criteria_of(design), times=400)
     error = draws[:, 0, 0].std() / 20
     assert abs(draws[:, 0, 0].mean() - expected) < 5 * error
 
@@ -345,13 +375,176 @@ def test_levels_of_alpha_reach_from_standard_to_worst_class():
     assert middle_alpha(np.array([0.98, 0.02])) == 0.1
 
 
-def test_own_sets_of_weightings_are_compared_beside_standard():
-    own = {"five times": FixedWeights({"common": 1, "less common": 1, "rare": 5})}
-    found = compare(X, Y, models="linear", cv=3, uncertainties=own)
+GOALS = {
+    "worst-class": ["plain", "balanced", "worst class"],
+    "macro_f1": ["plain", "balanced", "macro_f1"],
+    "balanced": ["plain", "balanced"],
+    "costs": ["plain", "balanced", "costs"],
+    "floors": ["plain", "balanced", "floors"],
+}
+OWN = {
+    "costs": {"costs": CostMatrix([[0, 1, 1], [2, 0, 2], [5, 5, 0]])},
+    "floors": {"floors": RecallFloors({"less common": 0.3})},
+}
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+@pytest.mark.parametrize("goal", GOALS)
+def test_models_are_made_for_and_judged_by_any_goal(goal):
+    rows, y = mixed_table(400, shares=(0.6, 0.25, 0.15))
+    found = compare(rows, y, models="linear", cv=3, goals=OWN.get(goal, goal))
     frame = found.to_frame(by="choice")
-    assert frame["weighting"].tolist() == ["standard", "five times"]
+    assert frame["made_for"].tolist() == GOALS[goal]
+    values = frame.filter(like="risk[").to_numpy()
+    assert values.shape[1] == 1
+    best = values[:, 0].min()
+    assert values[frame["recommended"], 0][0] <= best + SAME
+    if goal == "macro_f1":
+        model = RobustClassifier(
+            learner_for(rows, "linear"), "macro_f1", rare="keep", random_state=0,
+            cv=Design.for_table(labelled_table(rows, y), 3, 0).parts,
+        ).fit(rows, y)  # fmt: skip
+        assert values[2, 0] == pytest.approx(1 - model.metric_value_)
+
+
+def test_own_sets_of_weightings_are_compared():
+    own = {"five times": FixedWeights({"common": 1, "less common": 1, "rare": 5})}
+    found = compare(X, Y, models="linear", cv=3, goals=own)
+    frame = found.to_frame(by="choice")
+    assert frame["made_for"].tolist() == ["plain", "balanced", "five times"]
     assert "risk[five times]" in frame
-    assert "FixedWeights" in found.to_dict()["choices"][1]["uncertainty"]
+    assert "FixedWeights" in found.to_dict()["choices"][2]["goal"]
+
+
+def test_a_price_is_kept_on_the_rows_judged():
+    rows, y = mixed_table(600, shares=(0.9, 0.07, 0.03))
+    free = compare(rows, y, models="linear", cv=3, goals="worst-class").to_dict()
+    dear = compare(rows, y, models="linear", cv=3, goals="worst-class", price=1).to_dict()
+    errors = [each["standard"] for each in dear["choices"]]
+    chosen = dear["recommendation"]["choice"]
+    failed = [bool(each["failures"]) for each in dear["choices"]]
+    assert errors[chosen] <= min(errors) + 0.01 + 1e-9 or all(
+        bad or error > min(errors) + 0.01 for bad, error in zip(failed, errors, strict=True)
+    )
+    assert any(each["made_for"] == "a price of 1" for each in dear["choices"])
+    paid = [each["standard"] for each in free["choices"]][free["recommendation"]["choice"]]
+    assert errors[chosen] <= paid
+
+
+# Models of the user's own, fitted ones, and predictions from anywhere
+
+
+def test_own_models_are_compared_as_they_are_given(capsys):
+    models = {
+        "pipe, with a comma": make_pipeline(StandardScaler(), LogisticRegression()),
+        "margin": LinearSVC(),
+        "nothing": DummyClassifier(),
+    }
+    rows = np.nan_to_num(X[["size", "age"]].to_numpy())
+    found = compare(rows, Y, models, goals="balanced_accuracy", cv=3)
+    summary = found.to_dict()
+    labels = [each["label"] for each in summary["choices"]]
+    assert labels[:3] == [f"{name}, plain" for name in models]
+    constant = summary["choices"][labels.index("nothing, plain")]
+    assert "no better than always deciding" in constant["failures"][0]
+    assert not summary["recommendation"]["failed"]
+    assert summary["command"] is None
+    model = run_code(found.code, X=rows, y=Y, models=models)["model"]
+    np.testing.assert_array_equal(model.predict(rows), found.fit().predict(rows))
+    assert not hasattr(models["margin"], "coef_"), "the user's own stays as it was"
+
+
+def test_fitted_models_are_judged_on_all_rows_and_not_fitted_again():
+    rows, y = mixed_table(900, shares=(0.6, 0.25, 0.15))
+    numbers = rows[["size"]].to_numpy()
+    forest = RandomForestClassifier(20, random_state=0).fit(numbers[:300], y[:300])
+    models = {"mine": FrozenEstimator(forest)}
+    found = compare(numbers[300:], y[300:], models, goals="worst-class")
+    summary = found.to_dict()
+    assert summary["design"]["judged"] == len(y) - 300
+    plain = summary["choices"][0]
+    risks = class_risks(y[300:], forest.predict(numbers[300:]))
+    assert plain["standard"] == pytest.approx(risks.standard())
+    model = run_code(found.code, X=numbers[300:], y=y[300:], models=models)["model"]
+    assert model.predict(numbers[:5]).tolist() == found.fit().predict(numbers[:5]).tolist()
+
+
+def test_predictions_from_anywhere_are_compared_and_decided():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [500, 120, 60])
+    eta = rng.dirichlet(np.ones(3), len(y)) + 0.5 * (y[:, None] == np.array(["a", "b", "c"]))
+    eta /= eta.sum(axis=1, keepdims=True)
+    worse = np.full_like(eta, 1 / 3)
+    worse[:, 0] += 0.1
+    worse /= worse.sum(axis=1, keepdims=True)
+    predictions = {"mine": eta, "constant": worse}
+    found = compare_predictions(y, predictions, goals="worst-class")
+    summary = found.to_dict()
+    plain = summary["choices"][0]
+    assert plain["standard"] == pytest.approx(
+        np.mean(np.array(["a", "b", "c"])[eta.argmax(axis=1)] != y)
+    )
+    tuned = tune_weights(y, eta, "worst-class", rare="keep", random_state=0)
+    own = next(each for each in summary["choices"] if each["label"] == "mine, worst class")
+    assert own["worst"] == pytest.approx(tuned.class_risks.max())
+    names, model = run_code(found.code, y=y, predictions=predictions), found.fit()
+    np.testing.assert_array_equal(names["model"].rule, model.rule)
+    np.testing.assert_array_equal(names["decided"], model.decide(eta))
+    assert found.recommended.startswith("mine")
+    assert "Comparison" in repr(found) and "<html" in found.to_html()
+
+
+def test_bad_predictions_get_a_sentence():
+    y, eta = ["a", "b"] * 20, np.full((40, 2), 0.5)
+    for given, match in (
+        ([eta], "predictions must be a dict"),
+        ({}, "predictions must be a dict"),
+        ({"mine": eta[:3]}, r"predictions\['mine'\] must have one row for each of the 40"),
+        ({"mine": 2 * eta}, "mine"),
+    ):
+        with pytest.raises((InvalidInputError, InvalidParameterError), match=match):
+            compare_predictions(y, given)
+
+
+def test_an_interrupt_keeps_the_finished_candidates():
+    told = []
+
+    def stop(share, what):
+        told.append(what)
+        if what == "linear, balanced":
+            raise KeyboardInterrupt
+
+    found = compare(X, Y, models=["linear"], cv=3, progress=stop).to_dict()
+    assert [each["label"] for each in found["choices"]] == ["linear, plain"]
+    assert "linear, balanced" in found["design"]["unfinished"]
+    assert any(part["heading"] == "Interrupted" for part in found["trust"])
+    assert "</html>" in Comparison(found).to_html()
+
+    def at_once(share, what):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(X, Y, models=["linear"], cv=3, progress=at_once)
+
+
+def test_a_quick_page_trains_on_few_rows_and_says_so(monkeypatch):
+    monkeypatch.setattr(sys.modules["equipoise.report.compare"], "QUICK_ROWS", 100)
+    found = compare(X, Y, models=["linear"], quick=True).to_dict()
+    assert found["design"]["kind"] == "hold-out" and found["design"]["sampled"]["linear"] <= 110
+    assert any("at most 1" in part["text"] and "sample" in part["text"] for part in found["trust"])
+
+
+def test_choices_that_decide_alike_and_those_that_fail_are_said_to():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["often", "seldom"], [300, 40])
+    noise = rng.normal(size=(340, 2))
+    found = compare(noise, y, models=["linear"], cv=3).to_dict()
+    plain = found["choices"][0]
+    assert any("never decides for class 'seldom'" in text for text in plain["failures"])
+    assert found["recommendation"]["choice"] != 0
+    apart = np.where(y == "often", 0.0, 9.0)[:, None] + noise
+    same = compare(apart, y, models=["linear"], cv=3).to_dict()["choices"]
+    assert same[0]["standard"] == 0 and any(each["same_as"] == 0 for each in same[1:])
 
 
 def test_progress_rises_to_one():
@@ -392,62 +585,38 @@ def bundled():
 def test_no_robust_row_is_worse_for_its_own_purpose_than_balanced_weights(bundled):
     summary = bundled[2].to_dict()
     assert_no_robust_row_is_worse(summary)
-    # The slider, too: at the level of a row it says what the row says, and at its end the worst
-    # class errs no more often than under balanced weights.
-    path, choices = summary["path"], {one["weighting"]: one for one in summary["choices"]}
-    assert path["tuned"]
-    at = path["alpha"].index(0.1)
-    assert path["risk"][at] == [each["risk"] for each in choices["CVaR 0.1"]["classes"]]
+    # At the end of the slider the worst class errs no more often than with balanced training.
+    path, choices = summary["path"], {one["made_for"]: one for one in summary["choices"]}
     assert path["worst"][-1] <= choices["balanced"]["worst_upper"]
     # Until the last level, that of the smallest class, a cap limits which errors count.
     assert path["caps_bind"] == [True] * (len(path["alpha"]) - 1) + [False]
 
 
-def test_a_page_of_many_classes_says_that_its_slider_is_not_tuned(found):
-    y = np.repeat([f"class {place}" for place in range(11)], 6)
-    rows = np.random.default_rng(0).normal(size=(66, 2)) + np.repeat(np.arange(11), 6)[:, None]
-    many = compare(rows, y, models="linear", cv=3, uncertainties={"balanced": "balanced"})
-    assert not many.to_dict()["path"]["tuned"] and "the largest probability decides" in (
-        many.to_html()
-    )
-    assert found.to_dict()["path"]["tuned"] and "its decisions tuned" in found.to_html()
-
-
-def test_rows_too_few_to_tune_on_are_decided_as_they_are():
-    rows, y = np.arange(4.0)[:, None], ["a", "a", "b", "b"]
-    found = compare(rows, y, cv=2, uncertainties={"any": WorstClass()}).to_dict()
-    (text,) = [part["text"] for part in found["trust"] if part["heading"] == "The decisions"]
-    assert "too few to tune" in text and not found["path"]["tuned"]
-
-
-# Boosting
-
-
-def test_boosting_is_judged_with_decisions_tuned_on_other_folds():
-    pytest.importorskip("equipoise.estimators.plug_in")
+def test_all_models_are_compared_by_default_plain_weighted_and_for_every_goal():
     found = compare(X, Y, cv=3)
     frame = found.to_frame(by="choice")
-    assert frame["model"].tolist() == ["linear"] * 4 + ["boosting"] * 4
+    models = ["linear", "forest", "boosting"]
+    assert frame["model"].tolist() == models * 4
+    assert frame["made_for"].tolist()[::3][:2] == ["plain", "balanced"]
     assert frame[["standard", "balanced", "worst"]].stack().between(0, 1).all()
 
 
-@pytest.mark.parametrize("uncertainty", [WorstClass(), FixedWeights("balanced")])
-def test_decisions_of_a_fold_know_nothing_of_its_labels(uncertainty):
+def test_decisions_of_a_fold_know_nothing_of_its_labels():
+    """Other labels of some rows of a fold do not move what is decided for that fold."""
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b", "c"], [120, 60, 30])
-    folds = rng.permutation(len(y)) % 3
-    other = y.copy()
-    own = np.flatnonzero(folds == 0)
-    other[own] = other[rng.permutation(own)]
     eta = rng.dirichlet(np.ones(3), len(y)) + 0.3 * (y[:, None] == np.array(["a", "b", "c"]))
     eta /= eta.sum(axis=1, keepdims=True)
-    before, after = (
-        decisions(Design(labelled_table(eta, labels), folds, 3), uncertainty, eta)
+    folds = rng.permutation(len(y)) % 3
+    other, own = y.copy(), np.flatnonzero(folds == 0)
+    other[own] = other[rng.permutation(own)]
+    tuned = [
+        tune_weights(labels, eta, WorstClass(), folds=folds, random_state=0)
         for labels in (y, other)
-    )
-    np.testing.assert_array_equal(before[own], after[own])
-    if isinstance(uncertainty, WorstClass):
-        assert np.any(before != after), "labels of other folds do decide"
+    ]
+    first, second = (np.asarray(each.fold_weights) for each in tuned)
+    np.testing.assert_allclose(first[0], second[0])
+    assert not np.allclose(first, second), "labels of other folds do decide"
 
 
 # Objects and pages
@@ -577,7 +746,7 @@ def test_many_classes_make_no_huge_page():
         y,
         models=["linear"],
         cv=2,
-        uncertainties={"balanced": "balanced"},
+        goals="balanced",
     )
     page = found.to_html()
     assert len(page.encode()) < 2_000_000 and "90 others" in page
@@ -623,36 +792,26 @@ def run_code(code, **given):
 def test_the_code_refits_the_recommended_choice_from_python(as_array):
     rows = X[["size"]].to_numpy() if as_array else X
     found = compare(rows, Y, models=["linear"], cv=3)
-    names = run_code(found.code, X=rows, y=Y)
-    model = names["model"]
-    assert set(model.classes_) == set(Y) and len(model.predict(names["X"])) == len(Y)
-    chosen = found.to_dict()["choices"][found.to_dict()["recommendation"]["choice"]]
-    wanted = chosen["uncertainty"], repr(chosen["weighting"])
-    if chosen["weighting"] in ("standard", "balanced"):
-        assert repr(model[-1].uncertainty) in wanted
-    else:
-        assert repr(model[-1].goal) in wanted and repr(model[-1].estimator.uncertainty) in wanted
+    model = run_code(found.code, X=rows, y=Y)["model"]
+    # Rows are given as they came.
+    np.testing.assert_array_equal(model.predict(rows), found.fit().predict(rows))
+    assert set(model.classes_) == set(Y)
 
 
-@pytest.mark.parametrize("seed", [0, 3])
-def test_the_code_gives_the_rule_of_every_linear_choice(bundled, seed):
-    rows, y, found = bundled
-    loading = ["from equipoise.tables import columns_of, conform, model_for"]
-    loading += ["X = conform(X, columns_of(X))"]
-    weightings = make_weightings(None, labelled_table(rows, y).prior)
-    for choice in found.to_dict()["choices"]:
-        uncertainty = weightings[choice["weighting"]]
-        candidate = Candidate("linear", choice["weighting"], uncertainty)
-        model = run_code(refit_code(candidate, loading, 100, seed), X=rows, y=y)["model"][-1]
-        if candidate.is_known:
-            assert repr(as_uncertainty(model.uncertainty)) == repr(uncertainty)
-            continue
-        assert repr(model.goal) == repr(model.estimator.uncertainty) == repr(uncertainty)
-        assert model.random_state == seed
-        # What the model knows of its errors is what the page says of them, up to noise.
-        for label, interval in enumerate(model.class_risk_intervals_.values()):
-            own = choice["classes"][label]
-            assert own["lower"] <= interval.upper and interval.lower <= own["upper"]
+@pytest.mark.parametrize("goal", [LabelCVaR(0.3), "macro_f1", "worst-class", "balanced", None])
+def test_the_code_refits_any_choice_also_with_a_class_of_one_row(goal):
+    frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
+    y = np.append(Y, "single")
+    learners = {"boosting": learner_for(frame, "boosting", random_state=7)}
+    candidates = make_candidates(learners, named_goals(goal, np.array([0.7, 0.2, 0.1])))
+    code = Refit(
+        frame, y, learners, ["boosting"], cv=3, seed=7,
+        loading=["from equipoise.tables import learner_for"],
+    )  # fmt: skip
+    model = run_code(code.code(candidates[-1]), X=frame, y=y)["model"]
+    again = code.fit(candidates[-1])
+    assert set(model.classes_) == set(y)
+    np.testing.assert_array_equal(model.predict(frame), again.predict(frame))
 
 
 def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
@@ -677,28 +836,15 @@ def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
     ).replace("&#34;", '"')
 
 
-@pytest.mark.parametrize(
-    ("uncertainty", "weighting"),
-    [(FixedWeights("balanced"), "balanced"), (LabelCVaR(alpha=0.5), "CVaR 0.5")],
-)
-def test_the_code_refits_boosting_also_with_a_class_of_one_row(uncertainty, weighting):
-    frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
-    y = np.append(Y, "single")
-    loading = ["from equipoise.tables import columns_of, conform, model_for"]
-    loading += ["X = conform(X, columns_of(X))"]
-    code = refit_code(Candidate("boosting", weighting, uncertainty), loading, 1, 7)
-    fitted = run_code(code, X=frame, y=y)["model"][-1]
-    assert set(fitted.classes_) == set(y) and fitted.estimator_.random_state == 7
-    assert repr(as_goal(fitted.goal)) == repr(as_goal(uncertainty))
-    assert fitted.estimator_.early_stopping is False
-
-
 BAD = {
     "no folds": ({"cv": 1}, "cv must be an integer of at least 2"),
     "no models": ({"models": []}, "models must be some of"),
-    "unknown model": ({"models": ["forest"]}, r"models must be some of .*\['forest'\]"),
-    "no sets": ({"uncertainties": {}}, "at least one uncertainty set"),
-    "not a set": ({"uncertainties": {"a": 3}}, "uncertainty must be"),
+    "unknown model": ({"models": ["trees"]}, r"models must be some of .*\['trees'\]"),
+    "no classifier": ({"models": {"mine": 3}}, "models must hold classifiers by name, got 3"),
+    "no goals": ({"goals": {}}, "goals must be a goal"),
+    "no goal": ({"goals": {"a": 3}}, "goal must be"),
+    "confidence": ({"goals": RecallFloors(0.5, confidence=0.9)}, "confidence is about one model"),
+    "price": ({"price": -1}, "price must be"),
     "weights": ({"sample_weight": [1.0]}, "sample_weight must have one value for each"),
 }
 

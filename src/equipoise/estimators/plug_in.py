@@ -283,8 +283,8 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         to_fit = {name: value for name, value in params.items() if name != "groups"}
         to_split = {name: value for name, value in params.items() if name == "groups"}
         if sample_weight is not None:
-            if "sample_weight" in inspect.signature(self.estimator.fit).parameters:
-                to_fit["sample_weight"] = sample_weight
+            if (key := self._weight_argument()) is not None:
+                to_fit.setdefault(key, sample_weight)
             elif not self._is_fitted_before() and not any("__sample_weight" in n for n in to_fit):
                 warn(
                     f"{type(self.estimator).__name__} does not take sample_weight in fit: it is "
@@ -293,6 +293,11 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
                     EquipoiseWarning,
                 )
         return to_fit, to_split
+
+    def _weight_argument(self) -> str | None:
+        """How the base estimator takes weights of rows, None if it does not."""
+        takes = "sample_weight" in inspect.signature(self.estimator.fit).parameters
+        return "sample_weight" if takes else None
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What metadata ``fit`` takes, and where it goes."""

@@ -36,8 +36,8 @@ from equipoise.weights.by_class import ByClass
 CONFIDENCE = 0.95
 # Regrets that differ by less are called the same.
 SAME = 0.005
-# Levels of alpha along the path; fewer where classes are many, and tuning takes its time.
-LEVELS, FEW_LEVELS, MANY_CLASSES = 9, 5, 10
+# Levels of alpha along the path; fewer where classes are many, and none where tuning takes long.
+LEVELS, FEW_LEVELS, MANY_CLASSES, TOO_MANY_CLASSES = 9, 5, 10, 30
 # How often the rows judged are drawn anew to see whether the answer stays.
 RESAMPLES = 200
 
@@ -278,7 +278,8 @@ def find(
         plain=np.array([each.candidate.goal is None for each in decided]),
     )  # fmt: skip
     chosen, path = decided[found.place], None
-    if not left and not isinstance(learners[chosen.candidate.model], FrozenEstimator):
+    slides = not left and len(table.classes) <= TOO_MANY_CLASSES
+    if slides and not isinstance(learners[chosen.candidate.model], FrozenEstimator):
         path = decide_along(design, chosen, learners[chosen.candidate.model], seed)
     memory.end()
     along = () if path is None else tuple(held_out_risks(design, each) for each in path.predicted)
@@ -307,8 +308,8 @@ def _decide_all(
     """What all candidates decide, and those that an interrupt has left undone."""
     decided: list[Decided] = []
     for at, candidate in enumerate(candidates):
-        memory.tell(candidate.label)
         try:
+            memory.tell(candidate.label)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 found = decide_held_out(design, candidate, learners[candidate.model], seed)

@@ -26,8 +26,6 @@ from equipoise.estimators.class_weighted import (
 )
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
 
-# No class is called impossible: weights that turn a decision against it would have no bound.
-_LEAST = 1e-9
 # Called with the share of the work that is done, from 0 to 1, and what comes next.
 Progress = Callable[[float, str], None]
 
@@ -84,8 +82,7 @@ class FitMemory:
                 found = left_out.class_probabilities(model, _at(learner.X, rows), self.classes)
             self.note(learner.name, caught)
             self._done += 1
-            found = np.maximum(found, _LEAST)
-            self._known[(*key, rows.tobytes())] = found / found.sum(axis=1, keepdims=True)
+            self._known[(*key, rows.tobytes())] = found
         return self._known[(*key, rows.tobytes())]
 
     def _trained(self, learner: "RememberedLearner", train: Indices, weights: Vector | None) -> Any:
@@ -138,7 +135,7 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.asarray(X, dtype=np.intp).ravel()
         found = self.memory.probabilities(self, rows, self._rows, self._weights)
         places = np.searchsorted(self.memory.classes, self.classes_)
-        return np.asarray(found[:, places] / found[:, places].sum(axis=1, keepdims=True))
+        return found if len(places) == found.shape[1] else np.asarray(found[:, places])
 
 
 class UnweightedLearner(RememberedLearner):

@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from equipoise.arrays import Matrix
 from equipoise.decisions.left_out import unfitted
 from equipoise.estimators import tune_weights
+from equipoise.estimators.class_weighted import weight_argument
 from equipoise.goals import as_goal, goal_names
 from equipoise.report.design import BALANCED, Candidate, goal_text
 
@@ -70,8 +71,15 @@ class Refit:
         made = candidate.around(learner if known else unfitted(learner), cv=self.cv, seed=self.seed)
         if known and candidate.goal is None:
             return made
-        options = {} if self.sample_weight is None else {"sample_weight": self.sample_weight}
-        return made.fit(self.X, self.y, **options)
+        key = self._weight_argument(candidate)
+        return made.fit(self.X, self.y, **({key: self.sample_weight} if key else {}))
+
+    def _weight_argument(self, candidate: Candidate) -> str | None:
+        """How a candidate is given weights of rows, if there are any that it takes."""
+        if self.sample_weight is None:
+            return None
+        own = weight_argument(self.models[candidate.model])
+        return own if candidate.goal is None else "sample_weight"
 
     def code(self, candidate: Candidate) -> str:
         """Python that ends in a fitted ``model``."""
@@ -95,8 +103,8 @@ class Refit:
             lines.append(f"from equipoise import {', '.join(sorted(names))}")
         lines += [*self.loading, f"model = {made}"]
         if fits:
-            weighted = "" if self.sample_weight is None else ", sample_weight=sample_weight"
-            lines.append(f"model.fit(X, y{weighted})")
+            key = self._weight_argument(candidate)
+            lines.append(f"model.fit(X, y{f', {key}=sample_weight' if key else ''})")
         return "\n".join(lines) + "\n"
 
     def _tuning_code(self, candidate: Candidate, given: GivenRows) -> str:
