@@ -1,18 +1,20 @@
 """``equipoise report``: a page, a table, an object for scripts, or one sentence."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
 
-pytest.importorskip("pandas")
+pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 pytest.importorskip("click")
 
-from click.testing import CliRunner
+from click.testing import CliRunner  # noqa: E402
 
-from equipoise.cli.main import main
-from report_tables import hostile_table, mixed_table
+from equipoise import load_model  # noqa: E402
+from equipoise.cli.main import main  # noqa: E402
+from report_tables import hostile_table, mixed_table  # noqa: E402
 
 
 @pytest.fixture
@@ -70,20 +72,94 @@ def test_hostile_names_reach_neither_terminal_nor_page_as_anything_but_text(tmp_
     assert "\x1b" not in done.output and "<script>alert(1)" not in out.read_text(encoding="utf-8")
 
 
-def test_the_sets_to_compare_can_be_named(table, tmp_path):
+def test_the_goals_to_compare_can_be_named(table, tmp_path):
     kinds = sorted(set(mixed_table()[1]))
     box = f"PriorBox(upper={{{str(kinds[0])!r}: 0.9}})"
-    goals = ("-g", "balanced", "--goal", "LabelCVaR(alpha=0.4)", "-u", box)
+    goals = ("-g", "macro_f1", "--goal", "LabelCVaR(alpha=0.4)", "-u", box)
     done = linear(table, tmp_path / "page.html", "--json", "--drop", "row", *goals)
     assert done.exit_code == 0, done.output
-    made_for = {one["uncertainty"] for one in json.loads(done.stdout)["choices"]}
-    words = ("standard", "balanced")
-    assert made_for == {*(f"FixedWeights(weights={word!r})" for word in words), goals[3], box}
+    made_for = {one["goal"] for one in json.loads(done.stdout)["choices"]}
+    assert made_for == {None, "balanced", goals[1], goals[3], box}
 
 
-def test_both_models_are_compared_by_default(table, tmp_path):
+def test_all_models_are_compared_by_default(table, tmp_path):
     done = run(table, "-t", "kind", "-o", tmp_path / "page.html", "--json", "--drop", "row")
-    assert {one["model"] for one in json.loads(done.stdout)["choices"]} == {"linear", "boosting"}
+    found = {one["model"] for one in json.loads(done.stdout)["choices"]}
+    assert found == {"linear", "forest", "boosting"}
+
+
+def test_the_recommended_model_is_saved_and_predicts(table, tmp_path):
+    saved = tmp_path / "model.equipoise"
+    done = linear(table, tmp_path / "page.html", "--drop", "row", "--save", saved, "--price", "2")
+    assert done.exit_code == 0, done.output
+    assert f"Saved {saved}" in done.stdout
+    out = tmp_path / "decided.csv"
+    again = CliRunner().invoke(main, ["predict", str(saved), str(table), "--out", str(out)])
+    assert again.exit_code == 0, again.output
+    assert len(out.read_text().splitlines()) == len(mixed_table()[1]) + 1
+
+
+def test_the_recommended_model_is_saved_for_skops(table, tmp_path):
+    skops = pytest.importorskip("skops.io")
+    saved = tmp_path / "model.skops"
+    done = linear(table, tmp_path / "page.html", "--drop", "row", "--save", saved)
+    assert done.exit_code == 0, done.output
+    types = skops.get_untrusted_types(file=saved)
+    model = skops.load(saved, trusted=types)
+    assert set(model.predict(mixed_table()[0])) <= set(mixed_table()[1])
+
+
+def test_the_line_for_the_shell_fits_the_same_model(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = json.loads(linear(table, tmp_path / "p.html", "--json", "--drop", "row").stdout)
+    words = shlex.split(found["command"])
+    assert words[:2] == ["equipoise", "fit"]
+    done = CliRunner().invoke(main, words[1:])
+    assert done.exit_code == 0, done.output
+    frame, _ = mixed_table()
+    names = {}
+    exec(found["code"], names)
+    model = load_model(tmp_path / "model.equipoise")
+    np.testing.assert_array_equal(model.predict(frame), names["model"].predict(names["X"]))
+
+
+def test_models_of_the_users_own_are_imported(table, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from sklearn.ensemble import HistGradientBoostingClassifier\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "from equipoise.tables import preprocessor\n"
+        "def model():\n"
+        "    import pandas as pd\n"
+        "    from equipoise.tables import learner_for\n"
+        "    frame = pd.DataFrame({'size': [1.0], 'age': [1.0], 'town': ['Ulm']})\n"
+        "    return learner_for(frame, 'boosting').set_params(model__max_iter=5)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "page.html"
+    options = ("--json", "--drop", "row", "-g", "macro_f1")
+    done = run(table, "-t", "kind", "-o", out, "--model", "mine:model", *options)
+    assert done.exit_code == 0, done.output
+    assert {one["model"] for one in json.loads(done.stdout)["choices"]} == {"mine:model"}
+
+
+def test_probabilities_in_columns_are_compared(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], [200, 60, 40])
+    eta = rng.dirichlet(np.ones(3), 300) + 0.4 * (y[:, None] == np.array(["a", "b", "c"]))
+    eta /= eta.sum(axis=1, keepdims=True)
+    frame = pd.DataFrame(eta, columns=["p_a", "p_b", "p_c"]).assign(y=y)
+    place, out = tmp_path / "scores.csv", tmp_path / "page.html"
+    frame.to_csv(place, index=False)
+    options = ["-t", "y", "-o", out, "-g", "worst-class", "--probabilities", "mine=p_a,p_b,p_c"]
+    done = run(place, *options, "--json")
+    assert done.exit_code == 0, done.output
+    assert out.exists() and json.loads(done.stdout)["recommended"].startswith("mine, ")
+    bad = run(place, "-t", "y", "-o", out, "--probabilities", "p_a")
+    assert bad.exit_code == 2 and "NAME=COLUMN" in bad.stderr
+    bad = run(place, "-t", "y", "-o", out, "--probabilities", "mine=p_a,p_b,none")
+    assert bad.exit_code == 1 and "no column 'none'" in bad.stderr
+    bad = run(place, *options, "--model", "linear")
+    assert bad.exit_code == 2 and "leave out" in bad.stderr
 
 
 BAD = {
@@ -103,8 +179,14 @@ BAD = {
     "no folder": (["{table}", "-t", "kind", "-o", "nowhere/page.html"], 1, "There is no folder"),
     "input as output": (["{table}", "-t", "kind", "-o", "{table}"], 1, "is an input"),
     "no target": (["{table}", "-o", "page.html"], 2, "--target"),
-    "unknown model": (["{table}", "-t", "kind", "-o", "p.html", "--model", "forest"], 2, "forest"),
-    "no set": (["{table}", "-t", "kind", "-o", "p.html", "-g", "macro_f1"], 2, "macro_f1 is none"),
+    "unknown model": (["{table}", "-t", "kind", "-o", "p.html", "--model", "trees"], 2, "trees"),
+    "no module": (["{table}", "-t", "kind", "-o", "p.html", "--model", "no_such:x"], 2, "no_such"),
+    "no price": (["{table}", "-t", "kind", "-o", "p.html", "--price", "-1"], 2, "price"),
+    "no model file": (
+        ["{table}", "-t", "kind", "-o", "p.html", "--save", "m.txt"],
+        1,
+        ".equipoise",
+    ),
     "no goal": (["{table}", "-t", "kind", "-o", "p.html", "-g", "robust"], 2, "is no goal"),
     "no class": (
         ["{table}", "-t", "kind", "-o", "page.html", "-g", "PriorBox({{'eggs': 0.1}})"],

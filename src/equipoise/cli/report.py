@@ -16,6 +16,7 @@ Examples:
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
   equipoise report mail.csv -t spam -o mail.html --goal macro_f1 --price 1
   equipoise report mail.csv -t spam -o mail.html --model forest --save mail.equipoise
+  equipoise report scores.csv -t spam -o mail.html --probabilities "mine=p_ham,p_spam"
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
 """
 
@@ -38,18 +39,31 @@ _STEPS = 1000
     "cannot say, standard and balanced weights, lcvar:0.1 and the worst class.",
 )
 @click.option(
+    "--probabilities",
+    "columns",
+    multiple=True,
+    metavar="NAME=COLUMN,...",
+    help="Compare probabilities in the columns of TABLE instead, by a model that has not seen the "
+    "rows: a column for each class in sorted order, or one for the second of two. Repeatable.",
+)
+@click.option(
     "--price",
     type=click.FloatRange(0, 100),
     help="Points of errors in all that may be given up at most, such as 1.",
 )
 @click.option("--quick", is_flag=True, help="Train on 10,000 rows at most, and hold out one part.")
-@click.option("--save", type=click.Path(), help="Also fit the recommended model, and save it.")
+@click.option(
+    "--save",
+    type=click.Path(),
+    help="Also fit the recommended model, and save it (.equipoise or .skops).",
+)
 def report(  # noqa: PLR0913  one argument for each option
     *,
     table: str,
     target: str,
     out: str,
     models: tuple[str, ...],
+    columns: tuple[str, ...],
     goal: tuple[Any, ...],
     price: float | None,
     quick: bool,
@@ -67,32 +81,35 @@ def report(  # noqa: PLR0913  one argument for each option
     """
     from equipoise.extras import require
     from equipoise.files import check_place
-    from equipoise.models import save_model
     from equipoise.models.saved_model import check_suffix
-    from equipoise.report import compare_file
+    from equipoise.report import compare_file, compare_predictions_file
 
     check_place(out, table)
     if save is not None:
         check_place(save, table)
-        check_suffix(save)
+        if not save.endswith(".skops"):
+            check_suffix(save)
     # Known at the end of long work, this would be a pity.
     require("jinja2", extra="report")
-    chosen = _models(models)
-    with output.progress(_STEPS, "Reading") as reach:
-        found = compare_file(
-            table,
-            target,
-            chosen,
-            goals=list(goal) or None,
-            price=price,
-            quick=quick,
-            random_state=seed,
-            **reading,
-            progress=lambda share, what: reach(round(share * _STEPS), what),
+    chosen, given = _models(models), _columns(columns)
+    if given and (models or save or quick or reading["drop"]):
+        raise click.UsageError(
+            "--probabilities are compared as they are: leave out --model, --save, --quick and "
+            "--drop."
         )
+    options: dict[str, Any] = {"goals": list(goal) or None, "price": price, "random_state": seed}
+    with output.progress(_STEPS, "Reading") as reach:
+        options["progress"] = lambda share, what: reach(round(share * _STEPS), what)
+        if given:
+            text_labels = reading["text_labels"]
+            found = compare_predictions_file(
+                table, target, given, text_labels=text_labels, **options
+            )
+        else:
+            found = compare_file(table, target, chosen, quick=quick, **reading, **options)
     found.save(out)
     if save is not None:
-        save_model(found.fit(), save)
+        found.save_model(save)
     result = found.to_dict()
     shown = {"page": out, "recommended": found.recommended, **result}
     output.show(_lines(found, result, out, save), shown, result["data"]["warnings"])
@@ -116,6 +133,19 @@ def _models(names: tuple[str, ...]) -> Any:
             param_hint="--model",
         )
     return {name: _imported(name) for name in names}
+
+
+def _columns(given: tuple[str, ...]) -> dict[str, list[str]]:
+    """Columns of probabilities by the name of their model."""
+    found = {}
+    for text in given:
+        name, sign, names = text.partition("=")
+        if not name or not sign or not all(names.split(",")):
+            raise click.BadParameter(
+                f"{text!r} is not NAME=COLUMN,COLUMN,...", param_hint="--probabilities"
+            )
+        found[name] = names.split(",")
+    return found
 
 
 def _imported(name: str) -> Any:

@@ -25,6 +25,7 @@ from equipoise.report.summarize import summarize
 from equipoise.tables import (
     MODEL_KINDS,
     LabelledTable,
+    find_column,
     labelled_table,
     learner_for,
     read_labelled,
@@ -47,8 +48,8 @@ class Comparison:
     ----------
     summary : dict
         Everything the page says, as plain numbers and texts.
-    fit : callable, optional
-        Fits the recommended choice to all rows.
+    fit, save_model : callable, optional
+        Fits the recommended choice to all rows, and saves it.
 
     Examples
     --------
@@ -61,8 +62,11 @@ class Comparison:
     ['normal']
     """
 
-    def __init__(self, summary: dict[str, Any], fit: Callable[[], Any] | None = None) -> None:
-        self._summary, self._fit = summary, fit
+    def __init__(
+        self, summary: dict[str, Any], fit: Callable[[], Any] | None = None,
+        save_model: Callable[[str | Path], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._summary, self._fit, self._save_model = summary, fit, save_model
 
     def __repr__(self) -> str:
         return "\n".join([f"Comparison, recommended: {self.recommended}", *self.lines()])
@@ -101,6 +105,17 @@ class Comparison:
         if self._fit is None:
             raise NotFittedError("This comparison was made without its rows: run its code instead.")
         return self._fit()
+
+    def save_model(self, path: str | Path) -> Path:
+        """Fit the recommended choice to all rows and save it.
+
+        A file ``.equipoise`` is read by :func:`equipoise.load_model`, and by ``equipoise predict``
+        where the model is one of ours; a file ``.skops`` by ``skops.io``.
+        """
+        if self._save_model is None:
+            raise NotFittedError("This comparison was made without its rows: run its code instead.")
+        self._save_model(path)
+        return Path(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything the page says: dicts, lists, texts, numbers and None, ready for JSON."""
@@ -263,12 +278,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         progress(0.0, "reading")
     table = read_labelled(path, target, drop=drop, text_labels=text_labels)
     if goals is not None:
-        given = goals if isinstance(goals, list | tuple) else [goals]
-        goals = (
-            {name: bind_classes(goal, table.classes) for name, goal in goals.items()}
-            if isinstance(goals, Mapping)
-            else [bind_classes(goal, table.classes) for goal in given]
-        )
+        goals = _bound(goals, table.classes)
     dropped = f".drop(columns={list(drop)!r})" if drop else ""
     loading = [
         "from equipoise.tables import learner_for, read_table, split_target",
@@ -345,6 +355,57 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     )  # fmt: skip
 
 
+def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and how
+    path: str | Path,
+    target: str,
+    columns: Mapping[str, Sequence[str]],
+    *,
+    goals: Any = None,
+    price: float | None = None,
+    text_labels: bool = False,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare probabilities in the columns of a file, as :func:`compare_predictions` does.
+
+    ``columns`` has, for each model, a column for each class in the order of the sorted labels; for
+    two classes one will do, about the second. The others are as in :func:`compare_file`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"y": ["a"] * 60 + ["b"] * 60, "p": [0.1] * 59 + [0.8] * 61})
+    >>> with TemporaryDirectory() as folder:
+    ...     table.to_csv(f"{folder}/p.csv", index=False)
+    ...     compare_predictions_file(f"{folder}/p.csv", "y", {"mine": ["p"]}).recommended
+    'mine, plain'
+    """
+    rows = read_labelled(path, target, text_labels=text_labels)
+    chances = {}
+    for name, own in columns.items():
+        named = [find_column(rows.X, column) for column in own]
+        if strange := [name for name in named if rows.X[name].dtype.kind != "f"]:
+            raise InvalidInputError(f"Column {strange[0]!r} must hold probabilities, got texts.")
+        chances[name] = rows.X[named].to_numpy(dtype=np.float64)
+        if len(own) == 1:
+            chances[name] = chances[name][:, 0]
+    if goals is not None:
+        goals = _bound(goals, rows.classes)
+    found = compare_predictions(
+        rows.y, chances, goals=goals, price=price, random_state=random_state, progress=progress
+    )
+    return Comparison(found.to_dict() | {"title": f"Which class weights for {Path(path).name}?"})
+
+
+def _bound(goals: Any, classes: Any) -> Any:
+    """Goals that name classes as a table has them."""
+    if isinstance(goals, Mapping):
+        return {name: bind_classes(goal, classes) for name, goal in goals.items()}
+    given = goals if isinstance(goals, list | tuple) else [goals]
+    return [bind_classes(goal, classes) for goal in given]
+
+
 def _compared(  # noqa: PLR0913  the table, what to compare, and how
     table: LabelledTable, X: Any, models: Any, *, goals: Any, price: float | None, cv: float,
     seed: int, quick: bool, progress: Progress | None, title: str, loading: Sequence[str],
@@ -377,10 +438,13 @@ def _compared(  # noqa: PLR0913  the table, what to compare, and how
         sample_weight=sample_weight,
         loading=loading,
         file=file,
+        table=table,
     )
     best = found.candidates[found.recommendation.place]
     return Comparison(
-        summarize(found, title, refit, perf_counter() - began), partial(refit.fit, best)
+        summarize(found, title, refit, perf_counter() - began),
+        partial(refit.fit, best),
+        partial(refit.save, best),
     )
 
 

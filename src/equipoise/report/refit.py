@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from shlex import quote
 from typing import Any, Self
 
@@ -15,8 +16,12 @@ from equipoise.arrays import Matrix
 from equipoise.decisions.left_out import unfitted
 from equipoise.estimators import tune_weights
 from equipoise.estimators.class_weighted import weight_argument
+from equipoise.extras import require
+from equipoise.files import atomic_write
 from equipoise.goals import as_goal, goal_names
+from equipoise.models import facts_for, save_model
 from equipoise.report.design import BALANCED, Candidate, goal_text
+from equipoise.tables import LabelledTable
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
@@ -57,6 +62,7 @@ class Refit:
     sample_weight: Any = None
     loading: Sequence[str] = ()
     file: Sequence[str] = ()
+    table: LabelledTable | None = None
 
     def fit(self, candidate: Candidate) -> Any:
         """The candidate, fitted to all rows; tuned weights where probabilities were given."""
@@ -73,6 +79,21 @@ class Refit:
             return made
         key = self._weight_argument(candidate)
         return made.fit(self.X, self.y, **({key: self.sample_weight} if key else {}))
+
+    def save(self, candidate: Candidate, path: str | Path) -> None:
+        """Fit the candidate to all rows, and write it to a file of ours or of skops."""
+        if Path(path).suffix == ".skops":
+            skops = require("skops.io", extra="skops")
+            written = skops.dumps(self.fit(candidate))
+            with atomic_write(path) as stream:
+                stream.write(written)
+            return
+        facts = None
+        if candidate.model in self.kinds and self.table is not None:
+            goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
+            target = self.file[2] if self.file else None
+            facts = facts_for(self.table, target, candidate.model, goal, self.seed)
+        save_model(self.fit(candidate), path, facts)
 
     def _weight_argument(self, candidate: Candidate) -> str | None:
         """How a candidate is given weights of rows, if there are any that it takes."""
