@@ -30,6 +30,7 @@ from equipoise.decisions.tuning import (
     warn_of_seen_rows,
 )
 from equipoise.estimators.alpha_path import tune_along
+from equipoise.estimators.class_weighted import weight_argument
 from equipoise.exceptions import (
     EquipoiseWarning,
     FewRowsWarning,
@@ -283,7 +284,8 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         to_fit = {name: value for name, value in params.items() if name != "groups"}
         to_split = {name: value for name, value in params.items() if name == "groups"}
         if sample_weight is not None:
-            if (key := self._weight_argument()) is not None:
+            key = weight_argument(self.estimator)
+            if key == "sample_weight" or (key and self.chooses_training):
                 to_fit.setdefault(key, sample_weight)
             elif not self._is_fitted_before() and not any("__sample_weight" in n for n in to_fit):
                 warn(
@@ -293,11 +295,6 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
                     EquipoiseWarning,
                 )
         return to_fit, to_split
-
-    def _weight_argument(self) -> str | None:
-        """How the base estimator takes weights of rows, None if it does not."""
-        takes = "sample_weight" in inspect.signature(self.estimator.fit).parameters
-        return "sample_weight" if takes else None
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What metadata ``fit`` takes, and where it goes."""

@@ -150,9 +150,6 @@ class RobustClassifier(DecidingClassifier):
         ):
             super()._check_estimator()
 
-    def _weight_argument(self) -> str | None:
-        return weight_argument(self.estimator)
-
     def _choose(
         self, judged: Callable[..., Judged], criterion: Criterion, classes: NDArray[Any],
         shares: Vector, few: Mask,
