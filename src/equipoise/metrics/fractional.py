@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.risks.class_risks import Absent, present_classes
+from equipoise.text import did_you_mean
 from equipoise.validation.labels import (
     as_labels,
     check_length,
@@ -346,7 +347,7 @@ def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
     names = ", ".join(repr(name) for name in METRICS)
     raise InvalidParameterError(
         f"metric must be one of {names}, a LinearFractional, or a function that makes one from the "
-        f"share of positives, got {metric!r}."
+        f"share of positives, got {metric!r}{did_you_mean(metric, METRICS)}."
     )
 
 
