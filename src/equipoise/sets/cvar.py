@@ -42,7 +42,8 @@ class LabelCVaR(Uncertainty):
     alpha : float in (0, 1] or "auto"
         Share of the population that the worst case is averaged over. ``RobustLogisticRegression``,
         ``PlugInClassifier`` and ``RobustClassifier`` choose it on rows left out where it is
-        ``"auto"``, as ``RobustPathCV`` does with ``rule="regret"``.
+        ``"auto"``, as ``RobustPathCV`` does with ``rule="regret"``: the most robust level that
+        loses as little as any, up to noise, whatever level turns out to be the right one.
 
     Examples
     --------
