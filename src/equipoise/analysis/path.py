@@ -43,6 +43,8 @@ class RobustPath:
         False where the bounds of the set do not matter, as at its ends: there the path is flat.
     estimators : tuple of RobustLogisticRegression
         The fits themselves.
+    loss : str
+        The loss of the risks.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class RobustPath:
     duality_gap: Vector
     caps_bind: NDArray[np.bool_]
     estimators: tuple[RobustLogisticRegression, ...]
+    loss: str = "zero_one"
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Columns by name: the hyper-parameter, the summaries, and one column per class."""
@@ -151,6 +154,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
         duality_gap=np.array([fit.duality_gap_ for fit in fits]),
         caps_bind=np.array([fit.caps_bind_ for fit in fits]),
         estimators=tuple(fits),
+        loss=loss,
     )
 
 
