@@ -1,5 +1,7 @@
 """Fits along a grid of one hyper-parameter of the set: what more robustness costs."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from copy import copy
@@ -7,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from equipoise.arrays import Vector
+from equipoise.arrays import NDArray, Vector
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.extras import require

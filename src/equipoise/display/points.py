@@ -1,12 +1,13 @@
 """Points with intervals: class risks side by side, and observed against predicted frequencies."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Mask, Vector
+from equipoise.arrays import ArrayLike, Indices, Mask, NDArray, Vector
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step, named, responses
 from equipoise.exceptions import ClassMismatchError, InvalidInputError

@@ -1,15 +1,16 @@
 """What a robust fit is: its path, and the way to its optimum."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from equipoise.analysis import RobustPath, robust_path
 from equipoise.analysis.path import moved_parameter
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression

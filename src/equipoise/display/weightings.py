@@ -1,14 +1,15 @@
 """Weightings: made for one and judged under another, and the one that is the worst."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from equipoise.analysis import WeightTradeoff
-from equipoise.arrays import Matrix
+from equipoise.arrays import ArrayLike, Matrix
 from equipoise.display import style
 from equipoise.display.base import (
     Display,

@@ -1,16 +1,18 @@
 """How much robustness? The level of LabelCVaR by a rule, on rows left out."""
 
+from __future__ import annotations
+
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from equipoise.arrays import NDArray
 from equipoise.decisions import left_out
 from equipoise.estimators.alpha_path import fit_along, fit_at
 from equipoise.estimators.logistic import RobustLogisticRegression

@@ -10,6 +10,8 @@
 ====================================  ==========================================================
 """
 
+from __future__ import annotations
+
 import ast
 import inspect
 import re
@@ -19,9 +21,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, in_a_sentence
 from equipoise.goals.metric_goal import LIKELY_METRICS, METRIC_NAMES, is_metric
 from equipoise.goals.registry import GOALS, as_goal

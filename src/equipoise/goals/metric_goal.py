@@ -4,15 +4,16 @@ All are functions of the right decisions :math:`h_i`, all decisions :math:`d_i` 
 :math:`n_i` of each class. Values are one minus the metric, so that smaller is better.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal
 from equipoise.metrics.fractional import (

@@ -1,5 +1,7 @@
 """All goals by name, and what users may give as one."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from equipoise.exceptions import InvalidParameterError

@@ -10,16 +10,17 @@ References
 Xu, Dan, Khim and Ravikumar (2020), Definition 1 (weighted risk) and Definition 2 (robust risk).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from equipoise.arrays import Mask, Vector
+from equipoise.arrays import ArrayLike, Mask, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
@@ -108,7 +109,7 @@ class ClassRisks(Mapping[Any, float]):
         """Class names, in order."""
         return self.risks.classes
 
-    def with_prior(self, class_prior: Any, classes: ArrayLike | None = None) -> "ClassRisks":
+    def with_prior(self, class_prior: Any, classes: ArrayLike | None = None) -> ClassRisks:
         """The same class risks in a population with another class prior, if one is given.
 
         Where the population has more ``classes``, its prior is that given these.

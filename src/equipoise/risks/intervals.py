@@ -33,16 +33,17 @@ the variance of cross-validated risks; Bates, Hastie and Tibshirani (2024), "Cro
 Does It Estimate and How Well Does It Do It?", for why it is larger than that of one rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, rel_entr, stdtrit
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.class_risks import class_frame, present_classes
 from equipoise.risks.row_losses import RowLosses, row_losses

@@ -4,13 +4,14 @@ At :math:`\alpha` no class counts more than :math:`1/\alpha` times its share: 1 
 risk, and from the smallest prior downwards the set is the simplex, so that the worst class decides.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.cvar import LabelCVaR
 from equipoise.validation.numbers import check_number, check_word

@@ -1,11 +1,12 @@
 """The sets of the paper: each class weight is capped at an inverse level, or not at all."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex, check_sums

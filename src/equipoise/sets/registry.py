@@ -1,5 +1,7 @@
 """All uncertainty sets by name, and what estimators accept as one."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from sklearn.base import clone

@@ -5,9 +5,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidParameterError
 from equipoise.text import listing, not_among
 

@@ -15,9 +15,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.text import did_you_mean
 from equipoise.validation.numbers import check_numbers
