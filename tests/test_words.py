@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import FixedWeights, PlugInClassifier, RobustClassifier, class_risks, tune_weights
+from equipoise import (
+    FixedWeights,
+    PlugInClassifier,
+    RobustClassifier,
+    class_risks,
+    robust_path,
+    tune_weights,
+)
 from equipoise.estimators import RobustLinearClassifier, RobustPathCV
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import GOAL_WORDS, MetricGoal, as_goal, parse_goal
@@ -125,6 +132,12 @@ def test_nothing_is_suggested_for_what_is_like_nothing(word):
 @pytest.mark.parametrize("value", [3, None, ["f1"], 0.5])
 def test_only_texts_are_words(value):
     assert did_you_mean(value, GOAL_WORDS) == ""
+
+
+def test_where_there_are_no_words_there_is_no_hint():
+    assert did_you_mean("alpha", []) == ""
+    with pytest.raises(InvalidInputError, match="has no hyper-parameter .* got 'alpha'"):
+        robust_path(X, Y, "worst-class", parameter="alpha", values=[0.5])
 
 
 @pytest.mark.parametrize("words", [GOAL_WORDS, tuple(LOSSES)], ids=["goals", "losses"])

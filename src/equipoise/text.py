@@ -105,8 +105,8 @@ def did_you_mean(given: object, words: Iterable[str], calls: Iterable[str] = ())
     """
     written = {repr(word): word for word in words} | {call: call for call in calls}
     likeness = {shown: _likeness(str(given)[:200], known) for shown, known in written.items()}
-    best = max(likeness, key=lambda shown: likeness[shown])
-    close = isinstance(given, str) and likeness[best] >= _ALIKE
+    best = max(likeness, key=lambda shown: likeness[shown], default="")
+    close = isinstance(given, str) and likeness.get(best, 0.0) >= _ALIKE
     return f" (did you mean {best}?)" if close else ""
 
 

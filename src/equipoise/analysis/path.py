@@ -127,7 +127,10 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     """
     recipe = as_uncertainty(uncertainty)
     knob = moved_parameter(recipe) if parameter is None else parameter
-    check_word(knob, "parameter", tuple(sorted(recipe.get_params(deep=False))))
+    words = tuple(sorted(recipe.get_params(deep=False)))
+    if not words:
+        raise InvalidParameterError(f"{recipe!r} has no hyper-parameter to move, got {knob!r}.")
+    check_word(knob, "parameter", words)
     grid = _grid(knob, values)
     base = RobustLogisticRegression() if estimator is None else clone(estimator)
     fits: list[RobustLogisticRegression] = []
