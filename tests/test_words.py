@@ -136,7 +136,7 @@ def test_only_texts_are_words(value):
 
 def test_where_there_are_no_words_there_is_no_hint():
     assert did_you_mean("alpha", []) == ""
-    with pytest.raises(InvalidInputError, match="has no hyper-parameter .* got 'alpha'"):
+    with pytest.raises(InvalidInputError, match=r"has no hyper-parameter .* got 'alpha'"):
         robust_path(X, Y, "worst-class", parameter="alpha", values=[0.5])
 
 
