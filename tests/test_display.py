@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,12 +15,17 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from sklearn.calibration import calibration_curve  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.svm import LinearSVC  # noqa: E402
+from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 
 from equipoise import (  # noqa: E402
     FixedWeights,
     LabelCVaR,
+    PlugInClassifier,
+    RobustClassifier,
     RobustLogisticRegression,
     RobustPathCV,
     WorstClass,
@@ -37,7 +43,9 @@ from equipoise.exceptions import (  # noqa: E402
     InvalidParameterError,
     MissingExtraError,
 )
+from equipoise.risks import ClassRisks  # noqa: E402
 from equipoise.theory import ClassExcess, excess_risk  # noqa: E402
+from equipoise.weights import ByClass  # noqa: E402
 
 NAMES = np.array(["common", "less common", "rare"])
 HOSTILE = [
@@ -63,6 +71,21 @@ ROWS, LABELS = draw(seed=1)
 FITS = {
     "standard": RobustLogisticRegression("standard").fit(X, Y),
     "robust": make_pipeline(StandardScaler(), RobustLogisticRegression(LabelCVaR(0.3))).fit(X, Y),
+}
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
+PLUG_INS = {
+    "plug-in": PlugInClassifier(TREE, LabelCVaR(0.3), cv=3).fit(X, Y),
+    "at the end of a pipeline": make_pipeline(
+        StandardScaler(), PlugInClassifier(TREE, LabelCVaR(0.3), cv=3)
+    ).fit(X, Y),
+    "plug-in of a robust fit": PlugInClassifier(FITS["standard"], "worst-class", cv=3).fit(X, Y),
+    "level chosen": PlugInClassifier(TREE, LabelCVaR("auto"), cv=3).fit(X, Y),
+    "known weights": PlugInClassifier(TREE, "balanced", cv=3).fit(X, Y),
+    "trained and decided": RobustClassifier(TREE, "worst-class", cv=3).fit(X, Y),
+    "level of a plug-in": RobustPathCV(PlugInClassifier(TREE), alphas=[1.0, 0.3], cv=3).fit(X, Y),
+    "found by a search": GridSearchCV(
+        PlugInClassifier(TREE, LabelCVaR(0.3), cv=3), {"shrinkage": [0, 1]}, cv=2
+    ).fit(X, Y),
 }
 PREDICTED = {name: fit.predict(ROWS) for name, fit in FITS.items()}
 
@@ -168,6 +191,91 @@ def test_nothing_written_leaves_a_small_figure(make):
         box = text.get_window_extent()
         if text.get_text() and ax.get_xlim()[0] <= text.get_position()[0] <= ax.get_xlim()[1]:
             assert box.x0 >= -1 and box.x1 <= frame.x1 + 1, text.get_text()
+
+
+@each_display
+def test_a_figure_of_its_own_has_a_title_and_axes_given_keep_theirs(make):
+    own = make()
+    own.figure_.canvas.draw()
+    assert len(own.figure_.get_suptitle()) > 15
+    box, highest = own.figure_._suptitle.get_window_extent(), own.ax_.get_window_extent().y1
+    legend = own.ax_.get_legend()
+    highest = max(highest, legend.get_window_extent().y1 if legend else 0)
+    assert highest <= box.y0 + 1 and box.x1 <= own.figure_.bbox.x1
+    figure, ax = plt.subplots(layout="constrained")
+    ax.set_title("mine")
+    make(ax=ax)
+    assert ax.get_title() == "mine" and figure.get_suptitle() == ""
+
+
+SHARES = {
+    class_risks_display: "x",
+    path_display: "xy",
+    chosen_display: "y",
+    worst_case_display: "x",
+    reliability_display: "xy",
+    decomposition_display: "x",
+}
+
+
+@pytest.mark.parametrize("make", SHARES)
+def test_shares_are_percentages(make):
+    ax = make().ax_
+    ax.figure.canvas.draw()
+    for axis in SHARES[make]:
+        places = getattr(ax, f"get_{axis}ticks")()
+        texts = [label.get_text() for label in getattr(ax, f"get_{axis}ticklabels")()]
+        for place, text in zip(places, texts, strict=True):
+            assert (
+                text == "" if place > 1 + 1e-9 else float(text[:-1]) == pytest.approx(100 * place)
+            )
+            assert text == "" or text.endswith("%")
+
+
+def test_other_losses_are_no_percentages():
+    entropy = display.ClassRisksDisplay.from_estimator(FITS, ROWS, LABELS, loss="cross_entropy")
+    path = robust_path(X, Y, values=[1.0, 0.2], loss="cross_entropy")
+    for made in (entropy, display.RobustPathDisplay.from_path(path)):
+        made.figure_.canvas.draw()
+        assert not any("%" in text.get_text() for text in made.ax_.get_xticklabels())
+
+
+LONG = np.array([f"a rather long name of {a} {b}" for a in "abcde" for b in range(6)])
+
+
+def many_risks(ax=None, n=30):
+    y = np.repeat(LONG[:n], 8)
+    return display.ClassRisksDisplay.from_predictions(y, np.roll(y, 3), ax=ax)
+
+
+def many_weights(ax=None, n=30):
+    y = np.repeat(LONG[:n], np.arange(n) + 5)
+    return display.WorstCaseWeightsDisplay.from_predictions(y, np.roll(y, 9), ax=ax)
+
+
+def many_weightings(ax=None, n=30):
+    worlds = dict.fromkeys(LONG[: n // 3], "standard")
+    return display.TradeoffDisplay.from_predictions([0, 1], [0, 0], weightings=worlds, ax=ax)
+
+
+@pytest.mark.parametrize("n", [3, 10, 30])
+@pytest.mark.parametrize("size", [None, (4, 4), (8, 3)])
+@pytest.mark.parametrize("make", [many_risks, many_weights, many_weightings])
+def test_labels_do_not_collide(make, size, n):
+    ax = None if size is None else plt.subplots(figsize=size, layout="constrained")[1]
+    made = make(ax=ax, n=n)
+    made.figure_.canvas.draw()
+    for labels in (made.ax_.get_xticklabels(), made.ax_.get_yticklabels()):
+        shown = [label for label in labels if label.get_text()]
+        assert len({label.get_text() for label in shown}) == len(shown) > 0
+        # Turned labels lie side by side although the boxes around them overlap.
+        turned = [label for label in shown if label.get_rotation()]
+        boxes = [label.get_window_extent() for label in shown if label not in turned]
+        assert not any(a.overlaps(b) for a, b in pairwise(boxes))
+        for one, other in pairwise(turned):
+            apart = other.get_window_extent().x1 - one.get_window_extent().x1
+            assert apart * np.sin(np.radians(one.get_rotation())) >= one.get_size()
+    assert made.ax_.bbox.width > 0.3 * made.figure_.bbox.width
 
 
 def test_class_risks_are_drawn_with_their_intervals():
@@ -295,6 +403,60 @@ def test_the_worst_case_is_that_of_the_fit():
     assert [text.get_text() for text in made.ax_.texts] == [
         f"\N{MULTIPLICATION SIGN}{w:.3g}" for w in frame["weight"]
     ]
+
+
+@pytest.mark.parametrize("who", PLUG_INS)
+def test_the_worst_case_of_decisions_is_that_of_their_risks_on_rows_left_out(who):
+    fit = PLUG_INS[who]
+    shown = display.WorstCaseWeightsDisplay.from_estimator(fit).to_frame().set_index("class")
+    fit = fit[-1] if who == "at the end of a pipeline" else fit
+    fit = getattr(fit, "best_estimator_", fit)
+    goal = LabelCVaR(fit.alpha_) if hasattr(fit, "alpha_") else getattr(fit, "goal", None)
+    fit = fit.estimator_ if who == "level of a plug-in" else fit
+    # Balanced weights are the same whatever the risks.
+    risks = getattr(fit, "class_risks_", [0.0, 0.0, 0.0])
+    expected = ClassRisks(ByClass(np.asarray(risks), NAMES), fit.class_prior_)
+    np.testing.assert_allclose(shown["mass"], list(expected.worst_case_masses(goal).values()))
+    np.testing.assert_allclose(shown["prior"], np.asarray(fit.class_prior_))
+    assert shown["mass"].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("fit", [TREE, *PLUG_INS.values()], ids=["tree", *PLUG_INS])
+def test_any_classifier_is_judged_on_rows(fit):
+    predicted = fit.predict(ROWS)
+    worst = display.WorstCaseWeightsDisplay
+    shown = worst.from_estimator(fit, ROWS, LABELS, uncertainty=LabelCVaR(0.4)).to_frame()
+    expected = worst.from_predictions(LABELS, predicted, uncertainty=LabelCVaR(0.4)).to_frame()
+    assert shown.equals(expected)
+    curves = display.ReliabilityDisplay.from_estimator(fit, ROWS, LABELS).curves
+    alone = display.ReliabilityDisplay.from_predictions(LABELS, fit.predict_proba(ROWS)).curves
+    for name, values in alone["probabilities"].items():
+        np.testing.assert_array_equal(curves["as fitted"][name], values)
+    risks = display.ClassRisksDisplay.from_estimator(fit, ROWS, LABELS).to_frame()["risk"]
+    np.testing.assert_array_equal(risks, list(class_risks(LABELS, predicted).values()))
+
+
+@pytest.mark.parametrize("who", ["standard", "robust", "trained and decided", "level of a plug-in"])
+def test_reliability_on_the_scale_of_a_stated_population(who):
+    fit = (FITS | PLUG_INS)[who]
+    prior = dict(zip(NAMES.tolist(), [0.5, 0.3, 0.2], strict=True))
+    made = display.ReliabilityDisplay.from_estimator(fit, ROWS, LABELS, class_prior=prior)
+    rows, last = (fit[:-1].transform(ROWS), fit[-1]) if hasattr(fit, "steps") else (ROWS, fit)
+    own = getattr(last, "class_prior_", None) or last.estimator_.class_prior_
+    odds = last.predict_population_proba(rows) * [prior[n] / own[n] for n in NAMES.tolist()]
+    moved = odds / odds.sum(axis=1, keepdims=True)
+    shares = {name: np.mean(name == LABELS) for name in prior}
+    weights = [prior[name] / shares[name] for name in LABELS.tolist()]
+    expected = display.ReliabilityDisplay.from_predictions(LABELS, moved, sample_weight=weights)
+    for name, values in expected.curves["probabilities"].items():
+        np.testing.assert_allclose(made.curves["population scale"][name], values, rtol=1e-9)
+
+
+def test_the_way_to_the_optimum_is_found_inside_of_a_search():
+    fit = GridSearchCV(RobustLogisticRegression("standard"), {"C": [0.1, 1.0]}, cv=2).fit(X, Y)
+    for outer, inner in ((fit, fit.best_estimator_), (CHOSEN, CHOSEN.estimator_)):
+        made = display.ConvergenceDisplay.from_estimator(outer)
+        assert made.certified_gap == inner.duality_gap_
 
 
 def test_the_worst_case_of_predictions_is_that_of_their_risks():
@@ -466,13 +628,33 @@ BAD = {
         lambda: display.RobustPathDisplay.from_estimator(FITS["robust"], X, Y),
         "transform the rows first",
     ),
+    "path of a forest": (
+        lambda: display.RobustPathDisplay.from_estimator(TREE, X, Y),
+        "robust path of DecisionTreeClassifier cannot be shown",
+    ),
     "no path": (
         lambda: display.PathDisplay.from_estimator(FITS["robust"]),
-        "with path_, such as RobustPathCV after fit, got RobustLogisticRegression without",
+        "of RobustLogisticRegression cannot be shown: it has no path_, as a fitted RobustPathCV",
     ),
     "not robust": (
-        lambda: display.WorstCaseWeightsDisplay.from_estimator(LogisticRegression()),
-        "worst_case_masses_",
+        lambda: display.WorstCaseWeightsDisplay.from_estimator(TREE),
+        "of DecisionTreeClassifier cannot be shown: it has no worst_case_masses_, .* X and y show",
+    ),
+    "no set": (
+        lambda: display.WorstCaseWeightsDisplay.from_estimator(
+            PlugInClassifier(TREE, "macro_f1", cv=3).fit(X, Y)
+        ),
+        "its goal, MetricGoal.*, is no set of weightings. Give X, y",
+    ),
+    "a set without rows": (
+        lambda: display.WorstCaseWeightsDisplay.from_estimator(
+            FITS["robust"], uncertainty=WorstClass()
+        ),
+        "needs X and y",
+    ),
+    "no optimum": (
+        lambda: display.ConvergenceDisplay.from_estimator(PLUG_INS["plug-in of a robust fit"]),
+        "of PlugInClassifier cannot be shown: it has no history_, .* as its estimator_ has",
     ),
     "not fitted": (
         lambda: display.ConvergenceDisplay.from_estimator(RobustLogisticRegression()),
@@ -480,9 +662,9 @@ BAD = {
     ),
     "unknown axis": (lambda: convergence_display(along="hours"), "along must be one of"),
     "unknown class": (lambda: reliability_display(pos_label="absent"), "pos_label must be one of"),
-    "no population": (
-        lambda: display.ReliabilityDisplay.from_estimator(LogisticRegression(), X, Y),
-        "predict_population_proba",
+    "no probabilities": (
+        lambda: display.ReliabilityDisplay.from_estimator(LinearSVC().fit(X, Y), X, Y),
+        "reliability of LinearSVC cannot be shown: it has no predict_proba",
     ),
     "not probabilities": (
         lambda: display.ReliabilityDisplay.from_predictions([0, 1], [0.5, 1.5]),

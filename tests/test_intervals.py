@@ -296,3 +296,16 @@ def test_confidence_must_be_a_probability(simultaneous, bad):
 def test_a_class_without_rows_has_no_interval(simultaneous):
     with pytest.raises(ClassMismatchError, match=r"\[2\] has none"):
         class_risk_intervals([0, 1], [0, 1], classes=[0, 1, 2], simultaneous=simultaneous)
+
+
+def test_a_frame_has_a_line_for_each_class():
+    pytest.importorskip("pandas")
+    truth, guess = rows_with([1, 3], [10, 4])
+    found = class_risk_intervals(truth, guess)
+    frame = found.to_frame()
+    assert list(frame.columns) == ["class", "risk", "lower", "upper", "recall"]
+    for name, *ends, recall in frame.itertuples(index=False):
+        assert (*ends,) == (found[name].estimate, found[name].lower, found[name].upper)
+        assert recall == class_risks(truth, guess).recall()[name]
+    entropies = class_risk_intervals(truth, np.full(14, 0.4), loss="cross_entropy")
+    assert "recall" not in entropies.to_frame()

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,30 @@ def test_every_name_at_the_top_has_an_example(name):
     value = getattr(equipoise, name)
     parts = [value, *vars(value).values()] if inspect.isclass(value) else [value]
     assert any(">>> " in (inspect.getdoc(part) or "") for part in parts)
+
+
+def signatures(room):
+    """What ``help`` prints first of all functions and methods that a room offers, by name."""
+    module = pytest.importorskip(f"equipoise.{room}", exc_type=ImportError)
+    public = {name: getattr(module, name) for name in module.__all__}
+    for name in [name for name, value in public.items() if inspect.isclass(value)]:
+        members = inspect.getmembers(public[name])
+        shown = [(n, each) for n, each in members if n == "__init__" or not n.startswith("_")]
+        public |= {f"{name}.{method}": each for method, each in shown}
+    return {
+        name: str(inspect.signature(value))
+        for name, value in public.items()
+        if inspect.isroutine(value) and getattr(value, "__module__", "").startswith("equipoise")
+    }
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS - {"paper", "report", "tables"}))
+def test_help_begins_with_a_signature_that_can_be_read(room):
+    for name, text in signatures(room).items():
+        # Names of types as they are written, not what they stand for in other packages.
+        assert not re.search(r"numpy|collections|typing|equipoise\.", text), f"{name}{text}"
+        assert max(map(len, text.split(", "))) <= 80, f"{name}{text}"
+        assert "**options" not in text, f"{name}{text}"
 
 
 def test_every_subpackage_says_what_it_offers():

@@ -386,3 +386,28 @@ def test_given_risks_and_priors_are_checked():
 def test_weights_must_name_the_classes(paper_example):
     with pytest.raises(ClassMismatchError, match="names 2, not among"):
         paper_example.weighted({0: 1, 1: 1, 2: 1})
+
+
+def test_recalls_are_those_of_scikit_learn_and_stand_beside_the_risks():
+    rng = np.random.default_rng(0)
+    names = np.array(["cat", "dog", "owl"])
+    truth, guess = names[rng.integers(3, size=60)], names[rng.integers(3, size=60)]
+    risks = class_risks(truth, guess)
+    expected = recall_score(truth, guess, average=None, labels=names)
+    assert isinstance(risks.recall(), ByClass)
+    assert risks.recall().to_dict() == pytest.approx(dict(zip(names, expected, strict=True)))
+    frame = risks.to_frame()
+    assert list(frame.columns) == ["class", "prior", "risk", "recall"]
+    assert frame["class"].tolist() == names.tolist()
+    np.testing.assert_allclose(frame["recall"], expected)
+    np.testing.assert_array_equal(frame["risk"], np.asarray(risks))
+    np.testing.assert_array_equal(frame["prior"], np.asarray(risks.prior))
+    assert list(risks.with_prior([0.2, 0.3, 0.5]).to_frame()["prior"]) == [0.2, 0.3, 0.5]
+
+
+def test_only_zero_one_risks_have_recalls():
+    risks = class_risks([0, 1, 1], [0.2, 0.9, 0.4], loss="cross_entropy")
+    for found in (risks, risks.with_prior([0.5, 0.5])):
+        with pytest.raises(InvalidInputError, match="zero-one loss, and these are of 'cross_ent"):
+            found.recall()
+        assert list(found.to_frame().columns) == ["class", "prior", "risk"]

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike as ArrayLike  # noqa: PLC0414  for all rooms
+from numpy.typing import NDArray as NDArray  # noqa: PLC0414
 
 from equipoise.exceptions import ClassMismatchError
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Generic, TypeVar
 
 from equipoise.exceptions import InvalidParameterError
+from equipoise.text import not_among
 
 T = TypeVar("T")
 
@@ -51,11 +52,10 @@ class Registry(Mapping[str, T], Generic[T]):
         del self._entries[name]
 
     def find(self, name: object) -> T:
-        """The entry of that name; the error lists all names."""
+        """The entry of that name; the error lists all names, and says which may be meant."""
         if isinstance(name, str) and name in self._entries:
             return self._entries[name]
-        names = ", ".join(repr(known) for known in self._entries)
-        raise InvalidParameterError(f"{self.kind} must be one of {names}, got {name!r}.")
+        raise InvalidParameterError(not_among(self.kind, name, self._entries))
 
     def __getitem__(self, name: str) -> T:
         return self._entries[name]

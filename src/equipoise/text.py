@@ -1,12 +1,18 @@
 """Text for people: aligned tables, shares, listings, and names that cannot upset a terminal."""
 
+import re
 from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 # Longer listings show this many rows at either end.
 SHOWN_ROWS = 10
 # Longer names are cut in tables.
 LONGEST_NAME = 60
+# Words that are less alike than this share of their letters are others.
+_ALIKE = 0.6
+# Said of any metric or loss, and so of none.
+_SAYS_NOTHING = {"score", "loss"}
 
 
 def text_table(
@@ -69,6 +75,50 @@ def _repr(name: Any) -> str:
     """A name in quotes, without the middle of a long one."""
     text = repr(name)
     return text if len(text) <= 2 * LONGEST_NAME else f"{text[:LONGEST_NAME]}...{text[-20:]}"
+
+
+def not_among(name: str, value: object, words: Iterable[str]) -> str:
+    """The sentence that refuses a word: which there are, and which one may be meant.
+
+    Examples
+    --------
+    >>> not_among("rule", "Price", ["regret", "price"])
+    "rule must be one of 'regret', 'price', got 'Price' (did you mean 'price'?)."
+    """
+    known = list(words)
+    hint = did_you_mean(value, known)
+    return f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}{hint}."
+
+
+def did_you_mean(given: object, words: Iterable[str], calls: Iterable[str] = ()) -> str:
+    """The word most like what was given, in brackets, or nothing if none is like it.
+
+    Capitals, numbers, what joins the parts of a word and their order do not count. ``calls`` are
+    written as they are, words in quotes.
+
+    Examples
+    --------
+    >>> did_you_mean("f1_macro", ["accuracy", "macro_f1"])
+    " (did you mean 'macro_f1'?)"
+    >>> did_you_mean("lcvar=0.1", ["accuracy"], ["LabelCVaR(...)"])
+    ' (did you mean LabelCVaR(...)?)'
+    """
+    written = {repr(word): word for word in words} | {call: call for call in calls}
+    likeness = {shown: _likeness(str(given)[:200], known) for shown, known in written.items()}
+    best = max(likeness, key=lambda shown: likeness[shown], default="")
+    close = isinstance(given, str) and likeness.get(best, 0.0) >= _ALIKE
+    return f" (did you mean {best}?)" if close else ""
+
+
+def _likeness(one: str, other: str) -> float:
+    first, second = _parts(one), _parts(other)
+    texts = ("".join(first), "".join(second)), ("".join(sorted(first)), "".join(sorted(second)))
+    return max(SequenceMatcher(None, *pair).ratio() for pair in texts)
+
+
+def _parts(word: str) -> list[str]:
+    every = re.findall(r"[a-z][a-z0-9.]*", word.lower())
+    return [part for part in every if part not in _SAYS_NOTHING] or every
 
 
 def percent(share: float | None) -> str:

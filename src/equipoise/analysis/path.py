@@ -1,5 +1,7 @@
 """Fits along a grid of one hyper-parameter of the set: what more robustness costs."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from copy import copy
@@ -7,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
-from equipoise.arrays import Vector
+from equipoise.arrays import NDArray, Vector
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.extras import require
@@ -43,6 +44,8 @@ class RobustPath:
         False where the bounds of the set do not matter, as at its ends: there the path is flat.
     estimators : tuple of RobustLogisticRegression
         The fits themselves.
+    loss : str
+        The loss of the risks.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class RobustPath:
     duality_gap: Vector
     caps_bind: NDArray[np.bool_]
     estimators: tuple[RobustLogisticRegression, ...]
+    loss: str = "zero_one"
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Columns by name: the hyper-parameter, the summaries, and one column per class."""
@@ -123,7 +127,10 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     """
     recipe = as_uncertainty(uncertainty)
     knob = moved_parameter(recipe) if parameter is None else parameter
-    check_word(knob, "parameter", tuple(sorted(recipe.get_params(deep=False))))
+    words = tuple(sorted(recipe.get_params(deep=False)))
+    if not words:
+        raise InvalidParameterError(f"{recipe!r} has no hyper-parameter to move, got {knob!r}.")
+    check_word(knob, "parameter", words)
     grid = _grid(knob, values)
     base = RobustLogisticRegression() if estimator is None else clone(estimator)
     fits: list[RobustLogisticRegression] = []
@@ -151,6 +158,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
         duality_gap=np.array([fit.duality_gap_ for fit in fits]),
         caps_bind=np.array([fit.caps_bind_ for fit in fits]),
         estimators=tuple(fits),
+        loss=loss,
     )
 
 

@@ -4,14 +4,15 @@ Everything is conditional on the labels: given them, the rows of different class
 independent, and the masses :math:`q'_i p_i` are known numbers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.validation.numbers import check_word
 

@@ -1,13 +1,14 @@
 """The paper's synthetic model: two classes on the unit interval, as unequal as one likes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.weights.priors import masses_of, scaled_weights

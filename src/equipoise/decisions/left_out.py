@@ -22,7 +22,6 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
@@ -30,7 +29,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities

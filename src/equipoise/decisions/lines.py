@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.left_out import Predictions
 from equipoise.goals import Criterion
 from equipoise.sets.mass_program import mass_program

@@ -452,7 +452,15 @@ def last_as_good(tables: list[Matrix], criterion: Criterion, noise: float) -> in
         [[criterion.of_table(table.sum(axis=0) - part) for part in table] for table in tables]
     )
     best = int(np.argmin(values))
-    excess, excess_without = values - values[best], without - without[best]
-    spread = excess_without - excess_without.mean(axis=1, keepdims=True)
-    errors = np.sqrt((spread**2).sum(axis=1) * (GROUPS - 1) / GROUPS)
-    return int(np.flatnonzero(excess <= noise * errors)[-1])
+    errors = excess_errors(without, best)
+    return int(np.flatnonzero(values - values[best] <= noise * errors)[-1])
+
+
+def excess_errors(without: Matrix, best: int) -> Vector:
+    """Standard errors of how far candidates lie above one of them, by the jackknife.
+
+    ``without`` has a line for each candidate, its values with each group of rows left out.
+    """
+    excess, n_groups = without - without[best], without.shape[1]
+    spread = excess - excess.mean(axis=1, keepdims=True)
+    return np.asarray(np.sqrt((spread**2).sum(axis=1) * (n_groups - 1) / n_groups))

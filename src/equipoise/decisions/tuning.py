@@ -4,13 +4,14 @@ What is reported of a fold comes from weights that were tuned, and from an amoun
 was chosen, without it: see :mod:`equipoise.decisions.search`.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.left_out import (
     FOLDS_OF_A_CLASS,
     Predictions,

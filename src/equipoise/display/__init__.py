@@ -10,9 +10,12 @@ from equipoise.display.robust_fits import (
     ConvergenceDisplay,
     PathDisplay,
     RobustPathDisplay,
+)
+from equipoise.display.weightings import (
+    ErrorDecompositionDisplay,
+    TradeoffDisplay,
     WorstCaseWeightsDisplay,
 )
-from equipoise.display.weightings import ErrorDecompositionDisplay, TradeoffDisplay
 
 __all__ = [
     "ClassRisksDisplay",

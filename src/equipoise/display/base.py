@@ -1,9 +1,11 @@
 """What every display is, and how it reads classifiers: one or several, each by its name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+from equipoise.display import style
+from equipoise.estimators import RobustPathCV
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
@@ -21,7 +23,7 @@ class Display(ABC):
     figure_: Any = None
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw on the axes given, or on those of a new figure.
+        """Draw on the axes given, or on those of a new figure, which then has a title.
 
         Parameters
         ----------
@@ -35,7 +37,8 @@ class Display(ABC):
         """
         pyplot = require("matplotlib.pyplot", extra="plot")
         if ax is None:
-            _, ax = pyplot.subplots(figsize=self._size(), layout="constrained")
+            figure, ax = pyplot.subplots(figsize=self._size(), layout="constrained")
+            style.name_figure(figure, self._title())
         self._draw(ax, kwargs)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -49,12 +52,16 @@ class Display(ABC):
         """Columns by name."""
 
     @abstractmethod
+    def _title(self) -> str:
+        """What a new figure is called."""
+
+    @abstractmethod
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         """Draw everything on the axes; ``kwargs`` override the look."""
 
     def _size(self) -> tuple[float, float]:
         """Width and height of a new figure in inches."""
-        return 4.8, 3.4
+        return 4.8, 3.6
 
 
 def named(values: Any, single: str) -> dict[str, Any]:
@@ -83,15 +90,27 @@ def last_step(estimator: Any) -> Any:
     return steps[-1][1] if steps else estimator
 
 
+def classifiers_inside(estimator: Any) -> Iterator[Any]:
+    """The classifier at the end of a pipeline, and the one that a search or a choice found."""
+    while estimator is not None:
+        estimator = last_step(estimator)
+        yield estimator
+        inside = "estimator_" if isinstance(estimator, RobustPathCV) else "best_estimator_"
+        estimator = getattr(estimator, inside, None)
+
+
 def fitted_attributes(
-    estimator: Any, *attributes: str, such_as: str = "RobustLogisticRegression"
+    estimator: Any, what: str, such_as: str, *attributes: str, more: str = ""
 ) -> list[Any]:
-    """Attributes of a fitted classifier or of the last step of a pipeline."""
-    fitted = last_step(estimator)
-    missing = [attribute for attribute in attributes if not hasattr(fitted, attribute)]
-    if missing:
-        raise InvalidInputError(
-            f"this display needs a fitted classifier with {missing[0]}, such as "
-            f"{such_as} after fit, got {type(fitted).__name__} without it."
-        )
-    return [getattr(fitted, attribute) for attribute in attributes]
+    """Attributes of a fitted classifier, which tell what is shown."""
+    inside = list(classifiers_inside(estimator))
+    for fitted in inside:
+        if all(hasattr(fitted, attribute) for attribute in attributes):
+            return [getattr(fitted, attribute) for attribute in attributes]
+    last, missing = inside[-1], attributes[0]
+    name = type(last).__name__
+    base = hasattr(getattr(last, "estimator_", None), missing)
+    raise InvalidInputError(
+        f"{what} of {name} cannot be shown: it has no {missing}, as a fitted {such_as} has"
+        f"{', and as its estimator_ has' if base else ''}{more}."
+    )

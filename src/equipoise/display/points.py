@@ -1,17 +1,18 @@
 """Points with intervals: class risks side by side, and observed against predicted frequencies."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Mask, Vector
+from equipoise.arrays import ArrayLike, Indices, Mask, NDArray, Vector
 from equipoise.display import style
-from equipoise.display.base import Display, last_step, named, responses
+from equipoise.display.base import Display, fitted_attributes, last_step, named, responses
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.losses import Loss, as_loss
-from equipoise.risks import RiskIntervals, class_risk_intervals
+from equipoise.losses import Loss
+from equipoise.risks import RiskIntervals, class_risk_intervals, population_proba
 from equipoise.validation.labels import (
     as_labels,
     check_length,
@@ -24,6 +25,7 @@ from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.priors import check_prior
 
 _DASHES = ("-", "--", "-.", ":")
+_POPULATION = "RobustLogisticRegression"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -38,8 +40,6 @@ class ClassRisksDisplay(Display):
         Estimates and intervals, all over the same classes.
     rows : ndarray of shape (n_classes,)
         Rows of each class that the risks were measured on.
-    loss : str
-        The loss, for the label of the axis.
 
     Attributes
     ----------
@@ -55,26 +55,40 @@ class ClassRisksDisplay(Display):
 
     intervals: dict[str, RiskIntervals]
     rows: Indices
-    loss: str = "zero_one"
     points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, loss: str | Loss = "zero_one", **options: Any
+    def from_estimator(  # noqa: PLR0913  who is judged on what, and how
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        loss: str | Loss = "zero_one",
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
     ) -> Self:
-        """Judge a fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
+        """Judge any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
         predicted, classes = responses(estimator, X, loss)
-        return cls.from_predictions(y, predicted, loss=loss, classes=classes, **options)
+        return cls.from_predictions(
+            y, predicted, loss=loss, confidence=confidence, simultaneous=simultaneous,
+            classes=classes, sample_weight=sample_weight, ax=ax,
+        )  # fmt: skip
 
     @classmethod
-    def from_predictions(
+    def from_predictions(  # noqa: PLR0913  what is judged, and how
         cls,
         y_true: ArrayLike,
         y_pred: Any,
         *,
         loss: str | Loss = "zero_one",
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         ax: Any = None,
-        **options: Any,
     ) -> Self:
         """Judge predictions, or several by the name of their classifier.
 
@@ -82,18 +96,20 @@ class ClassRisksDisplay(Display):
         ----------
         y_pred : array-like, or dict of arrays by name
         ax : matplotlib Axes, optional
-        y_true, loss, **options
-            ``confidence``, ``simultaneous``, ``classes``, ``sample_weight``: as in
-            :func:`equipoise.class_risk_intervals`.
+        y_true, loss, confidence, simultaneous, classes, sample_weight
+            As in :func:`equipoise.class_risk_intervals`.
         """
         intervals = {
-            key: class_risk_intervals(y_true, values, loss=loss, **options)
+            key: class_risk_intervals(
+                y_true, values, confidence=confidence, simultaneous=simultaneous, loss=loss,
+                classes=classes, sample_weight=sample_weight,
+            )
             for key, values in named(y_pred, "classifier").items()
-        }
+        }  # fmt: skip
         found = next(iter(intervals.values())).risks.classes
         truth = np.asarray(y_true)
         rows = np.array([np.count_nonzero(truth == each) for each in found])
-        return cls(intervals=intervals, rows=rows, loss=as_loss(loss).name).plot(ax)
+        return cls(intervals=intervals, rows=rows).plot(ax)
 
     def __post_init__(self) -> None:
         names = [each.risks.classes.tolist() for each in self.intervals.values()]
@@ -121,8 +137,18 @@ class ClassRisksDisplay(Display):
             "upper": upper,
         }
 
+    def _title(self) -> str:
+        name = f": {style.shown(next(iter(self.intervals)))}" if len(self.intervals) == 1 else ""
+        return f"{self._what().capitalize()} of each class{name}"
+
+    def _what(self) -> str:
+        loss = next(iter(self.intervals.values())).loss
+        return "share of errors" if loss == "zero_one" else loss.replace("_", " ")
+
     def _size(self) -> tuple[float, float]:
-        return 4.8, style.height_for(len(self.classes) * max(1.6, 0.62 * len(self.intervals)))
+        lines = max(style.lines_for(self.classes, notes=1), 0.62 * len(self.intervals))
+        width = 4.8 if len(self.classes) <= style.FEW else 6.4
+        return width, style.height_for(len(self.classes) * lines)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         n = len(self.intervals)
@@ -140,17 +166,18 @@ class ClassRisksDisplay(Display):
             style.legend_above(ax, self.points_, share=0.62)
 
     def _label(self, ax: Any) -> None:
-        shown = zip(style.all_shown(self.classes), self.rows, strict=True)
         first = next(iter(self.intervals.values()))
-        kind = "share of errors" if self.loss == "zero_one" else self.loss.replace("_", " ")
         together = ", all together" if first.simultaneous else ""
-        counts = [f"{name}\n{rows:,} rows" for name, rows in shown]
-        style.name_lines(ax, counts, f"{kind}, {first.confidence:.0%} intervals{together}")
+        label = f"{self._what()}, {first.confidence:.0%} intervals{together}"
+        counts = [f"{rows:,} rows" for rows in self.rows]
+        style.name_lines(ax, self.classes.tolist(), label, notes=counts)
         for edge in range(len(counts)):
             ax.axhline(edge - 0.5, color=style.GRID, linewidth=0.6)
         top = max(float(ax.dataLim.x1), 0.05)
         # Markers at zero are whole, and the axis of a share ends at one.
-        ax.set_xlim(-0.02 * top, min(1.02, 1.05 * top) if self.loss == "zero_one" else 1.05 * top)
+        ax.set_xlim(-0.02 * top, min(1.02, 1.05 * top) if first.loss == "zero_one" else 1.05 * top)
+        if first.loss == "zero_one":
+            style.in_percent(ax.xaxis)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -186,43 +213,59 @@ class ReliabilityDisplay(Display):
     points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, class_prior: Any = None, **options: Any
+    def from_estimator(  # noqa: PLR0913  who is judged on what, and how
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        class_prior: Any = None,
+        pos_label: Any = None,
+        n_bins: int = 5,
+        strategy: str = "uniform",
+        ax: Any = None,
     ) -> Self:
-        """Probabilities as the fit gives them, and on the scale of the population.
+        """Probabilities as a fit gives them, and of a reweighted one on the population's scale.
 
         Parameters
         ----------
-        estimator : classifier with ``predict_proba`` and ``predict_population_proba``
-            A fitted one, or a pipeline that ends in one.
+        estimator : classifier with ``predict_proba``
+            A fitted one, or a pipeline that ends in one. The scale of the population is shown where
+            it has ``predict_population_proba``; a plug-in's probabilities are on it.
         X, y : array-like
             Rows that the fit has not seen, and labels.
         class_prior : dict or array-like, optional
             Class frequencies of the population, where those of the rows differ: each row then
             counts as often as the population has rows of its class. By default the probabilities
             are put on the frequencies of the training rows, and the rows count once.
-        **options
-            ``pos_label``, ``n_bins``, ``strategy``, ``ax``: as in :meth:`from_predictions`.
+        pos_label, n_bins, strategy, ax
+            As in :meth:`from_predictions`.
         """
         classifier = last_step(estimator)
-        if not hasattr(classifier, "predict_population_proba"):
+        if not hasattr(classifier, "predict_proba"):
             raise InvalidInputError(
-                "reliability before and after needs a classifier with predict_population_proba, "
-                f"such as RobustLogisticRegression, got {type(classifier).__name__}; for other "
-                "probabilities use from_predictions."
+                f"the reliability of {type(classifier).__name__} cannot be shown: it has no "
+                "predict_proba; scikit-learn's CalibratedClassifierCV makes some of scores."
             )
         # A pipeline passes on predict_proba alone.
         rows = X if classifier is estimator else estimator[:-1].transform(X)
-        probabilities = {
-            "as fitted": classifier.predict_proba(rows),
-            "population scale": classifier.predict_population_proba(rows, class_prior),
-        }
-        names = classifier.classes_
+        probabilities = {"as fitted": classifier.predict_proba(rows)}
+        names, weights = classifier.classes_, None
+        if hasattr(classifier, "predict_population_proba"):
+            put_back = classifier.predict_population_proba(rows)
+            if class_prior is not None:
+                (own,) = fitted_attributes(classifier, "the prior", _POPULATION, "class_prior_")
+                moved = {"masses": own, "target_prior": class_prior, "classes": names}
+                put_back = population_proba(put_back, **moved)
+            probabilities["population scale"] = put_back
         if class_prior is not None:
             labels = known_labels(as_labels(y, name="y"), names)
             shares = np.bincount(labels, minlength=len(names)) / len(labels)
-            options["sample_weight"] = (check_prior(class_prior, names)[labels]) / shares[labels]
-        return cls.from_predictions(y, probabilities, classes=names, **options)
+            weights = check_prior(class_prior, names)[labels] / shares[labels]
+        return cls.from_predictions(
+            y, probabilities, classes=names, pos_label=pos_label, n_bins=n_bins,
+            strategy=strategy, sample_weight=weights, ax=ax,
+        )  # fmt: skip
 
     @classmethod
     def from_predictions(  # noqa: PLR0913  what is judged, and how
@@ -283,8 +326,11 @@ class ReliabilityDisplay(Display):
             name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]
         }
 
+    def _title(self) -> str:
+        return f"Predicted and observed frequency of {style.shown(self.pos_label, width=28)}"
+
     def _size(self) -> tuple[float, float]:
-        return 4.2, 4.2
+        return 4.2, 4.4
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         (ideal,) = ax.plot([0, 1], [0, 1], color=style.INK, linewidth=1.0, linestyle=":")
@@ -300,6 +346,7 @@ class ReliabilityDisplay(Display):
         who = style.shown(self.pos_label, width=28)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         style.label_axes(ax, f"predicted probability of {who}", "observed frequency", grid="both")
+        style.in_percent(ax.xaxis, ax.yaxis)
         style.legend_above(ax, [*self.points_, ideal])
 
 

@@ -1,24 +1,22 @@
-"""What a robust fit is: its path, the way to its optimum, and the world it is robust against."""
+"""What a robust fit is: its path, and the way to its optimum."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from equipoise.analysis import RobustPath, robust_path
 from equipoise.analysis.path import moved_parameter
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.risks import class_risks
 from equipoise.sets import alpha_grid, as_uncertainty
 from equipoise.validation.numbers import check_word
-from equipoise.weights.by_class import ByClass
-from equipoise.weights.priors import weights_of
 
 # Points whose value of the hyper-parameter is written beside them.
 _WRITTEN = 6
@@ -65,15 +63,17 @@ class RobustPathDisplay(Display):
     chosen_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
-    def from_estimator(
+    def from_estimator(  # noqa: PLR0913  data, what moves, and how it is judged
         cls,
         estimator: RobustLogisticRegression,
         X: Any,
         y: ArrayLike,
         *,
         values: Sequence[float] | None = None,
+        sample_weight: ArrayLike | None = None,
+        judge: tuple[Any, Any] | None = None,
+        loss: str = "zero_one",
         ax: Any = None,
-        **options: Any,
     ) -> Self:
         """Fit along the hyper-parameter of an estimator's own set; its own value is the chosen one.
 
@@ -82,9 +82,9 @@ class RobustPathDisplay(Display):
         """
         if not isinstance(estimator, RobustLogisticRegression):
             raise InvalidInputError(
-                "a path is one of RobustLogisticRegression, got "
-                f"{type(last_step(estimator)).__name__}; transform the rows first if it stands "
-                "in a pipeline."
+                f"a robust path of {type(last_step(estimator)).__name__} cannot be shown, but one "
+                "of RobustLogisticRegression: transform the rows first if it stands in a pipeline. "
+                "PathDisplay shows RobustPathCV, which takes plug-ins of any classifier."
             )
         recipe = as_uncertainty(estimator.uncertainty)
         own = getattr(recipe, moved_parameter(recipe))
@@ -92,7 +92,8 @@ class RobustPathDisplay(Display):
             values = list(alpha_grid() if values is None else values)
             if not np.isclose(values, own, rtol=1e-12, atol=0).any():
                 values = sorted([*values, float(own)], reverse=values[0] >= values[-1])
-        path = robust_path(X, y, recipe, values=values, estimator=estimator, **options)
+        how: Any = {"sample_weight": sample_weight, "judge": judge, "loss": loss}
+        path = robust_path(X, y, recipe, values=values, estimator=estimator, **how)
         return cls.from_path(path, chosen=own, ax=ax)
 
     @classmethod
@@ -113,6 +114,9 @@ class RobustPathDisplay(Display):
         same = np.isclose(self.path.values, chosen, rtol=1e-9, atol=0)
         return self.path.to_dict() | {"chosen": same}
 
+    def _title(self) -> str:
+        return f"Risks along {self.path.parameter}: all rows and the worst class"
+
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         x, y = self.path.standard_risk, self.path.worst_class_risk
         dots: dict[str, Any] = {"color": style.COLORS[0], "marker": "o", "markersize": 5}
@@ -130,6 +134,8 @@ class RobustPathDisplay(Display):
         self._write_values(ax, x, y)
         ax.margins(0.14)
         style.label_axes(ax, "standard risk", "risk of the worst class", grid="both")
+        if self.path.loss == "zero_one":
+            style.in_percent(ax.xaxis, ax.yaxis)
         if len(handles) > 1:
             style.legend_above(ax, handles)
 
@@ -196,7 +202,8 @@ class PathDisplay(Display):
         That is a ``RobustPathCV``, or a classifier that was fitted with ``LabelCVaR("auto")``.
         """
         wanted = ("path_", "chosen_", "classes_")
-        path, chosen, classes = fitted_attributes(estimator, *wanted, such_as="RobustPathCV")
+        what = "the path of levels", "RobustPathCV"
+        path, chosen, classes = fitted_attributes(estimator, *what, *wanted)
         fitted, allowed = last_step(estimator), None
         if getattr(fitted, "price", None) is not None:
             lowest = float(path["standard_risk"].min())
@@ -216,6 +223,9 @@ class PathDisplay(Display):
             for end in ("", "_lower", "_upper")
         }
         return flat | by_class | {"chosen": np.arange(len(flat["alpha"])) == self.chosen}
+
+    def _title(self) -> str:
+        return "How robust: errors on rows left out at each level"
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         alphas, labels = self.path["alpha"], ("all rows", "worst class")
@@ -248,6 +258,7 @@ class PathDisplay(Display):
             ax, "alpha, from standard risk to worst class", "share of errors, 95% intervals",
             grid="both",
         )  # fmt: skip
+        style.in_percent(ax.yaxis)
         style.legend_above(ax, handles)
 
 
@@ -291,7 +302,8 @@ class ConvergenceDisplay(Display):
 
         It needs ``history_`` and ``duality_gap_``; ``along`` and ``ax`` are as in :meth:`plot`.
         """
-        history, gap = fitted_attributes(estimator, "history_", "duality_gap_")
+        what = "the way to the optimum", "RobustLogisticRegression"
+        history, gap = fitted_attributes(estimator, *what, "history_", "duality_gap_")
         return cls(history=dict(history), certified_gap=float(gap)).plot(ax, along=along)
 
     def plot(self, ax: Any = None, *, along: str = "evaluations", **kwargs: Any) -> Self:
@@ -307,6 +319,9 @@ class ConvergenceDisplay(Display):
             columns["gap"] = np.append(columns["gap"][:-1], self.certified_gap)
             columns["certified"][-1] = True
         return columns
+
+    def _title(self) -> str:
+        return "The way to the optimum, and what is certain at its end"
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         along, columns = kwargs.pop("along"), self.to_dict()
@@ -330,93 +345,6 @@ class ConvergenceDisplay(Display):
         style.label_axes(ax, _ALONG[along], "gap to the optimum", grid="both")
         style.legend_above(ax, handles)
         self.line_ = handles[0]
-
-
-@dataclass(kw_only=True, eq=False)
-class WorstCaseWeightsDisplay(Display):
-    r"""Which world was a classifier made robust against? The worst-case weights.
-
-    Each class's share of the rows, and its share :math:`m_i = q_i p_i` of the objective. The
-    quotient, written beside the bars, is the weight :math:`q_i`: how many times a row of the class
-    counts in the world that was the worst. Drawn by ``Axes.barh``.
-
-    Parameters
-    ----------
-    prior : ByClass
-        Share of the rows, :math:`p_i`.
-    masses : ByClass
-        Share of the objective, :math:`m_i`.
-
-    Attributes
-    ----------
-    bars_ : tuple of two matplotlib BarContainer: the rows and the objective
-
-    Examples
-    --------
-    >>> from equipoise import LabelCVaR
-    >>> rows = {"y_true": ["no", "no", "no", "yes"], "y_pred": ["no", "no", "no", "no"]}
-    >>> display = WorstCaseWeightsDisplay.from_predictions(**rows, uncertainty=LabelCVaR(0.5))
-    >>> display.to_frame()["weight"].round(3).tolist()
-    [0.667, 2.0]
-    """
-
-    prior: ByClass
-    masses: ByClass
-    bars_: Any = field(init=False, repr=False, default=())
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """The worst case that a fitted classifier, or the last step of a pipeline, reports.
-
-        It needs ``class_prior_`` and ``worst_case_masses_``.
-        """
-        masses, prior = fitted_attributes(estimator, "worst_case_masses_", "class_prior_")
-        return cls(prior=prior, masses=masses).plot(ax)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        y_true: ArrayLike,
-        y_pred: ArrayLike,
-        *,
-        uncertainty: Any = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> Self:
-        """The weights of a set, by default ``LabelCVaR(0.1)``, that are the worst for predictions.
-
-        Labels and options, such as ``sample_weight``, are those of :func:`equipoise.class_risks`.
-        """
-        risks = class_risks(y_true, y_pred, **options)
-        return cls(prior=risks.prior, masses=risks.worst_case_masses(uncertainty)).plot(ax)
-
-    def to_dict(self) -> dict[str, Any]:
-        """One line for each class: share of the rows, share of the objective, weight."""
-        return {
-            "class": self.masses.classes,
-            "prior": np.asarray(self.prior),
-            "mass": np.asarray(self.masses),
-            "weight": weights_of(self.masses, self.prior),
-        }
-
-    def _size(self) -> tuple[float, float]:
-        return 4.8, style.height_for(2.0 * len(self.masses))
-
-    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        names, prior, masses, weights = self.to_dict().values()
-        places, ends = np.arange(len(names)), np.maximum(prior, masses)
-        looks: dict[str, Any] = {"height": 0.36} | kwargs
-        hatched = {"label": "share of rows", "color": "white", "hatch": "////"}
-        plain = {"label": "share of objective", "color": style.COLORS[0]}
-        rows = style.bars(ax, places - 0.19, prior, hatched | looks)
-        share = style.bars(ax, places + 0.19, masses, plain | looks)
-        for place, (weight, end) in enumerate(zip(weights, ends, strict=True)):
-            look = {"va": "center", "fontsize": "small"}
-            style.beside(ax, f"\N{MULTIPLICATION SIGN}{weight:.3g}", (end, place), (4, 0), look)
-        ax.set_xlim(0, 1.25 * float(ends.max()))
-        style.name_lines(ax, style.all_shown(names), "share")
-        style.legend_above(ax, [rows, share], share=0.7)
-        self.bars_ = (rows, share)
 
 
 def _spread(points: Matrix) -> list[int]:

@@ -4,6 +4,7 @@ Colours differ in lightness and every series also has its own marker or hatch, s
 says the same. Names are text: dollar signs start no formula and line breaks no new line.
 """
 
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,18 +12,44 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Matrix
+from equipoise.extras import require
 
 # From dark to light, then again: neighbours differ in lightness, the marker tells the rest apart.
 COLORS = ("#1f3b73", "#d1603d", "#4f9d86", "#9a6fb0", "#c99a2e", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GRID = "#c8c8c8"
 INK = "#222222"
+# Small text and the smallest that can be read, in points; height of a line and width of a letter.
+SMALL, SMALLEST, LINE, LETTER = 8.3, 5.0, 1.25, 0.62
+# With more classes than this, names have one line each.
+FEW = 12
 
 
 def height_for(n_lines: float) -> float:
     """Inches for a chart with so many lines of text along its vertical axis."""
-    # Labels below and the legend above take the first part; nothing is taller than a page.
-    return min(1.1 + 0.21 * max(n_lines, 5.0), 14.0)
+    # Labels below, legend and title above take the first part; nothing is taller than a page.
+    return min(1.35 + 0.21 * max(n_lines, 5.0), 14.0)
+
+
+def name_figure(figure: Any, title: str) -> None:
+    """A title above everything, wrapped to the width of the figure."""
+    lines = textwrap.wrap(title, int(12 * figure.get_figwidth()))
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="medium", color=INK)
+
+
+def in_percent(*axes: Any) -> None:
+    """Shares as percentages along axes such as ``ax.xaxis``."""
+    ticker = require("matplotlib.ticker", extra="plot")
+    for axis in axes:
+        # There are no shares above one, whatever the room beside them.
+        shown = ticker.FuncFormatter(lambda x, _: f"{100 * x:.6g}%" if x < 1 + 1e-9 else "")
+        axis.set_major_formatter(shown)
+
+
+def room_for(ax: Any, n: int, axis: str = "y") -> float:
+    """The size in points of a line of text for each of so many along an axis, or their width."""
+    size = ax.figure.get_size_inches() * ax.get_position().size
+    return float(72 * size[1] / n / LINE if axis == "y" else 72 * size[0] / n)
 
 
 def label_axes(ax: Any, x: str, y: str = "", *, grid: str) -> None:
@@ -36,11 +63,45 @@ def label_axes(ax: Any, x: str, y: str = "", *, grid: str) -> None:
         ax.spines[side].set_visible(False)
 
 
-def name_lines(ax: Any, names: Sequence[str], x: str) -> None:
-    """Names from the top down along the vertical axis, and a label for the horizontal one."""
-    ax.set_yticks(np.arange(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
+def name_lines(
+    ax: Any, names: Sequence[Any], x: str, *, notes: Sequence[str] = (), lines: int = 2
+) -> None:
+    """Names from the top down along the vertical axis, and a label for the horizontal one.
+
+    Each has as many lines as there is room for, and a note below or beside it; where there is not
+    room for one line, letters are smaller, and where these could not be read, names are left out.
+    """
+    room = room_for(ax, len(names))
+    own = min(lines, int(room / SMALL) - bool(notes))
+    wide = own <= 1 and room_for(ax, 1, "x") > 4 * 72
+    texts = all_shown(names, width=28 if wide else 18, lines=max(1, own))
+    if notes:
+        between = "\n" if own > 0 else ", "
+        texts = [f"{text}{between}{note}" for text, note in zip(texts, notes, strict=True)]
+    kept = slice(None, None, max(1, math.ceil(SMALLEST / room)))
     label_axes(ax, x, grid="x")
+    ax.set_yticks(np.arange(len(names))[kept], texts[kept])
+    ax.tick_params(axis="y", labelsize=max(SMALLEST, min(SMALL, room)))
+    ax.set_ylim(len(names) - 0.5, -0.5)
+
+
+def lines_for(names: Iterable[Any], *, notes: int = 0, lines: int = 2) -> float:
+    """Lines of text that each of some names takes; of many names it is one."""
+    texts = all_shown(names, lines=lines)
+    return 0.8 * (notes + max(t.count("\n") + 1 for t in texts)) if len(texts) <= FEW else 0.9
+
+
+def name_columns(ax: Any, names: Sequence[Any]) -> None:
+    """Names along the horizontal axis, turned where they would run into each other."""
+    texts = all_shown(names, width=11, lines=3)
+    letters = max(len(line) for text in texts for line in text.split("\n"))
+    turned = letters * LETTER * SMALL > room_for(ax, len(names), "x")
+    if turned:
+        texts = all_shown(names, width=24, lines=1)
+    ax.set_xticks(np.arange(len(names)), texts)
+    look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    for label in ax.get_xticklabels():
+        label.set(**look)
 
 
 def series(place: int, label: str) -> dict[str, Any]:
@@ -92,7 +153,9 @@ def shown(name: Any, *, width: int = 18, lines: int = 2) -> str:
     """A name as text that fits: wrapped, its middle left out where it is too long."""
     text = " ".join(str(name).split()) or "(no name)"
     wrapped = textwrap.wrap(text, width)
-    if len(wrapped) > lines:
+    if len(wrapped) > lines == 1:
+        wrapped = [f"{text[: width // 2].rstrip()}…{text[width // 2 + 1 - width :].lstrip()}"]
+    elif len(wrapped) > lines:
         wrapped[lines - 1 :] = [f"…{text[1 - width :].lstrip()}"]
     # A dollar sign would start a formula, and a leading underscore hide the name from a legend.
     escaped = "\n".join(wrapped).replace("$", r"\$")

@@ -1,21 +1,32 @@
-"""Made for one weighting, judged under another: what it costs, and what more data would cure."""
+"""Weightings: made for one and judged under another, and the one that is the worst."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from equipoise.analysis import WeightTradeoff
-from equipoise.arrays import Matrix
+from equipoise.arrays import ArrayLike, Matrix
 from equipoise.display import style
-from equipoise.display.base import Display, named, responses
+from equipoise.display.base import (
+    Display,
+    classifiers_inside,
+    fitted_attributes,
+    named,
+    responses,
+)
 from equipoise.exceptions import InvalidInputError
+from equipoise.goals import SetGoal, as_goal
+from equipoise.goals.base import prior_among
 from equipoise.risks import class_risks
+from equipoise.sets import LabelCVaR
 from equipoise.theory import excess_risk
 from equipoise.validation.numbers import check_word
-from equipoise.weights.priors import named_weightings
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import named_weightings, weights_of
 
 _WEIGHTINGS = {"standard": "standard", "balanced": "balanced", "worst class": "worst-class"}
 _PARTS = ("irreducible", "estimation", "excess")
@@ -86,9 +97,19 @@ class TradeoffDisplay(Display):
         ).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
-        """Judge a fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        weightings: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Judge any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
         predicted, _ = responses(estimator, X, "zero_one")
+        options: Any = {"weightings": weightings, "sample_weight": sample_weight, "ax": ax}
         return cls.from_predictions(y, predicted, **options)
 
     @classmethod
@@ -136,9 +157,12 @@ class TradeoffDisplay(Display):
             "regret": self.regrets.ravel(),
         }
 
+    def _title(self) -> str:
+        return "Made for one weighting, judged under another"
+
     def _size(self) -> tuple[float, float]:
         rows, columns = self.risks.shape
-        return max(3.5, 1.7 + 0.75 * columns), 1.2 + 0.42 * rows
+        return max(4.0, 1.9 + 0.85 * columns), 1.45 + 0.42 * rows
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         value = kwargs.pop("value")
@@ -148,9 +172,8 @@ class TradeoffDisplay(Display):
         options = {"cmap": "Blues", "vmin": 0.0, "vmax": top, "aspect": "auto"}
         self.im_ = ax.imshow(cells, **(options | kwargs))
         self._write(ax, cells)
-        columns = style.all_shown(self.judged_under, width=11, lines=3)
-        rows = style.all_shown(self.made_for, width=16)
-        ax.set_xticks(np.arange(len(columns)), columns)
+        rows, columns = style.all_shown(self.made_for, width=16), self.judged_under
+        style.name_columns(ax, columns)
         ax.set_yticks(np.arange(len(rows)), rows)
         ax.set_xlabel(f"judged under ({value})", fontsize="small")
         ax.set_ylabel("made for", fontsize="small")
@@ -167,8 +190,9 @@ class TradeoffDisplay(Display):
         colors = np.where(dark, "white", style.INK)
         weights = np.where(cells == cells.min(axis=0), "bold", "normal")
         self.text_ = np.empty(cells.shape, dtype=object)
+        size = min(style.SMALL, style.room_for(ax, cells.shape[1], "x") / (6 * style.LETTER))
         for place, cell in np.ndenumerate(cells):
-            look = {"color": colors[place], "fontweight": weights[place], "fontsize": "small"}
+            look = {"color": colors[place], "fontweight": weights[place], "fontsize": size}
             text = ax.text(*place[::-1], f"{cell:.3f}", ha="center", va="center", **look)
             self.text_[place] = text
 
@@ -210,15 +234,19 @@ class ErrorDecompositionDisplay(Display):
             raise InvalidInputError("decompositions must hold at least one entry by name.")
 
     @classmethod
-    def from_predictions(
+    def from_predictions(  # noqa: PLR0913  probabilities, rows, and how they are resampled
         cls,
         reference: ArrayLike,
         y_proba: ArrayLike,
         *,
         weightings: Any = ("standard", "balanced"),
+        y: ArrayLike | None = None,
+        class_prior: Any = None,
+        sample_weight: ArrayLike | None = None,
         n_resamples: int = 500,
+        confidence: float = 0.95,
+        random_state: Any = None,
         ax: Any = None,
-        **options: Any,
     ) -> Self:
         """Decompose the excess risk of plug-in rules, each weighting judged under every one.
 
@@ -229,18 +257,19 @@ class ErrorDecompositionDisplay(Display):
         weightings : dict by name, or list
             Each is ``"standard"``, ``"balanced"``, or weights in class order.
         ax : matplotlib Axes, optional
-        n_resamples, **options
-            ``y``, ``sample_weight``, ``confidence``, ``random_state``, ...: as in
-            :func:`equipoise.theory.excess_risk`.
+        y, class_prior, sample_weight, n_resamples, confidence, random_state
+            As in :func:`equipoise.theory.excess_risk`.
         """
-        worlds, options["n_resamples"] = named_weightings(weightings), n_resamples
+        worlds = named_weightings(weightings)
         found = {
             f"made for {made}, judged under {judged}": excess_risk(
-                reference, y_proba, worlds[made], worlds[judged], **options
+                reference, y_proba, worlds[made], worlds[judged], y=y, class_prior=class_prior,
+                sample_weight=sample_weight, n_resamples=n_resamples, confidence=confidence,
+                random_state=random_state,
             )
             for made in worlds
             for judged in worlds
-        }
+        }  # fmt: skip
         return cls(decompositions=found).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
@@ -254,6 +283,9 @@ class ErrorDecompositionDisplay(Display):
                 ends = np.array([each[part] for each in intervals], dtype=np.float64).T
                 columns[f"{part}_lower"], columns[f"{part}_upper"] = ends
         return columns
+
+    def _title(self) -> str:
+        return "Excess risk: what more rows would cure, and what not"
 
     def _size(self) -> tuple[float, float]:
         return 4.8, style.height_for(3.0 * len(self.decompositions))
@@ -273,6 +305,146 @@ class ErrorDecompositionDisplay(Display):
         ax.axvline(0, color=style.INK, linewidth=0.8)
         # The last tick label stays inside the figure.
         ax.margins(x=0.12)
-        names = style.all_shown(self.decompositions, width=18, lines=3)
-        style.name_lines(ax, names, "risk above the best possible")
+        style.name_lines(ax, list(self.decompositions), "risk above the best possible", lines=3)
+        style.in_percent(ax.xaxis)
         style.legend_above(ax, [*self.bars_, self.total_], share=0.65)
+
+
+@dataclass(kw_only=True, eq=False)
+class WorstCaseWeightsDisplay(Display):
+    r"""Which world was a classifier made robust against? The worst-case weights.
+
+    Each class's share of the rows, and its share :math:`m_i = q_i p_i` of the objective. The
+    quotient, written beside the bars, is the weight :math:`q_i`: how many times a row of the class
+    counts in the world that was the worst. Drawn by ``Axes.barh``.
+
+    Parameters
+    ----------
+    prior : ByClass
+        Share of the rows, :math:`p_i`.
+    masses : ByClass
+        Share of the objective, :math:`m_i`.
+
+    Attributes
+    ----------
+    bars_ : tuple of two matplotlib BarContainer: the rows and the objective
+
+    Examples
+    --------
+    >>> from equipoise import LabelCVaR
+    >>> rows = {"y_true": ["no", "no", "no", "yes"], "y_pred": ["no", "no", "no", "no"]}
+    >>> display = WorstCaseWeightsDisplay.from_predictions(**rows, uncertainty=LabelCVaR(0.5))
+    >>> display.to_frame()["weight"].round(3).tolist()
+    [0.667, 2.0]
+    """
+
+    prior: ByClass
+    masses: ByClass
+    bars_: Any = field(init=False, repr=False, default=())
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        uncertainty: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """The worst case that a fitted classifier was made for, or that is the worst on rows.
+
+        Parameters
+        ----------
+        estimator : classifier, or a pipeline that ends in one
+            Without rows a robust linear model, or a plug-in or ``RobustClassifier`` whose goal is a
+            set of weightings: its worst case is that of its risks on rows left out.
+        X, y : array-like, optional
+            Rows and labels to find the worst case of any classifier's decisions on.
+        uncertainty : recipe of :mod:`equipoise.sets`, optional
+            The set of weights for these rows, ``LabelCVaR(0.1)`` by default.
+        ax : matplotlib Axes, optional
+        """
+        if X is not None and y is not None:
+            return cls.from_predictions(y, estimator.predict(X), uncertainty=uncertainty, ax=ax)
+        if any(given is not None for given in (X, y, uncertainty)):
+            raise InvalidInputError(
+                "the worst case over rows needs X and y, and an uncertainty needs rows."
+            )
+        plug_ins = [each for each in classifiers_inside(estimator) if hasattr(each, "tuned_")]
+        if plug_ins:
+            return cls(**_worst_case(plug_ins[0])).plot(ax)
+        what = "the worst case", "RobustLogisticRegression", "worst_case_masses_", "class_prior_"
+        masses, prior = fitted_attributes(estimator, *what, more="; X and y show that of any")
+        return cls(prior=prior, masses=masses).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        uncertainty: Any = None,
+        sample_weight: ArrayLike | None = None,
+        class_prior: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """The weights of a set, by default ``LabelCVaR(0.1)``, that are the worst for predictions.
+
+        Labels, ``sample_weight`` and ``class_prior`` are those of :func:`equipoise.class_risks`.
+        """
+        risks = class_risks(y_true, y_pred, sample_weight=sample_weight, class_prior=class_prior)
+        return cls(prior=risks.prior, masses=risks.worst_case_masses(uncertainty)).plot(ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """One line for each class: share of the rows, share of the objective, weight."""
+        return {
+            "class": self.masses.classes,
+            "prior": np.asarray(self.prior),
+            "mass": np.asarray(self.masses),
+            "weight": weights_of(self.masses, self.prior),
+        }
+
+    def _title(self) -> str:
+        return "Weights of the classes in the worst case"
+
+    def _size(self) -> tuple[float, float]:
+        few = len(self.masses) <= style.FEW
+        return 4.8 if few else 6.4, style.height_for((2.0 if few else 1.5) * len(self.masses))
+
+    def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
+        names, prior, masses, weights = self.to_dict().values()
+        places, ends = np.arange(len(names)), np.maximum(prior, masses)
+        looks: dict[str, Any] = {"height": 0.36} | kwargs
+        hatched = {"label": "share of rows", "color": "white", "hatch": "////"}
+        plain = {"label": "share of objective", "color": style.COLORS[0]}
+        rows = style.bars(ax, places - 0.19, prior, hatched | looks)
+        share = style.bars(ax, places + 0.19, masses, plain | looks)
+        room = style.room_for(ax, len(names))
+        look = {"va": "center", "fontsize": min(style.SMALL, room)}
+        for place, (weight, end) in enumerate(zip(weights, ends, strict=True)):
+            if room < style.SMALLEST:
+                break
+            style.beside(ax, f"\N{MULTIPLICATION SIGN}{weight:.3g}", (end, place), (4, 0), look)
+        ax.set_xlim(0, 1.25 * float(ends.max()))
+        style.name_lines(ax, names, "share")
+        style.in_percent(ax.xaxis)
+        style.legend_above(ax, [rows, share], share=0.7)
+        self.bars_ = (rows, share)
+
+
+def _worst_case(fitted: Any) -> dict[str, ByClass]:
+    """Prior and worst-case masses of a classifier whose decisions were tuned for a goal."""
+    recipe = LabelCVaR(fitted.alpha_) if hasattr(fitted, "alpha_") else fitted.goal
+    prior, goal = fitted.class_prior_, as_goal(recipe)
+    if not isinstance(goal, SetGoal):
+        raise InvalidInputError(
+            f"the worst case of {type(fitted).__name__} cannot be shown without rows: its goal, "
+            f"{goal!r}, is no set of weightings. Give X, y and an uncertainty."
+        )
+    # A known weighting is the worst one whatever the risks, which are then not judged.
+    risks = np.asarray(getattr(fitted, "class_risks_", np.zeros(len(prior))))
+    few, masses = np.isnan(risks), np.zeros(len(prior))
+    among = prior_among(np.asarray(prior), prior.classes, ~few)
+    masses[~few] = goal.uncertainty.resolve(among, prior.classes[~few]).maximize(risks[~few])
+    return {"prior": prior, "masses": ByClass(masses, prior.classes)}

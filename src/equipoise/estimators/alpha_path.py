@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions import left_out
+from equipoise.decisions.search import GROUPS, excess_errors
 from equipoise.decisions.tuning import Outcome
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning, warn
 from equipoise.goals import Goal, SetGoal
@@ -135,7 +135,8 @@ def choose_level(
         "worst_class_risk_lower": lowest[:, counted].max(axis=1),
         "worst_class_risk_upper": by_class[:, 2, counted].max(axis=1),
     } | path_risks(by_class[:, 0], alphas, prior)
-    place = choice.choose(by_class[:, 0], alphas, prior)
+    path["largest_regret_error"] = _regret_errors(sums, alphas, prior, path["largest_regret"])
+    place = choice.choose(by_class[:, 0], alphas, prior, path["largest_regret_error"])
     if choice.verbose:
         _say(path, place)
     reached = 1 - path["worst_class_risk"][place]
@@ -148,6 +149,19 @@ def choose_level(
             EquipoiseWarning,
         )
     return {"alpha_": float(alphas[place]), "chosen_": place, "path_": path}
+
+
+def _regret_errors(sums: list[Sums], alphas: Vector, prior: Vector, regrets: Vector) -> Vector:
+    """Standard errors of how far largest regrets lie above the smallest, from folds left out."""
+    # Of very many folds, some are left out together.
+    groups, without = np.arange(len(sums[0])) % GROUPS, []
+    for group in np.unique(groups):
+        kept = np.array([each[groups != group].sum(axis=0) for each in sums])
+        totals, errors = kept[:, 1], kept[:, 2]
+        risks = np.divide(errors, totals, out=np.full_like(errors, np.nan), where=totals > 0)
+        without.append(path_risks(risks, alphas, prior)["largest_regret"])
+    best = int(np.flatnonzero(regrets <= regrets.min() + 1e-12)[0])
+    return excess_errors(np.array(without).T, best)
 
 
 def _pooled(counted: Sums, share: Vector) -> Sums:

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from equipoise.arrays import Indices, Vector
+from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.decisions import left_out
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError

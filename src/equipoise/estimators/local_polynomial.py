@@ -1,14 +1,15 @@
 """Class probabilities by local polynomials, the estimator behind the paper's plug-in rates."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, unchanged_on_failure
 from equipoise.validation.labels import encode_labels, weights_and_totals

@@ -1,15 +1,17 @@
 """Logistic regression that is optimal over a whole set of class weightings."""
 
+from __future__ import annotations
+
 from abc import ABC
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from equipoise.arrays import NDArray
 from equipoise.estimators.alpha_path import fit_along, fit_at
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.losses import TrainedLoss, as_trained

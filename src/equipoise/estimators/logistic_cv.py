@@ -4,10 +4,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.decisions import left_out
 from equipoise.estimators.alpha_path import decided_along
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression

@@ -1,5 +1,7 @@
 """Any classifier with probabilities, and decision weights that serve a purpose."""
 
+from __future__ import annotations
+
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,7 +10,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
@@ -17,7 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions import Predictions, TunedWeights, decide, left_out
 from equipoise.decisions.tuning import (
     Outcome,

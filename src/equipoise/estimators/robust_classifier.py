@@ -1,5 +1,7 @@
 """Any classifier, with training weights and decision weights chosen together for one goal."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Callable
@@ -8,10 +10,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.arrays import Mask, Vector
+from equipoise.arrays import Mask, NDArray, Vector
 from equipoise.decisions import TunedWeights, left_out
 from equipoise.decisions.search import last_as_good
 from equipoise.estimators.class_weighted import (

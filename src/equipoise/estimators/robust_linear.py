@@ -1,17 +1,18 @@
 """What linear models over a set of class weightings share: everything but the loss."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.arrays import Indices, Vector
+from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.exceptions import (
     FewRowsWarning,
     InactiveCapsWarning,

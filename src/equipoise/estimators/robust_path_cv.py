@@ -1,16 +1,18 @@
 """How much robustness? The level of LabelCVaR by a rule, on rows left out."""
 
+from __future__ import annotations
+
 from copy import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from equipoise.arrays import NDArray
 from equipoise.decisions import left_out
 from equipoise.estimators.alpha_path import fit_along, fit_at
 from equipoise.estimators.logistic import RobustLogisticRegression
@@ -31,7 +33,8 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     ``LabelCVaR`` and judged by its class errors on rows left out, :math:`R_\alpha`. Of these one is
     taken, and made from all rows:
 
-    - ``"regret"``: whatever level turns out to be the right one, the least is lost;
+    - ``"regret"``: whatever level turns out to be the right one, the least is lost, and of levels
+      that lose as little up to a standard error, the most robust is taken;
     - ``"price"``: the lowest risk of the worst class that costs at most so many points of the
       standard risk, 'I give up at most one point';
     - ``"recall"``: the least robust one by which every class has such a recall.
@@ -45,8 +48,8 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         training weights by the level in the middle, ``sets.middle_alpha``.
     rule : {"regret", "price", "recall"}, default="regret"
         With robust risks :math:`V_a` over the sets of all levels, ``"regret"`` takes the smallest
-        :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`. Of equal levels the least robust is
-        taken.
+        :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`, or the lowest level at which it is
+        larger by at most one standard error of the difference, by the jackknife over folds.
     price : float in [0, 100], default=None
         For ``rule="price"``: points above the lowest standard risk of all levels, 1 for 0.01.
     recall : float in (0, 1), default=None
@@ -71,9 +74,10 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     path_ : dict of arrays
         What each level gives on rows left out: ``alpha``, descending; ``class_risks`` of shape
         (n_alphas, n_classes), ``standard_risk`` and ``worst_class_risk``, shares of errors by
-        class, in all and in the worst class; ``largest_regret``; and ends of intervals of the
-        risks, such as ``standard_risk_lower`` and ``standard_risk_upper``. These have a confidence
-        of 95% for all levels together, and so allow for the choice of one.
+        class, in all and in the worst class; ``largest_regret``, and the standard error of its
+        distance from the smallest, ``largest_regret_error``; and ends of intervals of the risks,
+        such as ``standard_risk_lower`` and ``standard_risk_upper``. These have a confidence of 95%
+        for all levels together, and so allow for the choice of one.
     estimator_ : estimator
         The classifier, fitted at the level that was chosen.
     classes_, n_features_in_, feature_names_in_

@@ -13,14 +13,15 @@ classes, of shape ``(n_classes,)``. ``prior`` holds the class frequencies of the
 ``shares`` those of the rows that the probabilities were learnt from.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import MassSet
 
@@ -83,15 +84,15 @@ class Criterion(ABC):
 
     def certified(
         self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
-    ) -> tuple["Criterion", Matrix]:
+    ) -> tuple[Criterion, Matrix]:
         """What to search for, and the least gaps between log-weights, to keep a confidence."""
         raise TypeError(f"{type(self).__name__} promises nothing with a confidence.")
 
-    def limited(self, caps: Vector) -> "Criterion":
+    def limited(self, caps: Vector) -> Criterion:
         """The same where no class carries more mass than its cap, if that can be said."""
         return self
 
-    def instead(self, risks: Vector) -> "Criterion | None":
+    def instead(self, risks: Vector) -> Criterion | None:
         """What to search for if class risks as found will not do; None if they will."""
         return None
 

@@ -1,14 +1,15 @@
 """The least expected cost, where the cost of every kind of error is known."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, permutations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.goals.base import Criterion, Goal
 from equipoise.weights.priors import named_prior, normalize_weights

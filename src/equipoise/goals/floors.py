@@ -15,14 +15,15 @@ a recall below :math:`f_i` has probability :math:`\delta / m` at most (Tong, Fen
 two classes). So it is for each class, and for all weights that keep it as far above the others.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals.base import Criterion, Goal, prior_among
 from equipoise.text import listing
@@ -83,7 +84,7 @@ class FlooredRisk(Criterion):
 
     def certified(
         self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
-    ) -> tuple["FlooredRisk", Matrix]:
+    ) -> tuple[FlooredRisk, Matrix]:
         """What is left to search for, and how far apart log-weights must be for the floors.
 
         ``leads`` are, for each class, how far log-probabilities are behind that of the rows' own,
@@ -130,7 +131,7 @@ class FlooredRisk(Criterion):
         names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
         return " and ".join(f"{recalls[i]:{digits}} for class {names[i]!r}" for i in bound)
 
-    def instead(self, risks: Vector) -> "FlooredRisk | None":
+    def instead(self, risks: Vector) -> FlooredRisk | None:
         """Where a floor is missed, the floors alone; those missed even then are out of reach."""
         missed = self.floors - SLACK > 1 - risks
         if not np.any(missed):

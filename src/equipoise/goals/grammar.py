@@ -10,25 +10,26 @@
 ====================================  ==========================================================
 """
 
+from __future__ import annotations
+
 import ast
 import inspect
 import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, in_a_sentence
-from equipoise.goals.metric_goal import METRIC_NAMES, is_metric
+from equipoise.goals.metric_goal import LIKELY_METRICS, METRIC_NAMES, is_metric
 from equipoise.goals.registry import GOALS, as_goal
 from equipoise.metrics.fractional import LinearFractional
 from equipoise.sets import SETS, WORDS, as_uncertainty
-from equipoise.text import listing
+from equipoise.text import did_you_mean, listing
 
 # Longer texts are no goals, and would take long to be refused.
 _LONGEST = 1 << 20
@@ -151,9 +152,9 @@ def _wrong(text: str, reason: str) -> InvalidInputError:
 
 
 def _unknown(text: str, name: str) -> InvalidInputError:
-    known = [*GOAL_WORDS, "lcvar:0.1", *goal_names()]
-    near = get_close_matches(name[:_LONGEST_SHOWN], known, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
+    level = re.search(r"0?\.\d+", name) or ["0.1"]
+    words = [*WORDS, *LIKELY_METRICS, f"lcvar:{level[0]}"]
+    hint = did_you_mean(name, words, goal_names())
     return InvalidInputError(
         f"{_short(text)} is no goal{hint}: the words are {', '.join(GOAL_WORDS)} and "
         f"lcvar:ALPHA, and others are written as in Python, such as LabelCVaR(alpha=0.1), with one "

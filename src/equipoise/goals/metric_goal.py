@@ -4,15 +4,16 @@ All are functions of the right decisions :math:`h_i`, all decisions :math:`d_i` 
 :math:`n_i` of each class. Values are one minus the metric, so that smaller is better.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal
 from equipoise.metrics.fractional import (
@@ -24,7 +25,7 @@ from equipoise.metrics.fractional import (
     mean_fbeta,
     root_of_recalls,
 )
-from equipoise.text import listing
+from equipoise.text import did_you_mean, listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import named_prior
 
@@ -76,6 +77,8 @@ AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
     "geometric_mean": lambda prior: MetricLoss(lambda hits, _, n: 1 - root_of_recalls(hits, n)),
 }
 METRIC_NAMES = sorted({*AVERAGES, "macro_f1", *METRICS})
+# What a word that is no metric may mean.
+LIKELY_METRICS = [*METRIC_NAMES, "f2", "f0.5", "macro_f2", "macro_f0.5"]
 
 
 def is_metric(value: Any) -> bool:
@@ -118,7 +121,8 @@ class MetricGoal(Goal):
         if not is_metric(self.metric):
             raise InvalidParameterError(
                 "metric must be a linear-fractional metric or one of "
-                f"{listing(METRIC_NAMES)}, got {self.metric!r}."
+                f"{listing(METRIC_NAMES)}, got {self.metric!r}"
+                f"{did_you_mean(self.metric, LIKELY_METRICS)}."
             )
         if self.metric in AVERAGES:
             return AVERAGES[self.metric](vector)

@@ -1,15 +1,18 @@
 """All goals by name, and what users may give as one."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Goal
 from equipoise.goals.costs import CostMatrix
 from equipoise.goals.floors import RecallFloors
-from equipoise.goals.metric_goal import METRIC_NAMES, MetricGoal, is_metric
+from equipoise.goals.metric_goal import LIKELY_METRICS, METRIC_NAMES, MetricGoal, is_metric
 from equipoise.goals.set_goal import SetGoal
 from equipoise.registry import Registry
-from equipoise.sets import WORDS, Uncertainty, as_uncertainty
+from equipoise.sets import SETS, WORDS, Uncertainty, as_uncertainty
+from equipoise.text import did_you_mean
 
 GOALS: Registry[type[Goal]] = Registry("goal", SetGoal, MetricGoal, CostMatrix, RecallFloors)
 
@@ -37,8 +40,10 @@ def as_goal(value: Any = None) -> Goal:
         return MetricGoal(value)
     given = " ".join(repr(value).split())  # arrays are printed over several lines
     words = ", ".join(repr(word) for word in [*WORDS, *METRIC_NAMES])
+    calls = (f"{name}(...)" for name in [*SETS, *GOALS])
     raise InvalidParameterError(
         "goal must be an uncertainty set such as LabelCVaR(0.1), a linear-fractional metric, one "
         f"of the words {words}, FixedWeights(...) or CostMatrix(...) for known weights or costs, "
-        f"RecallFloors(...), or None, got {given}."
+        f"RecallFloors(...), or None, got {given}"
+        f"{did_you_mean(value, [*WORDS, *LIKELY_METRICS], calls)}."
     )

@@ -6,13 +6,14 @@ with zero-one class risks. Of many ways to decide the best is found by cutting p
 were worst for some of them bound the value of all others from below.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import TIE_BREAK, Criterion, Goal, first_lowest, mean_risks
 from equipoise.sets import (
@@ -67,7 +68,7 @@ class RobustRisk(Criterion):
             del self._planes[:-MEMORY]
             bounds = np.maximum(bounds, risks @ mass)
 
-    def limited(self, caps: Vector) -> "RobustRisk":
+    def limited(self, caps: Vector) -> RobustRisk:
         """The same over the masses below the caps, where the set is a capped simplex."""
         if not isinstance(self.masses, CappedSimplex):
             return self

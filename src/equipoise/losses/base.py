@@ -23,6 +23,8 @@ intercepts, in the same shape: the scores themselves, or what a loss would rathe
 float64, but that Hessians may be asked for in float32.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,9 +32,8 @@ from functools import wraps
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.validation.predictions import as_scores, check_true
 
@@ -138,7 +139,7 @@ class TrainedLoss(ABC):
     reaches_zero: bool = False
 
     @property
-    def way(self) -> "tuple[TrainedLoss, ...]":
+    def way(self) -> tuple[TrainedLoss, ...]:
         """Losses that are fitted before one that is not convex, each from where the last ended.
 
         The first is convex: the way begins at an optimum. A convex loss needs none.
@@ -149,7 +150,7 @@ class TrainedLoss(ABC):
     def convex(self) -> bool:
         return not self.way
 
-    def for_classes(self, totals: Vector) -> "TrainedLoss":
+    def for_classes(self, totals: Vector) -> TrainedLoss:
         """What is trained on classes of so many rows each, or of such a sum of row weights."""
         return self
 
@@ -215,7 +216,7 @@ class Loss:
     trained: TrainedLoss | None = None
 
     @classmethod
-    def of_scores(cls, name: str, trained: TrainedLoss) -> "Loss":
+    def of_scores(cls, name: str, trained: TrainedLoss) -> Loss:
         """A loss of scores that can be trained, known by its values and derivatives."""
         return cls(name, trained, "scores", "[0, inf)", trained)
 

@@ -3,13 +3,14 @@
 Training keeps probabilities: with one score those of the second class, else one a class.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.losses.base import Loss, Pair, ScoreKernel, TrainedLoss, in_blocks, leads
 from equipoise.validation.predictions import as_probabilities, check_true, probability_eps
 

@@ -4,12 +4,13 @@ The margin is that of Crammer and Singer. Two hinge losses are smooth enough to 
 square, over all rivals, and the hinge loss with its corners rounded.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses.base import (
     Loss,

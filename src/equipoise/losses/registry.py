@@ -1,5 +1,7 @@
 """All losses by name: one file and one line here for each."""
 
+from __future__ import annotations
+
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses.base import Loss, TrainedLoss
 from equipoise.losses.cross_entropy import CROSS_ENTROPY, CROSS_ENTROPY_FROM_SCORES

@@ -3,10 +3,9 @@ r"""The paper's margin loss with its corners rounded: bounded, smooth, and not c
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.losses.base import (
     Loss,
     TrainedLoss,

@@ -30,16 +30,18 @@ References
 Koyejo, Natarajan, Ravikumar and Dhillon (2014); Xu, Dan, Khim and Ravikumar (2020), App. A.3.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Matrix, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.risks.class_risks import Absent, present_classes
+from equipoise.text import did_you_mean
 from equipoise.validation.labels import (
     as_labels,
     check_length,
@@ -212,7 +214,7 @@ class LinearFractional:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.divide(self.numerator.total(*table), self.denominator.total(*table))
 
-    def with_positive_denominator(self, positive_share: float) -> "LinearFractional":
+    def with_positive_denominator(self, positive_share: float) -> LinearFractional:
         """The same metric with a denominator above 0 for all tables with this share of positives.
 
         Numerator and denominator may change their signs; a denominator that can be 0 is refused.
@@ -346,7 +348,7 @@ def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
     names = ", ".join(repr(name) for name in METRICS)
     raise InvalidParameterError(
         f"metric must be one of {names}, a LinearFractional, or a function that makes one from the "
-        f"share of positives, got {metric!r}."
+        f"share of positives, got {metric!r}{did_you_mean(metric, METRICS)}."
     )
 
 

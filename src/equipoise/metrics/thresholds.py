@@ -6,13 +6,14 @@ Between two neighbouring scores the decisions, and so the metric, do not change:
 look at one threshold between each two distinct scores, below them all and above them all.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.metrics.fractional import EquivalentWeighting, LinearFractional, Metric, as_metric
 from equipoise.validation.labels import check_sample_weight

@@ -12,8 +12,8 @@ import zipfile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import InvalidInputError
 
 FACTS, MODEL = "equipoise.json", "model.json"

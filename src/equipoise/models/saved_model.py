@@ -1,5 +1,7 @@
 """Saving and loading fitted models."""
 
+from __future__ import annotations
+
 import json
 import warnings
 from dataclasses import dataclass, replace
@@ -7,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write

@@ -1,5 +1,7 @@
 """What a model was trained on and how: plain values that stand beside the weights."""
 
+from __future__ import annotations
+
 import json
 import math
 import platform
@@ -10,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.models.archive import parsed
@@ -110,7 +112,7 @@ class TrainingFacts:
             raise InvalidInputError("The training facts contradict themselves, or are too long.")
 
     @classmethod
-    def from_model(cls, model: Any) -> "TrainingFacts":
+    def from_model(cls, model: Any) -> TrainingFacts:
         """What a fitted model knows itself: its classes, its kind and its goal."""
         check_is_fitted(model)
         last = last_step(model)
@@ -146,7 +148,7 @@ class TrainingFacts:
         return f"The model was saved with {then} and runs with {now}: its predictions may differ."
 
     @classmethod
-    def from_json(cls, text: bytes) -> "TrainingFacts":
+    def from_json(cls, text: bytes) -> TrainingFacts:
         """Facts from the text of :meth:`to_json`; anything else is an error in one sentence."""
         with in_a_sentence("The training facts cannot be read", Exception):
             values = parsed(text, "The text of the facts")

@@ -14,11 +14,10 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 
-from equipoise.arrays import Indices, Mask
+from equipoise.arrays import Indices, Mask, NDArray
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.models.kinds import Spend, impossible, rows_of_levels, take_fitted

@@ -14,9 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 
 # Rows from which the scale of a column is judged.
 _SAMPLE = 2_000

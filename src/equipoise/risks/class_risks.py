@@ -10,17 +10,19 @@ References
 Xu, Dan, Khim and Ravikumar (2020), Definition 1 (weighted risk) and Definition 2 (robust risk).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 
-from equipoise.arrays import Mask, Vector
+from equipoise.arrays import ArrayLike, Mask, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.row_losses import row_losses
 from equipoise.sets import as_uncertainty
@@ -43,6 +45,8 @@ class ClassRisks(Mapping[Any, float]):
         Class risks; those of an array belong to the classes ``0..k-1``, unless it is a `ByClass`.
     class_prior : mapping by class name, or array-like of shape (n_classes,)
         Class frequencies of the population, at least 0 and summing to one.
+    loss : str, default="zero_one"
+        The name of the loss whose risks they are.
 
     Attributes
     ----------
@@ -54,6 +58,9 @@ class ClassRisks(Mapping[Any, float]):
     >>> risks = ClassRisks({"common": 0.2, "rare": 0.6}, {"common": 0.9, "rare": 0.1})
     >>> round(risks.standard(), 6), round(risks.balanced(), 6), risks.worst()
     (0.24, 0.4, 0.6)
+    >>> risks.recall()
+    common: 0.8
+    rare:   0.4
     >>> round(risks.robust(LabelCVaR(alpha=0.5)), 6)
     0.28
     >>> risks.worst_case_weights(LabelCVaR(alpha=0.5)).to_dict()["rare"]
@@ -62,8 +69,9 @@ class ClassRisks(Mapping[Any, float]):
 
     risks: ByClass
     prior: ByClass
+    loss: str
 
-    def __init__(self, risks: Any, class_prior: Any) -> None:
+    def __init__(self, risks: Any, class_prior: Any, *, loss: str = "zero_one") -> None:
         named = risks if isinstance(risks, ByClass) else ByClass(risks)
         values = np.asarray(named, dtype=np.float64)
         if not np.isfinite(values).all():
@@ -71,6 +79,7 @@ class ClassRisks(Mapping[Any, float]):
         classes = named.classes
         object.__setattr__(self, "risks", ByClass(values, classes))
         object.__setattr__(self, "prior", ByClass(check_prior(class_prior, classes), classes))
+        object.__setattr__(self, "loss", loss)
 
     def __getitem__(self, name: Any) -> float:
         return float(self.risks[name])
@@ -100,7 +109,7 @@ class ClassRisks(Mapping[Any, float]):
         """Class names, in order."""
         return self.risks.classes
 
-    def with_prior(self, class_prior: Any, classes: ArrayLike | None = None) -> "ClassRisks":
+    def with_prior(self, class_prior: Any, classes: ArrayLike | None = None) -> ClassRisks:
         """The same class risks in a population with another class prior, if one is given.
 
         Where the population has more ``classes``, its prior is that given these.
@@ -111,7 +120,20 @@ class ClassRisks(Mapping[Any, float]):
         prior = ByClass(check_prior(class_prior, names), names)
         here = {name: prior[name] for name in self if name in prior}
         present = check_numbers(here, self.classes, name="class_prior")
-        return ClassRisks(self.risks, present / present.sum())
+        return ClassRisks(self.risks, present / present.sum(), loss=self.loss)
+
+    def recall(self) -> ByClass:
+        """The share of each class that is decided right, one minus its zero-one risk."""
+        if self.loss != "zero_one":
+            raise InvalidInputError(
+                "recalls are one minus risks of the zero-one loss, and these are of "
+                f"{self.loss!r}: class_risks of predicted labels has them."
+            )
+        return ByClass(1 - np.asarray(self.risks), self.classes)
+
+    def to_frame(self) -> Any:
+        """Prior and risk, one line a class, as a pandas DataFrame; recalls of the zero-one loss."""
+        return class_frame(self.loss, prior=self.prior, risk=self.risks)
 
     def standard(self) -> float:
         r"""The usual risk :math:`\sum_i p_i R_i`."""
@@ -201,7 +223,8 @@ def class_risks(
     totals = rows.total_weights()
     present = present_classes(rows.classes, totals, absent)
     risks = rows.weighted_sums(rows.losses)[present] / totals[present]
-    found = ClassRisks(ByClass(risks, rows.classes[present]), totals[present] / totals.sum())
+    named, prior = ByClass(risks, rows.classes[present]), totals[present] / totals.sum()
+    found = ClassRisks(named, prior, loss=as_loss(loss).name)
     return found.with_prior(class_prior, rows.classes)
 
 
@@ -218,6 +241,15 @@ def present_classes(
             "absent='drop' leaves it out."
         )
     return present
+
+
+def class_frame(loss: str, **columns: ByClass) -> Any:
+    """A line for each class as a pandas DataFrame; of zero-one risks also the recalls."""
+    values: dict[str, Any] = {name: each.to_numpy() for name, each in columns.items()}
+    if loss == "zero_one":
+        values["recall"] = 1 - values["risk"]
+    names = columns["risk"].classes
+    return require("pandas", extra="report").DataFrame({"class": names, **values})
 
 
 class RiskScorer(BaseEstimator):  # type: ignore[misc]

@@ -33,18 +33,19 @@ the variance of cross-validated risks; Bates, Hastie and Tibshirani (2024), "Cro
 Does It Estimate and How Well Does It Do It?", for why it is larger than that of one rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, rel_entr, stdtrit
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.losses import Loss, as_loss
-from equipoise.risks.class_risks import present_classes
+from equipoise.risks.class_risks import class_frame, present_classes
 from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.validation.labels import Names
 from equipoise.validation.numbers import check_number
@@ -116,6 +117,8 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         As in :func:`class_risk_intervals` and :class:`RiskInterval`.
     limits : callable
         Lower and upper limits of the classes that have rows, from the tail that each may leave.
+    loss : str
+        The name of the loss.
 
     Examples
     --------
@@ -133,6 +136,7 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
     simultaneous: bool
     method: str
     limits: Callable[[float], tuple[Vector, Vector]] = field(compare=False)
+    loss: str = "zero_one"
 
     @property
     def approximate(self) -> bool:
@@ -160,6 +164,10 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         ends = np.nanmax(np.asarray(self.risks)), lower.max(), upper.max()
         estimate, low, high = map(float, ends)
         return RiskInterval(estimate, low, high, self.confidence, self.method)
+
+    def to_frame(self) -> Any:
+        """Risk, lower and upper end, one line a class, as a pandas DataFrame; recalls as well."""
+        return class_frame(self.loss, risk=self.risks, lower=self.lower, upper=self.upper)
 
     def __getitem__(self, name: Any) -> RiskInterval:
         ends = self.risks[name], self.lower[name], self.upper[name]
@@ -234,7 +242,7 @@ def class_risk_intervals(
     method, limits = _method(chosen.range, moments)
     ends = (moments.risks, *limits(tail))
     risks, lower, upper = (ByClass(values, moments.classes) for values in ends)
-    return RiskIntervals(risks, lower, upper, confidence, simultaneous, method, limits)
+    return RiskIntervals(risks, lower, upper, confidence, simultaneous, method, limits, chosen.name)
 
 
 def counted_intervals(

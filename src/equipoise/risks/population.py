@@ -9,13 +9,14 @@ A classifier trained with class weights :math:`q`, or on rows resampled to the c
 for any prior :math:`\pi`, as long as the classes themselves look the same.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, UnidentifiableError
 from equipoise.validation.labels import class_names
 from equipoise.validation.predictions import as_probabilities

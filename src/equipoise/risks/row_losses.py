@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Indices, Vector
+from equipoise.arrays import ArrayLike, Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss
 from equipoise.validation.labels import (

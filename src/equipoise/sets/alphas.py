@@ -4,13 +4,14 @@ At :math:`\alpha` no class counts more than :math:`1/\alpha` times its share: 1 
 risk, and from the smallest prior downwards the set is the simplex, so that the worst class decides.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.cvar import LabelCVaR
 from equipoise.validation.numbers import check_number, check_word
@@ -59,7 +60,7 @@ def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
     return grid
 
 
-# Risks that differ by less are the same; of equal levels the least robust one is taken.
+# Risks that differ by less are the same.
 _SAME = 1e-12
 
 
@@ -74,9 +75,9 @@ class AlphaChoice:
     Parameters
     ----------
     rule : {"regret", "price", "recall"}, default="regret"
-        The smallest largest regret; or the lowest risk of the worst class among levels whose
-        standard risk is within a price of the lowest; or the least robust level that reaches a
-        recall of the worst class, or else comes closest.
+        The most robust level whose largest regret is the smallest, up to noise; or the lowest risk
+        of the worst class among levels whose standard risk is within a price of the lowest; or the
+        least robust level that reaches a recall of the worst class, or else comes closest.
     price : float in [0, 100]
         For ``"price"``: points of the standard risk that may be given up, 1 for 0.01.
     recall : float in (0, 1)
@@ -92,6 +93,8 @@ class AlphaChoice:
     >>> levels, prior = [1.0, 0.5, 0.1], [0.9, 0.1]
     >>> AlphaChoice().choose(risks, levels, prior)
     1
+    >>> AlphaChoice().choose(risks, levels, prior, noise=[0.1, 0.0, 0.1])
+    2
     >>> AlphaChoice("recall", recall=0.74).choose(risks, levels, prior)
     2
     """
@@ -135,12 +138,18 @@ class AlphaChoice:
         levels = self.levels(prior)
         return float(levels[np.argmin(np.abs(np.log(levels / middle_alpha(prior))))])
 
-    def choose(self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> int:
-        """The place among the levels, from class risks of shape (n_alphas, n_classes)."""
+    def choose(
+        self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike, noise: ArrayLike = 0.0
+    ) -> int:
+        """The place among the levels, from class risks of shape (n_alphas, n_classes).
+
+        ``noise`` has standard errors of how far largest regrets lie above the smallest.
+        """
         found = path_risks(class_risks, alphas, prior)
         standard, worst = found["standard_risk"], found["worst_class_risk"]
         if self.rule == "regret":
-            return _first_lowest(found["largest_regret"])
+            above = found["largest_regret"] - found["largest_regret"].min()
+            return int(np.flatnonzero(above <= np.asarray(noise) + _SAME)[-1])
         if self.price is not None:
             kept = np.flatnonzero(standard <= standard.min() + self.price / 100 + _SAME)
             return int(kept[_first_lowest(worst[kept])])

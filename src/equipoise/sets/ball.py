@@ -1,13 +1,14 @@
 """Balls of masses around a centre: the class priors at test time are near a known prior."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Mask, Vector, like, to_numpy
+from equipoise.arrays import ArrayLike, Mask, Vector, like, to_numpy
 from equipoise.registry import Registry
 from equipoise.sets.base import MassSet, Uncertainty, check_masses
 from equipoise.sets.capped_simplex import CappedSimplex

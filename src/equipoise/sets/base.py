@@ -11,15 +11,16 @@ array namespace of their input. A risk of ``+inf`` is a class that is infinitely
 refused, because a maximiser that skips it would hide a broken class.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from equipoise.arrays import Matrix, Vector, as_vector
+from equipoise.arrays import ArrayLike, Matrix, Vector, as_vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.weights.priors import check_prior
 

@@ -1,11 +1,12 @@
 """Boxes: a range for every class weight, or for every class prior at test time."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex, check_sums

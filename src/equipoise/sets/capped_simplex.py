@@ -5,14 +5,15 @@ r"""The simplex with a floor and a cap for every class.
 The simplex itself, LCVaR, LHCVaR and the boxes are all of this form.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector, like
+from equipoise.arrays import ArrayLike, Vector, like
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
 from equipoise.sets.base import MassSet, frozen, weighted
 from equipoise.sets.filling import fill, fill_level, project_box, project_simplex

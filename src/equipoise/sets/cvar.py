@@ -1,11 +1,12 @@
 """The sets of the paper: each class weight is capped at an inverse level, or not at all."""
 
+from __future__ import annotations
+
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.capped_simplex import CappedSimplex, check_sums
@@ -42,7 +43,8 @@ class LabelCVaR(Uncertainty):
     alpha : float in (0, 1] or "auto"
         Share of the population that the worst case is averaged over. ``RobustLogisticRegression``,
         ``PlugInClassifier`` and ``RobustClassifier`` choose it on rows left out where it is
-        ``"auto"``, as ``RobustPathCV`` does with ``rule="regret"``.
+        ``"auto"``, as ``RobustPathCV`` does with ``rule="regret"``: the most robust level that
+        loses as little as any, up to noise, whatever level turns out to be the right one.
 
     Examples
     --------

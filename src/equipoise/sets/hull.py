@@ -1,14 +1,15 @@
 """One weighting, known for certain, or one of several, or a mixture of them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from equipoise.arrays import Matrix, Vector, like, to_numpy
+from equipoise.arrays import ArrayLike, Matrix, Vector, like, to_numpy
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.base import MassSet, Uncertainty, check_masses, frozen, weighted
 from equipoise.weights.priors import mass_of_weighting, named_prior

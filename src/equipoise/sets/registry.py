@@ -1,5 +1,7 @@
 """All uncertainty sets by name, and what estimators accept as one."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from sklearn.base import clone
@@ -12,6 +14,7 @@ from equipoise.sets.base import Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
 from equipoise.sets.hull import FixedWeights, WeightHull
+from equipoise.text import did_you_mean
 
 SETS: Registry[type[Uncertainty]] = Registry(
     "uncertainty set",
@@ -52,5 +55,6 @@ def as_uncertainty(value: Any) -> Uncertainty:
         return found
     raise InvalidParameterError(
         "uncertainty must be an uncertainty set such as LabelCVaR(0.1), one of the names "
-        f'"standard", "balanced" and "worst-class", or None, got {value!r}.'
+        f'"standard", "balanced" and "worst-class", or None, got {value!r}'
+        f"{did_you_mean(value, WORDS, (f'{name}(...)' for name in SETS))}."
     )

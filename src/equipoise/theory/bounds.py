@@ -33,15 +33,16 @@ References
 Xu, Dan, Khim and Ravikumar (2020), Theorem 1, Corollary 2 and Appendix D.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.sets import MassSet, as_uncertainty
 from equipoise.validation.numbers import check_interval, check_number, check_numbers

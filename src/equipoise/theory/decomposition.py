@@ -27,16 +27,17 @@ Xu, Dan, Khim and Ravikumar (2020), Propositions 1 (:math:`q = q'`), 2 and 3, an
 paper's rates are those of the :math:`L_1` distance, which stands here itself.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks

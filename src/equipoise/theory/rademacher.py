@@ -25,15 +25,16 @@ Mohri, Rostamizadeh and Talwalkar (2012), chapters 3 to 5 and 8; Latala and Oles
 the lower bounds, Massart (2000) for the upper one of the largest coordinate.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from equipoise.arrays import Matrix
+from equipoise.arrays import ArrayLike, Matrix
 from equipoise.validation.labels import as_labels, check_length, classes_of, positions
 from equipoise.validation.numbers import check_count, check_number, check_word
 

@@ -18,15 +18,16 @@ References
 Xu, Dan, Khim and Ravikumar (2020), Section 6, asks for this rule.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty

@@ -13,15 +13,16 @@ Xu, Dan, Khim and Ravikumar (2020), Appendix A.2 (the shifted margin condition, 
 Hill (1975), "A simple general approach to inference about the tail of a distribution".
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betaincinv, gammaincinv
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks.population import in_population
 from equipoise.validation.labels import row_shares

@@ -14,10 +14,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from equipoise.arrays import Indices, Vector
+from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 
 Names = NDArray[Any]

@@ -5,11 +5,10 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidParameterError
-from equipoise.text import listing
+from equipoise.text import listing, not_among
 
 
 def check_number(value: Any, name: str, interval: str) -> float:
@@ -47,9 +46,7 @@ def check_word(value: Any, name: str, words: tuple[str, ...]) -> str:
     """One of the given words."""
     if isinstance(value, str) and value in words:
         return value
-    raise InvalidParameterError(
-        f"{name} must be one of {', '.join(map(repr, words))}, got {value!r}."
-    )
+    raise InvalidParameterError(not_among(name, value, words))
 
 
 def check_seed(random_state: Any) -> int:

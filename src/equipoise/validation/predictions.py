@@ -12,9 +12,8 @@ from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from equipoise.arrays import Indices, Matrix
+from equipoise.arrays import ArrayLike, Indices, Matrix
 from equipoise.exceptions import InvalidInputError
 
 # Probabilities in single precision that are sums over many trees are off by less than this.

@@ -1,11 +1,13 @@
 """One value per class, read by class name: what every per-class result of the library is."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from equipoise.arrays import ArrayLike, NDArray
 from equipoise.exceptions import ClassMismatchError
 from equipoise.text import text_table
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from equipoise.arrays import Vector
+from equipoise.arrays import ArrayLike, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.text import did_you_mean
 from equipoise.validation.numbers import check_numbers
 
 
@@ -81,7 +81,8 @@ def mass_of_weighting(weights: Any, prior: Vector, classes: NDArray[Any], *, nam
         # A class of prior zero has no rows, and no weight could give it mass.
         return (prior > 0) / np.count_nonzero(prior)
     raise InvalidParameterError(
-        f'{name} must be "standard", "balanced", a dict by class or an array, got {weights!r}.'
+        f'{name} must be "standard", "balanced", a dict by class or an array, got {weights!r}'
+        f"{did_you_mean(weights, ('standard', 'balanced'))}."
     )
 
 
