@@ -228,15 +228,19 @@ def places_of(value, arrays, places):
 def columns_mutated(members, rng):
     """The file with one change, or two, of the columns that its table has."""
     model = json.loads(members["model.json"])
-    places = []
-    places_of([model], [], places)
-    tables = [(o, k) for o, k in places if isinstance(o[k], dict) and o[k].get("is") == "AsTable"]
-    # That of the fitted model, where a pipeline inside another keeps its own.
-    owner, key = tables[-1] if rng.random() < 0.7 else tables[0]
+    # That of the fitted model, mostly, where a pipeline inside another keeps its own.
+    chosen = -1 if rng.random() < 0.7 else 0
     for _ in range(1 + (rng.random() < 0.3)):
-        inside = [(owner[key]["with"], "columns")] if "columns" in owner[key]["with"] else []
-        if inside and isinstance(owner[key]["with"]["columns"], dict | list):
-            places_of(owner[key]["with"]["columns"], [], inside)
+        places, inside = [], []
+        places_of([model], [], places)
+        values = (owner[key] for owner, key in places)
+        nodes = [one for one in values if isinstance(one, dict) and one.get("is") == "AsTable"]
+        tables = [one for one in nodes if isinstance(one.get("with"), dict)]
+        given = tables[chosen]["with"] if tables else {}
+        if "columns" in given:
+            inside.append((given, "columns"))
+        if isinstance(given.get("columns"), dict | list):
+            places_of(given["columns"], [], inside)
         if inside:
             mutate_value(*some(rng, inside), places[1:], rng)
     return packed({**members, "model.json": json.dumps(model).encode()})

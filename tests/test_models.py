@@ -70,6 +70,7 @@ from equipoise.tables import (  # noqa: E402
     columns_of,
     conform,
     labelled_table,
+    learner_for,
     model_for,
     preprocessor,
 )
@@ -1078,6 +1079,94 @@ def test_encoders_group_only_categories_that_they_have(value):
         places[place] = value
 
     refused(with_model(data, regroup), "cannot be loaded")
+
+
+def pairs(*columns):
+    return [{"is": "tuple", "of": list(each)} for each in columns]
+
+
+@pytest.fixture(scope="module")
+def of_tables():
+    """The file of a model that brings its tables into form itself, with facts and without."""
+    frame, y = rows(100)
+    model = learner_for(frame).fit(frame, y)
+    return [
+        to_bytes(model, facts) for facts in (facts_of(frame, y), TrainingFacts.from_model(model))
+    ]
+
+
+KNOWN = [("x", "number"), ("gaps", "number"), ("town", "text"), ("new", "truth")]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        None,
+        3,
+        "x",
+        [],
+        {"is": "dict", "of": []},
+        {"is": "tuple", "of": pairs(*KNOWN)},
+        [list(pair) for pair in KNOWN],
+        ["x", "gaps"],
+        pairs(*KNOWN, ()),
+        pairs(*KNOWN, ("y",)),
+        pairs(*KNOWN, ("y", "number", "text")),
+        pairs(*KNOWN, ("x", "number")),
+        pairs(*KNOWN, ("y", "object")),
+        pairs(*KNOWN, ("y", None)),
+        pairs(*KNOWN, ("y", ["number"])),
+        pairs(*KNOWN, (7, "number")),
+        pairs(*KNOWN, (None, "number")),
+        pairs(*((name, "empty") for name, _ in KNOWN)),
+        pairs(*KNOWN, *((f"z{i}", "empty") for i in range(1 << 16))),
+        [{"is": "AsTable", "with": {"columns": []}}],
+        {"is": "LabelCVaR", "with": {"alpha": 0.1}},
+    ],
+    ids=lambda columns: str(columns)[:40],
+)
+def test_columns_that_no_table_has_are_refused(of_tables, columns):
+    for data in of_tables:
+        refused(with_columns(data, columns), "its AsTable contradicts itself|it is damaged|unknown")
+
+
+def with_columns(data, columns):
+    def swap(model):
+        (node,) = found_in(model, "AsTable")
+        node["with"]["columns"] = columns
+
+    return with_model(data, swap)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pairs(*KNOWN[1:]),
+        pairs(*KNOWN, ("other", "number")),
+        pairs(*KNOWN[:2], ("town", "number"), KNOWN[3]),
+    ],
+    ids=["fewer", "more", "a text as a number"],
+)
+def test_columns_of_another_table_cannot_be_predicted(of_tables, columns):
+    frame, _ = rows(100)
+    for data in of_tables:
+        with pytest.raises(InvalidInputError) as found:
+            from_bytes(with_columns(data, columns)).predict(frame)
+        assert "\n" not in str(found.value)
+
+
+def test_columns_are_found_by_name(of_tables):
+    frame, _ = rows(100)
+    for data in of_tables:
+        found = from_bytes(with_columns(data, pairs(*KNOWN[::-1]))).predict(frame)
+        assert found.tolist() == from_bytes(data).predict(frame).tolist()
+
+
+def test_a_model_of_tables_says_which_column_it_misses(of_tables):
+    frame, _ = rows(100)
+    for data in of_tables:
+        with pytest.raises(InvalidInputError, match="The table has no column 'town'"):
+            from_bytes(data).predict(frame.drop(columns="town"))
 
 
 def test_coefficients_of_the_wrong_shape_are_refused(linear):

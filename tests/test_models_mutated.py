@@ -4,21 +4,26 @@ import json
 import os
 import subprocess
 import sys
+import warnings
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("pandas", minversion="2.1")
 
 from equipoise.models.document import KINDS
-from model_mutations import MODELS, saved
+from model_mutations import MODELS, columns_mutated, outcome, saved
 
 SCRIPT = Path(__file__).parent / "model_mutations.py"
 # Files for each model; in the study in so many processes.
 FEW, MANY, PARTS = 60, 5000, 10
 # Seconds of computing that one file may take.
 LONGEST = 10.0
+# Files with other columns.
+COLUMN_FILES = 300
 
 
 def outcomes(seed, count, *names):
@@ -52,6 +57,16 @@ def test_thousands_of_changed_files_load_and_predict_or_are_refused(name, capsys
     assert sum(total.values()) == MANY
     with capsys.disabled():
         print(f"\n{name}: {total} of {MANY}; at most {worst}")  # noqa: T201
+
+
+def test_hundreds_of_changed_columns_load_and_predict_or_are_refused():
+    warnings.simplefilter("ignore")
+    members, X = saved("plain table")
+    found = Counter(
+        outcome(columns_mutated(members, np.random.default_rng([9, number])), X)
+        for number in range(COLUMN_FILES)
+    )
+    assert found["refused"] > COLUMN_FILES / 3 and found.total() == COLUMN_FILES
 
 
 def test_every_kind_is_among_the_models():
