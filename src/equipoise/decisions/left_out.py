@@ -178,6 +178,17 @@ def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
     return out
 
 
+def decide_by_folds(
+    probabilities: Matrix, rule: Vector | Matrix, fold_weights: Matrix | None, parts: "Parts",
+    labels: Indices, seed: int,
+) -> Indices:  # fmt: skip
+    """Every row decided by the weights that were tuned without its fold, or by one rule."""
+    decided, folds = decide(probabilities, rule), folds_of(parts, labels, seed)
+    for fold, line in enumerate(() if fold_weights is None else fold_weights):
+        decided[folds == fold] = decide(probabilities[folds == fold], line)
+    return decided
+
+
 def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
     """What the decision goes by: the largest of a row decides.
 
@@ -413,16 +424,17 @@ def predict_parts(
 ) -> tuple[Predictions, Any]:  # fmt: skip
     """Predictions for all test rows, one split after the other, and the model of the first."""
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_predict_part)(train, X, part, classes) for part in parts
+        delayed(predict_part)(train, X, part, classes) for part in parts
     )
     models, tables = zip(*found, strict=True)
     tested = np.concatenate([test for _, test in parts])
     return Predictions(np.concatenate(tables), labels[tested], weights[tested]), models[0]
 
 
-def _predict_part(
+def predict_part(
     train: Callable[[Indices], Any], X: Any, part: tuple[Indices, Indices], classes: NDArray[Any]
 ) -> tuple[Any, Matrix]:
+    """A model that was trained on the rows of a part, and what it says of the others."""
     model = train(part[0])
     return model, class_probabilities(model, _safe_indexing(X, part[1]), classes)
 

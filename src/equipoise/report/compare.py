@@ -18,7 +18,7 @@ from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
 from equipoise.report.design import FOLDS, Design, make_candidates, named_goals
 from equipoise.report.findings import find
-from equipoise.report.fit_memory import FitMemory, Progress, remembered
+from equipoise.report.fit_memory import FitMemory, Progress
 from equipoise.report.page import page
 from equipoise.report.refit import GivenRows, Refit
 from equipoise.report.summarize import summarize
@@ -425,7 +425,7 @@ def _compared(  # noqa: PLR0913  the table, what to compare, and how
         expected=_expected(design, learners), progress=progress,
     )  # fmt: skip
     rows = table.X if kinds else X
-    made = {name: remembered(each, name, rows, memory) for name, each in learners.items()}
+    made = {name: memory.learner(each, name, rows) for name, each in learners.items()}
     found = find(design, candidates, made, wanted, memory, price=price, seed=seed)
     share = round(len(design.judged) / len(design.fold), 2)
     refit = Refit(

@@ -18,15 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions.left_out import decide, folds_of
+from equipoise.decisions.left_out import decide_by_folds
 from equipoise.estimators import RobustClassifier, RobustPathCV
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal
-from equipoise.report.design import PLAIN, TRAINS_ONLY, Candidate, Design
+from equipoise.report.design import FOLDS, PLAIN, TRAINS_ONLY, Candidate, Design
 from equipoise.report.fit_memory import FitMemory
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
@@ -67,7 +66,10 @@ def decide_held_out(design: Design, candidate: Candidate, learner: Any, seed: in
     if candidate.goal is None:
         chances = _chances(design, learner, None)
         return Decided(candidate, _spread_out(design, np.argmax(chances, axis=1)))
-    made = candidate.around(learner, cv=design.parts, seed=seed)
+    made = candidate.around(learner, cv=FOLDS, seed=seed)
+    # In the folds of the page.
+    inside = "estimator__cv" if isinstance(made, RobustPathCV) else "cv"
+    made.set_params(**{inside: design.parts})
     predicted, training, n_choices = _fit_and_decide(design, made, learner, seed)
     return Decided(candidate, predicted, training, n_choices)
 
@@ -85,12 +87,10 @@ def _fit_and_decide(
         fitted = fitted.estimator_
     tuned, training = fitted.tuned_, getattr(fitted, "training_weights_", None)
     own = None if training is None else np.asarray(training, dtype=np.float64)
-    chances = _chances(design, learner, own)
-    said = decide(chances, tuned.rule)
-    if tuned.fold_weights is not None:
-        folds = folds_of([] if known else design.parts, table.labels[design.order], seed)
-        for fold, line in enumerate(tuned.fold_weights):
-            said[folds == fold] = decide(chances[folds == fold], line)
+    said = decide_by_folds(
+        _chances(design, learner, own), tuned.rule, tuned.fold_weights,
+        [] if known else design.parts, table.labels[design.order], seed,
+    )  # fmt: skip
     return _spread_out(design, said), own, tuned.n_candidates
 
 
@@ -102,20 +102,10 @@ def _spread_out(design: Design, said: Indices) -> Indices:
 
 def _chances(design: Design, learner: Any, training: Vector | None) -> Matrix:
     """Probabilities of the rows judged, fold by fold, of a learner trained with class weights."""
-    table = design.table
-    rows = np.arange(len(table.labels))[:, None]
     if isinstance(learner, FrozenEstimator):
-        return np.asarray(learner.predict_proba(rows[design.order]))
-    found = []
-    for train, test in design.parts:
-        weights = table.weights_at(train)
-        if training is not None and not np.all(training == training[0]):
-            own = training[table.labels[train]]
-            weights = own if weights is None else own * weights
-        options = {} if weights is None else {"sample_weight": weights}
-        fitted = clone(learner).fit(rows[train], table.y[train], **options)
-        found.append(fitted.predict_proba(rows[test]))
-    return np.concatenate(found)
+        return np.asarray(learner.predict_proba(design.order[:, None]))
+    table = design.table
+    return np.asarray(learner.held_out(design.parts, table.labels, training, table.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +124,9 @@ class AlphaPath:
     start: int
 
 
-def decide_along(design: Design, chosen: Decided, learner: Any, seed: int) -> AlphaPath:
+def decide_along(
+    design: Design, chosen: Decided, learner: Any, memory: FitMemory, seed: int
+) -> AlphaPath:
     """The path of the recommended model."""
     n_levels = LEVELS if len(design.table.classes) <= MANY_CLASSES else FEW_LEVELS
     alphas, training = alpha_grid(design.prior, n_levels), chosen.training
@@ -142,11 +134,10 @@ def decide_along(design: Design, chosen: Decided, learner: Any, seed: int) -> Al
     found, worst = [], []
     for alpha in alphas.tolist():
         goal = LabelCVaR(alpha)
-        learner.memory.tell(f"{chosen.candidate.model}, alpha {alpha:.2g}")
-        made = RobustClassifier(
-            learner, goal, training=PLAIN if as_it_is else training, cv=design.parts, rare="keep",
-            random_state=seed,
-        )  # fmt: skip
+        memory.tell(f"{chosen.candidate.model}, alpha {alpha:.2g}")
+        trained: Any = PLAIN if as_it_is else training
+        made = RobustClassifier(learner, goal, training=trained, rare="keep", random_state=seed)
+        made.set_params(cv=design.parts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found.append(_fit_and_decide(design, made, learner, seed)[0])
@@ -280,7 +271,7 @@ def find(
     chosen, path = decided[found.place], None
     slides = not left and len(table.classes) <= TOO_MANY_CLASSES
     if slides and not isinstance(learners[chosen.candidate.model], FrozenEstimator):
-        path = decide_along(design, chosen, learners[chosen.candidate.model], seed)
+        path = decide_along(design, chosen, learners[chosen.candidate.model], memory, seed)
     memory.end()
     along = () if path is None else tuple(held_out_risks(design, each) for each in path.predicted)
     return Findings(

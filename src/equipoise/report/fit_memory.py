@@ -8,6 +8,8 @@ it says of rows that it has not seen is remembered.
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -30,37 +32,34 @@ from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
 Progress = Callable[[float, str], None]
 
 
+@dataclass(frozen=True, eq=False)
 class FitMemory:
-    """The rows of a table, and what learners say of those that they were not trained on.
+    """The labels of a table, and what learners say of rows that they were not trained on.
 
     ``most_rows`` are trained on at most, a sample of the others with the same shares of the
-    classes; ``expected`` is the number of fits that are to come.
+    classes; ``expected`` is the number of fits that are to come. ``largest`` are the sizes of
+    samples by model, ``notes`` what the fits warned of.
     """
 
-    def __init__(
-        self, labels: Indices, classes: NDArray[Any], *, most_rows: int, seed: int,
-        expected: float, progress: Progress | None,
-    ) -> None:  # fmt: skip
-        self.labels, self.classes = labels, classes
-        self.most_rows, self.seed = most_rows, seed
-        self.largest: dict[str, int] = {}
-        self.notes: dict[str, str] = {}
-        self._expected, self._done, self._progress = expected, 0.0, progress
-        self._known: dict[tuple[Any, ...], Matrix] = {}
-
-    def __deepcopy__(self, memo: Any) -> "FitMemory":
-        # One for all copies of a learner.
-        return self
+    labels: Indices
+    classes: NDArray[Any]
+    most_rows: int
+    seed: int
+    expected: float
+    progress: Progress | None
+    largest: dict[str, int] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    _known: dict[tuple[Any, ...], Matrix] = field(default_factory=dict)
 
     def tell(self, what: str) -> None:
         """Say how far the work is, and what comes next."""
-        if self._progress is not None:
-            self._progress(min(self._done / self._expected, 0.99), what)
+        if self.progress is not None:
+            self.progress(min(len(self._known) / self.expected, 0.99), what)
 
     def end(self) -> None:
         """Say that all is done."""
-        if self._progress is not None:
-            self._progress(1.0, "done")
+        if self.progress is not None:
+            self.progress(1.0, "done")
 
     def note(self, label: str, caught: Iterable[warnings.WarningMessage]) -> None:
         """Of each kind of the library's warnings one is enough to be warned."""
@@ -69,56 +68,57 @@ class FitMemory:
             if issubclass(kind, EquipoiseWarning) and not issubclass(kind, InactiveCapsWarning):
                 self.notes.setdefault(kind.__name__, f"{label}: {each.message}")
 
-    def probabilities(
-        self, learner: "RememberedLearner", rows: Indices, train: Indices, weights: Vector | None
-    ) -> Matrix:
-        """Probabilities of rows, by a learner that was trained on others."""
-        key = learner.name, train.tobytes(), b"" if weights is None else weights.tobytes()
-        if (*key, rows.tobytes()) not in self._known:
-            self.tell(learner.name)
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                model = self._trained(learner, train, weights)
-                found = left_out.class_probabilities(model, _at(learner.X, rows), self.classes)
-            self.note(learner.name, caught)
-            self._done += 1
-            self._known[(*key, rows.tobytes())] = found
-        return self._known[(*key, rows.tobytes())]
+    def learner(self, estimator: Any, name: str, X: Any) -> Any:
+        """An estimator that knows the rows of ``X`` by their numbers, and shares its fits."""
 
-    def _trained(self, learner: "RememberedLearner", train: Indices, weights: Vector | None) -> Any:
-        if isinstance(learner.estimator, FrozenEstimator):
-            return learner.estimator
+        def ask(rows: Indices, train: Indices, weights: Vector | None) -> Matrix:
+            weighted = b"" if weights is None else weights.tobytes()
+            key = name, train.tobytes(), weighted, rows.tobytes()
+            if key not in self._known:
+                self.tell(name)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    part = train, rows
+                    fit = partial(self._trained, estimator, name, X, weights=weights)
+                    self._known[key] = left_out.predict_part(fit, X, part, self.classes)[1]
+                self.note(name, caught)
+            return self._known[key]
+
+        if isinstance(estimator, FrozenEstimator):
+            return FrozenEstimator(FittedLearner(estimator, ask))
+        weighs = weight_argument(estimator) is None or is_robust(estimator)
+        return (UnweightedLearner if weighs else RememberedLearner)(estimator, ask)
+
+    def _trained(
+        self, estimator: Any, name: str, X: Any, train: Indices, weights: Vector | None
+    ) -> Any:
+        if isinstance(estimator, FrozenEstimator):
+            return estimator
         if len(train) > self.most_rows:
             kept = stratified_sample(self.labels, train, self.most_rows, self.seed)
             weights = None if weights is None else weights[np.searchsorted(train, kept)]
             train = kept
-            self.largest[learner.name] = max(len(kept), self.largest.get(learner.name, 0))
-        X, y = _at(learner.X, train), self.classes[self.labels[train]]
-        key = weight_argument(learner.estimator)
-        if key is None or (weights is None and not stops_early(learner.estimator)):
-            return left_out.train_on(learner.estimator, X, y, {}, np.arange(len(y)))
+            self.largest[name] = max(len(kept), self.largest.get(name, 0))
+        rows, y = _safe_indexing(X, train), self.classes[self.labels[train]]
+        key = weight_argument(estimator)
+        if key is None or (weights is None and not stops_early(estimator)):
+            return left_out.train_on(estimator, rows, y, {}, np.arange(len(y)))
         own = np.ones(len(y)) if weights is None else weights
-        return train_weighted(learner.estimator, X, y, {}, key, own)
-
-
-def _at(X: Any, rows: Indices) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else _safe_indexing(X, rows)
+        return train_weighted(estimator, rows, y, {}, key, own)
 
 
 class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A learner that knows rows by their numbers, and is trained when it is needed.
 
-    ``X`` are the features of all rows, as the learner takes them.
+    ``ask`` gives probabilities of rows, by a fit to others with weights.
     """
 
-    def __init__(self, estimator: Any, name: str, X: Any, memory: FitMemory) -> None:
+    def __init__(self, estimator: Any, ask: Callable[..., Matrix]) -> None:
         self.estimator = estimator
-        self.name = name
-        self.X = X
-        self.memory = memory
+        self.ask = ask
 
     def __sklearn_clone__(self) -> "RememberedLearner":
-        return type(self)(self.estimator, self.name, self.X, self.memory)
+        return type(self)(self.estimator, self.ask)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Take down on which rows, and with which weights."""
@@ -131,11 +131,24 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
-        """What the learner says of rows by these numbers; all classes of the table are there."""
+        """What the learner says of rows by these numbers."""
         rows = np.asarray(X, dtype=np.intp).ravel()
-        found = self.memory.probabilities(self, rows, self._rows, self._weights)
-        places = np.searchsorted(self.memory.classes, self.classes_)
-        return found if len(places) == found.shape[1] else np.asarray(found[:, places])
+        return self.ask(rows, self._rows, self._weights)
+
+    def held_out(
+        self, parts: left_out.Parts, labels: Indices, training: Vector | None,
+        weights: Vector | None,
+    ) -> Matrix:  # fmt: skip
+        """Probabilities of the rows of all parts, by fits with class weights to the others."""
+        found = []
+        for train, test in parts:
+            own = None if weights is None else weights[train]
+            if training is not None and not np.all(training == training[0]):
+                of_class = training[labels[train]]
+                own = of_class if own is None else of_class * own
+            given = None if own is None or np.all(own == own[0]) else own
+            found.append(self.ask(test, train, given))
+        return np.concatenate(found)
 
 
 class UnweightedLearner(RememberedLearner):
@@ -145,26 +158,24 @@ class UnweightedLearner(RememberedLearner):
         """Take down on which rows."""
         return super().fit(X, y)
 
+    def held_out(
+        self, parts: left_out.Parts, labels: Indices, training: Vector | None,
+        weights: Vector | None,
+    ) -> Matrix:  # fmt: skip
+        """Probabilities of the rows of all parts, by fits to the others."""
+        return super().held_out(parts, labels, None, None)
+
 
 class FittedLearner(RememberedLearner):
     """A learner that is fitted already."""
 
-    def __init__(self, estimator: Any, name: str, X: Any, memory: FitMemory) -> None:
-        super().__init__(estimator, name, X, memory)
+    def __init__(self, estimator: Any, ask: Callable[..., Matrix]) -> None:
+        super().__init__(estimator, ask)
         self.classes_ = np.asarray(estimator.classes_)
 
     def predict_proba(self, X: Any) -> Matrix:
         """What it says of rows by these numbers."""
-        none = np.empty(0, dtype=np.intp)
-        return self.memory.probabilities(self, np.asarray(X, dtype=np.intp).ravel(), none, None)
-
-
-def remembered(estimator: Any, name: str, X: Any, memory: FitMemory) -> Any:
-    """A learner by the numbers of rows, of the kind that an estimator is."""
-    if isinstance(estimator, FrozenEstimator):
-        return FrozenEstimator(FittedLearner(estimator, name, X, memory))
-    weighs = weight_argument(estimator) is None or is_robust(estimator)
-    return (UnweightedLearner if weighs else RememberedLearner)(estimator, name, X, memory)
+        return self.ask(np.asarray(X, dtype=np.intp).ravel(), np.empty(0, dtype=np.intp), None)
 
 
 def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:

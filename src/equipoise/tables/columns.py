@@ -199,15 +199,16 @@ def conform(frame: Any, columns: Sequence[Column]) -> Any:
     return pandas.DataFrame(made, index=frame.index, columns=[column.name for column in used])
 
 
-def features_of(frame: Any) -> tuple[Any, tuple[Column, ...]]:
-    """The table as models read it, and its columns, at least one of which holds something."""
+def features_of(X: Any) -> tuple[Any, Any, tuple[Column, ...]]:
+    """A table, the same as models read it, and its columns, one of which holds something."""
+    frame = as_frame(X)
     columns = columns_of(frame)
     if all(column.kind == "empty" for column in columns):
         raise InvalidInputError(
             "The table has no column with any value besides the label: there is nothing to learn "
             "from."
         )
-    return conform(frame, columns), columns
+    return frame, conform(frame, columns), columns
 
 
 def _made(series: Any, column: Column) -> Any:

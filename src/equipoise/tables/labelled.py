@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
-from equipoise.tables.columns import Column, as_frame, features_of, find_column, text_of
+from equipoise.tables.columns import Column, features_of, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
@@ -120,9 +120,8 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     >>> table.labels.tolist(), [column.name for column in table.columns]
     ([0, 1, 0], ['x0', 'x1'])
     """
-    frame, names = as_frame(X), as_labels(y, name="y")
+    (frame, features, columns), names = features_of(X), as_labels(y, name="y")
     check_length(names, len(frame), name="y", of="X")
-    features, columns = features_of(frame)
     classes, labels = encode_labels(names)
     weights = None
     if sample_weight is not None:
@@ -266,7 +265,7 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
     (['size'], ['a', 'b', 'a'])
     """
     features, y = _without_label(frame, target, text_labels=text_labels)
-    return features_of(features)[0], y
+    return features_of(features)[1].set_axis(features.index), y
 
 
 def _without_label(
