@@ -10,9 +10,8 @@ Risks and their intervals are made from sums when they are asked for, and so are
 Of a page the hops are counted, from the file to the page. A hop is a function of ours that is
 entered from another file and takes or returns the rows, predictions for them, a stage of the
 comparison (the labelled table, the findings, the summary) or the page. A method of a frozen value
-reads that value and is none. Both models are on the page: a row's ways through the path of fits,
-a single fit and the tuning of decisions are counted together. Of these, which have walks of their
-own, only the entry counts.
+reads that value and is none. Fits and the tuning of decisions have walks of their own: only their
+entry counts.
 """
 
 import inspect
