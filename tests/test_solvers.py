@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 from importlib.metadata import version
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from equipoise.solvers import (
 from equipoise.solvers.base import Iterate, Solver, solve
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
+from equipoise.solvers.sqp import MinimaxSqp
 from linear_models import optimum, small_data
 from set_examples import every_example
 from test_covtype import STORED, needs_data
@@ -650,3 +652,29 @@ def test_one_solver_may_solve_two_problems_in_turns(solver):
     together = risks([0, 1] * 6)
     np.testing.assert_array_equal(together[0], risks([0] * 6)[0])
     np.testing.assert_array_equal(together[1], risks([1] * 6)[1])
+
+
+@needs_data
+def test_near_the_solution_a_cut_step_is_not_followed_by_another_hessian(monkeypatch):
+    """Rows of rare columns cut whole steps, one Hessian after the other, where none knows more."""
+    walk, step = [], MinimaxSqp.step
+
+    def watched(self, problem, iterate):
+        evaluations = problem.objective.n_evaluations
+        after = step(self, problem, iterate)
+        if problem.objective.n_rows == len(y):
+            trials = problem.objective.n_evaluations - evaluations
+            near = after.decrease < 1e-4 * problem.value(iterate.state)
+            walk.append((near, after.age == 1, trials > 1))
+        return after
+
+    monkeypatch.setattr(MinimaxSqp, "step", watched)
+    X, y = fetch_covtype(STORED, return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(y))[:25_000]
+    X, y = StandardScaler().fit_transform(X[rows]), y[rows]
+    model = RobustLogisticRegression(WorstClass()).fit(X, y)
+    assert model.status_ == "converged"
+    near = [(fresh, cut) for close, fresh, cut in walk if close]
+    assert any(fresh and cut for fresh, cut in near)
+    for (fresh, cut), (renewed, _) in pairwise(near):
+        assert not (fresh and cut and renewed)

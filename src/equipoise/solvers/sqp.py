@@ -57,6 +57,7 @@ class SqpIterate(Iterate):
     recent: tuple[float, ...]
     program: MassProgram
     age: int = 0  # steps since the last Hessian; below zero before the first
+    cut: bool = False  # whether only a part of the last step was taken
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
 
@@ -133,8 +134,14 @@ class MinimaxSqp(Solver[SqpIterate]):
         return _moved(problem, iterate, model, *found)
 
     def _pays(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
-        """Whether a new Hessian costs less than the steps that it is likely to save."""
-        if model.decrease <= 0:
+        """Whether a new Hessian costs less than the steps that it is likely to save.
+
+        Where rows of a rare column are all certain, a Hessian knows nothing of where they begin to
+        matter, and whole steps are cut. So near the solution the next one knows no more: what the
+        short step taught must not be given up for it.
+        """
+        near = model.decrease < NEAR_WITH_HESSIAN * iterate.recent[-1]
+        if model.decrease <= 0 or (near and iterate.age == 1 and iterate.cut):
             return False
         if model.decrease >= iterate.decrease:
             return True
@@ -228,6 +235,7 @@ def _moved(
     """The iterate after a step, which the curvature learns from."""
     gradient = model.mass @ gradients + problem.pull(state.theta)
     step = state.theta - iterate.state.theta
+    size = float(np.linalg.norm(step))
     iterate.curvature.update(step, gradient - model.gradient)
     return replace(
         iterate,
@@ -235,7 +243,8 @@ def _moved(
         mass=model.mass,
         gradient=gradient,
         decrease=model.decrease,
-        step=float(np.linalg.norm(step)) / max(1e-300, float(np.linalg.norm(state.theta))),
+        step=size / max(1e-300, float(np.linalg.norm(state.theta))),
+        cut=size < 0.9 * float(np.linalg.norm(model.direction)),
         class_gradients=gradients,
         recent=(*iterate.recent, problem.value(state))[-RECENT:],
         age=iterate.age + 1,
