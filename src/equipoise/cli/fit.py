@@ -61,6 +61,12 @@ Shell completion (bash_source, zsh_source or fish_source):
     help="What the model shall be good at: a set of class weightings, for one; see below.",
 )
 @click.option(
+    "--training",
+    type=click.Choice(["auto", "plain", "between", "balanced"]),
+    default="auto",
+    help="Class weights of the training; chosen together with the decisions by default.",
+)
+@click.option(
     "--C",
     "strength",
     type=click.FloatRange(0, min_open=True),
@@ -81,6 +87,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     out: str,
     kind: str,
     goal: Any,
+    training: str,
     strength: float,
     share: float,
     seed: int,
@@ -105,7 +112,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     with output.progress(4, "Reading") as reach:
         rows = read_labelled(table, target, **reading)
         goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
-        train = partial(_fitted, kind=kind, goal=goal, C=strength, seed=seed)
+        train = partial(_fitted, kind=kind, goal=goal, training=training, C=strength, seed=seed)
         reach(1, "Measuring")
         found = _measured(train, rows, goal, share, seed)
         reach(2, "Fitting")
@@ -147,7 +154,7 @@ def _measured(
     return class_errors(y[aside], model.predict(X.iloc[aside]), rows.classes, goal)
 
 
-def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any:
+def _fitted(X: Any, y: Any, *, kind: str, goal: Any, training: str, C: float, seed: int) -> Any:
     """A fitted model, and what the fit warned of."""
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
@@ -163,6 +170,8 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, C: float, seed: int) -> Any
     with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = model_for(X, kind, goal, C=C, cv=cv, random_state=seed)
+        if training != "auto" and hasattr(model, "training"):
+            model.set_params(training=training)
         # Folds of one row at least, or three in the share that is held out.
         needed = cv if cv >= 1 else 3 / cv
         tunes, is_set = hasattr(model, "goal"), isinstance(as_goal(goal), SetGoal)

@@ -31,7 +31,7 @@ from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import weights_of
 
 # Training weights that have a name, the plainest first: powers of one over the class share.
-_POWERS = {"plain": 0.0, "between": 0.5, "balanced": 1.0}
+TRAININGS = {"plain": 0.0, "between": 0.5, "balanced": 1.0}
 # For a set, those that all others depend on: where the plain one does as well, no more are tried.
 _FIRST = ("plain", "balanced")
 # Rounds in which the classes that fail most get more weight, and by which factor the worst does.
@@ -174,9 +174,9 @@ class RobustClassifier(DecidingClassifier):
                 sys.stdout.write(f"{name} training: {values[-1]:.4f} ({seconds[-1]:.1f} s)\n")
             place = _plainest(list(trainings), found, criterion)
             if criterion.masses is not None and len(found) == len(trainings) > 1 and place > 0:
-                best, rounds = int(np.argmin(values)), len(found) - len(_POWERS)
+                best, rounds = int(np.argmin(values)), len(found) - len(TRAININGS)
                 if rounds < 0:
-                    trainings["between"] = shares ** -_POWERS["between"]
+                    trainings["between"] = shares ** -TRAININGS["between"]
                 elif rounds < ROUNDS:
                     raised = weights[best] * _raised(_risks(found[best]), few)
                     trainings[f"round {rounds + 1}"] = raised
@@ -198,7 +198,7 @@ class RobustClassifier(DecidingClassifier):
             more["worst_case_weights_"] = _worst(criterion.masses, own, more["class_shares_"])
         estimator, model, outcome, at = found[place]
         # Of as many as might have been tried, which was not known before.
-        of = len(_POWERS) + ROUNDS if len(found) > 1 else 1
+        of = len(TRAININGS) + ROUNDS if len(found) > 1 else 1
         outcome[0]["n_candidates"] = of
         return (estimator, model, outcome, at and partial(at, n_candidates=of)), more
 
@@ -208,7 +208,7 @@ class RobustClassifier(DecidingClassifier):
         """Training weights that are tried before any risk is known, by name."""
         refuse_own_weights(self.estimator)
         given = self.training
-        known = {name: shares**-power for name, power in _POWERS.items()}
+        known = {name: shares**-power for name, power in TRAININGS.items()}
         if weight_argument(self.estimator) is None or is_robust(self.estimator):
             why = "is robust by itself" if is_robust(self.estimator) else "takes no sample_weight"
             warn(
@@ -218,7 +218,7 @@ class RobustClassifier(DecidingClassifier):
             )
             return {"plain": known["plain"]}
         if isinstance(given, str):
-            check_word(given, "training", ("auto", *_POWERS))
+            check_word(given, "training", ("auto", *TRAININGS))
             if given != "auto":
                 return {given: known[given]}
             if criterion.masses is None and criterion.confidence is None:
@@ -261,7 +261,7 @@ def _worst(masses: MassSet, risks: Vector, shares: ByClass) -> ByClass:
 
 def _plainest(names: list[str], found: list[Judged], criterion: Criterion) -> int:
     """The place of the plainest training that is as good as the best."""
-    ranks = [*_POWERS, *names]
+    ranks = [*TRAININGS, *names]
     # The last that is as good is taken, so that the plainest comes last.
     order = sorted(range(len(found)), key=lambda place: -ranks.index(names[place]))
     return order[last_as_good([found[place][2][1] for place in order], criterion, _NOISE)]

@@ -50,13 +50,15 @@ class Candidate:
     """A model, what it is made for, and the classifier, not fitted, that this comes to.
 
     ``made_for`` is ``"plain"``, ``"balanced"`` or the name of a goal; ``goal`` is None for the
-    plain one, and so is ``price`` unless it is what the candidate is made for.
+    plain one, and so is ``price`` unless it is what the candidate is made for. ``training`` is what
+    a comparison has chosen, so that a fit to all rows does not choose again.
     """
 
     model: str
     made_for: str
     goal: Goal | None = None
     price: float | None = None
+    training: Any = None
 
     @property
     def label(self) -> str:
@@ -68,6 +70,8 @@ class Candidate:
         if self.goal is None:
             return learner
         made = made_for(learner, self.goal, cv=cv, random_state=seed)
+        if self.training is not None:
+            made.set_params(training=self.training)
         if self.price is not None:
             made = RobustPathCV(made.set_params(goal=None), rule="price", price=self.price)
         return made
@@ -125,7 +129,8 @@ def make_candidates(
     """Every model plain, with class-weighted training, and for every goal; the plainest first."""
     rank = [Candidate(name, PLAIN) for name in models]
     weighted = [name for name, each in models.items() if _takes_weights(each)]
-    rank += [Candidate(name, BALANCED, as_goal(BALANCED)) for name in weighted]
+    balanced = as_goal(BALANCED)
+    rank += [Candidate(name, BALANCED, balanced, training=BALANCED) for name in weighted]
     decide = [name for name, each in models.items() if _tells_chances(each)]
     if price is not None:
         own = as_goal(LabelCVaR(1.0))

@@ -14,7 +14,7 @@ Each fold is judged by fits and decision weights that have not seen it. The fits
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from sklearn.frozen import FrozenEstimator
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions.left_out import decide_by_folds
 from equipoise.estimators import RobustClassifier, RobustPathCV
+from equipoise.estimators.robust_classifier import TRAININGS
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal
 from equipoise.report.design import FOLDS, PLAIN, TRAINS_ONLY, Candidate, Design
@@ -30,6 +31,7 @@ from equipoise.report.fit_memory import FitMemory
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import LabelCVaR, alpha_grid
+from equipoise.tables import LabelledTable
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
@@ -276,7 +278,7 @@ def find(
     along = () if path is None else tuple(held_out_risks(design, each) for each in path.predicted)
     return Findings(
         design=design,
-        candidates=tuple(each.candidate for each in decided),
+        candidates=tuple(_settled(table, each) for each in decided),
         goals=goals,
         price=price,
         path=path,
@@ -290,6 +292,19 @@ def find(
         seed=seed,
         unfinished=left,
     )
+
+
+def _settled(table: LabelledTable, decided: Decided) -> Candidate:
+    """The candidate with the training that was chosen for it: a word, or weights by class."""
+    candidate, weights = decided.candidate, decided.training
+    if candidate.goal is None or weights is None:
+        return candidate
+    for word, power in TRAININGS.items():
+        own = table.prior**-power
+        if np.allclose(weights, own / (table.prior @ own), rtol=1e-9):
+            return replace(candidate, training=word)
+    names, values = table.classes.tolist(), [float(f"{each:.4g}") for each in weights]
+    return replace(candidate, training=dict(zip(names, values, strict=True)))
 
 
 def _decide_all(

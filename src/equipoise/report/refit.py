@@ -20,7 +20,7 @@ from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import as_goal, goal_names
 from equipoise.models import facts_for, save_model
-from equipoise.report.design import BALANCED, Candidate, goal_text
+from equipoise.report.design import Candidate, goal_text
 from equipoise.tables import LabelledTable
 
 # Goals that are written as a word.
@@ -146,14 +146,14 @@ class Refit:
     def _robust(self, candidate: Candidate, own: str) -> tuple[str, list[str]]:
         """The classifier for a goal as Python, and the names that are imported for it."""
         options = f"cv={self.cv}, rare='keep', random_state={self.seed}"
+        if candidate.training is not None:
+            options = f"training={candidate.training!r}, {options}"
         if candidate.price is not None:
             made = f"RobustClassifier({own}, {options})"
             return f"RobustPathCV({made}, rule='price', price={candidate.price:g})", [
                 "RobustClassifier",
                 "RobustPathCV",
             ]
-        if candidate.made_for == BALANCED:
-            options = f"training='balanced', {options}"
         goal, names = _written(candidate.goal)
         return f"RobustClassifier({own}, {goal}, {options})", ["RobustClassifier", *names]
 
@@ -161,10 +161,13 @@ class Refit:
         """The line of the command line that saves the candidate; None where there is none."""
         if not self.file or candidate.model not in self.kinds or candidate.price is not None:
             return None
+        training = ["--training", candidate.training] if candidate.goal is not None else []
+        if isinstance(candidate.training, dict):
+            return None
         goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
         seed = ["--seed", str(self.seed)] if self.seed else []
-        words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal, *seed]
-        return " ".join(map(quote, [*words, "--out", "model.equipoise"]))
+        words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal]
+        return " ".join(map(quote, [*words, *training, *seed, "--out", "model.equipoise"]))
 
 
 def _written(goal: Any) -> tuple[str, set[str]]:
