@@ -1,7 +1,7 @@
 """The report on the bundled data: ``python -m equipoise.demo [PAGE]``.
 
-Fits plain, class-weighted and robust classifiers, prints the class risks side by side with what each
-choice costs, and writes the page that ``equipoise report`` would.
+Fits plain, class-weighted and robust classifiers, prints the class risks side by side with what
+each choice costs, and writes the page that ``equipoise report`` would.
 """
 
 import sys
@@ -24,9 +24,9 @@ gradient boosting, each as it comes, with class-weighted training, and made good
 """
 
 RISKS = """\
-Share of wrong decisions for patients that no fit has seen, by class. Judged by the errors in all, by
-those of the mean class, by CVaR and by the worst class, the regret is the most that a choice costs
-against the best one (percentage points):
+Share of wrong decisions for patients that no fit has seen, by class. Judged by the errors in all,
+by those of the mean class, by CVaR and by the worst class, the regret is the most that a choice
+costs against the best one (percentage points):
 """
 
 CLOSING = """\
