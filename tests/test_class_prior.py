@@ -298,8 +298,14 @@ def takers():
                     yield path
 
 
+# These hand it on to functions that are here.
+HANDED_ON = {
+    "ErrorDecompositionDisplay.from_predictions", "WorstCaseWeightsDisplay.from_predictions",
+}  # fmt: skip
+
+
 def test_every_function_with_a_class_prior_is_here():
-    known = {case.split(",")[0] for case in CASES}
+    known = {case.split(",")[0] for case in CASES} | HANDED_ON
     assert set(takers()) <= known
 
 

@@ -329,5 +329,5 @@ def test_a_new_goal_is_read_and_written_as_text(new_goal):
 def test_a_new_goal_works_on_the_command_line_and_in_a_saved_model(new_goal, tmp_path):
     fit, evaluated, out = fitted_on_the_command_line("EvenRisks(power=3)", tmp_path)
     assert "linear model, EvenRisks(power=3)" in fit and "EvenRisks(power=3)" in evaluated
-    assert repr(load_model(out).model[-1].goal) == "EvenRisks(power=3)"
+    assert repr(load_model(out).model.goal) == "EvenRisks(power=3)"
     assert completed("Even") == ["EvenRisks("]

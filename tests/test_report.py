@@ -184,6 +184,7 @@ def test_risks_are_those_of_fits_made_by_hand(cv):
             assert lines[name] == pytest.approx(risks[name], abs=1e-12), (made_for_, name)
 
 
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 @pytest.mark.parametrize("model", ["linear", "forest", "boosting"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_code_of_every_choice_is_the_rule_that_was_judged(model, weighted):

@@ -475,7 +475,7 @@ REFUSED = {
         RobustLogisticRegression(LabelCVaR("auto")), X, y
     ),
     "the command line": lambda X, y: parse_goal("LabelCVaR(alpha='auto')"),
-    "a page": lambda X, y: equipoise.compare(X, y, uncertainties={"auto": LabelCVaR("auto")}),
+    "a page": lambda X, y: equipoise.compare(X, y, goals={"auto": LabelCVaR("auto")}),
 }
 
 

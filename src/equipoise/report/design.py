@@ -23,7 +23,7 @@ from equipoise.estimators.class_weighted import is_robust, weight_argument
 from equipoise.estimators.robust_linear import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
-from equipoise.sets import WORDS, LabelCVaR, WorstClass, alpha_choice, middle_alpha
+from equipoise.sets import WORDS, LabelCVaR, WorstClass, middle_alpha
 from equipoise.tables import LabelledTable, folds_for, hold_out, made_for
 from equipoise.text import listing
 from equipoise.validation.numbers import check_count, check_number
@@ -92,11 +92,10 @@ def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
         raise InvalidParameterError("goals must be a goal, or at least one by name, got none.")
     found = {str(name): as_goal(goal) for name, goal in goals.items()}
     for name, goal in found.items():
-        if goal.confidence is not None or alpha_choice(goal) is not None:
+        if goal.confidence is not None:
             raise InvalidParameterError(
                 f"goals must be such that models can be compared by them, got {name}: a "
-                "confidence is about one model, and a level that is chosen about one path. Leave "
-                "out the confidence, or give the level."
+                "confidence is about one model. Leave it out."
             )
     return found
 
