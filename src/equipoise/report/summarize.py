@@ -190,6 +190,11 @@ def _points(difference: float) -> str:
     return f"{size:.1f} percentage points" if size >= 0.05 else "less than 0.1 percentage points"
 
 
+def _at_most(difference: float) -> str:
+    text = _points(difference)
+    return text if text.startswith("less") else f"at most {text}"
+
+
 def _label(found: Findings, place: int) -> str:
     return quoted(found.candidates[place].label)
 
@@ -215,7 +220,7 @@ def _reasons(found: Findings) -> list[str]:
     else:
         said = [
             f"Nobody can tell which weights are right. Under every one of the {n} goals "
-            f"compared, {name} costs at most {_points(largest[chosen.place])} more than the best "
+            f"compared, {name} costs {_at_most(largest[chosen.place])} more than the best "
             "choice there: this is its largest regret."
             if largest[chosen.place] > 0
             else f"{name} is the best choice under every one of the {n} goals compared."
