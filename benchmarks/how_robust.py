@@ -16,15 +16,12 @@ Decided before the first run, and not changed by its outcome:
   a recall of 0.6 on the other half, up to noise.
 """
 
-import argparse
-import json
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
@@ -34,11 +31,11 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import real_data_tables as tables
 from equipoise import LabelCVaR, RobustClassifier, RobustLogisticRegression, RobustPathCV
+from real_data import main
 from real_data_learners import LEARNERS, Remembered
 from real_data_show import error, say
 
 OUT = Path(__file__).parent / "results" / "how_robust.jsonl"
-SPLITS = 5
 LEVELS = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 LINEAR = "robust logistic"
 NAMES = (LINEAR, "logistic", "forest", "lightgbm")
@@ -91,21 +88,6 @@ def work(name: str, split: int, learner: str) -> dict[str, Any]:
             found[key]["worst_class_risk"] = last.path_["worst_class_risk"].tolist()
     seconds = time.perf_counter() - began
     return {"data": name, "split": split, "learner": learner, "seconds": seconds, "found": found}
-
-
-def run(names: list[str], learners: list[str], jobs: int, out: Path) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    lines = out.read_text().splitlines() if out.exists() else []
-    known = {(row["data"], row["split"], row["learner"]) for row in map(json.loads, lines)}
-    every = [(name, split, one) for name in names for split in range(SPLITS) for one in learners]
-    left = [piece for piece in every if piece not in known]
-    parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
-    with out.open("a") as file:
-        for n_done, row in enumerate(parallel(delayed(work)(*piece) for piece in left), 1):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            what = f"{row['data']}, split {row['split']}, {row['learner']}"
-            print(f"{n_done} of {len(left)}: {what}: {row['seconds']:.0f} s", flush=True)
 
 
 def worst_recall(found: dict[str, Any]) -> float:
@@ -172,19 +154,5 @@ def show(rows: list[dict[str, Any]]) -> None:
             show_learner(learner, here)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("run", "show"))
-    parser.add_argument("--data", nargs="+", choices=tables.ALL, default=list(tables.ALL))
-    parser.add_argument("--learners", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
-    if given.what == "run":
-        run(given.data, given.learners, given.jobs, given.out)
-    else:
-        show([json.loads(line) for line in given.out.read_text().splitlines()])
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, list(NAMES), OUT, work, show)

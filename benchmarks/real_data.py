@@ -27,6 +27,7 @@ Intervals are Student's over the means of the data sets.
 import argparse
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,10 @@ def work(name: str, split: int, learner: str) -> dict[str, Any]:
     return {"data": name, "split": split, "learner": learner, "seconds": seconds, "found": found}
 
 
-def run(names: list[str], of: list[str], jobs: int, out: Path) -> None:
+def run(
+    names: list[str], of: list[str], jobs: int, out: Path, work: Callable[..., dict[str, Any]]
+) -> None:
+    """Do all pieces of work that are not done yet."""
     out.parent.mkdir(parents=True, exist_ok=True)
     lines = out.read_text().splitlines() if out.exists() else []
     known = {(row["data"], row["split"], row["learner"]) for row in map(json.loads, lines)}
@@ -70,20 +74,22 @@ def run(names: list[str], of: list[str], jobs: int, out: Path) -> None:
             print(f"{n_done} of {len(left)}: {what}: {row['seconds']:.0f} s", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(
+    doc: str | None, names: list[str], out: Path, work: Callable[..., Any], show: Callable[..., Any]
+) -> None:
+    """The command line of a study: run it, or show what it has found."""
+    parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("what", choices=("run", "show"))
     parser.add_argument("--data", nargs="+", choices=tables.ALL, default=list(tables.ALL))
-    names = list(learners.LEARNERS)
     parser.add_argument("--learners", nargs="+", choices=names, default=names)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--out", type=Path, default=out)
     given = parser.parse_args()
     if given.what == "run":
-        run(given.data, given.learners, given.jobs, given.out)
+        run(given.data, given.learners, given.jobs, given.out, work)
     else:
         show([json.loads(line) for line in given.out.read_text().splitlines()])
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, list(learners.LEARNERS), OUT, work, show)
