@@ -14,6 +14,7 @@ import pytest
 pd = pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
+from sklearn.base import BaseEstimator, ClassifierMixin  # noqa: E402
 from sklearn.dummy import DummyClassifier  # noqa: E402
 from sklearn.ensemble import RandomForestClassifier  # noqa: E402
 from sklearn.frozen import FrozenEstimator  # noqa: E402
@@ -837,10 +838,21 @@ def test_the_code_refits_from_a_file_whatever_its_names(tmp_path, monkeypatch):
     ).replace("&#34;", '"')
 
 
+class DecidesAlone(ClassifierMixin, BaseEstimator):
+    """A classifier that only decides."""
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
 BAD = {
     "no folds": ({"cv": 1}, "cv must be an integer of at least 2"),
     "no models": ({"models": []}, "models must be some of"),
     "unknown model": ({"models": ["trees"]}, r"models must be some of .*\['trees'\]"),
+    "no chances": ({"models": {"mine": DecidesAlone()}}, "predict_proba or decision_function"),
     "no classifier": ({"models": {"mine": 3}}, "models must hold classifiers by name, got 3"),
     "no goals": ({"goals": {}}, "goals must be a goal"),
     "no goal": ({"goals": {"a": 3}}, "goal must be"),

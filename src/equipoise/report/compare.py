@@ -461,6 +461,11 @@ def _learners(models: Any, table: LabelledTable, seed: int) -> tuple[dict[str, A
                 raise InvalidParameterError(
                     f"models must hold classifiers by name, got {each!r} as {name!r}."
                 )
+            if not hasattr(each, "predict_proba") and not hasattr(each, "decision_function"):
+                raise InvalidParameterError(
+                    f"models must have predict_proba or decision_function, which {name!r} has not: "
+                    "wrap it in scikit-learn's CalibratedClassifierCV."
+                )
         if not models:
             raise InvalidParameterError("models must hold at least one classifier, got none.")
         return {str(name): each for name, each in models.items()}, []
