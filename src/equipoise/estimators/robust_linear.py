@@ -23,7 +23,7 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.losses import Loss, TrainedLoss, as_trained
-from equipoise.objectives import LinearObjective, open_objective
+from equipoise.objectives import Objective, open_objective
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 from equipoise.validation.labels import encode_labels, weights_and_totals
@@ -158,7 +158,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self._warn(solution, limits, masses, np.bincount(labels))
 
     def _start(
-        self, objective: LinearObjective, masses: MassSet, prior: Vector, classes: NDArray[Any]
+        self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
     ) -> tuple[tuple[Vector, Vector], bool]:
         """Parameters and masses to start from, and whether they know nothing yet."""
         known = self.warm_start and np.array_equal(getattr(self, "classes_", []), classes)

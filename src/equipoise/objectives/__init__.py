@@ -1,6 +1,7 @@
 """Objectives: what solvers may ask of data that they never see themselves."""
 
-from equipoise.objectives.linear_objective import Evaluation, LinearObjective
+from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.registry import OBJECTIVES, open_objective
 
@@ -9,5 +10,6 @@ __all__ = [
     "Evaluation",
     "Features",
     "LinearObjective",
+    "Objective",
     "open_objective",
 ]

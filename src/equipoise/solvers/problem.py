@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from equipoise.arrays import Vector
-from equipoise.objectives import Evaluation, LinearObjective
+from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import MassSet
 
 # Of a risk along an intercept: for estimates alone.
@@ -40,7 +40,7 @@ class NewtonStep(NamedTuple):
 class Problem:
     """Class risks, a set of masses, and the strength of the penalty."""
 
-    objective: LinearObjective
+    objective: Objective
     masses: MassSet
     ridge: float
 

@@ -1,0 +1,206 @@
+r"""What a solver may ask of data that it never sees: the contract of every objective.
+
+Conventions
+-----------
+``theta`` : flat float64 vector of length ``size``. Its layout belongs to the features; ``unfold``
+    shows it as ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
+``mass`` : float64 vector with one entry per class.
+``state`` : a point with everything computed there that later questions need again.
+``shift`` : a change of the intercepts, one a score, in raw units; minus infinity takes a class out.
+Where the rows are, and in which precision, is the objective's business: parameters, risks, slopes
+and curvature are float64 arrays in memory.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from equipoise.arrays import Mask, Matrix, Vector
+from equipoise.losses.base import ScoreKernel, TrainedLoss
+from equipoise.objectives.matrices import Features
+
+CENTER_STEPS, CENTER_HALVINGS = 30, 10
+# A rise of the weighted risk by so small a share may be rounding.
+ROUNDING = 1e-13
+# With more intercepts than this, Newton steps in them use the diagonal alone.
+MANY_INTERCEPTS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A parameter, the class risks there, and what is kept of the scores for derivatives."""
+
+    theta: Vector
+    risks: Vector
+    kept: Any
+
+
+class ShiftMoments(NamedTuple):
+    """What a shift of the scores does: growth of the class risks, then slope and curvature."""
+
+    growths: Vector
+    slope: Vector
+    curvature: Matrix | Vector
+
+
+class Objective(ABC):
+    """Class risks of a linear model, and their derivatives by its parameters.
+
+    The features lay out a parameter and know its units; the kernel is the loss.
+    """
+
+    n_rows: int
+
+    def __init__(self, features: Features, kernel: ScoreKernel, n_classes: int) -> None:
+        self.features, self.kernel, self.n_classes = features, kernel, n_classes
+        self.n_rows, self.size = features.n_rows, features.size
+        self.n_evaluations = 0  # how often the risks were evaluated
+        self.flat = kernel.flat  # whether there are places without any curvature
+        self.convex = kernel.convex  # whether the class risks are
+        shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
+        # Of slopes, relative to the objective.
+        self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
+        # The largest class risk where all parameters are zero.
+        zeros = np.zeros((kernel.n_scores, n_classes))
+        self.zero_risk = float(kernel.losses(zeros, np.arange(n_classes)).max())
+
+    @abstractmethod
+    def evaluate(self, theta: Vector) -> Evaluation:
+        """Class risks at ``theta``: one pass over the data."""
+
+    @abstractmethod
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
+        """``evaluate`` and ``class_gradients`` in one pass."""
+
+    @abstractmethod
+    def class_gradients(self, state: Evaluation) -> Matrix:
+        """Gradients of all class risks, shape ``(n_classes, size)``: one pass at most."""
+
+    @abstractmethod
+    def gradient(self, state: Evaluation, mass: Vector) -> Vector:
+        """Gradient of the weighted risk: one pass at most."""
+
+    @abstractmethod
+    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+        """The Hessian of the weighted risk times a direction: one pass."""
+
+    @abstractmethod
+    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
+        """Hessian of the weighted risk, regular on the directions that change the model.
+
+        With ``single``, products may be formed in single precision.
+        """
+
+    @abstractmethod
+    def with_loss(self, loss: TrainedLoss) -> "Objective":
+        """The same rows with another loss."""
+
+    @abstractmethod
+    def thin(self, rows_per_class: int) -> "Objective":
+        """The same problem on at most so many rows of each class (a fixed random choice)."""
+
+    @abstractmethod
+    def growths(self, state: Evaluation, shift: Vector) -> Vector:
+        """What a shift of the scores adds to the class risks."""
+
+    @abstractmethod
+    def moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
+        """Growth of the risks, slope and curvature of the weighted risk after a shift.
+
+        The curvature is a matrix, or with more than ``MANY_INTERCEPTS`` its diagonal.
+        """
+
+    @abstractmethod
+    def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
+        """The state after a shift of the scores, with the parameter and the risks there."""
+
+    @cached_property
+    def squares(self) -> Vector:
+        """Weights of the squared parameters that sum to the coefficients' squared norm.
+
+        Intercepts have weight 0.
+        """
+        scaled, _ = self.unpack(np.ones(self.size))
+        out = np.zeros((self.features.n_scores, self.features.width))
+        out[:, : self.features.n_features] = scaled**2
+        return self.features.fold(out)
+
+    def pack(self, coef: Matrix, intercept: Vector) -> Vector:
+        """Coefficients and intercepts as a parameter."""
+        columns = [coef, intercept[:, None]] if self.features.fit_intercept else [coef]
+        return self.features.standard(self.features.fold(np.hstack(columns)))
+
+    def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        """A parameter as coefficients ``(n_scores, n_features)`` and intercepts."""
+        raw = self.features.unfold(self.features.raw(theta))
+        coef = np.ascontiguousarray(raw[:, : self.features.n_features])
+        return coef, raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
+
+    def center(self, state: Evaluation, mass: Vector) -> Evaluation:
+        """The state with intercepts that minimise the weighted risk, coefficients unchanged.
+
+        A class without mass may leave the model: its intercept has then gone to minus infinity.
+        """
+        if not self.features.fit_intercept:
+            return state
+        shift, growths = self._center_shift(state, mass)
+        risks = state.risks + growths
+        if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
+            risks[mass > 0] = 0  # the only class left is certain, however small it was
+        theta = state.theta.copy()
+        finite = np.where(np.isfinite(shift), shift, 0.0)
+        self.features.unfold(theta)[:, -1] += finite / self.features.unit
+        return self.shifted(state, shift, theta, risks)
+
+    def _center_shift(self, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:
+        """The shift after which the weighted risk has no slope, and what it adds to the risks."""
+        shift = self.kernel.departed(mass)
+        live = np.isfinite(shift)
+        if not np.any(live):
+            return shift, self.growths(state, shift)
+        here, reach = self.moments_at(state, shift, mass), 1.0
+        for _ in range(CENTER_STEPS):
+            slope = np.where(live, here.slope, 0.0)
+            if float(np.abs(slope).sum()) <= 1e-13:
+                break
+            whole = _intercept_step(here.curvature, slope, live)
+            step = np.clip(whole, -reach, reach)
+            if self.flat and not np.array_equal(step, whole):
+                reach *= 2  # on a slope without curvature, ever longer steps
+            # After a Newton step this short the slope is as much smaller again.
+            if here.curvature.ndim == 2 and float(np.abs(step).max()) < self.kernel.settled:
+                return shift - step, self.growths(state, shift - step)
+            moved = self._search_shift(state, mass, here, shift, step)
+            if moved is None:
+                break
+            shift, here = moved
+        return shift, here.growths
+
+    def _search_shift(
+        self, state: Evaluation, mass: Vector, here: ShiftMoments, shift: Vector, step: Vector
+    ) -> tuple[Vector, ShiftMoments] | None:
+        """The step, halved until it does not raise the weighted risk; None where all do."""
+        limit = float(mass @ here.growths) + ROUNDING * (1 + float(mass @ state.risks))
+        for halvings in range(CENTER_HALVINGS):
+            trial = shift - step / 2**halvings
+            there = self.moments_at(state, trial, mass)
+            if float(mass @ there.growths) <= limit:
+                return trial, there
+        return None
+
+
+def _intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:
+    """A Newton step in the intercepts; with many classes, one by the diagonal alone."""
+    if curvature.ndim == 1:
+        # Two classes that are taken for each other make whole steps overshoot by a factor of two.
+        return np.asarray(slope / (1.5 * np.maximum(curvature, 1e-300)))
+    step, hessian = np.zeros(len(slope)), curvature[np.ix_(live, live)]
+    if len(slope) > 1:  # equal shifts change nothing: left singular, rounding would choose one
+        hessian = hessian + np.trace(hessian) / len(hessian)
+    # Where a loss is linear there is no curvature: the step is then as long as it may be.
+    slight = 1e-12 * max(float(np.trace(hessian)) / len(hessian), 1e-3)
+    step[live] = np.linalg.solve(hessian + slight * np.eye(len(hessian)), slope[live])
+    return step
