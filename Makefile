@@ -40,7 +40,8 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
-	test_boosters.py test_paper.py test_sets_arrays.py) $(addprefix src/equipoise/,display paper)
+	test_boosters.py test_paper.py test_sets_arrays.py test_torch*.py) \
+	$(addprefix src/equipoise/,display paper torch)
 
 .PHONY: demo test test-extras test-slow bench results lint clean
 
@@ -82,8 +83,7 @@ $(VENV)/.dev: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	touch $@
 
-# Sets take torch tensors as they are; nothing else needs torch yet. An open range would take the
-# newest build with all of CUDA.
+# An open range would take the newest build with all of CUDA.
 TORCH ?= torch==2.13.0
 
 $(VENV)/.extras: $(VENV)/.dev

@@ -32,6 +32,7 @@ LAYERS = [
     "estimators",
     "theory",
     "analysis",
+    "torch",
     "display",
     "tables",
     "models",

@@ -1,0 +1,68 @@
+r"""Filling, scaling and projecting on a device: no value is looked at, so nothing waits for it.
+
+The algorithms of :mod:`equipoise.sets.filling` in a fixed number of tensor operations, which a
+compiler takes as they are.
+
+Conventions
+-----------
+Vectors have one entry per class; ``budget`` and ``total`` are numbers or tensors of no dimension.
+"""
+
+from typing import Any
+
+import torch
+
+from equipoise.sets.filling import ROUNDING
+
+# Up to here all pairs of classes are compared, which a device does faster than it sorts.
+_PAIRS = 1024
+
+
+def fill(risks: Any, room: Any, budget: Any) -> Any:
+    """Water-filling: the worst classes take all their room until the budget is spent.
+
+    Classes that tie at the last level share what is left in proportion to their room.
+    """
+    reached, levels = _reached(risks, room)
+    enough = reached >= budget * (1 - ROUNDING)
+    level = torch.where(enough, levels, -torch.inf).max()
+    above = torch.where(risks > level, room, 0.0)
+    tied = torch.where(risks == level, room, 0.0)
+    share = (budget - above.sum()) / tied.sum().clamp_min(torch.finfo(room.dtype).tiny)
+    return above + tied * share.clamp(0.0, 1.0)
+
+
+def _reached(risks: Any, room: Any) -> tuple[Any, Any]:
+    """The room of all classes at least as bad as each, and the risk of each."""
+    if len(risks) <= _PAIRS:
+        return torch.where(risks >= risks[:, None], room, 0.0).sum(1), risks
+    levels, order = torch.sort(risks, descending=True)
+    return room[order].cumsum(0), levels
+
+
+def scale_between(masses: Any, lower: Any, upper: Any, total: Any) -> Any:
+    r"""Positive masses scaled until they sum to the total, each kept between its bounds.
+
+    .. math:: \min_m \; KL(m, v) \quad \text{subject to} \quad
+              \text{lower} \le m \le \text{upper}, \; \textstyle\sum_i m_i = \text{total}.
+
+    The solution is ``clip(factor * v, lower, upper)``; its sum is piecewise linear in the factor.
+    """
+    breaks, order = torch.cat([lower / masses, upper / masses]).sort()
+    slopes = torch.cat([masses, -masses])[order].cumsum(0)
+    sums = lower.sum() + torch.cat([slopes.new_zeros(1), (slopes[:-1] * breaks.diff()).cumsum(0)])
+    left = torch.where(sums <= total, breaks, breaks[0]).max()
+    right = torch.where(sums >= total, breaks, breaks[-1]).min()
+    low, high = ((factor * masses).clamp(lower, upper).sum() for factor in (left, right))
+    way = (total - low) / (high - low).clamp_min(torch.finfo(masses.dtype).tiny)
+    factor = left + way.clamp(0.0, 1.0) * (right - left).clamp_min(0.0)
+    return (factor * masses).clamp(lower, upper)
+
+
+def project_to_simplex(points: Any) -> Any:
+    """The nearest masses that sum to one, to each row."""
+    points = points - points.amax(1, keepdim=True)
+    sums = points.sort(1, descending=True).values.cumsum(1) - 1
+    counts = torch.arange(1, points.shape[1] + 1, dtype=points.dtype, device=points.device)
+    masses = (points - (sums / counts).amax(1, keepdim=True)).clamp_min(0.0)
+    return masses / masses.sum(1, keepdim=True)

@@ -1,0 +1,95 @@
+"""Losses of rows of logits, with the values that the losses of the same names have in NumPy."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional as F  # noqa: N812  as everyone writes it
+
+from equipoise.exceptions import InvalidParameterError
+from equipoise.text import not_among
+from equipoise.validation.numbers import check_number
+
+# Losses of the rows from logits of shape (rows, classes) and positions of the true classes.
+LossOfRows = Callable[[Any, Any], Any]
+
+
+def squared_hinge_of_rows(logits: Any, labels: Any) -> Any:
+    """The squared hinge loss, summed over the rivals of the true class.
+
+    Examples
+    --------
+    >>> squared_hinge_of_rows(torch.tensor([[0.5, 0.0, -2.0]]), torch.tensor([0])).tolist()
+    [0.25]
+    """
+    return (_excess(logits, labels).clamp_min(0.0) ** 2).sum(1)
+
+
+def smoothed_hinge_of_rows(logits: Any, labels: Any) -> Any:
+    """The multiclass hinge loss, its corners rounded by quadratics.
+
+    Examples
+    --------
+    >>> smoothed_hinge_of_rows(torch.tensor([[0.5, 0.0, -2.0]]), torch.tensor([0])).tolist()
+    [0.125]
+    """
+    excess = _excess(logits, labels).clamp_min(0.0)
+    order = excess.sort(1, descending=True).values
+    counts = torch.arange(1, logits.shape[1] + 1, device=logits.device)
+    level = ((order.cumsum(1) - 1) / counts).amax(1, keepdim=True).clamp_min(0.0)
+    # The best shares are constants for the derivative (Danskin's theorem).
+    shares = (excess - level).clamp_min(0.0).detach()
+    return (shares * (excess - shares / 2)).sum(1)
+
+
+def _excess(logits: Any, labels: Any) -> Any:
+    """By how much each rival comes too close; -inf for the class itself."""
+    own = labels[:, None]
+    return (1 + logits - logits.gather(1, own)).scatter(1, own, -torch.inf)
+
+
+_BY_NAME: dict[str, LossOfRows] = {
+    "squared_hinge": squared_hinge_of_rows,
+    "smoothed_hinge": smoothed_hinge_of_rows,
+}
+
+
+def loss_of_rows(loss: str | LossOfRows, label_smoothing: float = 0.0) -> LossOfRows:
+    """The loss of that name, or a function of ``(logits, labels)`` of the user's own.
+
+    Examples
+    --------
+    >>> loss_of_rows("squared_hinge") is squared_hinge_of_rows
+    True
+    """
+    smoothing = check_number(label_smoothing, "label_smoothing", "[0, 1]")
+    if loss == "cross_entropy":
+        return CrossEntropyOfRows(smoothing)
+    if smoothing:
+        raise InvalidParameterError(
+            f'label_smoothing is a part of loss="cross_entropy", got {smoothing} for {loss!r}.'
+        )
+    if callable(loss):
+        return loss
+    if loss not in _BY_NAME:
+        names = ("cross_entropy", *_BY_NAME)
+        raise InvalidParameterError(not_among("loss", loss, names))
+    return _BY_NAME[loss]
+
+
+class CrossEntropyOfRows:
+    """The cross-entropy of softmax(logits), with shares of every row spread over all classes.
+
+    Examples
+    --------
+    >>> round(float(CrossEntropyOfRows(0.0)(torch.zeros(1, 2), torch.tensor([0]))[0]), 4)
+    0.6931
+    """
+
+    def __init__(self, label_smoothing: float) -> None:
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, logits: Any, labels: Any) -> Any:
+        return F.cross_entropy(
+            logits, labels, reduction="none", label_smoothing=self.label_smoothing
+        )
