@@ -252,8 +252,8 @@ def test_full_batch_descent_ends_at_the_certified_optimum(recipe):
     network = torch.nn.Linear(3, 3).double()
     jumps = RobustLoss(recipe, COUNTS).rule.jumps
     # The batch is the data set: nothing older is worth remembering.
-    loss = RobustLoss(recipe, COUNTS, window=0.01, ascent=1.0 if jumps else None)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+    loss = RobustLoss(recipe, COUNTS, window=0.01, ascent=2.0 if jumps else None)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.15)
 
     def objective():
         return loss(network(rows), targets) + (network.weight**2).sum() / (2 * C * len(X))
