@@ -1,0 +1,286 @@
+"""The last layer of a network, solved exactly for a set of class weightings.
+
+The body is left as it is: its embeddings are collected in one pass, the robust logistic regression
+on them is solved with a certificate, and the solution takes the place of the last layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from equipoise.arrays import Indices, Matrix, NDArray
+from equipoise.decisions import TunedWeights, tune_weights
+from equipoise.estimators import RobustLogisticRegression
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.sets import Uncertainty
+from equipoise.validation.numbers import check_numbers
+
+
+class DecisionWeights(nn.Module):  # type: ignore[misc]
+    r"""Decisions :math:`\arg\max_i w_i \eta_i(x)`: adds :math:`\log w_i` to the logits.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_classes,), or dict by class ``0..k-1``
+        Decision weights; a class of weight 0 is never decided.
+
+    Attributes
+    ----------
+    tuned : TunedWeights or None
+        How the weights were found, and what they do to rows left out.
+
+    Examples
+    --------
+    >>> decide = DecisionWeights([1.0, 4.0])
+    >>> decide(torch.tensor([[1.0, 0.0]])).argmax(1).tolist()
+    [1]
+    """
+
+    def __init__(self, weights: Any) -> None:
+        super().__init__()
+        values = check_numbers(weights, np.arange(np.size(list(weights))), name="weights")
+        if not np.all(np.isfinite(values)) or np.any(values < 0) or not values.any():
+            raise InvalidParameterError(
+                "weights must be finite, none negative and at least one positive, got "
+                f"{values.tolist()}."
+            )
+        with np.errstate(divide="ignore"):
+            self.register_buffer("log_weights", torch.tensor(np.log(values)).float())
+        self.tuned: TunedWeights | None = None
+
+    def forward(self, logits: Any) -> Any:
+        return logits + self.log_weights.to(logits.dtype)
+
+
+def tune_decisions(
+    network: Any, loader: Iterable[Any], goal: Any = None, **options: Any
+) -> DecisionWeights:
+    """Decision weights for a network, tuned on rows that it was not trained on.
+
+    Parameters
+    ----------
+    network : nn.Module
+        It gives logits; their softmax is taken for probabilities.
+    loader : iterable of batches
+        Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
+        takes by name.
+    goal, **options
+        As in :func:`equipoise.tune_weights`, which judges the weights by folds of these rows.
+
+    Examples
+    --------
+    >>> rows = torch.linspace(-1, 1, 100)[:, None]
+    >>> network = torch.nn.Linear(1, 2)
+    >>> decide = tune_decisions(network, [(rows, (rows[:, 0] > 0.3).long())], "worst-class")
+    >>> new = torch.nn.Sequential(network, decide)
+    >>> decide.tuned.class_risks is None
+    False
+    """
+    logits, labels = _one_pass(network, loader, None)
+    scores = logits.astype(np.float64)
+    table = np.exp(scores - scores.max(axis=1, keepdims=True))
+    table /= table.sum(axis=1, keepdims=True)
+    tuned = tune_weights(labels, table, goal, classes=np.arange(table.shape[1]), **options)
+    if tuned.weights is None:
+        raise InvalidParameterError(
+            f"goal must be one that decision weights can reach, got {goal!r}: its rule is a matrix "
+            "of costs."
+        )
+    decide = DecisionWeights(tuned.rule)
+    decide.tuned = tuned
+    return decide
+
+
+class RobustHead:
+    r"""Replace the last layer of a trained network by the exact robust one on its embeddings.
+
+    .. math:: \min_{W, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(W, b) + \frac{\|W\|^2}{2 C n}
+
+    on embeddings scaled to mean zero and variance one, which the layer undoes.
+
+    Parameters
+    ----------
+    uncertainty : Uncertainty, "standard", "balanced" or "worst-class", default=None
+        The set of weightings; None means ``LabelCVaR(alpha=0.1)``.
+    layer : str, default=None
+        Name of the layer to replace, as in ``network.get_submodule``; the last ``nn.Linear`` if not
+        given. Embeddings are what it is given.
+    C, tol, max_iter
+        As in :class:`equipoise.RobustLogisticRegression`.
+    goal : default=None
+        Where given, decision weights are tuned for it on rows held out, and added to the logits.
+
+    Attributes
+    ----------
+    estimator_ : RobustLogisticRegression
+        The fit on the scaled embeddings, with its certificate ``duality_gap_``, ``class_risks_``
+        and ``worst_case_weights_``.
+    layer_ : str
+        Name of the layer that was replaced.
+    linear_ : nn.Linear
+        The new layer.
+    decisions_ : DecisionWeights or None
+        What follows it.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from equipoise.torch import RobustHead
+    >>> _ = torch.manual_seed(0)
+    >>> network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    >>> rows = torch.randn(200, 2)
+    >>> loader = [(rows, (rows[:, 0] + 0.5 * rows[:, 1] ** 2 > 1.5).long())]
+    >>> head = RobustHead("worst-class").fit(network, loader)
+    >>> head.layer_, head.estimator_.status_, network[2] is head.linear_
+    ('2', 'converged', True)
+    """
+
+    def __init__(
+        self,
+        uncertainty: Uncertainty | str | None = None,
+        *,
+        layer: str | None = None,
+        C: float = 1.0,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        goal: Any = None,
+    ) -> None:
+        self.uncertainty, self.layer, self.goal = uncertainty, layer, goal
+        self.C, self.tol, self.max_iter = C, tol, max_iter
+
+    def fit(
+        self, network: Any, loader: Iterable[Any], held_out: Iterable[Any] | None = None
+    ) -> Self:
+        """Solve the last layer on the rows of a loader, and put it into the network.
+
+        Parameters
+        ----------
+        network : nn.Module
+            Changed in place: its last layer is another one afterwards.
+        loader : iterable of batches
+            Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
+            takes by name. Without random augmentation, each row comes once.
+        held_out : iterable of batches, default=None
+            Rows that neither the body nor this layer was fitted to, for ``goal``.
+        """
+        if self.goal is not None and held_out is None:
+            raise InvalidParameterError(
+                "held_out must be given with a goal: decision weights are tuned on rows that the "
+                "network has not seen."
+            )
+        name = _last_linear(network) if self.layer is None else self.layer
+        old = _submodule(network, name)
+        embeddings, labels = _one_pass(network, loader, old)
+        n_classes = int(getattr(old, "out_features", labels.max() + 1))
+        coef, intercept = self._solve(embeddings, labels, n_classes)
+        like = next(old.parameters())
+        linear = nn.Linear(embeddings.shape[1], n_classes, device=like.device, dtype=like.dtype)
+        with torch.no_grad():
+            linear.weight.copy_(torch.tensor(coef))
+            linear.bias.copy_(torch.tensor(intercept))
+        _replace(network, name, linear.train(old.training))
+        self.layer_, self.linear_, self.decisions_ = name, linear, None
+        if self.goal is not None and held_out is not None:
+            self.decisions_ = tune_decisions(network, held_out, self.goal).to(like.device)
+            _replace(network, name, nn.Sequential(linear, self.decisions_))
+        return self
+
+    def _solve(
+        self, embeddings: NDArray[Any], labels: Indices, n_classes: int
+    ) -> tuple[Matrix, NDArray[Any]]:
+        """Coefficients and intercepts for all classes: the one place that knows who solves."""
+        missing = sorted(set(range(n_classes)) - set(labels.tolist()))
+        if missing or labels.max() >= n_classes:
+            raise InvalidInputError(
+                f"The loader must have rows of each of the {n_classes} classes of the last layer "
+                f"and of no other, got classes {sorted(set(labels.tolist()))}."
+            )
+        mean, spread = embeddings.mean(axis=0, dtype=np.float64), embeddings.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        scaled = ((embeddings - mean) / spread).astype(embeddings.dtype)
+        self.estimator_ = RobustLogisticRegression(
+            self.uncertainty, C=self.C, tol=self.tol, max_iter=self.max_iter
+        ).fit(scaled, labels)
+        coef, intercept = self.estimator_.coef_ / spread, self.estimator_.intercept_
+        intercept = intercept - coef @ mean
+        if len(coef) == 1:
+            # One score f of two classes stands for the scores (-f/2, f/2).
+            half = np.array([-0.5, 0.5])
+            return half[:, None] * coef, half * intercept
+        return coef, intercept
+
+
+def _one_pass(network: Any, loader: Iterable[Any], layer: Any) -> tuple[NDArray[Any], Indices]:
+    """What a layer is given, or the network's outputs where it is None, and the labels."""
+    seen: list[Any] = []
+    hooks = []
+    if layer is not None:
+        hooks = [layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))]
+    device = next((each.device for each in network.parameters()), torch.device("cpu"))
+    found, labels, modes = [], [], {each: each.training for each in network.modules()}
+    network.eval()
+    try:
+        with torch.no_grad():
+            for batch in loader:
+                inputs, targets = _split(batch)
+                outputs = _run(network, inputs, device)
+                values = seen.pop() if layer is not None else getattr(outputs, "logits", outputs)
+                found.append(values.float().cpu().numpy())
+                labels.append(np.asarray(targets.cpu()))
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for module, training in modes.items():
+            module.training = training
+    if not found:
+        raise InvalidInputError("The loader must give at least one batch, got none.")
+    if found[0].ndim != 2:
+        raise InvalidInputError(
+            f"Every row must have one vector, got an array of shape {found[0].shape} for a batch."
+        )
+    return np.concatenate(found), np.concatenate(labels).astype(np.intp)
+
+
+def _split(batch: Any) -> tuple[Any, Any]:
+    """Inputs and targets of a batch, as loaders of PyTorch and of Hugging Face give them."""
+    if isinstance(batch, Mapping) and "labels" in batch:
+        return {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
+    if isinstance(batch, tuple | list) and len(batch) == 2:
+        return batch[0], batch[1]
+    raise InvalidInputError(
+        "A batch must be a pair of inputs and targets, or a dict with 'labels', got "
+        f"{type(batch).__name__}."
+    )
+
+
+def _run(network: Any, inputs: Any, device: Any) -> Any:
+    if isinstance(inputs, Mapping):
+        return network(**{name: value.to(device) for name, value in inputs.items()})
+    return network(inputs.to(device))
+
+
+def _last_linear(network: Any) -> str:
+    names = [name for name, each in network.named_modules() if isinstance(each, nn.Linear)]
+    if not names or names[-1] == "":
+        raise InvalidParameterError(
+            "layer must name the layer to replace: the network has no nn.Linear inside."
+        )
+    return str(names[-1])
+
+
+def _submodule(network: Any, name: str) -> Any:
+    known = dict(network.named_modules())
+    if not name or name not in known:
+        names = ", ".join(repr(each) for each in known if each)
+        raise InvalidParameterError(f"layer must be a part of the network ({names}), got {name!r}.")
+    return known[name]
+
+
+def _replace(network: Any, name: str, module: Any) -> None:
+    parent, _, last = name.rpartition(".")
+    setattr(network.get_submodule(parent), last, module)
