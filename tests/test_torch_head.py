@@ -128,7 +128,7 @@ def test_what_cannot_be_fitted_is_told():
         RobustHead(layer="fc").fit(network(), loader())
     with pytest.raises(InvalidParameterError, match="held_out must be given"):
         RobustHead(goal="worst-class").fit(network(), loader())
-    with pytest.raises(InvalidParameterError, match="has no nn.Linear inside"):
+    with pytest.raises(InvalidParameterError, match=r"has no nn\.Linear inside"):
         RobustHead().fit(nn.Linear(3, 3), loader())
     with pytest.raises(InvalidInputError, match="pair of inputs and targets"):
         RobustHead().fit(network(), [torch.zeros(2, 3)])

@@ -30,8 +30,8 @@ def class_balanced_weights(class_counts: ArrayLike, beta: float = 0.999) -> Any:
 
     Examples
     --------
-    >>> class_balanced_weights([1000, 10], beta=0.999).round(decimals=3).tolist()
-    [0.031, 1.969]
+    >>> class_balanced_weights([1000, 10], beta=0.999)
+    tensor([0.0310, 1.9690])
     """
     counts, _ = check_counts(class_counts)
     rate = check_number(beta, "beta", "[0, 1)")
@@ -110,8 +110,9 @@ class DeferredLDAMLoss(nn.Module):  # type: ignore[misc]
     r"""Label-distribution-aware margins with deferred reweighting (Cao et al. 2019).
 
     The cross-entropy of ``scale`` times the cosines of a :class:`CosineLinear`, that of the true
-    class less its margin, :math:`\Delta_i \propto n_i^{-1/4}` with a largest one of ``margin``. From
-    epoch ``start`` on, rows weigh by :func:`class_balanced_weights`; ``set_epoch`` says when.
+    class less its margin, :math:`\Delta_i \propto n_i^{-1/4}`, the
+    largest of them ``margin``. From epoch ``start`` on, rows weigh by
+    :func:`class_balanced_weights`; ``set_epoch`` says when.
 
     Examples
     --------
@@ -148,9 +149,9 @@ class DeferredLDAMLoss(nn.Module):  # type: ignore[misc]
     def forward(self, cosines: Any, targets: Any) -> Any:
         margins = F.one_hot(targets, len(self.margins)) * self.margins
         losses = F.cross_entropy(self.scale * (cosines - margins), targets, reduction="none")
-        return (
-            (losses * self.weights[targets]).mean() if self.epoch >= self.start else losses.mean()
-        )
+        if self.epoch >= self.start:
+            losses = losses * self.weights[targets]
+        return losses.mean()
 
 
 class GroupDROLoss(nn.Module):  # type: ignore[misc]

@@ -58,7 +58,14 @@ class DecisionWeights(nn.Module):  # type: ignore[misc]
 
 
 def tune_decisions(
-    network: Any, loader: Iterable[Any], goal: Any = None, **options: Any
+    network: Any,
+    loader: Iterable[Any],
+    goal: Any = None,
+    *,
+    class_prior: Any = None,
+    shrinkage: float | str = "auto",
+    rare: str = "error",
+    random_state: int | None = None,
 ) -> DecisionWeights:
     """Decision weights for a network, tuned on rows that it was not trained on.
 
@@ -69,7 +76,7 @@ def tune_decisions(
     loader : iterable of batches
         Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
         takes by name.
-    goal, **options
+    goal, class_prior, shrinkage, rare, random_state
         As in :func:`equipoise.tune_weights`, which judges the weights by folds of these rows.
 
     Examples
@@ -85,7 +92,10 @@ def tune_decisions(
     scores = logits.astype(np.float64)
     table = np.exp(scores - scores.max(axis=1, keepdims=True))
     table /= table.sum(axis=1, keepdims=True)
-    tuned = tune_weights(labels, table, goal, classes=np.arange(table.shape[1]), **options)
+    tuned = tune_weights(
+        labels, table, goal, classes=np.arange(table.shape[1]), class_prior=class_prior,
+        shrinkage=shrinkage, rare=rare, random_state=random_state,
+    )  # fmt: skip
     if tuned.weights is None:
         raise InvalidParameterError(
             f"goal must be one that decision weights can reach, got {goal!r}: its rule is a matrix "
