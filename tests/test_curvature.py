@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from equipoise.objectives import open_objective
 from equipoise.sets import WorstClass
 from equipoise.solvers import Problem
 from equipoise.solvers.curvature import (
+    BlockInverse,
     InverseCurvature,
     NewtonInverse,
     _regular_cholesky,
@@ -189,3 +191,33 @@ def test_newton_survives_columns_without_any_curvature():
 def test_an_indefinite_matrix_is_damped_until_it_has_a_factor():
     factor = _regular_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
     assert np.linalg.eigvalsh(factor @ factor.T)[0] > 0
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_blocks_of_scores_approximate_the_hessian_and_are_inverted(sparse):
+    X, labels, weights = small_data(4, n_rows=2000)
+    mass, width = np.array([0.1, 0.2, 0.3, 0.4]), X.shape[1] + 1
+    given = sp.csr_matrix(X) if sparse else X
+    with open_objective(given, labels, weights, n_classes=4, fit_intercept=True) as objective:
+        problem = Problem(objective, WorstClass().resolve(np.ones(4) / 4), 1e-2)
+        theta = 0.3 * np.random.default_rng(1).normal(size=objective.size)
+        features, exact = objective.features, hessian_of(problem, theta, mass)
+        blocks = objective.score_hessians(objective.evaluate(theta), mass)
+        inverse = BlockInverse(problem, blocks).apply(np.eye(objective.size))
+    assert blocks.shape == (4, width, width)
+    order = features.unfold(np.arange(objective.size)).ravel()
+    inverse, exact = inverse[np.ix_(order, order)], exact[np.ix_(order, order)]
+    for score in range(4):
+        own = slice(score * width, (score + 1) * width)
+        # The sample of rows is finite: as curvature, one is the other within a factor of two.
+        ratios = np.linalg.eigvals(inverse[own, own] @ exact[own, own]).real
+        assert ratios.min() > 0.5 and ratios.max() < 2
+        inverse[own, own] = 0
+    assert not inverse.any()
+
+
+def test_blocks_are_not_offered_where_they_cost_many_passes():
+    X, labels, weights = small_data(3, n_rows=60, n_features=5)
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        state = objective.evaluate(np.zeros(objective.size))
+        assert objective.score_hessians(state, np.ones(3) / 3) is None

@@ -678,3 +678,12 @@ def test_near_the_solution_a_cut_step_is_not_followed_by_another_hessian(monkeyp
     assert any(fresh and cut for fresh, cut in near)
     for (fresh, cut), (renewed, _) in pairwise(near):
         assert not (fresh and cut and renewed)
+
+
+def test_many_classes_converge_as_fast_as_blocks_of_their_hessian_allow():
+    rng = np.random.default_rng(0)
+    y = np.concatenate([np.arange(80), rng.choice(80, size=7920)])
+    X = rng.normal(size=(80, 20))[y] + rng.normal(size=(8000, 20))
+    fit = RobustLogisticRegression(WorstClass(), tol=1e-6).fit(X, y)
+    # The memory of past steps alone takes 121.
+    assert fit.status_ == "converged" and fit.n_evaluations_ <= 60

@@ -62,6 +62,8 @@ class ScoreKernel(ABC):
     flat: bool = False
     # Whether what is below every tangent is a bound.
     convex: bool = True
+    # Whether probabilities are kept: the curvature along a score is then p (1 - p).
+    keeps_probabilities: bool = False
 
     @abstractmethod
     def losses(self, scores: Matrix, labels: Indices) -> Vector:

@@ -92,6 +92,7 @@ class SoftmaxKernel(ScoreKernel):
     r"""Multinomial: :math:`\ell(s, i) = \log \sum_a e^{s_a} - s_i`."""
 
     settled = 1e-6
+    keeps_probabilities = True
 
     def __init__(self, n_classes: int) -> None:
         self.n_scores = n_classes
@@ -156,6 +157,7 @@ class LogisticKernel(ScoreKernel):
 
     n_scores = 1
     settled = 1e-6
+    keeps_probabilities = True
 
     def losses(self, scores: Matrix, labels: Indices) -> Vector:
         s = scores[0]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Mask, Matrix, Vector
+from equipoise.arrays import Mask, Matrix, NDArray, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.matrices import Features
 
@@ -93,6 +93,13 @@ class Objective(ABC):
 
         With ``single``, products may be formed in single precision.
         """
+
+    def score_hessians(self, state: Evaluation, mass: Vector) -> NDArray[np.float64] | None:
+        """Blocks of the Hessian on its diagonal, ``(n_scores, width, width)``, from a sample.
+
+        None where they are not offered: no solver depends on them.
+        """
+        return None
 
     @abstractmethod
     def with_loss(self, loss: TrainedLoss) -> "Objective":

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import MANY_INTERCEPTS, Evaluation, Objective, ShiftMoments
 from equipoise.objectives.matrices import Features
@@ -39,6 +39,8 @@ PIECES = 16
 BLOCKS_PER_PIECE = 4
 # Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
 WIDE = 1 << 18
+# Rows of a block of the Hessian, per parameter of a score, and how many passes it may cost.
+SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
 # A trial point may lie far too far out.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 
@@ -191,6 +193,26 @@ class LinearObjective(Objective):
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
         free = reduce(iadd, self.workers.map(work, pieces))
         return free if self.features.n_scores == 1 else self._with_last_score(free)
+
+    def score_hessians(self, state: Evaluation, mass: Vector) -> NDArray[np.float64] | None:
+        features, width = self.features, self.features.width
+        rows = SAMPLED_PER_PARAMETER * width
+        passes = rows * width / (2 * self.n_rows)  # and what they cost: risks and all gradients
+        if not self.kernel.keeps_probabilities or passes > BLOCK_PASSES:
+            return None
+        scale, places = self._scale(mass), (np.arange(rows) + 0.5) / rows
+        blocks = np.zeros((features.n_scores, width, width))
+
+        def work(score: int) -> None:
+            """Rows in proportion to their curvature, at equal distances of its sum."""
+            kept = state.kept[score]
+            sums = np.cumsum(kept * (1 - kept) * scale)
+            taken = features.take(np.searchsorted(sums, places * sums[-1]))
+            X = taken.design(taken.load(slice(0, rows))).astype(np.float32)
+            blocks[score] = np.dot(X.T, X) * (sums[-1] / rows)
+
+        list(self.workers.map(work, range(features.n_scores)))
+        return blocks
 
     def _with_last_score(self, free: Matrix) -> Matrix:
         """The whole Hessian from the blocks of all scores but the last.

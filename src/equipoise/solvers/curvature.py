@@ -9,7 +9,7 @@ the BFGS inverse (Byrd, Nocedal and Schnabel 1994):
 import numpy as np
 import scipy.linalg as sl
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 
@@ -63,21 +63,40 @@ def _regular_cholesky(matrix: Matrix) -> Matrix:
     return np.eye(len(matrix))  # not numbers: nothing is known
 
 
+class BlockInverse:
+    """The inverse of the blocks of a Hessian on its diagonal, one a score, and of the penalty."""
+
+    single = False
+
+    def __init__(self, problem: Problem, blocks: NDArray[np.float64]) -> None:
+        self._features = problem.objective.features
+        diagonal = np.einsum("aii->ai", blocks)  # a view
+        slight = 1e-8 * np.maximum(diagonal.max(axis=1, keepdims=True), 1e-3)
+        diagonal += self._features.unfold(problem.ridges) + slight
+        inverse = np.linalg.inv(blocks)
+        self._inverse = (inverse + inverse.swapaxes(1, 2)) / 2
+
+    def apply(self, rows: Matrix) -> Matrix:
+        """The inverse times each row."""
+        by_score = self._features.unfold(rows).swapaxes(0, 1)
+        return self._features.fold(np.matmul(by_score, self._inverse).swapaxes(0, 1))
+
+
 class InverseCurvature:
     """A base and at most ``memory`` pairs of steps and gradient changes.
 
     Without a base nothing is known, and the last step sets the scale.
     """
 
-    def __init__(self, base: NewtonInverse | None, size: int, memory: int) -> None:
+    def __init__(self, base: NewtonInverse | BlockInverse | None, size: int, memory: int) -> None:
         self.base, self._memory = base, memory
         self._steps, self._changes = np.empty((2, memory, size))
-        self._images = np.empty((memory, size)) if base else self._changes
         self.clear()
 
-    def clear(self, base: NewtonInverse | None = None) -> None:
+    def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
+        self._images = np.empty_like(self._changes) if self.base else self._changes
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
         self._SY, self._YY = np.zeros((2, self._memory, self._memory))
         self._middle = np.zeros((0, 0))
@@ -89,7 +108,7 @@ class InverseCurvature:
 
     def damp(self, damping: float) -> None:
         """Damp the base, and forget the pairs that came on top of it."""
-        if self.base is not None:
+        if isinstance(self.base, NewtonInverse):
             self.base.damp(damping)
         self.clear()
 

@@ -20,7 +20,7 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.objectives import Evaluation
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
+from equipoise.solvers.curvature import BlockInverse, InverseCurvature, NewtonInverse
 from equipoise.solvers.problem import Problem
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
@@ -112,6 +112,10 @@ class MinimaxSqp(Solver[SqpIterate]):
             base = self._first_hessian(problem, iterate.state, iterate.mass)
             curvature = InverseCurvature(base, problem.objective.size, MEMORY)
             iterate = replace(iterate, curvature=curvature, age=0)
+        if not self._newton and iterate.age & (iterate.age + 1) == 0:  # after 0, 1, 3, 7, ... steps
+            blocks = problem.objective.score_hessians(iterate.state, iterate.mass)
+            if blocks is not None:
+                iterate.curvature.clear(BlockInverse(problem, blocks))
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(iterate, model):
             iterate = self._renewed(problem, iterate, model.mass)
