@@ -20,6 +20,7 @@ LAYERS = [
     "registry",
     "files",
     "validation",
+    "blocks",
     "weights",
     "losses",
     "sets",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 # Type checkers take a name for public only where it is imported as itself.
 if TYPE_CHECKING:
     from equipoise import analysis as analysis
+    from equipoise import blocks as blocks
     from equipoise import datasets as datasets
     from equipoise import decisions as decisions
     from equipoise import display as display
@@ -62,6 +63,7 @@ __version__ = "0.1.0"
 # What the top level offers: its rooms, and the names that are worth a shorter way.
 _ROOMS = {
     "analysis": ["robust_path", "weight_tradeoff"],
+    "blocks": [],
     "datasets": [],
     "decisions": [],
     "display": [],

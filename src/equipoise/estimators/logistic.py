@@ -12,8 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import NDArray
+from equipoise.blocks import Blocks
 from equipoise.estimators.alpha_path import fit_along, fit_at
-from equipoise.estimators.robust_linear import RobustLinearModel
+from equipoise.estimators.robust_linear import RobustLinearModel, streamed
+from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.risks.population import odds_factors
 from equipoise.sets import alpha_choice
@@ -32,6 +34,7 @@ class LogisticModel(RobustLinearModel, ABC):
     def _trained_loss(self) -> TrainedLoss:
         return as_trained("cross_entropy")
 
+    @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Class probabilities in the world of the worst-case weights, consistent with predict.
 
@@ -42,6 +45,7 @@ class LogisticModel(RobustLinearModel, ABC):
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
+    @streamed
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """Logarithms of ``predict_proba``, without rounding to minus infinity."""
         return np.asarray(log_softmax(self._class_scores(X), axis=1))
@@ -50,6 +54,7 @@ class LogisticModel(RobustLinearModel, ABC):
         scores = self.decision_function(X)
         return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
 
+    @streamed
     def predict_population_proba(self, X: Any, class_prior: Any = None) -> NDArray[Any]:
         r"""Class probabilities on the scale of the population.
 
@@ -109,6 +114,9 @@ class RobustLogisticRegression(LogisticModel):
         ``uncertainty`` count relative to these.
     warm_start : bool, default=False
         Whether to start from the last fit.
+    memory : int or str, default="1 GiB"
+        Where rows are read in blocks, about how much memory to use for it: bytes, or a text such as
+        ``"500 MB"``.
     verbose : int, default=0
         Above 0, a line of progress with the gap.
 
@@ -138,6 +146,8 @@ class RobustLogisticRegression(LogisticModel):
         robust risk. Where they do not, this is the optimum of the worst-class problem as well.
     n_iter_, n_evaluations_ : int
         Iterations, and evaluations of the class risks on all rows.
+    n_passes_ : int
+        Passes over the rows, where they were read in blocks.
     status_, message_ : str
         How the solve ended: a word and a sentence.
     history_ : dict of ndarray
@@ -169,6 +179,11 @@ class RobustLogisticRegression(LogisticModel):
         if choice is None:
             super()._fit(X, y, sample_weight)
             return
+        if isinstance(X, Blocks):
+            raise InvalidInputError(
+                'LabelCVaR("auto") chooses the level on rows left out of fits in memory: give a '
+                "level to fit to blocks, or choose it on a sample of the rows."
+            )
         rows, names = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         found = fit_along(self, choice, rows, names, sample_weight)
         final = fit_at(clone(self), found["alpha_"], X, y, sample_weight)

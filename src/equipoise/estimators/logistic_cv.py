@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from equipoise.arrays import Indices, Matrix, NDArray, Vector
+from equipoise.blocks import Blocks
 from equipoise.decisions import left_out
 from equipoise.estimators.alpha_path import decided_along
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
 from equipoise.validation.labels import encode_labels
@@ -104,6 +105,11 @@ class RobustLogisticRegressionCV(LogisticModel):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         grid, seed = _grid(self.Cs), check_seed(self.random_state)
         goal = as_goal(as_uncertainty(self.uncertainty) if self.goal is None else self.goal)
+        if isinstance(X, Blocks):
+            raise InvalidInputError(
+                "RobustLogisticRegressionCV fits to folds of rows in memory: choose C on a sample "
+                "of the blocks, and fit RobustLogisticRegression to all."
+            )
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, labels = encode_labels(y)
         weights = left_out.row_weights(sample_weight, labels, classes)

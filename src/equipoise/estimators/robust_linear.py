@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
@@ -13,9 +15,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Indices, NDArray, Vector
+from equipoise.blocks.memory import check_memory
+from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.exceptions import (
     FewRowsWarning,
     InactiveCapsWarning,
+    InvalidInputError,
     InvalidParameterError,
     NotConvergedWarning,
     SeparableDataWarning,
@@ -23,10 +28,9 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.losses import Loss, TrainedLoss, as_trained
-from equipoise.objectives import Objective, open_objective
+from equipoise.objectives import Objective, RowsInBlocks, RowsInMemory, TrainingRows
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
-from equipoise.validation.labels import encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, weights_of
@@ -50,6 +54,25 @@ _ADVICE = {
 }
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def streamed(method: Method) -> Method:
+    """A method of rows that takes blocks of them too, and answers each where it is read."""
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *args: Any, **settings: Any) -> NDArray[Any]:
+        blocks = as_blocks(X, None, None, check_memory(self.memory), labelled=False)
+        if blocks is None:
+            return np.asarray(method(self, X[:] if is_sliced(X) else X, *args, **settings))
+        answers = list(blocks.map(lambda _, block: method(self, block.X, *args, **settings)))
+        if not answers:
+            raise InvalidInputError("There are no rows: there is no block.")
+        return np.concatenate(answers)
+
+    return cast(Method, answer)
+
+
 class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A linear model of least worst weighted risk; a subclass says of which loss."""
 
@@ -64,6 +87,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         solver: str = "auto",
         class_prior: Any = None,
         warm_start: bool = False,
+        memory: int | str = "1 GiB",
         verbose: int = 0,
     ) -> None:
         self.uncertainty = uncertainty
@@ -74,7 +98,10 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.solver = solver
         self.class_prior = class_prior
         self.warm_start = warm_start
+        self.memory = memory
         self.verbose = verbose
+
+    memory: int | str = "1 GiB"
 
     @abstractmethod
     def _trained_loss(self) -> TrainedLoss:
@@ -85,17 +112,19 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows ``X`` with labels ``y``.
 
         If anything interrupts the fit, the estimator is left as it was.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Features; float32 data stay float32.
+        X : array-like or sparse matrix of shape (n_rows, n_features), or Blocks
+            Features; float32 data stay float32. Rows in blocks (see :mod:`equipoise.blocks`), and
+            those of a memory map or of another array that is read in slices and is larger than
+            half of ``memory``, are read again for every pass, a few at a time.
         y : array-like of shape (n_rows,)
-            Labels.
+            Labels; those of blocks come with them.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
 
@@ -120,12 +149,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         )
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         progress = Progress(check_verbosity(self.verbose))
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        classes, labels = encode_labels(y)
-        weights, totals = weights_and_totals(sample_weight, labels, classes)
-        loss, used = loss.for_classes(totals), weights > 0
-        if not np.all(used):
-            X, labels, weights = X[used], labels[used], weights[used]
+        rows = self._rows(X, y, sample_weight)
+        loss, classes, totals = loss.for_classes(rows.totals), rows.classes, rows.totals
         prior = np.asarray(totals / totals.sum())
         if self.class_prior is not None:
             prior = check_prior(self.class_prior, classes, name="class_prior")
@@ -137,25 +162,35 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 f"a sum of {total:.6g}."
             )
         ridge = 1 / (float(self.C) * total)
-        with open_objective(
-            X,
-            labels,
-            weights,
-            n_classes=len(classes),
-            fit_intercept=fit_intercept,
-            ridge=ridge,
-            loss=loss,
-        ) as objective:
+        with rows.open(fit_intercept=fit_intercept, ridge=ridge, loss=loss) as objective:
             problem = Problem(objective, masses, ridge)
             start, cold = self._start(objective, masses, prior, classes)
             way = [replace(problem, objective=objective.with_loss(other)) for other in loss.way]
             solution = run(problem, self.solver, start, limits, progress, cold=cold, way=way)
             self._take(problem, solution, prior, classes)
+        if isinstance(rows, RowsInBlocks):
+            self.n_passes_ = rows.stream.n_passes
         # Where the set does not hold the worst case back from the worst class, the model and its
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
         self.caps_bind_ = excess > _SAME_RISK * limits.target(solution.objective)
-        self._warn(solution, limits, masses, np.bincount(labels))
+        self._warn(solution, limits, masses, rows.counts)
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+        """The rows to fit to, where they are."""
+        memory = check_memory(self.memory)
+        blocks = as_blocks(X, y, sample_weight, memory)
+        if blocks is None:
+            X, y = (part[:] if is_sliced(part) else part for part in (X, y))
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+            return RowsInMemory(X, y, sample_weight)
+        rows = RowsInBlocks(blocks, memory)
+        self.n_features_in_ = rows.n_features
+        if blocks.columns is not None:
+            self.feature_names_in_ = np.array(blocks.columns, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return rows
 
     def _start(
         self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
@@ -228,6 +263,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 FewRowsWarning,
             )
 
+    @streamed
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Scores of the rows: one each for two classes, else one per class."""
         check_is_fitted(self)
@@ -235,6 +271,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         scores = _products(X, self.coef_) + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
+    @streamed
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the highest score, in the world of the worst-case weights."""
         scores = self.decision_function(X)
@@ -271,7 +308,7 @@ class RobustLinearClassifier(RobustLinearModel):
     loss : str or Loss, default="squared_hinge"
         ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, ``"margin"``, or another
         registered loss that can be trained (see :mod:`equipoise.losses`).
-    C, fit_intercept, tol, max_iter, solver, class_prior, warm_start, verbose
+    C, fit_intercept, tol, max_iter, solver, class_prior, warm_start, memory, verbose
         As in :class:`RobustLogisticRegression`.
 
     Notes
@@ -322,6 +359,7 @@ class RobustLinearClassifier(RobustLinearModel):
         solver: str = "auto",
         class_prior: Any = None,
         warm_start: bool = False,
+        memory: int | str = "1 GiB",
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -334,6 +372,7 @@ class RobustLinearClassifier(RobustLinearModel):
             solver=solver,
             class_prior=class_prior,
             warm_start=warm_start,
+            memory=memory,
             verbose=verbose,
         )
 

@@ -3,7 +3,9 @@
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import Features
+from equipoise.objectives.partitioned import PartitionedObjective
 from equipoise.objectives.registry import OBJECTIVES, open_objective
+from equipoise.objectives.rows import RowsInBlocks, RowsInMemory, TrainingRows
 
 __all__ = [
     "OBJECTIVES",
@@ -11,5 +13,9 @@ __all__ = [
     "Features",
     "LinearObjective",
     "Objective",
+    "PartitionedObjective",
+    "RowsInBlocks",
+    "RowsInMemory",
+    "TrainingRows",
     "open_objective",
 ]

@@ -12,6 +12,7 @@ and curvature are float64 arrays in memory.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -53,6 +54,10 @@ class Objective(ABC):
     """
 
     n_rows: int
+    # Rows of the sample that thinned problems are of; 0 where they are of all rows.
+    sample_rows: int = 0
+    # Newton steps in the intercepts end where they promise less than this share of the risk.
+    no_gain: float = -np.inf
 
     def __init__(self, features: Features, kernel: ScoreKernel, n_classes: int) -> None:
         self.features, self.kernel, self.n_classes = features, kernel, n_classes
@@ -124,6 +129,10 @@ class Objective(ABC):
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
         """The state after a shift of the scores, with the parameter and the risks there."""
 
+    def intercept_inverse(self, state: Evaluation, mass: Vector) -> Callable[[Vector], Vector]:
+        """What is known of the inverse curvature along the intercepts of a centered state."""
+        return np.copy
+
     @cached_property
     def squares(self) -> Vector:
         """Weights of the squared parameters that sum to the coefficients' squared norm.
@@ -173,7 +182,9 @@ class Objective(ABC):
             slope = np.where(live, here.slope, 0.0)
             if float(np.abs(slope).sum()) <= 1e-13:
                 break
-            whole = _intercept_step(here.curvature, slope, live)
+            whole = intercept_step(here.curvature, slope, live)
+            if float(slope @ whole) <= self.no_gain * float(mass @ (state.risks + here.growths)):
+                break
             step = np.clip(whole, -reach, reach)
             if self.flat and not np.array_equal(step, whole):
                 reach *= 2  # on a slope without curvature, ever longer steps
@@ -199,7 +210,7 @@ class Objective(ABC):
         return None
 
 
-def _intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:
+def intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:
     """A Newton step in the intercepts; with many classes, one by the diagonal alone."""
     if curvature.ndim == 1:
         # Two classes that are taken for each other make whole steps overshoot by a factor of two.

@@ -52,9 +52,18 @@ class Features(ABC):
     @classmethod
     @abstractmethod
     def in_order(
-        cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
+        cls,
+        X: Any,
+        order: Indices | None,
+        n_scores: int,
+        fit_intercept: bool,
+        *,
+        copied: bool = True,
     ) -> "Features":
-        """The rows of a user's matrix in another order; None where they are in it already."""
+        """The rows of a user's matrix in another order; None where they are in it already.
+
+        Unless ``copied``, rows are not put into that order before they are used, where they can.
+        """
 
     @classmethod
     @abstractmethod
@@ -182,9 +191,15 @@ class DenseFeatures(Features):
 
     @classmethod
     def in_order(
-        cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
+        cls,
+        X: Any,
+        order: Indices | None,
+        n_scores: int,
+        fit_intercept: bool,
+        *,
+        copied: bool = True,
     ) -> "DenseFeatures":
-        if order is None or X.nbytes > _LARGE:
+        if order is None or not copied or X.nbytes > _LARGE:
             return cls(X, n_scores, fit_intercept, order)
         # Row by row in memory: one copy, whatever the layout they come in.
         sorted_rows = np.empty(X.shape, X.dtype)
@@ -260,7 +275,13 @@ class SparseFeatures(Features):
 
     @classmethod
     def in_order(
-        cls, X: Any, order: Indices | None, n_scores: int, fit_intercept: bool
+        cls,
+        X: Any,
+        order: Indices | None,
+        n_scores: int,
+        fit_intercept: bool,
+        *,
+        copied: bool = True,  # noqa: ARG003  the column of ones is a copy anyway
     ) -> "SparseFeatures":
         X = sp.csr_matrix(X, copy=False)
         if fit_intercept:

@@ -13,7 +13,12 @@ from threadpoolctl import ThreadpoolController
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
-from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective, Workers
+from equipoise.objectives.linear_objective import (
+    WORTH_A_THREAD,
+    LinearObjective,
+    Workers,
+    by_class,
+)
 from equipoise.objectives.matrices import (
     DenseFeatures,
     Features,
@@ -24,6 +29,17 @@ from equipoise.registry import Registry
 
 # The first kind that takes a matrix has it.
 OBJECTIVES: Registry[type[Features]] = Registry("kind of features", DenseFeatures, SparseFeatures)
+
+
+def kind_of(X: Any) -> type[Features]:
+    """The kind of features that takes a matrix."""
+    for known in OBJECTIVES.values():
+        if known.takes(X):
+            return known
+    raise InvalidInputError(
+        f"X must be of a kind that some features take ({', '.join(OBJECTIVES)}), got "
+        f"{type(X).__name__}."
+    )
 
 
 @contextmanager
@@ -46,18 +62,14 @@ def open_objective(
     sorted already, is used in place.
     """
     kernel = (loss or as_trained("cross_entropy")).kernel(n_classes)
-    order, bounds, shares = _by_class(labels, sample_weight, n_classes)
-    kind = next((known for known in OBJECTIVES.values() if known.takes(X)), None)
-    if kind is None:
-        raise InvalidInputError(
-            f"X must be of a kind that some features take ({', '.join(OBJECTIVES)}), got "
-            f"{type(X).__name__}."
-        )
+    totals = np.bincount(labels, weights=sample_weight, minlength=n_classes).astype(float)
+    order, bounds, shares = by_class(labels, sample_weight, totals)
+    kind = kind_of(X)
     features = kind.in_order(X, order, kernel.n_scores, fit_intercept)
     work = features.n_rows * features.row_cost * kernel.n_scores
-    workers = Workers(n_threads() if work > WORTH_A_THREAD else 1, _limit_openmp)
+    workers = Workers(n_threads() if work > WORTH_A_THREAD else 1, limit_openmp)
     # One thread for each BLAS call, while our own threads share the rows.
-    with closing(workers), _limit_openmp(), ONE_BLAS_THREAD.held():
+    with closing(workers), limit_openmp(), ONE_BLAS_THREAD.held():
         features = standard_or_raw(features, kind.column_moments(X), ridge)
         yield LinearObjective(features, kernel, bounds, shares, workers)
 
@@ -76,7 +88,7 @@ def n_threads() -> int:
     return max((library["num_threads"] for library in _libraries().info()), default=1)
 
 
-def _limit_openmp() -> Any:
+def limit_openmp() -> Any:
     """One thread for the OpenMP of this thread, whose count is its own, as a context manager."""
     return _libraries("openmp").limit(limits=1)
 
@@ -136,22 +148,3 @@ class BlasLimit:
 
 
 ONE_BLAS_THREAD = BlasLimit()
-
-
-def _by_class(
-    labels: Indices, sample_weight: Vector, n_classes: int
-) -> tuple[Indices | None, Indices, Vector]:
-    """The order that sorts rows by class, where each class begins, each row's share of its class.
-
-    There is no order where the rows are sorted already.
-    """
-    totals = np.bincount(labels, weights=sample_weight, minlength=n_classes)
-    counts = np.bincount(labels, minlength=n_classes)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    order = None
-    if not np.all(labels[:-1] <= labels[1:]):
-        # Of 16 bits, a stable sort takes one pass for each eight.
-        short = labels.astype(np.uint16) if n_classes < 1 << 16 else labels
-        order = np.argsort(short, kind="stable")
-        sample_weight = sample_weight[order]
-    return order, bounds, sample_weight / np.repeat(totals, counts)

@@ -108,7 +108,8 @@ class Problem:
             return -np.inf
         state = self.objective.center(state, mass)
         gradient = self.gradient(state, mass)
-        step = self.newton_step(state, mass, gradient, np.copy, INTERCEPT_REACH, 0.1 * target)
+        inverse = self.objective.intercept_inverse(state, mass)
+        step = self.newton_step(state, mass, gradient, inverse, INTERCEPT_REACH, 0.1 * target)
         bound = self.bound(state, mass, step.left) - step.gain
         # Where the intercepts could not be found there is no bound, and NaN is none either.
         valid = np.isfinite(bound) and float(np.abs(step.direction).max()) <= SMALL

@@ -42,6 +42,7 @@ def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
     enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
     few = enough < problem.objective.n_rows / 2
     sample = enough // problem.masses.n_classes if few else 0
+    sample = problem.objective.sample_rows or sample
     return MinimaxSqp(newton=True, sample=sample, tol=tol)
 
 
@@ -108,9 +109,12 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
     """
     n_classes, n_rows = problem.masses.n_classes, problem.objective.n_rows
     enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
-    rows, tol = max(1, enough // n_classes), 1e-1
-    while rows * n_classes < n_rows / COARSE_SHARE:
+    rows, tol, largest = max(1, enough // n_classes), 1e-1, 0
+    # A sample costs little beside a pass over all rows: the last problem is all of it.
+    sample = problem.objective.sample_rows
+    while largest < sample if sample else rows * n_classes < n_rows / COARSE_SHARE:
         coarse = problem.thin(rows)
+        largest = coarse.objective.n_rows
         fewer = n_rows / coarse.objective.n_rows
         coarse = replace(coarse, ridge=problem.ridge * fewer**0.5)
         solver = MinimaxSqp(newton=True, tol=tol)

@@ -1,0 +1,205 @@
+"""The first pass over blocks: classes, their weights, the scale of the columns, what blocks hold.
+
+Later passes compare every block with what it held in the first.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+
+from equipoise.arrays import Indices, NDArray, Vector
+from equipoise.blocks.base import Block, Stream, in_block
+from equipoise.exceptions import InvalidInputError
+from equipoise.objectives.registry import kind_of
+from equipoise.validation.labels import as_labels, check_sample_weight, classes_of, positions
+
+# Rows of a block that are compared from pass to pass, beside all labels.
+_COMPARED = 64
+
+
+class BlockFacts(NamedTuple):
+    """What one block holds."""
+
+    shape: tuple[int, int]
+    form: str  # its dtype, and whether it is sparse
+    classes: NDArray[Any]
+    counts: Indices  # rows with a positive weight, by class of the block
+    totals: Vector  # sums of weights
+    moments: tuple[Vector, Vector] | None  # of the rows that weigh something
+    print: tuple[int, ...]  # differs where rows do
+
+
+def matrix_of(X: Any) -> Any:
+    """Rows as an array or as a CSR matrix, in their own dtype; numbers, and two dimensions."""
+    X = sp.csr_matrix(X, copy=False) if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "iufb":
+        raise InvalidInputError(
+            f"X must be numbers in two dimensions, got shape {X.shape} of {X.dtype}."
+        )
+    return X
+
+
+def fingerprint(X: Any, y: NDArray[Any]) -> tuple[int, ...]:
+    """A few numbers that differ where rows do: of all labels, and of some rows."""
+    step = max(1, X.shape[0] // _COMPARED)
+    some = X[::step]
+    values = some.data if sp.issparse(some) else np.ascontiguousarray(some)
+    labels = y if y.dtype != object else np.array([hash(name) for name in y.tolist()])
+    return X.shape[0], crc32(values.tobytes()), crc32(np.ascontiguousarray(labels).tobytes())
+
+
+def weights_of_block(block: Block, n_rows: int) -> Vector:
+    """Weights of the rows of a block; they may all be zero."""
+    given = block.weights
+    none = given is not None and np.shape(given) == (n_rows,) and not np.any(given)
+    return np.zeros(n_rows) if none else check_sample_weight(given, n_rows)
+
+
+def look_at(place: int, block: Block) -> BlockFacts | None:
+    """What a block holds, checked; None where it has no rows."""
+    with in_block(place):
+        X = matrix_of(block.X)
+        if X.shape[0] == 0:
+            return None
+        if block.y is None:
+            raise InvalidInputError("it has no labels; give (X, y).")
+        y = as_labels(block.y, name="y")
+        if len(y) != X.shape[0]:
+            raise InvalidInputError(f"X has {X.shape[0]} rows and y {len(y)}.")
+        weights = weights_of_block(block, len(y))
+        _refuse_not_finite(X)
+        classes = classes_of(y)
+    labels, used = positions(y, classes), weights > 0
+    rows = X if np.all(used) else X[used]
+    return BlockFacts(
+        X.shape,
+        f"{'sparse ' if sp.issparse(X) else ''}{X.dtype}",
+        classes,
+        np.bincount(labels[used], minlength=len(classes)),
+        np.bincount(labels, weights=weights, minlength=len(classes)).astype(np.float64),
+        kind_of(X).column_moments(rows) if rows.shape[0] else None,
+        fingerprint(X, y),
+    )
+
+
+def _refuse_not_finite(X: Any) -> None:
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        fine = values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64))
+    if fine or np.all(np.isfinite(values)):
+        return
+    where = X.tocoo() if sp.issparse(X) else None
+    bad = np.flatnonzero(~np.isfinite(values)) if where is not None else None
+    if where is not None and bad is not None:
+        row, column = int(where.row[bad[0]]), int(where.col[bad[0]])
+    else:
+        row, column = (int(place[0]) for place in np.nonzero(~np.isfinite(values)))
+    raise InvalidInputError(
+        f"row {row} has {X[row, column]} in column {column}; X must hold finite numbers. Fill or "
+        "leave out such rows first."
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """What all blocks hold together."""
+
+    classes: NDArray[Any]
+    totals: Vector  # sums of weights by class
+    counts: Indices  # rows with a positive weight, by block and class
+    n_features: int
+    form: str
+    moments: tuple[Vector, Vector]
+    prints: tuple[tuple[int, ...] | None, ...]  # None for a block without rows
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.counts.sum())
+
+    def empty(self) -> Any:
+        """A matrix of the blocks' kind without rows."""
+        sparse, _, dtype = self.form.rpartition(" ")
+        empty = np.empty((0, self.n_features), dtype)
+        return sp.csr_matrix(empty) if sparse else empty
+
+    def check(self, place: int, X: Any, y: NDArray[Any]) -> None:
+        """That a block still holds what it did."""
+        if fingerprint(X, y) != self.prints[place]:
+            raise InvalidInputError(
+                "it holds other rows than in the first pass, and a fit needs several passes over "
+                "the same rows: shuffle or draw them once, before, and store them."
+            )
+
+
+def survey(stream: Stream) -> Survey:
+    """Look at all blocks once."""
+    found = list(stream.map(look_at))
+    facts = [(place, one) for place, one in enumerate(found) if one is not None]
+    if not facts:
+        raise InvalidInputError("There are no rows: every block is empty, or there is none.")
+    first, (origin, _) = facts[0][1], facts[0]
+    for place, one in facts:
+        if one.shape[1] != first.shape[1]:
+            raise InvalidInputError(
+                f"Block {place} has {one.shape[1]} columns where block {origin} has "
+                f"{first.shape[1]}: all blocks must have the same."
+            )
+        if one.form != first.form:
+            raise InvalidInputError(
+                f"Block {place} is {one.form} where block {origin} is {first.form}: convert them "
+                "to one."
+            )
+    classes = _all_classes([one for _, one in facts])
+    counts = np.zeros((len(found), len(classes)), dtype=np.intp)
+    totals = np.zeros(len(classes))
+    for place, one in facts:
+        where = positions(one.classes.astype(classes.dtype, copy=False), classes)
+        counts[place, where], totals[where] = one.counts, totals[where] + one.totals
+    if np.any(totals <= 0):
+        names = ", ".join(repr(name) for name in classes[totals <= 0].tolist())
+        raise InvalidInputError(
+            f"sample_weight is zero for every row of class {names}: remove its rows, or give it "
+            "some weight."
+        )
+    prints = tuple(None if one is None else one.print for one in found)
+    moments = _merged([one for _, one in facts])
+    return Survey(classes, totals, counts, first.shape[1], first.form, moments, prints)
+
+
+def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:
+    """All labels that appear anywhere, sorted."""
+    texts = {one.classes.dtype.kind in "UO" for one in facts}
+    if len(texts) > 1:
+        raise InvalidInputError(
+            "y must hold labels of one type: some blocks hold text and some numbers."
+        )
+    classes = classes_of(np.concatenate([one.classes for one in facts]))
+    check_classification_targets(np.repeat(classes, 2))
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"y must hold at least 2 classes, got only one class: {classes.tolist()}."
+        )
+    if len(classes) == sum(one.shape[0] for one in facts) > 2:
+        raise InvalidInputError(
+            f"y has as many classes as rows ({len(classes)}): every class would be learnt from a "
+            "single row. If y is a number to predict, this is a regression problem."
+        )
+    return classes
+
+
+def _merged(facts: list[BlockFacts]) -> tuple[Vector, Vector]:
+    """Means and spreads of the columns from those of blocks."""
+    known = [(float(one.counts.sum()), one.moments) for one in facts if one.moments is not None]
+    shares = np.array([n_rows for n_rows, _ in known])
+    shares /= shares.sum()
+    means = np.array([moments[0] for _, moments in known])
+    spreads = np.array([moments[1] for _, moments in known])
+    mean = shares @ means
+    deviations = np.concatenate([np.abs(means - mean), spreads])
+    unit = np.maximum(deviations.max(axis=0), np.finfo(float).tiny)  # squares do not overflow
+    squares = shares @ ((means - mean) / unit) ** 2 + shares @ (spreads / unit) ** 2
+    return mean, np.sqrt(squares) * unit
