@@ -5,6 +5,8 @@ Blocks are rows in pieces that can be read again and again: ``len(blocks)`` says
 sparse matrix; ``y`` is None where rows are only predicted, ``weights`` where all weigh the same.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -65,7 +67,7 @@ class Blocks(ABC):
     def __getitem__(self, place: int) -> Block:
         """Read a block."""
 
-    def of_at_most(self, n_bytes: int) -> "Blocks":
+    def of_at_most(self, n_bytes: int) -> Blocks:
         """The same rows in blocks of at most so many bytes, where they can be cut."""
         return self
 

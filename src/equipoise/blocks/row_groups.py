@@ -1,5 +1,7 @@
 """Blocks from Parquet files: one a row group."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Blocks from arrays that slice, from folders of npy files, and from sequences."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from itertools import accumulate
 from pathlib import Path
