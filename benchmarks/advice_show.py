@@ -195,6 +195,8 @@ def failures(place: Place, goal: str) -> list[str]:
     if "error" in page:
         return [f"no model: {page['error'].strip().splitlines()[-1]}"]
     decided, found = unpacked(page["decided"][ADVISED]), []
+    if page.get("no_answer"):
+        return found
     for k, name in enumerate(names):
         rows = truth == k
         many = place.others["learned"][k] >= MANY and rows.sum() >= FEWEST

@@ -28,7 +28,12 @@ from equipoise import (
     RobustLogisticRegression,
 )
 from equipoise.estimators.class_weighted import ClassWeighted, weight_argument
-from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
+from equipoise.exceptions import (
+    EquipoiseWarning,
+    FewRowsWarning,
+    InvalidInputError,
+    InvalidParameterError,
+)
 
 NAMES = np.array(["common", "middle", "rare"])
 TREE = DecisionTreeClassifier(max_depth=3, random_state=0)
@@ -300,6 +305,19 @@ def test_classes_of_too_few_rows(rare):
 
 
 # As an estimator
+
+
+def test_classes_below_min_rows_are_not_tuned_for():
+    X, y = draw(shares=(0.7, 0.28, 0.02))
+    model = RobustClassifier(TREE, "worst-class", rare="keep", min_rows=13, cv=3).fit(X, y)
+    assert np.isnan(model.class_risks_["rare"]) and model.worst_case_weights_["rare"] == 0
+    assert not np.isnan(model.class_risks_["middle"])
+    with pytest.raises(InvalidInputError, match=r"'rare' \(12 rows\).* at least 13 rows"):
+        RobustClassifier(TREE, "worst-class", min_rows=13, cv=3).fit(X, y)
+    # Where one class alone has so many rows, all that can be judged are tuned for.
+    with pytest.warns(FewRowsWarning, match="class 'rare' of 12 rows"):
+        model.set_params(min_rows=200).fit(X, y)
+    assert not np.isnan(np.asarray(model.class_risks_)).any()
 
 
 def test_the_same_again_pickled_cloned_and_for_any_number_of_jobs():

@@ -307,7 +307,12 @@ def _hold_out(share: float, labels: Indices, seed: int) -> tuple[Parts, Mask, st
 def refuse_few(
     few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str, min_rows: int = 1
 ) -> Mask:
-    """Refuse classes that are too rare to be tuned, or find those to be kept or dropped."""
+    """Refuse classes that are too rare to be tuned, or find those to be kept or dropped.
+
+    Where fewer than two classes have ``min_rows``, classes that are kept need no so many.
+    """
+    if rare == "keep" and np.count_nonzero((counts >= min_rows) & ~few) < 2:
+        min_rows = 1
     if np.any((counts < min_rows) & ~few):
         few, rule = few | (counts < min_rows), f"at least {min_rows} rows of every class"
     enough = np.count_nonzero(~few) >= 2

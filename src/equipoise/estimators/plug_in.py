@@ -403,10 +403,11 @@ class PlugInClassifier(DecidingClassifier):
         tuning and judging. A class that was dropped keeps its name in ``classes_`` and has weight
         0, probability 0 and no risk: it is never decided. Floors with a confidence keep none.
     min_rows : int, default=1
-        A class of fewer rows has too few, even if it could be tuned. Where it is tuned, one of
-        fewer than 30 rows beside two others or more decides their worst case only as far as its
-        rows show that this helps it (with ``shrinkage="auto"``, for the worst class and other sets
-        of caps). A warning says what the weight of one among 20 times as many rows costs these.
+        A class of fewer rows has too few, even if it could be tuned (with ``rare="keep"`` only if
+        two others have enough). Where it is tuned, one of fewer than 30 rows beside two others or
+        more decides their worst case only as far as its rows show that this helps it (with
+        ``shrinkage="auto"``, for the worst class and other sets of caps). A warning says what the
+        weight of one among 20 times as many rows costs these.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None

@@ -68,7 +68,7 @@ class RobustClassifier(DecidingClassifier):
         training is chosen for the level in the middle, ``sets.middle_alpha``.
     training : "auto", "plain", "balanced", dict or array-like of shape (n_classes,), default="auto"
         Training weights by class; ``"auto"`` chooses them.
-    cv, class_prior, rare, n_jobs, random_state
+    cv, class_prior, rare, min_rows, n_jobs, random_state
         As in :class:`PlugInClassifier`.
     verbose : int, default=0
         Above 0, a line for each training that is judged.
@@ -101,7 +101,6 @@ class RobustClassifier(DecidingClassifier):
     # A model is trained on all rows in the end, and weights are steadied, as by default elsewhere.
     refit = True
     shrinkage = "auto"
-    min_rows = 1
     chooses_training = True
 
     def __init__(
@@ -113,6 +112,7 @@ class RobustClassifier(DecidingClassifier):
         cv: Any = 5,
         class_prior: Any = None,
         rare: str = "error",
+        min_rows: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -123,6 +123,7 @@ class RobustClassifier(DecidingClassifier):
         self.cv = cv
         self.class_prior = class_prior
         self.rare = rare
+        self.min_rows = min_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

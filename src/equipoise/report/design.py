@@ -20,11 +20,10 @@ from equipoise.arrays import Indices, Mask, Vector
 from equipoise.decisions.left_out import error_sums
 from equipoise.estimators import RobustPathCV
 from equipoise.estimators.class_weighted import is_robust, weight_argument
-from equipoise.estimators.robust_linear import FEW_ROWS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
 from equipoise.sets import WORDS, LabelCVaR, WorstClass, middle_alpha
-from equipoise.tables import LabelledTable, folds_for, hold_out, made_for
+from equipoise.tables import TUNED_ROWS, LabelledTable, folds_for, hold_out, made_for
 from equipoise.text import listing
 from equipoise.validation.numbers import check_count, check_number
 
@@ -37,8 +36,8 @@ _ABOUT = {
 }
 
 # Classes of fewer rows are shown but do not decide which candidate is best: one error more or less
-# in a handful of rows would.
-DECIDING_ROWS = FEW_ROWS
+# in a handful of rows would. Nor are candidates tuned for them.
+DECIDING_ROWS = TUNED_ROWS
 # Folds, unless others are asked for or the table is large.
 FOLDS = 5
 # Rows that no fold judges.

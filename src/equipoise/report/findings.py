@@ -4,9 +4,10 @@ r"""Every candidate judged on rows that it has not seen, by every goal.
           \text{regret}_{f g} = C_{f g} - \min_h C_{h g}
 
 Values are risks, or one minus a metric. The recommended candidate is the one whose largest regret
-over the goals is the smallest, or the plainest of those that come within half a percentage point of
-it. One that has failed is not recommended, and none that costs more errors in all than a given
-price. Classes of too few rows are shown and left out of these values.
+over the goals is the smallest; where the rows can hardly tell it from others, the one of these that
+errs least in the mean over the classes, which is less a matter of luck than a worst class is, and
+the plainest of equal ones. One that has failed is not recommended, and none that costs more errors
+in all than a given price. Classes of too few rows are shown and left out of these values.
 
 Candidates are what the printed code makes: a plain classifier, or a ``RobustClassifier`` around it.
 Each fold is judged by fits and decision weights that have not seen it. The fits are shared.
@@ -31,12 +32,14 @@ from equipoise.report.fit_memory import FitMemory
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import LabelCVaR, alpha_grid
-from equipoise.tables import LabelledTable
+from equipoise.tables import TUNED_ROWS, LabelledTable
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
-# Regrets that differ by less are called the same.
-SAME = 0.005
+# Regrets that differ by less, in standard errors of their difference, are called the same.
+SAME = 0.5
+# A class of so many rows judged is failed where fewer than this share of them are right.
+MANY_ROWS, HARDLY_ANY = 30, 0.01
 # Levels of alpha along the path; fewer where classes are many, and none where tuning takes long.
 LEVELS, FEW_LEVELS, MANY_CLASSES, TOO_MANY_CLASSES = 9, 5, 10, 30
 # How often the rows judged are drawn anew to see whether the answer stays.
@@ -139,7 +142,7 @@ def decide_along(
         memory.tell(f"{chosen.candidate.model}, alpha {alpha:.2g}")
         trained: Any = PLAIN if as_it_is else training
         made = RobustClassifier(learner, goal, training=trained, rare="keep", random_state=seed)
-        made.set_params(cv=design.parts)
+        made.set_params(cv=design.parts, min_rows=TUNED_ROWS)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found.append(_fit_and_decide(design, made, learner, seed)[0])
@@ -267,6 +270,7 @@ def find(
     standard = np.array([each.risks.standard() for each in risks])
     found = recommend(
         costs, resampled_costs(design, decided, criteria, seed=seed), standard,
+        balanced=np.array([each.risks.balanced() for each in risks]),
         allowed=_allowed(risks, standard, price),
         plain=np.array([each.candidate.goal is None for each in decided]),
     )  # fmt: skip
@@ -406,6 +410,11 @@ def _failures(design: Design, shares: Matrix, risks: ClassRisks) -> tuple[str, .
     if names:
         more = f" and {len(names) - 1} other classes" if len(names) > 1 else ""
         found.append(f"it never decides for class {names[0]!r}{more}")
+    hardly = (np.diag(shares) < HARDLY_ANY) & (design.tested >= MANY_ROWS)
+    hardly[never] = False
+    for name in design.table.classes[hardly].tolist()[:1]:
+        others = f" and {hardly.sum() - 1} other classes" if hardly.sum() > 1 else ""
+        found.append(f"it gets hardly any row of class {name!r}{others} right")
     return tuple(found)
 
 
@@ -441,25 +450,30 @@ def resampled_costs(
 
 
 def recommend(
-    costs: Matrix, resampled: Matrix, standard: Vector, allowed: Mask, plain: Mask
+    costs: Matrix, resampled: Matrix, standard: Vector, balanced: Vector, allowed: Mask, plain: Mask
 ) -> Recommendation:
     """The candidate for these costs, and how often resampled costs say the same."""
-    largest = regrets_of(costs).max(axis=1)
-    place = _plainest(largest, allowed)
-    others = np.array([_plainest(each, allowed) for each in regrets_of(resampled).max(axis=2)])
+    largest, again = regrets_of(costs).max(axis=1), regrets_of(resampled).max(axis=2)
+    noise = (again[:, :, None] - again[:, None, :]).std(axis=0)
+    place = _best(largest, noise, balanced, allowed)
+    others = np.array([_best(each, noise, balanced, allowed) for each in again])
     times = np.bincount(others, minlength=len(costs))
     rivals = [int(other) for other in np.argsort(-times, kind="stable") if times[other]]
     return Recommendation(
         place=place,
         plain=int(standard.argmin()),
-        best_plain=_plainest(largest, plain),
+        best_plain=_best(largest, noise, balanced, plain),
         largest_regrets=largest,
         stability=float(times[place] / len(others)),
         rivals=tuple(other for other in rivals if other != place),
     )
 
 
-def _plainest(largest: Vector, allowed: Mask) -> int:
-    """The first candidate, they are sorted from plain to elaborate, that is as good as the best."""
-    best = largest[allowed].min()
-    return int(np.flatnonzero(allowed & (largest <= best + SAME))[0])
+def _best(largest: Vector, noise: Matrix, balanced: Vector, allowed: Mask) -> int:
+    """Of those as good as the best, the one of least balanced risk; of equal ones the plainest.
+
+    ``noise`` are standard errors of differences of regrets; the plainest candidates come first.
+    """
+    best = int(np.argmin(np.where(allowed, largest, np.inf)))
+    tied = np.flatnonzero(allowed & (largest <= largest[best] + SAME * noise[best] + 1e-12))
+    return int(tied[np.argmin(np.round(balanced[tied], 12))])

@@ -21,11 +21,13 @@ from equipoise.files import atomic_write
 from equipoise.goals import as_goal, goal_names
 from equipoise.models import facts_for, save_model
 from equipoise.report.design import Candidate, goal_text
-from equipoise.tables import LabelledTable
+from equipoise.tables import TUNED_ROWS, LabelledTable
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _NAME = re.compile(r"\b[A-Z]\w+")
+# Classes that are too small to be tuned for.
+_RARE = f"rare='keep', min_rows={TUNED_ROWS}"
 
 
 class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -71,7 +73,7 @@ class Refit:
             return tune_weights(
                 self.y, learner.estimator.probabilities, candidate.goal or "standard",
                 classes=learner.classes_, sample_weight=self.sample_weight, rare="keep",
-                random_state=self.seed,
+                min_rows=TUNED_ROWS, random_state=self.seed,
             )  # fmt: skip
         known = isinstance(learner, FrozenEstimator)
         made = candidate.around(learner if known else unfitted(learner), cv=self.cv, seed=self.seed)
@@ -132,7 +134,7 @@ class Refit:
         """Python that tunes weights for given probabilities; ``model.decide`` decides others."""
         goal, names = _written(candidate.goal or as_goal("standard"))
         own = f"predictions[{candidate.model!r}]"
-        options = f"classes={given.classes_.tolist()!r}, rare='keep', random_state={self.seed}"
+        options = f"classes={given.classes_.tolist()!r}, {_RARE}, random_state={self.seed}"
         if self.sample_weight is not None:
             options = f"sample_weight=sample_weight, {options}"
         lines = [
@@ -145,7 +147,7 @@ class Refit:
 
     def _robust(self, candidate: Candidate, own: str) -> tuple[str, list[str]]:
         """The classifier for a goal as Python, and the names that are imported for it."""
-        options = f"cv={self.cv}, rare='keep', random_state={self.seed}"
+        options = f"cv={self.cv}, {_RARE}, random_state={self.seed}"
         if candidate.training is not None:
             options = f"training={candidate.training!r}, {options}"
         if candidate.price is not None:

@@ -21,9 +21,10 @@ _LOST = (
 )
 _FAINT = (
     f"fewer than {DECIDING_ROWS} rows. Their risks are shown with their wide intervals, but they "
-    "are left out of the weighted risks and of the recommendation: one row more or less would "
-    "decide."
+    "are left out of the weighted risks, of what decisions are tuned for and of the "
+    "recommendation: one row more or less would decide."
 )
+_CLOSE = "which is within the noise of these rows, and errs less in the mean over the classes"
 
 
 def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict[str, Any]:
@@ -212,7 +213,7 @@ def _reasons(found: Findings) -> list[str]:
         only = next(iter(found.goals))
         said = [f"{name} is the best choice for {quoted(only)} on rows that it had not seen."]
         if largest[chosen.place] > 0:
-            why = "at the price that was given" if found.price is not None else "and is plainer"
+            why = "at the price that was given" if found.price is not None else _CLOSE
             said = [
                 f"For {quoted(only)}, {name} comes within {_points(largest[chosen.place])} of the "
                 f"best choice on rows that it had not seen, {why}."

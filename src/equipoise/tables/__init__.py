@@ -3,6 +3,7 @@
 from equipoise.tables.columns import COLUMN_KINDS, Column, columns_of, conform, find_column
 from equipoise.tables.features import (
     MODEL_KINDS,
+    TUNED_ROWS,
     AsTable,
     OrderedForest,
     booster_for,
@@ -26,6 +27,7 @@ from equipoise.tables.read import read_chunks, read_table
 __all__ = [
     "COLUMN_KINDS",
     "MODEL_KINDS",
+    "TUNED_ROWS",
     "AsTable",
     "Column",
     "LabelledTable",

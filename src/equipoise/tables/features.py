@@ -38,9 +38,11 @@ MAX_BOOSTING_LEVELS = 250
 MISSING = "(missing)"
 
 # Five folds for tables up to so many rows, or so many rows times classes; one hold-out beyond.
-FOLDED_ROWS, FOLDED_CELLS = 10_000, 100_000
+FOLDED_ROWS, FOLDED_CELLS = 20_000, 100_000
 FOLDS, HELD_OUT = 5, 0.25
 TREES = 100
+# A class of fewer rows cannot be tuned for: every choice would follow one or two of its errors.
+TUNED_ROWS = 10
 # Penalty of the leaves of gradient boosting.
 L2 = 1.0
 MODEL_KINDS = ("linear", "forest", "boosting")
@@ -265,8 +267,9 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
         return learner
     training = "balanced" if isinstance(word, str) and word == "balanced" else "auto"
     return RobustClassifier(
-        learner, given, training=training, cv=cv, rare="keep", random_state=random_state
-    )
+        learner, given, training=training, cv=cv, rare="keep", min_rows=TUNED_ROWS,
+        random_state=random_state,
+    )  # fmt: skip
 
 
 def folds_for(n_rows: int, n_classes: int) -> int | float:
