@@ -34,8 +34,9 @@ Decided before any run, and not changed by its outcome:
   best compared one; on none worse by more than three points and three standard errors. The page's
   95% intervals for the class risks of the advised model are to overlap with the 95%
   Clopper-Pearson intervals of the rows left out for 95% of the classes. No page is to call a failed
-  model an answer, which it does unless it says that there is none: one that has a class of 30 rows on the page and none of the ten or more left out
-  right, or whose value is below that of deciding for one class always.
+  model an answer, which it does unless it says that there is none: one that has a class of 30 rows
+  on the page and none of the ten or more left out right, or whose value is below that of deciding
+  for one class always.
 """
 
 import argparse

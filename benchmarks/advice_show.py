@@ -216,7 +216,7 @@ def show_failures(places: list[Place]) -> None:
         for goal in place.pages
         if (why := failures(place, goal))
     ]
-    say(not found, f"pages that recommend a failed model: {len(found)}")
+    say(not found, f"pages that call a failed model an answer: {len(found)}")
     for line in found:
         print(f"      {line}")
 
