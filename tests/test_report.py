@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -242,16 +243,15 @@ def test_the_recommended_choice_has_the_smallest_largest_regret(found):
     largest = (risks - risks.min(axis=0)).max(axis=1)
     np.testing.assert_allclose(frame["largest_regret"], largest)
     chosen = int(np.flatnonzero(frame["recommended"])[0])
-    # Nothing is better in both respects.
-    better = (largest < largest[chosen]) & (frame["balanced"] < frame["balanced"][chosen])
-    assert frame["recommended"].sum() == 1 and not np.any(better)
+    # By a standard error at most it is not, where it comes out best most often.
+    assert frame["recommended"].sum() == 1 and largest[chosen] <= largest.min() + 0.03
+    assert found.to_dict()["recommendation"]["stability"] > 1 / len(frame)
 
 
-def simple(costs, resampled=None, allowed=None, plain=None, balanced=None):
+def simple(costs, resampled=None, allowed=None, plain=None):
     every = np.ones(len(costs), dtype=bool)
     return recommend(
         costs, costs[None] if resampled is None else resampled, costs[:, 0],
-        np.zeros(len(costs)) if balanced is None else balanced,
         every if allowed is None else allowed, every if plain is None else plain,
     )  # fmt: skip
 
@@ -277,19 +277,19 @@ def test_recommendations_by_brute_force():
     assert others.best_plain == int(np.argmin(regret[:2]))
 
 
-def test_where_the_rows_can_hardly_tell_the_least_balanced_risk_is_taken():
-    costs, rng = np.array([[0.303], [0.3], [0.31]]), np.random.default_rng(0)
-    balanced = np.array([0.2, 0.3, 0.1])
-    assert simple(costs, balanced=balanced).place == 1
-    # The differences have standard errors of about 0.014: half of it is more than 0.003.
-    noisy = costs + 0.01 * rng.normal(size=(500, 3, 1))
-    assert simple(costs, noisy, balanced=balanced).place == 0
+def test_of_those_that_rows_can_hardly_tell_apart_the_most_frequent_best_is_taken():
+    costs = np.array([[0.30], [0.31], [0.40]])
+    assert simple(costs).place == 0
+    # The second comes out best three times in four, but by less than the spread of differences.
+    again = np.array([[[0.25], [0.35], [0.2]]] + [[[0.33], [0.30], [0.5]]] * 3)
+    assert simple(costs, again).place == 1 and simple(costs, again).stability == 0.75
+    # The third does not come near, however often it is best.
+    again = np.array([[[0.30], [0.31], [0.2]]] * 4)
+    assert simple(costs, again).place == 0
     # Of equal ones the plainest.
-    assert simple(costs, noisy).place == 0
-    noisier = costs + 0.1 * rng.normal(size=(500, 3, 1))
-    assert simple(costs, noisier, balanced=balanced).place == 2
-    allowed = np.array([True, True, False])
-    assert simple(costs, noisier, allowed, balanced=balanced).place == 0
+    equal = np.array([[0.1, 0.3], [0.1, 0.3], [0.1, 0.3]])
+    assert simple(equal, equal[None] + np.zeros((7, 1, 1))).place == 0
+    assert simple(costs, again, allowed=np.array([False, True, False])).place == 1
 
 
 def criteria_of(design, goals=None):
@@ -589,6 +589,24 @@ def test_a_class_of_a_handful_of_rows_does_not_decide_what_all_others_get():
             assert choice["made_for"] == other["made_for"]
             if choice["made_for"] not in ("plain", "balanced"):
                 assert abs(choice["worst"] - other["worst"]) < 0.1
+
+
+def test_a_notebook_has_a_bar(monkeypatch):
+    shown = []
+    handle = SimpleNamespace(update=shown.append)
+    display = SimpleNamespace(HTML=str, display=lambda html, display_id: handle)
+    shell = SimpleNamespace(kernel=None)
+    notebook = SimpleNamespace(get_ipython=lambda: shell, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    compare(X, Y, models=["linear"], cv=2)
+    assert shown[0].startswith('<progress value="0.000"') and "linear" in shown[1]
+    assert shown[-1] == "" and len(shown) > 5
+    # In a terminal, or with a progress of one's own, there is none.
+    told = []
+    compare(X, Y, models=["linear"], cv=2, progress=lambda *each: told.append(each))
+    del shell.kernel
+    compare(X, Y, models=["linear"], cv=2)
+    assert told and shown[-1] == "" and shown.count("") == 1
 
 
 def test_progress_rises_to_one():

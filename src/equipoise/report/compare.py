@@ -18,7 +18,7 @@ from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
 from equipoise.report.design import FOLDS, Design, make_candidates, named_goals
 from equipoise.report.findings import find
-from equipoise.report.fit_memory import FitMemory, Progress
+from equipoise.report.fit_memory import FitMemory, Progress, notebook_bar
 from equipoise.report.page import page
 from equipoise.report.refit import GivenRows, Refit
 from equipoise.report.summarize import summarize
@@ -222,7 +222,8 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     quick : bool, default=False
         Hold out one part, and train on 10,000 rows at most instead of 100,000.
     progress : callable, optional
-        Called with the share of the work done, from 0 to 1, and what comes next.
+        Called with the share of the work done, from 0 to 1, and what comes next. In a notebook a
+        bar shows them by default.
 
     Returns
     -------
@@ -422,7 +423,7 @@ def _compared(  # noqa: PLR0913  the table, what to compare, and how
     candidates = make_candidates(learners, wanted, price)
     memory = FitMemory(
         table.labels, table.classes, most_rows=QUICK_ROWS if quick else MOST_ROWS, seed=seed,
-        expected=_expected(design, learners), progress=progress,
+        expected=_expected(design, learners), progress=progress or notebook_bar(),
     )  # fmt: skip
     rows = table.X if kinds else X
     made = {name: memory.learner(each, name, rows) for name, each in learners.items()}

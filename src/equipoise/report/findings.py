@@ -4,10 +4,10 @@ r"""Every candidate judged on rows that it has not seen, by every goal.
           \text{regret}_{f g} = C_{f g} - \min_h C_{h g}
 
 Values are risks, or one minus a metric. The recommended candidate is the one whose largest regret
-over the goals is the smallest; where the rows can hardly tell it from others, the one of these that
-errs least in the mean over the classes, which is less a matter of luck than a worst class is, and
-the plainest of equal ones. One that has failed is not recommended, and none that costs more errors
-in all than a given price. Classes of too few rows are shown and left out of these values.
+over the goals is the smallest; of those that come within a standard error of it, the one that comes
+out best most often when the rows judged are drawn anew. One that has failed is not recommended, and
+none that costs more errors in all than a given price. Classes of too few rows are shown and left
+out of these values.
 
 Candidates are what the printed code makes: a plain classifier, or a ``RobustClassifier`` around it.
 Each fold is judged by fits and decision weights that have not seen it. The fits are shared.
@@ -36,8 +36,6 @@ from equipoise.tables import TUNED_ROWS, LabelledTable
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
-# Regrets that differ by less, in standard errors of their difference, are called the same.
-SAME = 0.5
 # A class of so many rows judged is failed where fewer than this share of them are right.
 MANY_ROWS, HARDLY_ANY = 30, 0.01
 # Levels of alpha along the path; fewer where classes are many, and none where tuning takes long.
@@ -270,7 +268,6 @@ def find(
     standard = np.array([each.risks.standard() for each in risks])
     found = recommend(
         costs, resampled_costs(design, decided, criteria, seed=seed), standard,
-        balanced=np.array([each.risks.balanced() for each in risks]),
         allowed=_allowed(risks, standard, price),
         plain=np.array([each.candidate.goal is None for each in decided]),
     )  # fmt: skip
@@ -450,30 +447,28 @@ def resampled_costs(
 
 
 def recommend(
-    costs: Matrix, resampled: Matrix, standard: Vector, balanced: Vector, allowed: Mask, plain: Mask
+    costs: Matrix, resampled: Matrix, standard: Vector, allowed: Mask, plain: Mask
 ) -> Recommendation:
     """The candidate for these costs, and how often resampled costs say the same."""
     largest, again = regrets_of(costs).max(axis=1), regrets_of(resampled).max(axis=2)
-    noise = (again[:, :, None] - again[:, None, :]).std(axis=0)
-    place = _best(largest, noise, balanced, allowed)
-    others = np.array([_best(each, noise, balanced, allowed) for each in again])
-    times = np.bincount(others, minlength=len(costs))
+    place, times = _steadiest(largest, again, allowed)
     rivals = [int(other) for other in np.argsort(-times, kind="stable") if times[other]]
     return Recommendation(
         place=place,
         plain=int(standard.argmin()),
-        best_plain=_best(largest, noise, balanced, plain),
+        best_plain=_steadiest(largest, again, plain)[0],
         largest_regrets=largest,
-        stability=float(times[place] / len(others)),
+        stability=float(times[place] / times.sum()),
         rivals=tuple(other for other in rivals if other != place),
     )
 
 
-def _best(largest: Vector, noise: Matrix, balanced: Vector, allowed: Mask) -> int:
-    """Of those as good as the best, the one of least balanced risk; of equal ones the plainest.
-
-    ``noise`` are standard errors of differences of regrets; the plainest candidates come first.
-    """
-    best = int(np.argmin(np.where(allowed, largest, np.inf)))
-    tied = np.flatnonzero(allowed & (largest <= largest[best] + SAME * noise[best] + 1e-12))
-    return int(tied[np.argmin(np.round(balanced[tied], 12))])
+def _steadiest(largest: Vector, again: Matrix, allowed: Mask) -> tuple[int, Indices]:
+    """The best of those allowed, most often, and how often each is; the plainest come first."""
+    own = np.where(allowed, largest, np.inf)
+    best = int(own.argmin())
+    noise = (again - again[:, [best]]).std(axis=0)
+    first = np.round(np.where(allowed, again, np.inf), 12).argmin(axis=1)
+    times = np.bincount(first, minlength=len(own))
+    close = own <= own[best] + noise + 1e-12
+    return int(np.where(close, times, -1).argmax()), times

@@ -6,10 +6,12 @@ features are the numbers of rows: it is trained when it is first asked for proba
 it says of rows that it has not seen is remembered.
 """
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from html import escape
 from typing import Any, Self
 
 import numpy as np
@@ -105,6 +107,23 @@ class FitMemory:
             return left_out.train_on(estimator, rows, y, {}, np.arange(len(y)))
         own = np.ones(len(y)) if weights is None else weights
         return train_weighted(estimator, rows, y, {}, key, own)
+
+
+def notebook_bar() -> Progress | None:
+    """A bar in the notebook that this runs in, which vanishes in the end; None elsewhere."""
+    # Whoever runs in a notebook has loaded it.
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    display = ipython.display  # type: ignore[union-attr]
+    shown = display.display(display.HTML(""), display_id=True)
+
+    def tell(share: float, what: str) -> None:
+        bar = f'<progress value="{share:.3f}" max="1"></progress> {escape(what)}'
+        shown.update(display.HTML("" if share >= 1 else bar))
+
+    return tell
 
 
 class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

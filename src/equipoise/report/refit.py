@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
+from textwrap import indent
 from typing import Any, Self
 
 import numpy as np
@@ -151,13 +152,11 @@ class Refit:
         if candidate.training is not None:
             options = f"training={candidate.training!r}, {options}"
         if candidate.price is not None:
-            made = f"RobustClassifier({own}, {options})"
-            return f"RobustPathCV({made}, rule='price', price={candidate.price:g})", [
-                "RobustClassifier",
-                "RobustPathCV",
-            ]
+            made = _call("RobustClassifier", own, options)
+            path = _call("RobustPathCV", made, f"rule='price', price={candidate.price:g}")
+            return path, ["RobustClassifier", "RobustPathCV"]
         goal, names = _written(candidate.goal)
-        return f"RobustClassifier({own}, {goal}, {options})", ["RobustClassifier", *names]
+        return _call("RobustClassifier", own, goal, options), ["RobustClassifier", *names]
 
     def command(self, candidate: Candidate) -> str | None:
         """The line of the command line that saves the candidate; None where there is none."""
@@ -170,6 +169,11 @@ class Refit:
         seed = ["--seed", str(self.seed)] if self.seed else []
         words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal]
         return " ".join(map(quote, [*words, *training, *seed, "--out", "model.equipoise"]))
+
+
+def _call(name: str, *arguments: str) -> str:
+    """A call with a line for each argument."""
+    return "\n".join([f"{name}(", *(indent(each, "    ") + "," for each in arguments), ")"])
 
 
 def _written(goal: Any) -> tuple[str, set[str]]:

@@ -24,7 +24,7 @@ _FAINT = (
     "are left out of the weighted risks, of what decisions are tuned for and of the "
     "recommendation: one row more or less would decide."
 )
-_CLOSE = "which is within the noise of these rows, and errs less in the mean over the classes"
+_CLOSE = "and comes out best most often when they are drawn anew"
 
 
 def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def _stability(found: Findings) -> str:
 
 
 def _trust(found: Findings) -> list[dict[str, str]]:
-    design = found.design
+    design, failed = found.design, bool(found.risks[found.recommendation.place].failures)
     parts = [
         ("How the rows were judged", _how(found)),
         ("The decisions", _decisions(found)),
@@ -307,7 +307,7 @@ def _trust(found: Findings) -> list[dict[str, str]]:
         ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
         ("With all classes", _with_all(found)),
         ("A bound for every weighting", _bound(found)),
-        ("The recommendation", _stability(found)),
+        ("The recommendation", "" if failed else _stability(found)),
         *(("A warning of the fits", note) for note in found.notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
