@@ -272,7 +272,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     >>> from importlib.resources import files
     >>> path = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
     >>> compare_file(path, "target", ["linear"], goals="balanced_accuracy").recommended
-    'linear, balanced'
+    'linear, balanced_accuracy'
     """
     began = perf_counter()
     if progress is not None:
