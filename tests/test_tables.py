@@ -446,7 +446,10 @@ def test_boosting_reads_whole_numbers_with_gaps():
     X = pd.DataFrame({"t": texts, "x": [np.nan, *np.arange(12.0)]})
     made = preprocessor(X, "boosting").fit(X)
     array = made.transform(X)
-    assert booster_for(X).categorical_features == [1]
+    # Two levels are read in their order, more than eight as categories.
+    assert booster_for(X).categorical_features is None
+    many = pd.DataFrame({"x": X["x"], "t": texts, "u": pd.Series(list("abcdefghijklm"))})
+    assert booster_for(many).categorical_features == [2]
     assert np.array_equal(array[:, 0], X["x"], equal_nan=True)
     assert array[:12, 1].tolist() == [0] * 6 + [1] * 6 and np.isnan(array[12, 1])
     other = pd.DataFrame({"t": pd.Series(["new"], dtype=object), "x": [1.0]})
