@@ -68,7 +68,12 @@ def boosting(**given):
 FEW_TREES = {
     "linear": {},
     "forest": {"n_estimators": 3, "max_depth": 3},
-    "boosting": {"max_iter": 2, "max_leaf_nodes": 4, "min_samples_leaf": 3},
+    "boosting": {
+        "max_iter": 2,
+        "max_leaf_nodes": 4,
+        "min_samples_leaf": 3,
+        "categorical_features": [2],
+    },  # fmt: skip
 }
 
 

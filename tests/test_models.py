@@ -130,7 +130,8 @@ def small(model):
 
 def booster(frame):
     X = conform(frame, columns_of(frame))
-    trees = booster_for(X).set_params(max_iter=5)
+    # Both columns of texts as categories, which few levels are not by themselves.
+    trees = booster_for(X).set_params(max_iter=5, categorical_features=[2, 3])
     return Pipeline([("features", preprocessor(X, "boosting")), ("model", trees)])
 
 
