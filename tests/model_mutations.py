@@ -73,7 +73,7 @@ FEW_TREES = {
         "max_leaf_nodes": 4,
         "min_samples_leaf": 3,
         "categorical_features": [2],
-    },  # fmt: skip
+    },
 }
 
 
