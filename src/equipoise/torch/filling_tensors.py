@@ -14,8 +14,8 @@ import torch
 
 from equipoise.sets.filling import ROUNDING
 
-# Up to here all pairs of classes are compared, which a device does faster than it sorts.
-_PAIRS = 1024
+# Up to here all pairs of classes are compared, which a GPU does faster than it sorts.
+_PAIRS, _PAIRS_ON_GPU = 64, 1024
 
 
 def fill(risks: Any, room: Any, budget: Any) -> Any:
@@ -34,7 +34,7 @@ def fill(risks: Any, room: Any, budget: Any) -> Any:
 
 def _reached(risks: Any, room: Any) -> tuple[Any, Any]:
     """The room of all classes at least as bad as each, and the risk of each."""
-    if len(risks) <= _PAIRS:
+    if _by_pairs(risks):
         return torch.where(risks >= risks[:, None], room, 0.0).sum(1), risks
     levels, order = torch.sort(risks, descending=True)
     return room[order].cumsum(0), levels
@@ -48,15 +48,23 @@ def scale_between(masses: Any, lower: Any, upper: Any, total: Any) -> Any:
 
     The solution is ``clip(factor * v, lower, upper)``; its sum is piecewise linear in the factor.
     """
-    breaks, order = torch.cat([lower / masses, upper / masses]).sort()
-    slopes = torch.cat([masses, -masses])[order].cumsum(0)
-    sums = lower.sum() + torch.cat([slopes.new_zeros(1), (slopes[:-1] * breaks.diff()).cumsum(0)])
-    left = torch.where(sums <= total, breaks, breaks[0]).max()
-    right = torch.where(sums >= total, breaks, breaks[-1]).min()
+    breaks = torch.cat([lower / masses, upper / masses])
+    if _by_pairs(masses):
+        sums = (breaks[:, None] * masses).clamp(lower, upper).sum(1)
+    else:
+        breaks, order = breaks.sort()
+        rises = torch.cat([masses, -masses])[order].cumsum(0)[:-1] * breaks.diff()
+        sums = lower.sum() + torch.cat([rises.new_zeros(1), rises.cumsum(0)])
+    left = torch.where(sums <= total, breaks, breaks.min()).max()
+    right = torch.where(sums >= total, breaks, breaks.max()).min()
     low, high = ((factor * masses).clamp(lower, upper).sum() for factor in (left, right))
     way = (total - low) / (high - low).clamp_min(torch.finfo(masses.dtype).tiny)
     factor = left + way.clamp(0.0, 1.0) * (right - left).clamp_min(0.0)
     return (factor * masses).clamp(lower, upper)
+
+
+def _by_pairs(vector: Any) -> bool:
+    return len(vector) <= (_PAIRS_ON_GPU if vector.is_cuda else _PAIRS)
 
 
 def project_to_simplex(points: Any) -> Any:

@@ -112,16 +112,21 @@ class FillingRule(MassRule):
 
     def __init__(self, mass_set: CappedSimplex, prior: NDArray[np.float64]) -> None:
         super().__init__()
-        self.jumps = not mass_set.is_point
+        self.jumps, self.whole = not mass_set.is_point, mass_set.is_simplex
         self.hold(lower=mass_set.lower, upper=mass_set.upper)
         positive = torch.tensor(np.maximum(prior, _KEPT))
         self.hold(start=scale_between(positive, self.lower, self.upper, 1.0).numpy())
 
     def forward(self, risks: Any) -> Any:
+        if self.whole:
+            worst = (risks == risks.max()).to(risks.dtype)
+            return worst / worst.sum()
         return self.lower + fill(risks, self.upper - self.lower, 1 - self.lower.sum())
 
     def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
         pushed = state * torch.exp(rate * (risks - risks.max())) + _KEPT * self.start
+        if self.whole:
+            return pushed / pushed.sum()
         return scale_between(pushed, self.lower, self.upper, 1.0)
 
 
@@ -336,5 +341,6 @@ def check_ascent(ascent: Any, rule: MassRule) -> float | None:
     return float(ascent)
 
 
-# In a pass over the data a class grows by the factor e for every 1 / 5 of excess risk.
-DEFAULT_ASCENT = 5.0
+# In a pass over the data a class of excess risk one grows by the factor e: slower than networks
+# learn, so that masses and risks do not chase each other.
+DEFAULT_ASCENT = 1.0

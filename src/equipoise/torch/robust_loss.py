@@ -77,7 +77,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     ascent : float, "auto" or None, default="auto"
         None takes the exact worst case for the class risks of every step. That jumps from class to
         class where the set has corners; then ``"auto"`` moves the masses by mirror ascent (in logs,
-        with the set kept) at a rate of 5: a class with an excess risk of 0.2 grows by the factor
+        with the set kept) at a rate of 1: a class with an excess risk of one grows by the factor
         *e* in a pass over the data. A number is another rate.
     ignore_index : int, default=-100
         Rows with this target count nothing.
