@@ -18,11 +18,12 @@ pytest.importorskip("jinja2")
 from sklearn.base import BaseEstimator, ClassifierMixin  # noqa: E402
 from sklearn.dummy import DummyClassifier  # noqa: E402
 from sklearn.ensemble import RandomForestClassifier  # noqa: E402
+from sklearn.feature_extraction.text import CountVectorizer  # noqa: E402
 from sklearn.frozen import FrozenEstimator  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import StratifiedKFold  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.preprocessing import FunctionTransformer, StandardScaler  # noqa: E402
 from sklearn.svm import LinearSVC  # noqa: E402
 
 from equipoise import (  # noqa: E402
@@ -589,6 +590,36 @@ def test_a_class_of_a_handful_of_rows_does_not_decide_what_all_others_get():
             assert choice["made_for"] == other["made_for"]
             if choice["made_for"] not in ("plain", "balanced"):
                 assert abs(choice["worst"] - other["worst"]) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["texts", "series", "sparse", "images"])
+def test_models_of_ones_own_read_what_no_table_is(kind):
+    rng = np.random.default_rng(0)
+    y = np.repeat(["calm", "storm"], [90, 40])
+    words = {"calm": ["sun", "still", "blue"], "storm": ["wind", "rain", "blue"]}
+    texts = [
+        " ".join(rng.choice(words[each], 4)) + f" {place % 50}" for place, each in enumerate(y)
+    ]
+    texts[1], texts[100] = texts[0], texts[99]  # equal rows stay together
+    model = LogisticRegression()
+    X = CountVectorizer().fit_transform(texts)
+    if kind in ("texts", "series"):
+        X, model = (
+            texts if kind == "texts" else pd.Series(texts),
+            make_pipeline(CountVectorizer(), model),
+        )
+    if kind == "images":
+        X = X.toarray()[:, -12:].reshape(-1, 3, 4)
+        model = make_pipeline(FunctionTransformer(lambda rows: rows.reshape(len(rows), -1)), model)
+    found = compare(X, y, {"mine": model}, goals="worst-class", cv=3)
+    assert found.to_dict()["data"]["repeated"] >= 2
+    assert "130 rows, 2 classes" in found.to_html()
+    namespace = {"X": X, "y": y, "models": {"mine": model}}
+    exec(found.code, namespace)
+    assert np.array_equal(namespace["model"].predict(X), found.fit().predict(X))
+    assert found.to_frame(by="choice")["worst"].min() < 0.5
+    with pytest.raises(InvalidInputError, match="130"):
+        compare(X, y[:-1], {"mine": model})
 
 
 def test_a_notebook_has_a_bar(monkeypatch):

@@ -198,7 +198,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     ----------
     X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
         Features: numbers and texts, with missing values. Models of your own are given them as they
-        are.
+        are, and may also be for sparse matrices, lists of texts or arrays of more dimensions.
     y : array-like of shape (n_rows,)
         Labels.
     models : sequence of {"linear", "forest", "boosting"}, or dict of classifiers, optional
@@ -238,14 +238,23 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     >>> sorted(found.to_frame()["class"].unique().tolist())
     ['compensated', 'hypothyroid', 'normal']
     """
-    began, table = perf_counter(), labelled_table(X, y, sample_weight)
-    own = isinstance(models, Mapping)
+    began, own = perf_counter(), isinstance(models, Mapping)
+    if own and not _is_table(X):
+        table = unseen_rows(y, sample_weight=sample_weight, X=X)
+    else:
+        table = labelled_table(X, y, sample_weight)
     loading = [] if own else ["from equipoise.tables import learner_for", ""]
     return _compared(
         table, X, models, goals=goals, price=price, cv=cv,
         seed=check_seed(random_state), sample_weight=sample_weight, quick=quick,
         progress=progress, title="Which class weights?", loading=loading, began=began,
     )  # fmt: skip
+
+
+def _is_table(X: Any) -> bool:
+    """Whether rows are made of columns, which ours need, rather than of items such as texts."""
+    shape = np.shape(X[:1]) if isinstance(X, list | tuple) else getattr(X, "shape", None)
+    return not hasattr(X, "tocsr") and (shape is None or len(shape) == 2)
 
 
 def compare_file(  # noqa: PLR0913  the file, what to compare, and how

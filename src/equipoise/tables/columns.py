@@ -72,7 +72,7 @@ def as_frame(X: Any) -> Any:
     if hasattr(X, "toarray"):
         raise InvalidInputError(
             "X must be a table of rows and columns, got a sparse matrix: give X.toarray() or a "
-            "DataFrame."
+            "DataFrame, or compare classifiers of your own, which may take it as it is."
         )
     if not isinstance(X, pandas.DataFrame):
         array = np.asarray(X)

@@ -130,13 +130,21 @@ def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
     return LabelledTable(features, classes, labels, columns, warnings, weights)
 
 
-def unseen_rows(y: Any, classes: Any = None, sample_weight: Any = None) -> LabelledTable:
-    """Labels without features, of rows that somebody else's model has predicted.
+def unseen_rows(
+    y: Any, classes: Any = None, sample_weight: Any = None, X: Any = None
+) -> LabelledTable:
+    """Labels of rows that only somebody else's model can read, or has predicted.
+
+    Of ``X``, a sparse matrix, a list of texts or anything else of one item a row, it is seen which
+    rows are equal.
 
     Examples
     --------
     >>> unseen_rows(["a", "b", "a"]).counts.tolist()
     [2, 1]
+    >>> groups = unseen_rows(["a", "b", "a"], X=["well", "ill", "well"]).groups
+    >>> (groups == groups[0]).tolist()
+    [True, False, True]
     """
     if classes is None:
         names, labels = encode_labels(y)
@@ -146,8 +154,22 @@ def unseen_rows(y: Any, classes: Any = None, sample_weight: Any = None) -> Label
     weights = None
     if sample_weight is not None:
         weights = weights_and_totals(sample_weight, labels, names)[0]
-    frame = require("pandas", extra="report").DataFrame({"row": np.arange(len(labels))})
+    alike = np.arange(len(labels)) if X is None else _equal_rows(X)
+    check_length(labels, len(alike), name="y", of="X")
+    frame = require("pandas", extra="report").DataFrame({"row": alike})
     return LabelledTable(frame, names, labels, (), (), weights)
+
+
+def _equal_rows(X: Any) -> Indices:
+    """Equal numbers for equal rows of what is no table."""
+    if hasattr(X, "tocsr"):
+        rows = X.tocsr().sorted_indices()
+        bounds = list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
+        keys = [rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in bounds]
+    else:
+        keys = [each.tobytes() if hasattr(each, "tobytes") else repr(each).encode() for each in X]
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def _warnings(
