@@ -4,6 +4,7 @@
 #                   all others on the oldest supported versions
 # make test-slow    the tests that take long
 # make bench        the benchmarks
+# make bench-scale  a fit to 58 million rows on disk (12.5 GB), FOLDER says where
 # make results      the paper's experiments, into docs/results
 # make lint         ruff and mypy
 # make clean        remove everything that make or the tools made
@@ -43,7 +44,7 @@ EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py 
 	test_boosters.py test_paper.py test_sets_arrays.py test_torch*.py) \
 	$(addprefix src/equipoise/,display paper torch)
 
-.PHONY: demo test test-extras test-slow bench results lint clean
+.PHONY: demo test test-extras test-slow bench bench-scale results lint clean
 
 demo: $(VENV)/.report
 	$(BIN)/python -m equipoise.demo
@@ -52,7 +53,7 @@ test: lint
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST)
 
 test-extras: $(VENV)/.extras $(OLDEST)/.installed
-	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) $(wildcard $(EXTRAS_TESTS))
+	EQUIPOISE_SCALE=1 $(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) $(wildcard $(EXTRAS_TESTS))
 	$(ONE_THREAD) $(NO_ARRAY_API) $(OLDEST)/bin/python $(PYTEST)
 
 test-slow: $(VENV)/.dev
@@ -61,6 +62,12 @@ test-slow: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+FOLDER ?= build/scale
+ROWS ?= 58_000_000
+
+bench-scale: $(VENV)/.dev
+	$(BIN)/python benchmarks/scale.py $(FOLDER) --rows $(ROWS)
 
 results: $(VENV)/.extras
 	$(BIN)/equipoise reproduce --out docs/results
