@@ -1,5 +1,7 @@
 """Inverse curvature: the compact form against the recursion it stands for, written out densely."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,8 @@ from equipoise.objectives import open_objective
 from equipoise.sets import WorstClass
 from equipoise.solvers import Problem
 from equipoise.solvers.curvature import (
+    PIECES,
+    SHORT,
     BlockInverse,
     InverseCurvature,
     NewtonInverse,
@@ -221,3 +225,22 @@ def test_blocks_are_not_offered_where_they_cost_many_passes():
     with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
         state = objective.evaluate(np.zeros(objective.size))
         assert objective.score_hessians(state, np.ones(3) / 3) is None
+
+
+def test_products_of_long_vectors_are_the_same_however_many_threads_share_them():
+    size = 3 * SHORT * PIECES + 17
+    rng = np.random.default_rng(0)
+    rows, vector = rng.normal(size=(4, size)), rng.normal(size=size)
+    steps, noise = rng.normal(size=(2, 3, size))
+    found = []
+    with ThreadPoolExecutor(3) as pool:
+        for share in (pool.map, map):
+            curvature = InverseCurvature(None, size, 3, share)
+            for step, change in zip(steps, 2 * steps + 0.1 * noise, strict=True):
+                curvature.update(step, change)
+            found.append((*curvature.gram(rows, vector), curvature.apply(vector)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    A, c, applied = found[0]
+    np.testing.assert_allclose(A, [rows @ curvature.apply(row) for row in rows], rtol=1e-9)
+    np.testing.assert_allclose(c, rows @ applied, rtol=1e-9)

@@ -412,3 +412,17 @@ def test_wide_sums_are_formed_in_fewer_pieces_with_the_same_answer(monkeypatch):
     monkeypatch.setattr(linear_objective, "WIDE", 1)
     for one, other in zip(narrow, answers(case.objective(data), case), strict=True):
         assert_close(one, other, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_gradients_of_wide_sparse_rows_are_those_found_by_blocks(dtype, view):
+    X, labels, weights = small_data(5, n_rows=80, n_features=30)
+    X = X * (np.random.default_rng(0).uniform(size=X.shape) < 0.2)
+    objective = ObjectiveCase(5, "sparse", dtype, True, view).objective((X, labels, weights))
+    assert objective.n_rows < objective.n_classes * objective.features.width
+    theta = np.random.default_rng(1).normal(size=objective.size)
+    state, by_blocks = objective.evaluate_with_gradients(theta)
+    for _ in range(2):
+        found = objective.class_gradients(state)
+        np.testing.assert_allclose(found, by_blocks, rtol=1e-12, atol=1e-13)

@@ -12,10 +12,10 @@ and curvature are float64 arrays in memory.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from equipoise.arrays import Mask, Matrix, NDArray, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.matrices import Features
 
+T = TypeVar("T")
 CENTER_STEPS, CENTER_HALVINGS = 30, 10
 # A rise of the weighted risk by so small a share may be rounding.
 ROUNDING = 1e-13
@@ -98,6 +99,10 @@ class Objective(ABC):
 
         With ``single``, products may be formed in single precision.
         """
+
+    def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
+        """Results of work on pieces of what is no data, in their order; perhaps by threads."""
+        return map(work, pieces)
 
     def score_hessians(self, state: Evaluation, mass: Vector) -> NDArray[np.float64] | None:
         """Blocks of the Hessian on its diagonal, ``(n_scores, width, width)``, from a sample.

@@ -145,6 +145,16 @@ class LinearObjective(Objective):
         return Evaluation(theta, risks, kept), self._gathered(pieces, parts)
 
     def class_gradients(self, state: Evaluation) -> Matrix:
+        pulled = self.features.pull_classes(
+            lambda rows: self.kernel.residual(
+                state.kept[:, rows], self.labels[rows], self.shares[rows]
+            ),
+            self.bounds,
+        )
+        if pulled is not None:
+            for row in pulled:
+                self.features.finish(row)
+            return pulled
         pieces = list(self._pieces(by_class=True))
         parts = self._sharing.map(lambda piece: self._pulled(state, piece, self.shares), pieces)
         return self._gathered(pieces, parts)
@@ -193,6 +203,9 @@ class LinearObjective(Objective):
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
         free = reduce(iadd, self.workers.map(work, pieces))
         return free if self.features.n_scores == 1 else self._with_last_score(free)
+
+    def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
+        return self.workers.map(work, pieces)
 
     def score_hessians(self, state: Evaluation, mass: Vector) -> NDArray[np.float64] | None:
         features, width = self.features, self.features.width

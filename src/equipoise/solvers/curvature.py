@@ -6,12 +6,22 @@ the BFGS inverse (Byrd, Nocedal and Schnabel 1994):
 .. math:: B^{-1} = \gamma H_0 + [S \; \gamma H_0 Y] \, M \, [S \; \gamma H_0 Y]^\top .
 """
 
+from collections.abc import Callable, Iterable
+from functools import reduce
+from itertools import pairwise
+from operator import iadd
+from typing import Any
+
 import numpy as np
 import scipy.linalg as sl
 
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
+
+Share = Callable[[Callable[[slice], Any], Iterable[slice]], Iterable[Any]]
+# Long vectors are cut into pieces for threads to share, and these into what stays in the cache.
+PIECES, SHORT = 16, 1 << 12
 
 
 class NewtonInverse:
@@ -88,8 +98,18 @@ class InverseCurvature:
     Without a base nothing is known, and the last step sets the scale.
     """
 
-    def __init__(self, base: NewtonInverse | BlockInverse | None, size: int, memory: int) -> None:
-        self.base, self._memory = base, memory
+    def __init__(
+        self,
+        base: NewtonInverse | BlockInverse | None,
+        size: int,
+        memory: int,
+        share: Share = map,
+    ) -> None:
+        self.base, self._memory, self._share = base, memory, share
+        whole = size // SHORT * SHORT
+        step = -(-whole // (PIECES * SHORT)) * SHORT
+        cuts = [*range(0, whole, max(step, 1)), whole, size]
+        self._pieces = [slice(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
         self._steps, self._changes = np.empty((2, memory, size))
         self.clear()
 
@@ -127,8 +147,10 @@ class InverseCurvature:
         self._steps[row], self._changes[row] = step, change
         image = self._images[row] = self._by_base(change[None])[0]
         n = len(self._order)
-        self._SY[:n, row], self._SY[row, :n] = self._S @ change, self._changes[:n] @ step
-        self._YY[row, :n] = self._YY[:n, row] = self._changes[:n] @ image
+        changes = self._changes[:n]
+        self._SY[:n, row] = self._products(self._S, change[None])[:, 0]
+        self._SY[row, :n] = self._products(changes, step[None])[:, 0]
+        self._YY[row, :n] = self._YY[:n, row] = self._products(changes, image[None])[:, 0]
         if self.base is None and rescale:
             self._gamma = product / length
         self._middle = self._middle_matrix()
@@ -158,13 +180,24 @@ class InverseCurvature:
 
     def _coordinates(self, rows: Matrix) -> Matrix:
         r"""Products of the rows with :math:`[S \; \gamma H_0 Y]`, shape ``(2 pairs, rows)``."""
-        return np.vstack([self._S @ rows.T, self._gamma * (self._Z @ rows.T)])
+        by_images = self._gamma * self._products(self._Z, rows)
+        return np.vstack([self._products(self._S, rows), by_images])
+
+    def _products(self, rows: Matrix, others: Matrix) -> Matrix:
+        """All products of two rows, formed in a fixed cut of their length."""
+
+        def part(cut: slice) -> Matrix:
+            short = min(SHORT, cut.stop - cut.start)
+            a, b = (x[:, cut].reshape(len(x), -1, short).swapaxes(0, 1) for x in (rows, others))
+            return np.asarray(np.matmul(a, b.swapaxes(1, 2)).sum(axis=0))
+
+        return reduce(iadd, self._share(part, self._pieces))
 
     def gram(self, rows: Matrix, vector: Vector) -> tuple[Matrix, Vector]:
         r"""Products :math:`G B^{-1} G^\top` and :math:`G B^{-1} v` for the rows of G."""
         images = self._by_base(rows)
-        A = self._gamma * (images @ rows.T)
-        c = self._gamma * (images @ vector)
+        A = self._gamma * self._products(images, rows)
+        c = self._gamma * self._products(images, vector[None])[:, 0]
         if self._order:
             T = self._coordinates(rows)
             A += T.T @ self._middle @ T
@@ -176,6 +209,11 @@ class InverseCurvature:
         out = self._gamma * self._by_base(vector[None])[0]
         if self._order:
             weights = self._middle @ self._coordinates(vector[None])[:, 0]
-            n = len(self._order)
-            out = out + weights[:n] @ self._S + (self._gamma * weights[n:]) @ self._Z
+            steps, images = np.split(weights, 2)
+
+            def add(cut: slice) -> None:
+                out[cut] += np.dot(steps, self._S[:, cut])
+                out[cut] += np.dot(self._gamma * images, self._Z[:, cut])
+
+            list(self._share(add, self._pieces))
         return np.asarray(out)

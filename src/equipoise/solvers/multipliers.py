@@ -48,7 +48,7 @@ class Multipliers(Solver[MultiplierIterate]):
     """Method of multipliers with L-BFGS inside."""
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        curvature = InverseCurvature(None, len(theta), MEMORY)
+        curvature = InverseCurvature(None, len(theta), MEMORY, problem.objective.share)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
         iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)

@@ -33,8 +33,9 @@ SUFFICIENT = 1e-4
 # A decrease below this share of the objective is hidden by rounding; the gradient still shrinks.
 HIDDEN = 1e-12
 TRIALS = 15
-# Pairs of steps and gradient changes that are kept.
-MEMORY = 10
+# Pairs of steps and gradient changes that are kept; fewer where each costs as much as a pass.
+MEMORY, FEWER = 10, 5
+WIDE = 1 << 18
 # What a fresh Hessian costs in evaluations, by the number of parameters; and how much one step with
 # it shrinks the promised decrease.
 PARAMETERS_PER_EVALUATION = 30
@@ -89,6 +90,7 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
+        memory = MEMORY if self._newton or len(theta) < WIDE else FEWER
         # The first Hessian waits for the first step: the start is known, and timed, without it.
         return SqpIterate(
             state,
@@ -97,7 +99,7 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(None, problem.objective.size, MEMORY),
+            curvature=InverseCurvature(None, len(theta), memory, problem.objective.share),
             age=-1 if self._newton else 0,
         )
 
