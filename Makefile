@@ -1,7 +1,7 @@
 # make demo         the report on the bundled data
 # make test         lint, then the tests
-# make test-extras  the tests of optional parts (plots, report, command line, browser, torch), then
-#                   all others on the oldest supported versions
+# make test-extras  the tests of optional parts (plots, report, command line, browser, deep networks),
+#                   then all others on the oldest supported versions
 # make test-slow    the tests that take long
 # make bench        the benchmarks
 # make bench-scale  a fit to 58 million rows on disk (12.5 GB), FOLDER says where
@@ -95,7 +95,7 @@ TORCH ?= torch==2.13.0
 
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,recipes,torch]'
 	command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || \
 		echo "No chromium: the tests of the page in a browser will be skipped."
 	touch $@
