@@ -1,9 +1,11 @@
 """``equipoise fit``: a model from a table, measured on rows set aside and made from all."""
 
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,10 +14,12 @@ from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
 from equipoise.text import percent, short_name
 
 if TYPE_CHECKING:
-    from equipoise.tables import LabelledTable
+    from equipoise.tables import LabelledTable, StreamedTable
 
 # Of a class with fewer rows in the table nothing is said.
 ENOUGH_ROWS = 30
+# Rows set aside of a table that is read in parts, at most.
+_MOST_ASIDE = 1_000_000
 
 EPILOG = """\b
 Examples:
@@ -80,6 +84,13 @@ Shell completion (bash_source, zsh_source or fish_source):
     default=0.2,
     help="Share of the rows set aside to measure class risks before the final fit; 0 for none.",
 )
+@click.option(
+    "--memory",
+    default=None,
+    metavar="SIZE",
+    help="Tables that would take more, such as '4 GiB', are read in parts.  [default: half of the "
+    "machine's]",
+)
 def fit(  # noqa: PLR0913  one argument for each option
     *,
     table: str,
@@ -90,6 +101,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     training: str,
     strength: float,
     share: float,
+    memory: str | None,
     seed: int,
     output: Output,
     **reading: Any,
@@ -99,45 +111,150 @@ def fit(  # noqa: PLR0913  one argument for each option
     TABLE is a CSV file (gzipped or not) or a Parquet file. Text columns become categories, missing
     values are allowed, and the model file holds the training facts beside the weights. It cannot
     execute code when it is loaded.
+
+    A table that does not fit in memory is read in parts, and a robust logistic regression for a set
+    of weightings is fitted to all of its rows in passes; its decisions are not tuned.
     """
     from equipoise.files import check_place
-    from equipoise.goals import bind_classes, format_goal
+    from equipoise.goals import format_goal
     from equipoise.models import facts_for, save_model
     from equipoise.models.saved_model import check_suffix
-    from equipoise.sets import as_uncertainty
-    from equipoise.tables import read_labelled
+    from equipoise.tables import size_in_memory
 
     check_place(out, table)
     check_suffix(out)
-    with output.progress(4, "Reading") as reach:
-        rows = read_labelled(table, target, **reading)
-        goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
-        train = partial(_fitted, kind=kind, goal=goal, training=training, C=strength, seed=seed)
-        reach(1, "Measuring")
-        found = _measured(train, rows, goal, share, seed)
-        reach(2, "Fitting")
-        model, notes = train(rows.X, rows.y)
-        notes += _never_found(rows, found)
-        reach(3, "Saving")
+    room, size = _memory(memory), size_in_memory(table)
+    if size > room:
+        work = partial(_in_parts, kind=kind, room=room, size=size)
+    else:
+        work = partial(_whole, kind=kind, training=training)
+    with work(Asked(table, target, goal, strength, share, seed, output, reading)) as made:
+        rows, goal, model, notes, found = made
+        notes = notes + _never_found(rows, found)
         held_out = None if found is None else _held_out(found, share)
         facts = facts_for(
             rows, target, kind, format_goal(goal), seed, held_out=held_out, notes=notes
         )
         save_model(model, out, facts)
-        reach(4)
     counts = zip(facts.classes, rows.counts.tolist(), strict=True)
     result = {
         "model_file": out,
         "model": kind,
         "uncertainty": facts.goal,
         "target": target,
-        "rows": len(rows.labels),
+        "rows": int(rows.counts.sum()),
         "columns": [column.name for column in rows.columns],
         "counts": [{"class": name, "rows": n} for name, n in counts],
         "held_out": found,
         "seed": seed,
     }
     output.show(_lines(result, share), result, facts.notes)
+
+
+def _memory(text: str | None) -> int:
+    """Bytes that a table may take."""
+    from equipoise.blocks.memory import check_memory
+
+    if text is not None:
+        return check_memory(text)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # not every system says
+        return 1 << 32
+
+
+class Asked(NamedTuple):
+    """What the options ask for."""
+
+    table: str
+    target: str
+    goal: Any
+    C: float
+    share: float
+    seed: int
+    output: Output
+    reading: dict[str, Any]
+
+
+class Made(NamedTuple):
+    """A model, what it was made from and for, what the fit warned of, and risks measured before."""
+
+    rows: "LabelledTable | StreamedTable"
+    goal: Any
+    model: Any
+    notes: list[str]
+    found: dict[str, Any] | None
+
+
+@contextmanager
+def _whole(asked: Asked, *, kind: str, training: str) -> Iterator[Made]:
+    """A model of a table in memory."""
+    from equipoise.goals import bind_classes
+    from equipoise.sets import as_uncertainty
+    from equipoise.tables import read_labelled
+
+    table, target, goal, C, share, seed, output, reading = asked
+    with output.progress(4, "Reading") as reach:
+        rows = read_labelled(table, target, **reading)
+        goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
+        train = partial(_fitted, kind=kind, goal=goal, training=training, C=C, seed=seed)
+        reach(1, "Measuring")
+        found = _measured(train, rows, goal, share, seed)
+        reach(2, "Fitting")
+        model, notes = train(rows.X, rows.y)
+        reach(3, "Saving")
+        yield Made(rows, goal, model, notes, found)
+        reach(4)
+
+
+@contextmanager
+def _in_parts(asked: Asked, *, kind: str, room: int, size: int) -> Iterator[Made]:
+    """A robust logistic regression of a table that is read in parts."""
+    from sklearn.base import clone
+    from sklearn.pipeline import Pipeline
+
+    from equipoise.estimators import RobustLogisticRegression
+    from equipoise.exceptions import InvalidInputError
+    from equipoise.goals import SetGoal, as_goal, bind_classes
+    from equipoise.sets import as_uncertainty
+    from equipoise.tables import AsTable, streamed_table
+    from equipoise.tables.streamed import PASSES, SomeLeftOut
+
+    table, target, goal, C, share, seed, output, reading = asked
+    recipe = as_goal(as_uncertainty(None) if goal is None else goal)
+    if kind != "linear" or not isinstance(recipe, SetGoal):
+        raise InvalidInputError(
+            f"{table} would take about {size / 2**30:.1f} GiB in memory and {room / 2**30:.1f} GiB "
+            "are allowed. In parts only the linear model is fitted, for a set of weightings: use "
+            "it (--model linear --goal worst-class), allow more (--memory), or fit to a sample."
+        )
+    length = 100 * (PASSES + 2)
+    with (
+        output.progress(length, "Reading") as reach,
+        streamed_table(table, target, progress=reach, **reading) as rows,
+    ):
+        uncertainty = bind_classes(recipe.uncertainty, rows.classes)
+        model = RobustLogisticRegression(uncertainty, C=C, memory=max(1 << 28, room // 4))
+        found = None
+        reach(100 * PASSES, "Measuring")
+        n_rows = int(rows.counts.sum())
+        left = SomeLeftOut(rows.blocks, min(share, _MOST_ASIDE / n_rows), seed)
+        if share > 0:
+            true, given = left.predicted(clone(model).fit(left))
+            found = class_errors(true, given, rows.classes, uncertainty) if len(true) else None
+        reach(100 * (PASSES + 1), "Fitting")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(rows.blocks)
+        notes = [str(each.message) for each in caught]
+        notes.append(
+            f"The table was read in parts, and the model was fitted to all of its rows in "
+            f"{model.n_passes_} passes; decisions are not tuned."
+        )
+        kinds = AsTable([(each.name, each.kind) for each in rows.columns])
+        steps = [("table", kinds), ("features", rows.features), ("model", model)]
+        yield Made(rows, uncertainty, Pipeline(steps), notes, found)
+        reach(length)
 
 
 def _measured(
@@ -185,7 +302,7 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, training: str, C: float, se
     return model, list(dict.fromkeys(notes))
 
 
-def _never_found(rows: "LabelledTable", found: dict[str, Any] | None) -> list[str]:
+def _never_found(rows: "LabelledTable | StreamedTable", found: dict[str, Any] | None) -> list[str]:
     """What is said of classes of which no row set aside got its class."""
     measured = [] if found is None else found["classes"]
     return [

@@ -20,7 +20,7 @@ from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.models.archive import parsed
 from equipoise.sets import LabelCVaR, as_uncertainty
-from equipoise.tables import COLUMN_KINDS, Column, LabelledTable
+from equipoise.tables import COLUMN_KINDS, Column, LabelledTable, StreamedTable
 from equipoise.text import in_words
 
 # Raised when a file of this form could no longer be read as one of the last.
@@ -169,7 +169,7 @@ class TrainingFacts:
 
 
 def facts_for(
-    table: LabelledTable,
+    table: LabelledTable | StreamedTable,
     target: str | None,
     kind: str,
     goal: str | None,

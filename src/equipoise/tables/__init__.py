@@ -23,6 +23,7 @@ from equipoise.tables.labelled import (
     unseen_rows,
 )
 from equipoise.tables.read import read_chunks, read_table
+from equipoise.tables.streamed import StreamedTable, size_in_memory, streamed_table
 
 __all__ = [
     "COLUMN_KINDS",
@@ -32,6 +33,7 @@ __all__ = [
     "Column",
     "LabelledTable",
     "OrderedForest",
+    "StreamedTable",
     "booster_for",
     "columns_of",
     "conform",
@@ -47,6 +49,8 @@ __all__ = [
     "read_chunks",
     "read_labelled",
     "read_table",
+    "size_in_memory",
     "split_target",
+    "streamed_table",
     "unseen_rows",
 ]

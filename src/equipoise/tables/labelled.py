@@ -1,6 +1,6 @@
 """The label column, and labelled rows, read and checked once for whatever is done with them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -312,18 +312,41 @@ def _labels(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
             "read as missing)."
         )
     labels = _plain(series, target, text_labels=text_labels)
-    classes = np.unique(labels)
+    _refuse_no_classes(np.unique(labels), len(labels), target)
+    return labels
+
+
+def _refuse_no_classes(classes: NDArray[Any], n_rows: int, target: str) -> None:
     if len(classes) < 2:
         raise InvalidInputError(
             f"The label {target!r} has only one class, {classes.tolist()[0]!r}, in all "
-            f"{len(labels)} rows: there is nothing to tell apart."
+            f"{n_rows} rows: there is nothing to tell apart."
         )
-    if len(classes) == len(labels) > 2:
+    if len(classes) == n_rows > 2:
         raise InvalidInputError(
-            f"The label {target!r} has a different value in each of the {len(labels)} rows; it "
+            f"The label {target!r} has a different value in each of the {n_rows} rows; it "
             "looks like an identifier or a quantity, not a class. Is another column the label?"
         )
-    return labels
+
+
+def labels_by_text(
+    rows: Mapping[str, int], target: str, *, text_labels: bool = False
+) -> dict[str, Any]:
+    """The label that each distinct text of a label column stands for, from its number of rows.
+
+    Examples
+    --------
+    >>> labels_by_text({"1": 20, "2.0": 10}, "kind")
+    {'1': 1, '2.0': 2}
+    """
+    pandas = require("pandas", extra="cli")
+    series = pandas.Series(list(rows), dtype=object)
+    numbers = pandas.to_numeric(series, errors="coerce")
+    labels = _plain(
+        series if text_labels or numbers.isna().any() else numbers, target, text_labels=text_labels
+    )
+    _refuse_no_classes(np.unique(labels), sum(rows.values()), target)
+    return dict(zip(rows, labels.tolist(), strict=True))
 
 
 def _plain(series: Any, target: str, *, text_labels: bool) -> NDArray[Any]:
