@@ -42,7 +42,7 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
 	test_boosters.py test_paper.py test_sets_arrays.py test_torch*.py \
-	test_blocks.py test_scale.py test_streamed_tables.py) \
+	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py) \
 	$(addprefix src/equipoise/,display paper torch)
 
 .PHONY: demo test test-extras test-slow bench bench-scale results lint clean
@@ -96,7 +96,7 @@ TORCH ?= torch==2.13.0
 
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,recipes,torch]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,dask,recipes,torch]'
 	command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || \
 		echo "No chromium: the tests of the page in a browser will be skipped."
 	touch $@

@@ -12,11 +12,16 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from operator import iadd
 from typing import Any, NamedTuple, TypeVar
 
+from equipoise.arrays import NDArray
 from equipoise.exceptions import EquipoiseError, InvalidInputError
 
 T = TypeVar("T")
+Answer = tuple[NDArray[Any], ...]
 # Blocks that are read before a thread asks for them.
 AHEAD = 1
 
@@ -33,6 +38,42 @@ class Block(NamedTuple):
     X: Any
     y: Any = None
     weights: Any = None
+
+    def part(self, make: Callable[[int, Block], T], place: int) -> T:
+        """What ``make`` makes of the block."""
+        return make(place, self)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedOf:
+    """A question of what is made of a block; None where nothing is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> asked = AskedOf(lambda place, block: block.X, lambda X: (np.sum(X, axis=0),))
+    >>> asked(0, Block([[1.0], [2.0]]))
+    (array([3.]),)
+    """
+
+    make: Callable[[int, Block], Any]
+    ask: Callable[[Any], Answer]
+
+    def __call__(self, place: int, block: Block) -> Answer | None:
+        part = block.part(self.make, place)
+        return None if part is None else self.ask(part)
+
+
+def added(total: Answer, answer: Answer) -> Answer:
+    """An answer added to others, in the memory of their sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> added((np.ones(2),), (np.array([1.0, 2.0]),))
+    (array([2., 3.]),)
+    """
+    return tuple(map(iadd, total, answer))
 
 
 class Blocks(ABC):
@@ -58,6 +99,8 @@ class Blocks(ABC):
 
     # Names of the columns, where they have any.
     columns: tuple[str, ...] | None = None
+    # What errors call a block.
+    noun: str = "Block"
 
     @abstractmethod
     def __len__(self) -> int:
@@ -97,6 +140,19 @@ class Blocks(ABC):
         finally:
             reader.shutdown(wait=True, cancel_futures=True)
             workers.shutdown(wait=True, cancel_futures=True)
+
+    def total(
+        self,
+        asked: AskedOf,
+        n_threads: int = 1,
+        begin: Callable[[], object] | None = None,
+    ) -> Answer:
+        """The sum of the answers of all blocks, always in the same order."""
+        answers = self.map(asked, n_threads, begin)
+        return reduce(added, (answer for answer in answers if answer is not None))
+
+    def close(self) -> None:  # noqa: B027  most hold nothing
+        """Let go of what is held for passes: there will be no more."""
 
     def _read(self, place: int) -> Block:
         with in_block(place):
@@ -139,3 +195,8 @@ class Stream:
         """One pass: a function of every block and its place, in order."""
         self.n_passes += 1
         return self.blocks.map(function, self._n_threads, self._begin)
+
+    def total(self, asked: AskedOf) -> Answer:
+        """One pass: the sum of the answers of all blocks."""
+        self.n_passes += 1
+        return self.blocks.total(asked, self._n_threads, self._begin)

@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from equipoise.arrays import NDArray
 from equipoise.blocks.base import Block, Blocks
+from equipoise.blocks.partitions import from_dask, is_dask
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 
 # What a row's block is cut to where nobody says how much memory there is.
@@ -240,6 +241,8 @@ def as_blocks(
                 "Labels and weights come with the blocks, as (X, y, weights): give no others."
             )
         return X
+    if is_dask(X):
+        return from_dask(X, y, sample_weight, memory)
     if not is_sliced(X) or len(X.shape) != 2:
         return None
     if np.dtype(X.dtype).itemsize * X.shape[0] * X.shape[1] <= memory // 2:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import NDArray
 from equipoise.blocks import Blocks
+from equipoise.blocks.partitions import is_dask
 from equipoise.estimators.alpha_path import fit_along, fit_at
 from equipoise.estimators.robust_linear import RobustLinearModel, streamed
 from equipoise.exceptions import InvalidInputError
@@ -179,7 +180,7 @@ class RobustLogisticRegression(LogisticModel):
         if choice is None:
             super()._fit(X, y, sample_weight)
             return
-        if isinstance(X, Blocks):
+        if isinstance(X, Blocks) or is_dask(X):
             raise InvalidInputError(
                 'LabelCVaR("auto") chooses the level on rows left out of fits in memory: give a '
                 "level to fit to blocks, or choose it on a sample of the rows."

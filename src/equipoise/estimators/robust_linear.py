@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.blocks.memory import check_memory
+from equipoise.blocks.partitions import is_dask, lazily
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.exceptions import (
     FewRowsWarning,
@@ -62,6 +65,8 @@ def streamed(method: Method) -> Method:
 
     @wraps(method)
     def answer(self: Any, X: Any, *args: Any, **settings: Any) -> NDArray[Any]:
+        if is_dask(X):
+            return cast(NDArray[Any], _answered_lazily(self, X, method.__name__, args, settings))
         blocks = as_blocks(X, None, None, check_memory(self.memory), labelled=False)
         if blocks is None:
             return np.asarray(method(self, X[:] if is_sliced(X) else X, *args, **settings))
@@ -71,6 +76,20 @@ def streamed(method: Method) -> Method:
         return np.concatenate(answers)
 
     return cast(Method, answer)
+
+
+def _answered_lazily(model: Any, X: Any, method: str, args: Any, settings: Any) -> Any:
+    """A Dask array of a method's answers, by the model as it is now."""
+    check_is_fitted(model)
+    answer = partial(_answer, copy(model), method, args, settings)
+    row = np.zeros((1, model.n_features_in_ if np.isnan(X.shape[1]) else X.shape[1]))
+    if hasattr(X, "columns"):
+        row = type(X._meta)(row, columns=X.columns)
+    return lazily(X, answer, answer(row))
+
+
+def _answer(model: Any, method: str, args: Any, settings: Any, rows: Any) -> NDArray[Any]:
+    return np.asarray(getattr(model, method)(rows, *args, **settings))
 
 
 class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -277,6 +296,14 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         scores = self.decision_function(X)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of ``predict``; that of Dask collections is computed."""
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight)
+        truth, found = np.asarray(y), np.asarray(self.predict(X))
+        return float(accuracy_score(truth, found, sample_weight=weights))
 
 
 def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,22 +13,20 @@ the maker that turns a block into an objective, can be pickled: they may go to w
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import iadd
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Indices, Matrix, NDArray, Vector
-from equipoise.blocks.base import Block, Stream, in_block
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.blocks.base import Answer, AskedOf, Block, Stream, in_block
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation, Objective, ShiftMoments, intercept_step
 from equipoise.objectives.linear_objective import LinearObjective, Workers, by_class
 from equipoise.objectives.matrices import Features
+from equipoise.objectives.registry import ONE_BLAS_THREAD, limit_openmp
 from equipoise.objectives.survey import Survey, matrix_of, weights_of_block
 from equipoise.validation.labels import as_labels, known_labels
 
-Answer = tuple[NDArray[Any], ...]
 Question = Callable[[LinearObjective], Answer]
 # Class gradients of more numbers are not formed unless they are asked for.
 MANY_GRADIENTS = 1 << 22
@@ -55,7 +53,9 @@ class PartMaker:
         used = weights > 0
         return X[used], labels[used], weights[used]
 
-    def __call__(self, place: int, block: Block) -> LinearObjective:
+    def __call__(self, place: int, block: Block) -> LinearObjective | None:
+        if not self.survey.counts[place].any():
+            return None
         X, labels, weights = self.rows(place, block)
         return self.objective(X, labels, weights, self.survey.totals, Workers(), copied=False)
 
@@ -79,16 +79,14 @@ class PartMaker:
 
 
 @dataclass(frozen=True, eq=False)
-class AskedOf:
-    """A question, asked of every block; None where a block has no rows."""
+class OnOneThread:
+    """A question that is answered on one thread, wherever the part is."""
 
-    maker: PartMaker
     question: Question
 
-    def __call__(self, place: int, block: Block) -> Answer | None:
-        if self.maker.survey.prints[place] is None or not self.maker.survey.counts[place].any():
-            return None
-        return self.question(self.maker(place, block))
+    def __call__(self, part: LinearObjective) -> Answer:
+        with limit_openmp(), ONE_BLAS_THREAD.held():
+            return self.question(part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,9 +160,7 @@ class PartitionedObjective(Objective):
 
     def _total(self, question: Question) -> Answer:
         """The sum of the answers of all blocks, in their order: one pass."""
-        answers = self._stream.map(AskedOf(self._maker, question))
-        found = (answer for answer in answers if answer is not None)
-        return reduce(_added, found)
+        return self._stream.total(AskedOf(self._maker, OnOneThread(question)))
 
     def evaluate(self, theta: Vector) -> Evaluation:
         return self._evaluate(theta, gradients=self._few)
@@ -242,7 +238,3 @@ class PartitionedObjective(Objective):
     def thin(self, rows_per_class: int) -> LinearObjective:
         most = int(np.diff(self._sample.bounds).max())
         return self._sample if rows_per_class >= most else self._sample.thin(rows_per_class)
-
-
-def _added(total: Answer, answer: Answer) -> Answer:
-    return tuple(map(iadd, total, answer))

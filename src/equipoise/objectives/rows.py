@@ -76,7 +76,11 @@ class RowsInBlocks(TrainingRows):
         self._memory = memory
         blocks = blocks.of_at_most(min(LARGEST_BLOCK, memory // BLOCK_SHARE))
         self.stream = Stream(blocks, n_threads(), limit_openmp)
-        self._survey = survey(self.stream)
+        try:
+            self._survey = survey(self.stream)
+        except BaseException:
+            blocks.close()
+            raise
         self.classes, self.totals = self._survey.classes, self._survey.totals
         self.counts, self.n_features = self._survey.counts.sum(axis=0), self._survey.n_features
 
@@ -94,6 +98,7 @@ class RowsInBlocks(TrainingRows):
                 yield PartitionedObjective(self.stream, maker, self._sample(maker, workers))
         finally:
             workers.close()
+            self.stream.blocks.close()
 
     def _sample(self, maker: PartMaker, workers: Workers) -> LinearObjective:
         """Rows of all classes, as many as the memory has room for: one pass."""

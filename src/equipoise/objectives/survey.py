@@ -48,8 +48,9 @@ def fingerprint(X: Any, y: NDArray[Any]) -> tuple[int, ...]:
     step = max(1, X.shape[0] // _COMPARED)
     some = X[::step]
     values = some.data if sp.issparse(some) else np.ascontiguousarray(some)
-    labels = y if y.dtype != object else np.array([hash(name) for name in y.tolist()])
-    return X.shape[0], crc32(values.tobytes()), crc32(np.ascontiguousarray(labels).tobytes())
+    # No hashes of names: they differ from process to process.
+    labels = repr(y.tolist()).encode() if y.dtype == object else y.tobytes()
+    return X.shape[0], crc32(values.tobytes()), crc32(labels)
 
 
 def weights_of_block(block: Block, n_rows: int) -> Vector:
@@ -137,21 +138,23 @@ class Survey:
 
 def survey(stream: Stream) -> Survey:
     """Look at all blocks once."""
-    found = list(stream.map(look_at))
+    found, noun = list(stream.map(look_at)), stream.blocks.noun
     facts = [(place, one) for place, one in enumerate(found) if one is not None]
     if not facts:
-        raise InvalidInputError("There are no rows: every block is empty, or there is none.")
+        raise InvalidInputError(
+            f"There are no rows: every {noun.lower()} is empty, or there is none."
+        )
     first, (origin, _) = facts[0][1], facts[0]
     for place, one in facts:
         if one.shape[1] != first.shape[1]:
             raise InvalidInputError(
-                f"Block {place} has {one.shape[1]} columns where block {origin} has "
-                f"{first.shape[1]}: all blocks must have the same."
+                f"{noun} {place} has {one.shape[1]} columns where {noun.lower()} {origin} has "
+                f"{first.shape[1]}: all {noun.lower()}s must have the same."
             )
         if one.form != first.form:
             raise InvalidInputError(
-                f"Block {place} is {one.form} where block {origin} is {first.form}: convert them "
-                "to one."
+                f"{noun} {place} is {one.form} where {noun.lower()} {origin} is {first.form}: "
+                "convert them to one."
             )
     classes = _all_classes([one for _, one in facts])
     counts = np.zeros((len(found), len(classes)), dtype=np.intp)
