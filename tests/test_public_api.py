@@ -132,3 +132,9 @@ def test_importing_the_package_loads_nothing_heavy():
 
 def test_the_package_works_without_any_optional_dependency():
     _in_fresh_interpreter(f"{HIDE_OPTIONAL}\nfrom equipoise import *\ndatasets.load_thyroid()")
+
+
+def test_a_room_that_is_an_optional_part_says_what_to_install():
+    attempt = "try:\n    import equipoise.torch\nexcept ImportError as error:\n    print(error)"
+    said = " ".join(_in_fresh_interpreter(f"{HIDE_OPTIONAL}\n{attempt}"))
+    assert said.endswith("Install it with: pip install 'equipoise[torch]'")

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 
 from equipoise.goals import parse_goal  # noqa: E402
 from set_examples import few_examples  # noqa: E402
+from torch_cases import COUNTS  # noqa: E402
 from torch_ranks import batches_of, train  # noqa: E402
 
 if not torch.distributed.is_available():
@@ -51,6 +52,13 @@ def test_two_processes_train_like_one_with_the_joint_batch(ranks, goal):
         assert ranks[0][goal][step] == ranks[1][goal][step]
         np.testing.assert_allclose(ranks[0][goal][step][0], masses, rtol=0, atol=1e-10)
         np.testing.assert_allclose(ranks[0][goal][step][1], parameters, rtol=0, atol=1e-9)
+
+
+def test_compiled_programs_of_two_processes_hold_the_same_masses(ranks):
+    (program, plain), other = (found["compiled"] for found in ranks)
+    assert other == [program, plain]
+    np.testing.assert_allclose(program, plain, rtol=0, atol=1e-14)
+    assert not np.allclose(program, COUNTS / COUNTS.sum(), atol=1e-3)
 
 
 def test_processes_with_different_sets_say_so(ranks):

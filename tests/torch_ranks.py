@@ -9,6 +9,7 @@ import torch
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
+from equipoise import LabelCVaR
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import parse_goal
 from equipoise.torch import RobustLoss
@@ -50,6 +51,18 @@ def different_sets(rank):
     return ""
 
 
+def compiled(rank):
+    """Masses after three steps of a compiled loss, and of the same loss as it is."""
+    torch.manual_seed(rank)
+    losses = [RobustLoss(LabelCVaR(0.3), COUNTS) for _ in range(2)]
+    program = torch.compile(losses[0], fullgraph=True, backend="aot_eager")
+    for _ in range(3):
+        batch = torch.randn(8 + rank, 3), torch.randint(0, 3, (8 + rank,))
+        program(*batch)
+        losses[1](*batch)
+    return [loss.masses.tolist() for loss in losses]
+
+
 def main(rank, ranks, address, goals):
     distributed.init_process_group(
         "gloo", init_method=address, rank=rank, world_size=ranks, timeout=timedelta(seconds=90)
@@ -58,6 +71,7 @@ def main(rank, ranks, address, goals):
         goal: train(parse_goal(goal), batches_of(rank, ranks), DistributedDataParallel)
         for goal in goals
     }
+    found["compiled"] = compiled(rank)
     found["different sets"] = different_sets(rank)
     distributed.destroy_process_group()
     sys.stdout.write(f"{json.dumps(found)}\n")
