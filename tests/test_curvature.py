@@ -64,7 +64,7 @@ def recursion(base, seen):
 
 
 def learned(base, seen):
-    curvature = InverseCurvature(BASES[base](), SIZE, MEMORY)
+    curvature = InverseCurvature(BASES[base](), np.zeros(SIZE), MEMORY)
     for step, change in seen:
         curvature.update(step, change)
     return curvature
@@ -235,7 +235,7 @@ def test_products_of_long_vectors_are_the_same_however_many_threads_share_them()
     found = []
     with ThreadPoolExecutor(3) as pool:
         for share in (pool.map, map):
-            curvature = InverseCurvature(None, size, 3, share)
+            curvature = InverseCurvature(None, np.zeros(size), 3, share)
             for step, change in zip(steps, 2 * steps + 0.1 * noise, strict=True):
                 curvature.update(step, change)
             found.append((*curvature.gram(rows, vector), curvature.apply(vector)))

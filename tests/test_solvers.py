@@ -444,7 +444,7 @@ class Leap(Solver):
 
     def start(self, problem, theta, mass):
         state = problem.objective.evaluate(theta)
-        known = InverseCurvature(None, len(theta), 1)
+        known = InverseCurvature(None, theta, 1)
         return Iterate(state, mass, problem.gradient(state, mass), known)
 
     def step(self, problem, iterate):

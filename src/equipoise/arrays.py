@@ -5,6 +5,7 @@ array keeps its namespace, its floating dtype and its device. Anything that is n
 pandas Series) is read as NumPy.
 """
 
+import math
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -36,10 +37,37 @@ def namespace(x: Any) -> Any:
     """The array-API namespace of ``x``: NumPy for NumPy arrays and for what is no array."""
     if isinstance(x, np.ndarray):
         return np
-    if type(x).__module__.partition(".")[0] in _WRAPPED:
+    if library(x) in _WRAPPED:
         return _compat().array_namespace(x)
     own = getattr(x, "__array_namespace__", None)
     return np if own is None else own()
+
+
+def library(x: Any) -> str:
+    """The name of the library that ``x`` comes from."""
+    return type(x).__module__.partition(".")[0]
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether ``x`` is a torch tensor, or a CuPy array, which torch reads in place."""
+    return library(x) in {"torch", "cupy"}
+
+
+def norm(vector: Any) -> float:
+    """The Euclidean length of a vector, an array or a tensor."""
+    return math.sqrt(float(vector @ vector))
+
+
+def places_of(mask: Any) -> Any:
+    """Where a mask, an array or a tensor, is true: to index by it again and again."""
+    found = mask.nonzero()
+    return found[0] if isinstance(found, tuple) else found[:, 0]
+
+
+def weighted_sum(weights: Vector, rows: Any) -> Any:
+    """Rows, an array or a tensor, added up with weights that are an array."""
+    xp = namespace(rows)
+    return weights @ rows if xp is np else like(weights, rows, xp) @ rows
 
 
 def _compat() -> ModuleType:
@@ -74,12 +102,14 @@ def like(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
 
 def to_numpy(x: Any) -> NDArray[np.float64]:
     """``x`` as a float64 NumPy array, brought to the host and cut from any autograd graph."""
-    library = type(x).__module__.partition(".")[0]
-    if library == "torch":
-        x = x.detach().cpu().numpy()
-    elif library == "cupy":
-        x = x.get()
-    return np.asarray(x, dtype=np.float64)
+    return np.asarray(on_host(x), dtype=np.float64)
+
+
+def on_host(x: Any) -> Any:
+    """What a device holds as a NumPy array of its dtype; anything else as it is."""
+    if library(x) == "torch":
+        return x.detach().cpu().numpy()
+    return x.get() if library(x) == "cupy" else x
 
 
 def cumulative_sum(x: Any, xp: Any) -> Any:

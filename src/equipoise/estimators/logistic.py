@@ -11,11 +11,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.arrays import NDArray
+from equipoise.arrays import NDArray, is_tensor, on_host, to_numpy
 from equipoise.blocks import Blocks
 from equipoise.blocks.partitions import is_dask
 from equipoise.estimators.alpha_path import fit_along, fit_at
 from equipoise.estimators.robust_linear import RobustLinearModel, streamed
+from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.risks.population import odds_factors
@@ -36,19 +37,23 @@ class LogisticModel(RobustLinearModel, ABC):
         return as_trained("cross_entropy")
 
     @streamed
-    def predict_proba(self, X: Any) -> NDArray[Any]:
+    def predict_proba(self, X: Any) -> Any:
         """Class probabilities in the world of the worst-case weights, consistent with predict.
 
         They are not those of the population: see ``predict_population_proba``.
         """
         scores = self.decision_function(X)
+        if is_tensor(scores):
+            return probabilities_of(scores)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
         return np.asarray(softmax(scores, axis=1))
 
     @streamed
-    def predict_log_proba(self, X: Any) -> NDArray[Any]:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of ``predict_proba``, without rounding to minus infinity."""
+        if is_tensor(X):
+            return probabilities_of(self.decision_function(X), logarithms=True)
         return np.asarray(log_softmax(self._class_scores(X), axis=1))
 
     def _class_scores(self, X: Any) -> NDArray[Any]:
@@ -56,21 +61,23 @@ class LogisticModel(RobustLinearModel, ABC):
         return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
 
     @streamed
-    def predict_population_proba(self, X: Any, class_prior: Any = None) -> NDArray[Any]:
+    def predict_population_proba(self, X: Any, class_prior: Any = None) -> Any:
         r"""Class probabilities on the scale of the population.
 
         The fit sees class ``i`` with mass :math:`m_i = p_i q_i` instead of :math:`p_i`; by Bayes'
         rule the odds are put back by the factors :math:`\pi_i / m_i`. The frequencies :math:`\pi`
         are ``class_prior``, a dict by class or an array, and those of ``class_prior_`` by default.
         """
-        scores = self._class_scores(X)
         given = self.class_prior_ if class_prior is None else class_prior
         target, mass = check_prior(given, self.classes_), np.asarray(self.worst_case_masses_)
         factors = odds_factors(
             mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
         )
         with np.errstate(divide="ignore"):
-            return np.asarray(softmax(scores + np.log(factors), axis=1))
+            shift = np.log(factors)
+        if is_tensor(X):
+            return probabilities_of(self.decision_function(X), shift)
+        return np.asarray(softmax(self._class_scores(X) + shift, axis=1))
 
     def to_sklearn(self) -> LogisticRegression:
         """An ordinary fitted LogisticRegression with the same coefficients and predictions."""
@@ -78,7 +85,8 @@ class LogisticModel(RobustLinearModel, ABC):
         twin = LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
         for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
             if hasattr(self, name):
-                setattr(twin, name, getattr(self, name).copy())
+                values = getattr(self, name)
+                setattr(twin, name, to_numpy(values) if is_tensor(values) else values.copy())
         twin.n_features_in_ = self.n_features_in_
         twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
         return twin
@@ -185,7 +193,10 @@ class RobustLogisticRegression(LogisticModel):
                 'LabelCVaR("auto") chooses the level on rows left out of fits in memory: give a '
                 "level to fit to blocks, or choose it on a sample of the rows."
             )
-        rows, names = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        found = fit_along(self, choice, rows, names, sample_weight)
+        given = on_host(X), on_host(y)
+        rows, names = validate_data(
+            self, *given, accept_sparse="csr", dtype=[np.float64, np.float32]
+        )
+        found = fit_along(self, choice, rows, names, on_host(sample_weight))
         final = fit_at(clone(self), found["alpha_"], X, y, sample_weight)
         self.__dict__ |= {n: v for n, v in vars(final).items() if n.endswith("_")} | found

@@ -16,10 +16,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.arrays import Indices, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector, is_tensor, norm, to_numpy
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask, lazily
 from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.exceptions import (
     FewRowsWarning,
     InactiveCapsWarning,
@@ -32,6 +33,7 @@ from equipoise.exceptions import (
 )
 from equipoise.losses import Loss, TrainedLoss, as_trained
 from equipoise.objectives import Objective, RowsInBlocks, RowsInMemory, TrainingRows
+from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
@@ -64,9 +66,11 @@ def streamed(method: Method) -> Method:
     """A method of rows that takes blocks of them too, and answers each where it is read."""
 
     @wraps(method)
-    def answer(self: Any, X: Any, *args: Any, **settings: Any) -> NDArray[Any]:
+    def answer(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
         if is_dask(X):
-            return cast(NDArray[Any], _answered_lazily(self, X, method.__name__, args, settings))
+            return _answered_lazily(self, X, method.__name__, args, settings)
+        if is_tensor(X):
+            return method(self, X, *args, **settings)
         blocks = as_blocks(X, None, None, check_memory(self.memory), labelled=False)
         if blocks is None:
             return np.asarray(method(self, X[:] if is_sliced(X) else X, *args, **settings))
@@ -151,7 +155,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         -------
         self : the fitted estimator
         """
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), memory_in_words(X):
             self._fit(X, y, sample_weight)
         return self
 
@@ -186,7 +190,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             start, cold = self._start(objective, masses, prior, classes)
             way = [replace(problem, objective=objective.with_loss(other)) for other in loss.way]
             solution = run(problem, self.solver, start, limits, progress, cold=cold, way=way)
-            self._take(problem, solution, prior, classes)
+            back = partial(handed_back, like=X) if is_tensor(X) else np.asarray
+            self._take(problem, solution, prior, classes, back)
         if isinstance(rows, RowsInBlocks):
             self.n_passes_ = rows.stream.n_passes
         # Where the set does not hold the worst case back from the worst class, the model and its
@@ -197,6 +202,10 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         """The rows to fit to, where they are."""
+        if is_tensor(X):
+            on_device = RowsOnDevice(X, y, sample_weight)
+            set_features(self, X)
+            return on_device
         memory = check_memory(self.memory)
         blocks = as_blocks(X, y, sample_weight, memory)
         if blocks is None:
@@ -218,17 +227,23 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         known = self.warm_start and np.array_equal(getattr(self, "classes_", []), classes)
         if known and objective.unpack(np.zeros(objective.size))[0].shape == self.coef_.shape:
             mass = masses.project(np.asarray(self.worst_case_masses_))
-            return (objective.pack(self.coef_, self.intercept_), mass), False
-        return (np.zeros(objective.size), masses.project(prior)), True
+            theta = objective.pack(to_numpy(self.coef_), to_numpy(self.intercept_))
+            return (objective.vector(theta), mass), False
+        return (objective.vector(np.zeros(objective.size)), masses.project(prior)), True
 
     def _take(
-        self, problem: Problem, solution: Solution, prior: Vector, classes: NDArray[Any]
+        self,
+        problem: Problem,
+        solution: Solution,
+        prior: Vector,
+        classes: NDArray[Any],
+        back: Callable[[Matrix], Any],
     ) -> None:
-        """Keep what the solve found."""
+        """Keep what the solve found, the model as ``back`` hands it to the user."""
         coef, intercept = problem.objective.unpack(solution.theta)
         if len(intercept) > 1:
             intercept = intercept - intercept.mean()
-        self.classes_, self.coef_, self.intercept_ = classes, coef, intercept
+        self.classes_, self.coef_, self.intercept_ = classes, back(coef), back(intercept)
         self.class_prior_ = ByClass(prior, classes)
         self.class_risks_ = ByClass(solution.risks, classes)
         self.worst_case_masses_ = ByClass(solution.mass, classes)
@@ -283,17 +298,21 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             )
 
     @streamed
-    def decision_function(self, X: Any) -> NDArray[Any]:
+    def decision_function(self, X: Any) -> Any:
         """Scores of the rows: one each for two classes, else one per class."""
         check_is_fitted(self)
+        if is_tensor(X):
+            return scores_of(self, X)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        scores = _products(X, self.coef_) + self.intercept_
+        scores = _products(X, to_numpy(self.coef_)) + to_numpy(self.intercept_)
         return scores.ravel() if len(self.classes_) == 2 else scores
 
     @streamed
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> Any:
         """The class of the highest score, in the world of the worst-case weights."""
         scores = self.decision_function(X)
+        if is_tensor(scores):
+            return labels_of(scores, self.classes_)
         best = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[best])
 
@@ -317,7 +336,7 @@ def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _diverges(solution: Solution, loss: TrainedLoss) -> bool:
     """Whether large parameters were still growing, or have left no risk of a loss that has some."""
-    large = float(np.linalg.norm(solution.theta)) > 1
+    large = norm(solution.theta) > 1
     vanished = solution.objective < 1e-6 and not loss.reaches_zero
     return (large and _DIVERGING < solution.last_step < np.inf) or vanished
 

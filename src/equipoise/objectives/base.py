@@ -57,8 +57,12 @@ class Objective(ABC):
     n_rows: int
     # Rows of the sample that thinned problems are of; 0 where they are of all rows.
     sample_rows: int = 0
+    # A pass over fewer rows costs no less.
+    coarse_rows: int = 0
     # Newton steps in the intercepts end where they promise less than this share of the risk.
     no_gain: float = -np.inf
+    # Iterations without progress before there is none to be had; None where rounding is small.
+    patience: int | None = None
 
     def __init__(self, features: Features, kernel: ScoreKernel, n_classes: int) -> None:
         self.features, self.kernel, self.n_classes = features, kernel, n_classes
@@ -136,7 +140,19 @@ class Objective(ABC):
 
     def intercept_inverse(self, state: Evaluation, mass: Vector) -> Callable[[Vector], Vector]:
         """What is known of the inverse curvature along the intercepts of a centered state."""
-        return np.copy
+        return lambda slopes: slopes
+
+    def vector(self, values: Vector) -> Vector:
+        """A parameter in the memory where the objective has its own, for solvers to start from."""
+        return values
+
+    def exactly(self, state: Evaluation) -> Evaluation:
+        """The state with risks as exact as certificates need them, where it has less exact ones."""
+        return state
+
+    def sharper(self) -> "Objective | None":
+        """The same problem, evaluated more exactly; None where there is no such way."""
+        return None
 
     @cached_property
     def squares(self) -> Vector:
@@ -147,7 +163,7 @@ class Objective(ABC):
         scaled, _ = self.unpack(np.ones(self.size))
         out = np.zeros((self.features.n_scores, self.features.width))
         out[:, : self.features.n_features] = scaled**2
-        return self.features.fold(out)
+        return self.vector(self.features.fold(out))
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:
         """Coefficients and intercepts as a parameter."""
@@ -171,9 +187,9 @@ class Objective(ABC):
         risks = state.risks + growths
         if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
             risks[mass > 0] = 0  # the only class left is certain, however small it was
-        theta = state.theta.copy()
-        finite = np.where(np.isfinite(shift), shift, 0.0)
-        self.features.unfold(theta)[:, -1] += finite / self.features.unit
+        step = np.zeros((self.features.n_scores, self.features.width))
+        step[:, -1] = np.where(np.isfinite(shift), shift, 0.0) / self.features.unit
+        theta = state.theta + self.vector(self.features.fold(step))
         return self.shifted(state, shift, theta, risks)
 
     def _center_shift(self, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Indices, Vector
+from equipoise.arrays import ArrayLike, Indices, Vector, on_host
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import Loss
 from equipoise.validation.labels import (
@@ -68,7 +68,7 @@ def row_losses(
 
 def _predictions(y_pred: Any, classes: Names, n_rows: int, loss: Loss) -> Any:
     """Positions of predicted labels, or the columns that the loss reads."""
-    values = np.asarray(y_pred)
+    values = np.asarray(on_host(y_pred))
     if loss.reads == "labels":
         if values.ndim == 2 and values.shape[1] > 1:
             raise InvalidInputError(

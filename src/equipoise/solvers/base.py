@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TextIO, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Vector, norm
 from equipoise.objectives import Evaluation
 from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
 from equipoise.solvers.problem import NewtonStep, Problem
@@ -158,22 +158,28 @@ class BestSoFar:
 
     def __init__(self, problem: Problem, iterate: Iterate) -> None:
         self.problem = problem
-        self.theta, self.risks = iterate.state.theta, iterate.state.risks
-        self.objective = problem.value(iterate.state)
+        self._take(iterate.state)
         self.mass, self.bound, self.attempted = iterate.mass, -np.inf, np.inf
         self.idle, self._smallest_gap = 0, np.inf
         self.history: list[HistoryRecord] = []
+
+    def _take(self, state: Evaluation) -> None:
+        # Not the state itself: what it keeps is as much as rows times classes.
+        self.theta, self.risks = state.theta, state.risks
+        self.objective = self.problem.value(state)
 
     def see(
         self, iteration: int, iterate: Iterate, limits: Limits, seconds: float
     ) -> HistoryRecord:
         """Take note of an iterate; certify it when its own estimate promises success."""
-        objective = self.problem.value(iterate.state)
+        state = iterate.state
+        objective = self.problem.value(state)
+        if objective < self.objective and objective - self.bound <= limits.target(objective):
+            state = self.problem.objective.exactly(state)  # it would end the solve
+            objective = self.problem.value(state)
         self.idle = 0 if objective < self.objective * (1 - 1e-14) else self.idle + 1
         if objective < self.objective:
-            # Not the state itself: what it keeps is as much as rows times classes.
-            self.theta, self.risks = iterate.state.theta, iterate.state.risks
-            self.objective = objective
+            self._take(state)
         estimate = self.problem.bound(iterate.state, iterate.mass, iterate.gradient)
         gap = self.objective - estimate
         if gap < 0.99 * self._smallest_gap:
@@ -194,7 +200,10 @@ class BestSoFar:
         return record
 
     def certify(self, iterate: Iterate, target: float) -> None:
-        bound = self.problem.certify(iterate.state, iterate.mass, target)
+        state = self.problem.objective.exactly(iterate.state)
+        if state is not iterate.state:  # what was computed in fewer digits gives way
+            self._take(state)
+        bound = self.problem.certify(state, iterate.mass, target)
         if bound > self.bound or self.bound == -np.inf:  # without any bound, the last masses
             self.bound, self.mass = max(bound, self.bound), iterate.mass
 
@@ -209,8 +218,8 @@ class BestSoFar:
         known = iterate.curvature
         if problem.objective.size <= FEW_PARAMETERS:
             base = NewtonInverse(problem, state, mass, precise=True, damping=BARELY)
-            known = InverseCurvature(base, problem.objective.size, 0)
-        reach = REACH + float(np.linalg.norm(state.theta))
+            known = InverseCurvature(base, state.theta, 0)
+        reach = REACH + norm(state.theta)
         step = problem.newton_step(state, mass, iterate.gradient, known.apply, reach, target)
         least = problem.lagrangian(state, mass) - step.gain
         if self.objective - least <= target:
@@ -283,5 +292,6 @@ def _status(track: BestSoFar, iterate: Iterate, limits: Limits) -> Status | None
     if not limits.certified and iterate.decrease <= 0.1 * target:
         track.mass = iterate.mass
         return Status.STATIONARY
-    patience = max(PATIENCE, len(track.history) // 5)
+    given = track.problem.objective.patience
+    patience = max(PATIENCE, len(track.history) // 5) if given is None else given
     return Status.STALLED if iterate.stuck or track.idle > patience else None

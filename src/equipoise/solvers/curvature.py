@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sl
 
-from equipoise.arrays import Matrix, NDArray, Vector
+from equipoise.arrays import (
+    Matrix,
+    NDArray,
+    Vector,
+    is_tensor,
+    like,
+    namespace,
+    to_numpy,
+    weighted_sum,
+)
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 
@@ -38,13 +47,14 @@ class NewtonInverse:
     ) -> None:
         # Rounding in single precision must stay far below the curvature of the penalty, along
         # every coefficient: where all rows are certain there may be no other.
-        held = problem.ridges[problem.ridges > 0]
+        ridges = to_numpy(problem.ridges)
+        held = ridges[ridges > 0]
         self.single = not precise and bool(held.size) and float(held.min()) > 1e-6
         self._hessian = problem.objective.hessian(state, mass, single=self.single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
         self._floor = 1e-14 * max(float(np.diag(self._hessian).max()), 1e-3)
-        self._hessian[np.diag_indices_from(self._hessian)] += problem.ridges
+        self._hessian[np.diag_indices_from(self._hessian)] += ridges
         self.damp(damping)
 
     def damp(self, damping: float) -> None:
@@ -55,10 +65,11 @@ class NewtonInverse:
         scaled[np.diag_indices_from(scaled)] = diagonal * self._unit**2
         self._factor = _regular_cholesky(scaled)
 
-    def apply(self, rows: Matrix) -> Matrix:
+    def apply(self, rows: Matrix) -> Any:
         """The inverse times each row."""
-        solved = sl.cho_solve((self._factor, True), (rows * self._unit).T, check_finite=False)
-        return np.asarray(solved).T * self._unit
+        given = (to_numpy(rows) * self._unit).T
+        solved = sl.cho_solve((self._factor, True), given, check_finite=False)
+        return like(np.asarray(solved).T * self._unit, rows, namespace(rows))
 
 
 def _regular_cholesky(matrix: Matrix) -> Matrix:
@@ -95,28 +106,31 @@ class BlockInverse:
 class InverseCurvature:
     """A base and at most ``memory`` pairs of steps and gradient changes.
 
-    Without a base nothing is known, and the last step sets the scale.
+    Without a base nothing is known, and the last step sets the scale. Steps are kept where the
+    parameters ``theta`` are: in memory, or on the device of a tensor.
     """
 
     def __init__(
         self,
         base: NewtonInverse | BlockInverse | None,
-        size: int,
+        theta: Vector,
         memory: int,
         share: Share = map,
     ) -> None:
         self.base, self._memory, self._share = base, memory, share
+        size = len(theta)
         whole = size // SHORT * SHORT
         step = -(-whole // (PIECES * SHORT)) * SHORT
         cuts = [*range(0, whole, max(step, 1)), whole, size]
         self._pieces = [slice(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
-        self._steps, self._changes = np.empty((2, memory, size))
+        self._empty = getattr(theta, "new_empty", np.empty)
+        self._steps, self._changes = (self._empty((memory, size)) for _ in range(2))
         self.clear()
 
     def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
-        self._images = np.empty_like(self._changes) if self.base else self._changes
+        self._images = self._empty(self._changes.shape) if self.base else self._changes
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
         self._SY, self._YY = np.zeros((2, self._memory, self._memory))
         self._middle = np.zeros((0, 0))
@@ -139,7 +153,7 @@ class InverseCurvature:
     def update(self, step: Vector, change: Vector, *, rescale: bool = True) -> None:
         """Learn from a step and the change of the Lagrangian's gradient along it."""
         product, length = float(step @ change), float(change @ change)
-        if not product > 1e-10 * float(np.sqrt(step @ step * length)) or length == 0:
+        if not product > 1e-10 * (float(step @ step) * length) ** 0.5 or length == 0:
             return
         full = len(self._order) == self._memory
         row = self._order.pop(0) if full else len(self._order)
@@ -156,11 +170,11 @@ class InverseCurvature:
         self._middle = self._middle_matrix()
 
     @property
-    def _S(self) -> Matrix:
+    def _S(self) -> Any:
         return self._steps[: len(self._order)]
 
     @property
-    def _Z(self) -> Matrix:
+    def _Z(self) -> Any:
         return self._images[: len(self._order)]
 
     def _middle_matrix(self) -> Matrix:
@@ -183,8 +197,10 @@ class InverseCurvature:
         by_images = self._gamma * self._products(self._Z, rows)
         return np.vstack([self._products(self._S, rows), by_images])
 
-    def _products(self, rows: Matrix, others: Matrix) -> Matrix:
+    def _products(self, rows: Any, others: Any) -> Matrix:
         """All products of two rows, formed in a fixed cut of their length."""
+        if is_tensor(rows):
+            return to_numpy(rows @ others.T)
 
         def part(cut: slice) -> Matrix:
             short = min(SHORT, cut.stop - cut.start)
@@ -204,16 +220,19 @@ class InverseCurvature:
             c += T.T @ (self._middle @ self._coordinates(vector[None])[:, 0])
         return 0.5 * (A + A.T), c
 
-    def apply(self, vector: Vector) -> Vector:
+    def apply(self, vector: Vector) -> Any:
         r"""The product :math:`B^{-1} v`."""
         out = self._gamma * self._by_base(vector[None])[0]
         if self._order:
             weights = self._middle @ self._coordinates(vector[None])[:, 0]
             steps, images = np.split(weights, 2)
+            if is_tensor(out):
+                added = weighted_sum(steps, self._S) + weighted_sum(self._gamma * images, self._Z)
+                return out + added
 
             def add(cut: slice) -> None:
                 out[cut] += np.dot(steps, self._S[:, cut])
                 out[cut] += np.dot(self._gamma * images, self._Z[:, cut])
 
             list(self._share(add, self._pieces))
-        return np.asarray(out)
+        return out

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Vector, norm
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.problem import Problem
@@ -63,8 +63,8 @@ class DescentAscent(Solver[AscentIterate]):
         state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
         constants = self._constants or _guess(problem, mass, gradient)
-        curvature = InverseCurvature(None, len(theta), 1)
-        played, sums = (theta, mass), (np.zeros_like(theta), np.zeros_like(mass))
+        curvature = InverseCurvature(None, theta, 1)
+        played, sums = (theta, mass), (0 * theta, 0 * mass)
         return AscentIterate(
             state, mass, gradient, curvature, constants=constants, played=played, sums=sums
         )
@@ -86,12 +86,12 @@ def _play(
     problem: Problem, iterate: AscentIterate, slopes: tuple[Vector, Vector]
 ) -> tuple[Vector, Vector]:
     """The next pair: a step of each player along its slope, and back into its set."""
-    c, root = iterate.constants, np.sqrt(iterate.rounds + 1)
+    c, root = iterate.constants, (iterate.rounds + 1) ** 0.5
     eta = c.theta_diameter / (c.theta_slope * root)
     zeta = c.mass_diameter / (c.mass_slope * root)
     theta = iterate.played[0] - eta * slopes[0]
     radius = c.theta_diameter / 2
-    theta = theta * min(1.0, radius / max(1e-300, float(np.linalg.norm(theta))))
+    theta = theta * min(1.0, radius / max(1e-300, norm(theta)))
     return theta, problem.masses.project(iterate.played[1] + zeta * slopes[1])
 
 
@@ -102,7 +102,7 @@ def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
     gradient = problem.gradient(state, mass)
     bound = problem.bound(state, mass, gradient)
     if not np.isfinite(bound):  # no penalty: what the masses miss, and as much again for a slope
-        bound = problem.lagrangian(state, mass) - float(np.linalg.norm(gradient))
+        bound = problem.lagrangian(state, mass) - norm(gradient)
     return replace(
         iterate,
         state=state,
@@ -118,7 +118,7 @@ def _guess(problem: Problem, mass: Vector, gradient: Vector) -> StepConstants:
     radius, risk = 100.0, problem.objective.zero_risk
     if problem.ridge > 0:
         radius = min(radius, float(np.sqrt(2 * risk / problem.ridge)))
-    slope = max(float(np.linalg.norm(gradient)), 1e-3)
+    slope = max(norm(gradient), 1e-3)
     corners = [problem.masses.maximize(row) for row in (mass, -mass)]
-    spread = max(float(np.linalg.norm(corners[0] - corners[1])), 1e-12)
+    spread = max(norm(corners[0] - corners[1]), 1e-12)
     return StepConstants(2 * radius, 10 * slope, spread, float(np.sqrt(len(mass))) * risk)

@@ -11,10 +11,11 @@ weighted gradients are formed, never one gradient per class.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Vector, norm
 from equipoise.objectives import Evaluation
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature
@@ -48,7 +49,7 @@ class Multipliers(Solver[MultiplierIterate]):
     """Method of multipliers with L-BFGS inside."""
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        curvature = InverseCurvature(None, len(theta), MEMORY, problem.objective.share)
+        curvature = InverseCurvature(None, theta, MEMORY, problem.objective.share)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
         iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)
@@ -68,10 +69,10 @@ class Multipliers(Solver[MultiplierIterate]):
         enough = INNER * TIGHTER**moved.doubts * masses
         return self._next_round(problem, moved) if gradient <= enough else moved
 
-    def _direction(self, iterate: MultiplierIterate) -> Vector:
+    def _direction(self, iterate: MultiplierIterate) -> Any:
         if iterate.curvature.n_pairs:
             return -iterate.curvature.apply(iterate.gradient)
-        return -iterate.gradient / max(1e-300, float(np.linalg.norm(iterate.gradient)))
+        return -iterate.gradient / max(1e-300, norm(iterate.gradient))
 
     def _search(
         self, problem: Problem, iterate: MultiplierIterate, direction: Vector
@@ -116,8 +117,8 @@ class Multipliers(Solver[MultiplierIterate]):
     ) -> MultiplierIterate:
         value, mass = self._smooth(problem, iterate, state)
         gradient = problem.gradient(state, mass)
-        size = max(1e-300, float(np.linalg.norm(state.theta)))
-        length = np.inf if step is None else float(np.linalg.norm(step)) / size
+        size = max(1e-300, norm(state.theta))
+        length = np.inf if step is None else norm(step) / size
         moved = replace(
             iterate, state=state, mass=mass, gradient=gradient, value=value, step=length
         )

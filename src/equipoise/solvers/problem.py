@@ -8,12 +8,12 @@ with :math:`w` the coefficients in :math:`\theta`; intercepts carry no penalty.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from equipoise.arrays import Vector
+from equipoise.arrays import Vector, norm, places_of
 from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import MassSet
 
@@ -49,6 +49,11 @@ class Problem:
         """The penalty's curvature along each parameter: zero for intercepts."""
         return self.ridge * self.objective.squares
 
+    @cached_property
+    def _held(self) -> tuple[Any, Any]:
+        """Places of the parameters with a penalty, and of those without."""
+        return places_of(self.ridges > 0), places_of(self.ridges <= 0)
+
     def penalty(self, theta: Vector) -> float:
         return 0.5 * float(self.ridges @ (theta * theta))
 
@@ -61,9 +66,18 @@ class Problem:
         if state not in self._values:
             value = np.inf
             if np.all(np.isfinite(state.risks)):
-                value = float(self.masses.support(state.risks)) + self.penalty(state.theta)
+                value = float(self.masses.support(state.risks)) + self._penalty_at(state)
             self._values[state] = value
         return self._values[state]
+
+    def _penalty_at(self, state: Evaluation) -> float:
+        if state not in self._penalties:
+            self._penalties[state] = self.penalty(state.theta)
+        return self._penalties[state]
+
+    @cached_property
+    def _penalties(self) -> WeakKeyDictionary[Evaluation, float]:
+        return WeakKeyDictionary()
 
     @cached_property
     def _values(self) -> WeakKeyDictionary[Evaluation, float]:
@@ -72,7 +86,7 @@ class Problem:
 
     def lagrangian(self, state: Evaluation, mass: Vector) -> float:
         """The weighted risk plus the penalty."""
-        return float(mass @ state.risks) + self.penalty(state.theta)
+        return float(mass @ state.risks) + self._penalty_at(state)
 
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         """Gradient of the Lagrangian: one pass over the data."""
@@ -92,9 +106,9 @@ class Problem:
         """
         if not self.has_bounds:
             return -np.inf
-        held = self.ridges > 0
-        slack = 0.5 * float(np.sum(gradient[held] ** 2 / self.ridges[held]))
-        guess = 0.5 * float(np.sum(gradient[~held] ** 2)) / TYPICAL_CURVATURE
+        held, free = self._held
+        slack = 0.5 * float((gradient[held] ** 2 / self.ridges[held]).sum())
+        guess = 0.5 * float((gradient[free] ** 2).sum()) / TYPICAL_CURVATURE
         return self.lagrangian(state, mass) - slack - guess
 
     def certify(self, state: Evaluation, mass: Vector, target: float = 0.0) -> float:
@@ -112,7 +126,7 @@ class Problem:
         step = self.newton_step(state, mass, gradient, inverse, INTERCEPT_REACH, 0.1 * target)
         bound = self.bound(state, mass, step.left) - step.gain
         # Where the intercepts could not be found there is no bound, and NaN is none either.
-        valid = np.isfinite(bound) and float(np.abs(step.direction).max()) <= SMALL
+        valid = np.isfinite(bound) and float(abs(step.direction).max()) <= SMALL
         return bound if valid else -np.inf
 
     def newton_step(
@@ -131,24 +145,24 @@ class Problem:
         ``reach``. Steps are refined until this is a tenth of the ``target``. ``inverse`` is what is
         known of the inverse curvature.
         """
-        direction, image, along = np.zeros((3, len(gradient)))
+        direction = image = along = 0 * self.ridges
         free, before = self.ridges == 0, 1.0
         rounding = self.objective.rounding * self.lagrangian(state, mass)
         step = NewtonStep(direction, image, gradient, np.inf, 0)
         for products in range(PRODUCTS):
             left = gradient + image
-            size = float(np.linalg.norm(left[free]))
-            if size <= float(np.linalg.norm(gradient[free])):  # rounding may make steps useless
+            size = norm(left[free])
+            if size <= norm(gradient[free]):  # rounding may make steps useless
                 gain = abs(float(direction @ image)) + (reach * size if size > rounding else 0.0)
                 step = NewtonStep(direction, image, left, gain, products)
             if size <= max(0.1 * target / reach, rounding):
                 break
-            better = np.where(free, inverse(np.where(free, left, 0.0)), 0.0)
+            better = free * inverse(free * left)
             now = float(left @ better)
             along = better + now / before * along
             bent = self.objective.bend(state, mass, along)
             curvature = float(along @ bent)
-            if not now * float(np.linalg.norm(along)) < LONGEST * curvature:
+            if not now * norm(along) < LONGEST * curvature:
                 break
             direction = direction - now / curvature * along
             image, before = image - now / curvature * bent, now

@@ -6,7 +6,7 @@ from typing import Any
 
 from equipoise.arrays import Vector
 from equipoise.registry import Registry
-from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, solve
+from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, Status, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
@@ -97,7 +97,13 @@ def run(
         start = _from_coarse(problem, start)
     if not problem.objective.convex:
         limits = replace(limits, certified=False)
-    return solve(problem, chosen.make(problem, limits.tol), start, limits, progress)
+    found = solve(problem, chosen.make(problem, limits.tol), start, limits, progress)
+    sharper = None if found.status.converged else problem.objective.sharper()
+    if sharper is None or found.status is Status.MAX_ITER:
+        return found
+    exact = replace(problem, objective=sharper)
+    again = (found.theta, found.mass)
+    return solve(exact, chosen.make(exact, limits.tol), again, limits, progress)
 
 
 def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
@@ -109,6 +115,7 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
     """
     n_classes, n_rows = problem.masses.n_classes, problem.objective.n_rows
     enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
+    enough = max(enough, problem.objective.coarse_rows)
     rows, tol, largest = max(1, enough // n_classes), 1e-1, 0
     # A sample costs little beside a pass over all rows: the last problem is all of it.
     sample = problem.objective.sample_rows

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import Matrix, Vector, norm, weighted_sum
 from equipoise.objectives import Evaluation
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
@@ -95,11 +95,11 @@ class MinimaxSqp(Solver[SqpIterate]):
         return SqpIterate(
             state,
             mass,
-            mass @ gradients + problem.pull(theta),
+            weighted_sum(mass, gradients) + problem.pull(theta),
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(None, len(theta), memory, problem.objective.share),
+            curvature=InverseCurvature(None, theta, memory, problem.objective.share),
             age=-1 if self._newton else 0,
         )
 
@@ -112,7 +112,7 @@ class MinimaxSqp(Solver[SqpIterate]):
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
         if iterate.age < 0:
             base = self._first_hessian(problem, iterate.state, iterate.mass)
-            curvature = InverseCurvature(base, problem.objective.size, MEMORY)
+            curvature = InverseCurvature(base, iterate.state.theta, MEMORY)
             iterate = replace(iterate, curvature=curvature, age=0)
         if not self._newton and iterate.age & (iterate.age + 1) == 0:  # after 0, 1, 3, 7, ... steps
             blocks = problem.objective.score_hessians(iterate.state, iterate.mass)
@@ -225,7 +225,7 @@ def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
     # The masses matter as exactly as a part of the progress that is still to be made.
     left = max(1e-3 * min(value, iterate.decrease), 1e-13 * value)
     mass = iterate.program.solve(A, state.risks - c, 1e-3 * left)
-    gradient = mass @ G + pull
+    gradient = weighted_sum(mass, G) + pull
     direction = -curvature.apply(gradient)
     promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
     return QuadraticModel(mass, gradient, direction, value - promised)
@@ -239,9 +239,9 @@ def _moved(
     gradients: Matrix,
 ) -> SqpIterate:
     """The iterate after a step, which the curvature learns from."""
-    gradient = model.mass @ gradients + problem.pull(state.theta)
+    gradient = weighted_sum(model.mass, gradients) + problem.pull(state.theta)
     step = state.theta - iterate.state.theta
-    size = float(np.linalg.norm(step))
+    size = norm(step)
     iterate.curvature.update(step, gradient - model.gradient)
     return replace(
         iterate,
@@ -249,8 +249,8 @@ def _moved(
         mass=model.mass,
         gradient=gradient,
         decrease=model.decrease,
-        step=size / max(1e-300, float(np.linalg.norm(state.theta))),
-        cut=size < 0.9 * float(np.linalg.norm(model.direction)),
+        step=size / max(1e-300, norm(state.theta)),
+        cut=size < 0.9 * norm(model.direction),
         class_gradients=gradients,
         recent=(*iterate.recent, problem.value(state))[-RECENT:],
         age=iterate.age + 1,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from equipoise.arrays import Indices, NDArray, Vector
+from equipoise.arrays import Indices, NDArray, Vector, on_host
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 
 Names = NDArray[Any]
@@ -27,7 +27,7 @@ _SMALL_TABLE = 2**16
 
 def as_labels(values: Any, *, name: str) -> Names:
     """Class names of rows as a one-dimensional array with at least one row and nothing missing."""
-    y = np.asarray(values)
+    y = np.asarray(on_host(values))
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1 or len(y) == 0:
@@ -138,6 +138,7 @@ def _is_text(y: Names) -> bool:
 
 def encode_labels(y: Any) -> tuple[Names, Indices]:
     """Class names and the class index of every row."""
+    y = on_host(y)
     whole = isinstance(y, np.ndarray) and y.ndim == 1 and y.size > 0 and _is_integer(y)
     if whole and 2 * len(classes := classes_of(y)) <= len(y):
         labels = positions(y, classes)
@@ -195,7 +196,7 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
     if sample_weight is None:
         return np.ones(n_rows)
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = np.asarray(on_host(sample_weight), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"sample_weight must hold numbers: {error}.") from error
     if weights.shape != (n_rows,):

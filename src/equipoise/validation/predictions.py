@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Indices, Matrix
+from equipoise.arrays import ArrayLike, Indices, Matrix, on_host
 from equipoise.exceptions import InvalidInputError
 
 # Probabilities in single precision that are sums over many trees are off by less than this.
@@ -52,13 +52,13 @@ def as_probabilities(
 
 def probability_eps(probabilities: Any) -> float:
     """Spacing of the floating-point type that the probabilities were computed in."""
-    dtype = np.asarray(probabilities).dtype
+    dtype = np.asarray(on_host(probabilities)).dtype
     return float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
 
 
 def _as_matrix(values: ArrayLike, name: str) -> Matrix:
     try:
-        matrix = np.asarray(values, dtype=np.float64)
+        matrix = np.asarray(on_host(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must hold numbers: {error}.") from error
     if matrix.ndim == 1:

@@ -1,0 +1,60 @@
+"""Predictions on torch tensors and CuPy arrays: in their library, precision and on their device."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _check_feature_names, _check_n_features
+
+from equipoise.arrays import NDArray, library, on_host, to_numpy
+from equipoise.extras import require
+from equipoise.objectives.torch_rows import as_tensor, checked_rows
+
+
+def set_features(estimator: Any, X: Any, *, reset: bool = True) -> None:
+    """Keep, or check, the number of features, as scikit-learn does."""
+    _check_feature_names(estimator, X, reset=reset)
+    _check_n_features(estimator, X, reset=reset)
+
+
+def handed_back(values: Any, like: Any) -> Any:
+    """A tensor, or numbers as one, as an array of the library of what is like it."""
+    if isinstance(values, np.ndarray):
+        torch, given = require("torch", extra="torch"), as_tensor(like)
+        double = given.dtype == torch.float64
+        kind = torch.float64 if double else torch.float32
+        values = torch.as_tensor(values).to(given.device, kind)
+    return values if library(like) == "torch" else import_module(library(like)).from_dlpack(values)
+
+
+def scores_of(estimator: Any, X: Any) -> Any:
+    """Scores of rows: one each for two classes, else one per class."""
+    rows = checked_rows(X)
+    set_features(estimator, rows, reset=False)
+    coef, intercept = (
+        rows.new_tensor(to_numpy(x)) for x in (estimator.coef_, estimator.intercept_)
+    )
+    scores = (rows @ coef.T).add_(intercept)
+    return handed_back(scores[:, 0] if len(estimator.classes_) == 2 else scores, X)
+
+
+def labels_of(scores: Any, classes: NDArray[Any]) -> Any:
+    """The class of the highest score of every row; names that are no numbers come as NumPy."""
+    rows = as_tensor(scores)
+    best = (rows > 0).long() if rows.ndim == 1 else rows.argmax(1)
+    if classes.dtype.kind not in "biuf":
+        return classes[on_host(best)]
+    table = require("torch", extra="torch").as_tensor(classes).to(best.device)
+    return handed_back(table[best], scores)
+
+
+def probabilities_of(scores: Any, shift: Any = None, *, logarithms: bool = False) -> Any:
+    """The softmax of scores, one for two classes, perhaps shifted; or its logarithms."""
+    torch = require("torch", extra="torch")
+    rows = as_tensor(scores)
+    if rows.ndim == 1:
+        rows = torch.stack([rows * 0, rows], 1)
+    if shift is not None:
+        rows = rows + rows.new_tensor(shift)
+    found = rows.log_softmax(1) if logarithms else rows.softmax(1)
+    return handed_back(found, scores)

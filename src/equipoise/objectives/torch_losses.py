@@ -1,0 +1,138 @@
+"""The cross-entropy on torch tensors: what ``losses.base.ScoreKernel`` does for NumPy arrays.
+
+Conventions
+-----------
+``scores`` and ``kept`` have shape ``(rows, n_scores)``: unlike in NumPy, the scores of a row are
+neighbours. What is kept are probabilities, with one score those of the second class. ``labels`` are
+class indices, ``scale`` is each row's share; ``by`` is a shift of the scores.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+
+class TensorKernel(ABC):
+    """A loss of the scores of a linear model, on tensors."""
+
+    @abstractmethod
+    def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
+        """Losses of the rows, and what is kept."""
+
+    @abstractmethod
+    def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
+        """Derivative of the scaled losses by the scores."""
+
+    @abstractmethod
+    def bend(self, kept: Any, scale: Any, change: Any) -> Any:
+        """Second derivative of the scaled losses by the scores, times a change of these."""
+
+    @abstractmethod
+    def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:
+        """Sum over rows of the scaled Hessian, by the parameters of all but the last score.
+
+        With one score, by the parameters of that one.
+        """
+
+    @abstractmethod
+    def moved(self, kept: Any, by: Any) -> Any:
+        """What is kept after a shift."""
+
+    @abstractmethod
+    def growth(self, kept: Any, labels: Any, by: Any) -> Any:
+        """How much a shift adds to the losses; infinite shifts add nothing."""
+
+    @abstractmethod
+    def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
+        """Sums over rows of scaled probabilities and second derivatives by the scores."""
+
+    @abstractmethod
+    def own(self, mass: Any) -> Any:
+        """What scaled probabilities sum to where the slopes by the scores vanish."""
+
+
+class SoftmaxTensors(TensorKernel):
+    """Multinomial: one score a class."""
+
+    def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
+        whole = scores.logsumexp(1, keepdim=True)
+        own = scores.gather(1, labels[:, None])
+        return (whole - own)[:, 0], (scores - whole).exp_()
+
+    def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
+        out = kept * scale[:, None]
+        return out.scatter_add_(1, labels[:, None], -scale[:, None])
+
+    def bend(self, kept: Any, scale: Any, change: Any) -> Any:
+        return kept * (change - (kept * change).sum(1, keepdim=True)) * scale[:, None]
+
+    def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:
+        p, width = kept[:, :-1], rows.shape[1]
+        spread = rows * scale.sqrt()[:, None]
+        wide = (p[:, :, None] * spread[:, None, :]).reshape(len(rows), -1)
+        out = -(wide.T @ wide)
+        blocks = out.reshape(p.shape[1], width, p.shape[1], width)
+        diagonal = (spread.T @ wide).reshape(width, p.shape[1], width)
+        blocks.diagonal(dim1=0, dim2=2).add_(diagonal.transpose(1, 2))
+        return out
+
+    def moved(self, kept: Any, by: Any) -> Any:
+        out = kept * by.exp()
+        return out / _positive(out.sum(1, keepdim=True))
+
+    def growth(self, kept: Any, labels: Any, by: Any) -> Any:
+        finite = by.where(by.isfinite(), by.new_zeros(()))
+        return _positive(kept @ by.exp()).log() - finite[labels]
+
+    def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
+        weighted = kept * scale[:, None]
+        mean = weighted.sum(0)
+        if diagonal:
+            return mean, mean - (weighted * kept).sum(0)
+        return mean, mean.diag() - weighted.T @ kept
+
+    def own(self, mass: Any) -> Any:
+        return mass
+
+
+class LogisticTensors(TensorKernel):
+    """Two classes: one score."""
+
+    def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
+        wrong = scores[:, 0] * (1 - 2 * labels)
+        losses = (-wrong.abs()).exp().log1p() + wrong.clamp(min=0)
+        return losses, scores.sigmoid()
+
+    def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
+        return (kept - labels[:, None]) * scale[:, None]
+
+    def bend(self, kept: Any, scale: Any, change: Any) -> Any:
+        return kept * (1 - kept) * change * scale[:, None]
+
+    def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:
+        root = (kept * (1 - kept)).sqrt() * scale.sqrt()[:, None]
+        scaled = rows * root
+        return scaled.T @ scaled
+
+    def moved(self, kept: Any, by: Any) -> Any:
+        if by.isinf().item():
+            return (by > 0).to(kept.dtype).expand(kept.shape)
+        out = kept * by.exp()
+        return out / ((1 - kept) + out)
+
+    def growth(self, kept: Any, labels: Any, by: Any) -> Any:
+        p = kept[:, 0]
+        if by.isinf().item():
+            return _positive(p if (by > 0).item() else 1 - p).log()
+        return ((1 - p) + p * by.exp()).log() - by * labels
+
+    def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
+        p = kept[:, 0]
+        return (p @ scale)[None], ((p * (1 - p)) @ scale)[None, None]
+
+    def own(self, mass: Any) -> Any:
+        return mass[1:]
+
+
+def _positive(values: Any) -> Any:
+    """Sums of probabilities that may be divided by."""
+    return values.clamp(min=1e-38 if values.element_size() == 4 else 1e-300)

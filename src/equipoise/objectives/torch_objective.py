@@ -1,0 +1,362 @@
+r"""Class risks and derivatives of a linear model whose rows are a torch tensor, wherever that is.
+
+Rows are copied once: sorted by class, standardised, with the intercept's column. Passes go over
+this copy in blocks, in float64 whatever its own precision, and only sums by class come back. Few
+classes of narrow float32 rows on CUDA are evaluated by one fused pass instead, with half of the
+digits, and so are rows on devices without float64 (Apple's); whatever certifies is computed in
+float64, for the latter on the CPU.
+
+Conventions
+-----------
+Scores and what is kept of them have shape ``(rows, n_scores)``. Parameters and gradients are NumPy
+arrays, or, where they are long, float64 tensors on the device: ``vector`` makes either.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import Indices, Matrix, Vector, to_numpy
+from equipoise.extras import require
+from equipoise.losses.base import ScoreKernel, TrainedLoss
+from equipoise.objectives.base import (
+    MANY_INTERCEPTS,
+    Evaluation,
+    Objective,
+    ShiftMoments,
+)
+from equipoise.objectives.fused_pass import FusedPass, fits
+from equipoise.objectives.matrices import Features
+from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
+
+# Values of a block and its temporaries: what a core's cache holds, and what fills a device.
+CPU_VALUES, DEVICE_VALUES = 1 << 18, 1 << 25
+# Up to so many classes blocks end where a class does, and sums by class are sums of blocks.
+FEW_CLASSES = 64
+# A Hessian is formed of about so many rows: more would hardly make its steps better.
+HESSIAN_ROWS = 1 << 19
+# Rows whose sums are formed in float32.
+BLOCK_OF_FLOATS = 1 << 14
+# Fewer rows are evaluated in float64 as fast as in float32.
+FUSED_ROWS = 1 << 15
+# A device takes as long for fewer rows.
+DEVICE_ROWS = 1 << 16
+# Iterations after which a pass with few digits is taken to have brought all that it can.
+FEW_DIGITS_PATIENCE = 5
+# Parameters and gradients that are longer stay on the device.
+LONG = 1500
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Rows sorted by class, class ``i`` in ``bounds[i]:bounds[i + 1]``, and each one's share."""
+
+    values: Any  # standardised, the intercept's column last; columns of zeros may follow
+    bounds: Indices
+    shares: Any  # float64, on a device that has it
+    weighted: bool  # whether shares differ within a class
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.values.shape[0])
+
+    @cached_property
+    def labels(self) -> Any:
+        counts = np.diff(self.bounds)
+        return one_a_row(np.arange(len(counts)), counts, self.shares, dtype=torch().int64)
+
+    def take(self, chosen: list[Indices]) -> "SortedRows":
+        """Chosen rows of every class."""
+        bounds = np.concatenate([[0], np.cumsum([len(part) for part in chosen])])
+        index = self.shares.new_tensor(np.concatenate(chosen), dtype=torch().int64)
+        shares, values = self.shares[index], self.values[index.to(self.values.device)]
+        totals = np.add.reduceat(to_numpy(shares), bounds[:-1])
+        shares *= one_a_row(1 / totals, np.diff(bounds), shares)
+        return SortedRows(values, bounds, shares, self.weighted)
+
+
+def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any:
+    """A value a class as a tensor of one a row, on the device of ``like``."""
+    repeats = like.new_tensor(counts, dtype=torch().int64)
+    given = like.new_tensor(values, dtype=dtype or like.dtype)
+    return given.repeat_interleave(repeats, output_size=int(counts.sum()))
+
+
+def torch() -> Any:
+    """The module, which is there where tensors are."""
+    return require("torch", extra="torch")
+
+
+def _with_last_score(free: Any, shape: tuple[int, int]) -> Any:
+    """``with_last_score`` of ``objectives.base``, on a tensor."""
+    k, width = shape
+    out = free.new_zeros((k, width, k, width))
+    out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
+    out[-1] = -out[:-1].sum(0)
+    out[:, :, -1, :] = -out[:, :, :-1, :].sum(2)
+    typical = out.reshape(k * width, -1).diagonal().reshape(k, width).mean(0).clamp(min=1e-300)
+    out += (typical / k).diag()[None, :, None, :]
+    return out.reshape(k * width, k * width)
+
+
+def has_doubles(device: Any) -> bool:
+    """Whether a device computes in float64."""
+    return bool(device.type != "mps")
+
+
+@dataclass(frozen=True)
+class PlainPass:
+    """What ``FusedPass`` finds, by plain torch in the rows' own precision."""
+
+    rows: Any
+    bounds: Indices
+    weights: Any
+    kernel: TensorKernel
+
+    def __call__(self, unfolded: Matrix) -> tuple[Vector, Matrix]:
+        """Class risks and class gradients; sums over more than a block are in float64."""
+        parameter = torch().as_tensor(unfolded).to(self.rows)
+        found = np.zeros((len(self.bounds) - 1, 1 + unfolded.size))
+        for i, (first, stop) in enumerate(pairwise(self.bounds.tolist())):
+            for start in range(first, stop, BLOCK_OF_FLOATS):
+                block = slice(start, min(start + BLOCK_OF_FLOATS, stop))
+                found[i] += to_numpy(self._part(block, i, parameter)) / (stop - first)
+        return found[:, 0].copy(), found[:, 1:]
+
+    def _part(self, block: slice, owner: int, parameter: Any) -> Any:
+        rows = self.rows[block, : parameter.shape[1]]
+        labels = torch().full((len(rows),), owner, device=rows.device)
+        ones = rows.new_ones(len(rows))
+        weights = ones if self.weights is None else self.weights[block]
+        losses, kept = self.kernel.losses(rows @ parameter.T, labels)
+        pulled = self.kernel.residual(kept, labels, weights).T @ rows
+        return torch().cat([(losses @ weights)[None], pulled.reshape(-1)])
+
+
+class TorchObjective(Objective):
+    """Class risks of a linear model with the cross-entropy, on a tensor's device."""
+
+    def __init__(
+        self, layout: Features, kernel: ScoreKernel, rows: SortedRows, *, long: bool, fused: bool
+    ) -> None:
+        super().__init__(layout, kernel, len(rows.bounds) - 1)
+        self.rows, self.n_rows, self._long, self._fused = rows, rows.n_rows, long, fused
+        self._tensors: TensorKernel = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
+        per_row = layout.width + 4 * kernel.n_scores
+        room = CPU_VALUES if rows.values.device.type == "cpu" else DEVICE_VALUES
+        self._block_rows = max(256, room // per_row)
+        self._by_class = self.n_classes <= FEW_CLASSES
+        self._known: tuple[Evaluation, Any] | None = None  # what the last pass found besides risks
+        if rows.values.device.type != "cpu":
+            self.coarse_rows = DEVICE_ROWS
+        if self._pass is not None:
+            self.patience = FEW_DIGITS_PATIENCE
+
+    @cached_property
+    def _pass(self) -> FusedPass | PlainPass | None:
+        values, bounds = self.rows.values, self.rows.bounds
+        fused = fits(values, self.n_classes)
+        if not self._fused or not (fused or (self._by_class and not has_doubles(values.device))):
+            return None
+        weights = None
+        if self.rows.weighted:
+            scale = self.rows.shares.new_tensor(np.diff(bounds))[self.rows.labels]
+            weights = (self.rows.shares * scale).to(values)
+        if fused:
+            return FusedPass(values, bounds, weights)
+        return PlainPass(values, bounds, weights, self._tensors)
+
+    def vector(self, values: Vector) -> Any:
+        return self._tensor(values) if self._long else values
+
+    def unpack(self, theta: Vector) -> tuple[Matrix, Vector]:
+        return super().unpack(to_numpy(theta))
+
+    def evaluate(self, theta: Vector) -> Evaluation:
+        if self._pass is not None:
+            self._known = self.evaluate_with_gradients(theta)
+            return self._known[0]
+        self.n_evaluations += 1
+        return self._evaluated(theta)
+
+    def exactly(self, state: Evaluation) -> Evaluation:
+        return self._evaluated(state.theta) if state.kept is None else state
+
+    def sharper(self) -> "TorchObjective | None":
+        if self._pass is None:
+            return None
+        out = TorchObjective(self.features, self.kernel, self.rows, long=self._long, fused=False)
+        out.n_evaluations = self.n_evaluations
+        return out
+
+    def _evaluated(self, theta: Vector) -> Evaluation:
+        """Risks in float64, and what is kept."""
+        raw, kept, sums = self._unfolded(theta), [], []
+        for block in self._blocks():
+            scores = self._load(block) @ raw.T
+            losses, keep = self._tensors.losses(scores, self.rows.labels[block])
+            kept.append(keep)
+            sums.append(losses * self.rows.shares[block])
+        return Evaluation(theta, self._class_sums(sums), torch().cat(kept))
+
+    def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Any]:
+        if self._pass is None:
+            state = self.evaluate(theta)
+            return state, self.class_gradients(state)
+        self.n_evaluations += 1
+        risks, gradients = self._pass(self.features.unfold(to_numpy(theta)))
+        return Evaluation(theta, risks, None), self._handed(gradients)
+
+    def class_gradients(self, state: Evaluation) -> Any:
+        if self._known is not None and self._known[0] is state:
+            return self._known[1]
+        if state.kept is None:
+            assert self._pass is not None
+            return self._handed(self._pass(self.features.unfold(to_numpy(state.theta)))[1])
+        out = self.rows.shares.new_zeros((self.n_classes, *self._shape))
+        for block in self._blocks():
+            rows = self._load(block)
+            residual = self._residual(state, block, self.rows.shares)
+            for i, part in self._classes_in(block):
+                out[i] += residual[part].T @ rows[part]
+        return self._handed(out.reshape(self.n_classes, -1))
+
+    def gradient(self, state: Evaluation, mass: Vector) -> Any:
+        if state.kept is None:
+            gradients = self.class_gradients(state)
+            return (self._tensor(mass) if self._long else mass) @ gradients
+        scale = self._scale(mass)
+        return self._pulled(lambda block, _: self._residual(state, block, scale))
+
+    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Any:
+        kept, scale, along = self.exactly(state).kept, self._scale(mass), self._unfolded(direction)
+        return self._pulled(
+            lambda block, rows: self._tensors.bend(kept[block], scale[block], rows @ along.T)
+        )
+
+    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
+        if self.n_rows > 2 * HESSIAN_ROWS:
+            return self._few.hessian(state, mass)
+        raw, scale = self._unfolded(state.theta), self._scale(mass)
+        free = self._shape[0] - (self._shape[0] > 1)
+        total = self.rows.shares.new_zeros((free * self._shape[1],) * 2)
+        step = max(256, self._block_rows * self._shape[1] // self.size)
+        for first in range(0, self.n_rows, step):  # whatever the classes
+            block = slice(first, first + step)
+            rows = self._load(block)
+            kept = self._tensors.losses(rows @ raw.T, self.rows.labels[block])[1]
+            total += self._tensors.hessian(rows, kept, scale[block])
+        return to_numpy(total if self._shape[0] == 1 else _with_last_score(total, self._shape))
+
+    @cached_property
+    def _few(self) -> "TorchObjective":
+        """The rows that a Hessian is formed of."""
+        return self.thin(max(1, HESSIAN_ROWS // self.n_classes))
+
+    def with_loss(self, loss: TrainedLoss) -> "TorchObjective":
+        raise NotImplementedError(f"{loss} is not fitted on tensors.")
+
+    def thin(self, rows_per_class: int) -> "TorchObjective":
+        random, chosen = np.random.default_rng(0), []
+        for first, stop in pairwise(self.rows.bounds):
+            few = min(rows_per_class, stop - first)
+            # One of every few neighbours: random, and in order without being sorted.
+            places = (np.arange(few) + random.random(few)) * ((stop - first) / few)
+            whole = few == stop - first
+            chosen.append(first + (np.arange(few) if whole else places.astype(np.intp)))
+        rows = self.rows.take(chosen)
+        return TorchObjective(
+            self.features, self.kernel, rows, long=self._long, fused=self._pass is not None
+        )
+
+    def growths(self, state: Evaluation, shift: Vector) -> Vector:
+        kept, by = self.exactly(state).kept, self._tensor(shift)
+        return self._class_sums([self._growth(kept, block, by) for block in self._blocks()])
+
+    def moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
+        kept, by, scale = self.exactly(state).kept, self._tensor(shift), self._scale(mass)
+        many, grown, sums = len(shift) > MANY_INTERCEPTS, [], []
+        for block in self._blocks():
+            here = kept[block]
+            if np.any(shift):
+                grown.append(self._growth(kept, block, by))
+                here = self._tensors.moved(here, by)
+            mean, curvature = self._tensors.moments(here, scale[block], diagonal=many)
+            sums.append(torch().cat([mean, curvature.reshape(-1)]))
+        growths = self._class_sums(grown) if grown else np.zeros(self.n_classes)
+        found = to_numpy(sum(sums))
+        slope, curvature = found[: len(shift)] - self._tensors.own(mass), found[len(shift) :]
+        shape = (-1,) if many else (len(shift), -1)
+        return ShiftMoments(growths, slope, curvature.reshape(shape))
+
+    def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
+        by, kept = self._tensor(shift), self.exactly(state).kept
+        return Evaluation(theta, risks, self._tensors.moved(kept, by))
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.features.n_scores, self.features.width
+
+    def _tensor(self, values: Any) -> Any:
+        """Numbers on the device, in the precision of sums."""
+        return torch().as_tensor(values).to(self.rows.shares)
+
+    def _unfolded(self, theta: Vector) -> Any:
+        return self._tensor(theta).reshape(self._shape)
+
+    def _handed(self, gradients: Any) -> Any:
+        """Gradients as solvers take them."""
+        return self._tensor(gradients) if self._long else to_numpy(gradients)
+
+    def _load(self, block: slice) -> Any:
+        return self.rows.values[block, : self._shape[1]].to(self.rows.shares)
+
+    def _scale(self, mass: Vector) -> Any:
+        """Each row's share of the weighted risk."""
+        return self.rows.shares * self._tensor(mass)[self.rows.labels]
+
+    def _residual(self, state: Evaluation, block: slice, scale: Any) -> Any:
+        labels = self.rows.labels[block]
+        return self._tensors.residual(state.kept[block], labels, scale[block])
+
+    def _growth(self, kept: Any, block: slice, by: Any) -> Any:
+        growth = self._tensors.growth(kept[block], self.rows.labels[block], by)
+        return growth * self.rows.shares[block]
+
+    def _pulled(self, residual: Callable[[slice, Any], Any]) -> Any:
+        """Residuals times rows, summed over all blocks."""
+        total = self.rows.shares.new_zeros(self._shape)
+        for block in self._blocks():
+            rows = self._load(block)
+            total += residual(block, rows).T @ rows
+        return self._handed(total.reshape(-1))
+
+    def _class_sums(self, blocks: list[Any]) -> Vector:
+        """Values of all rows, a tensor a block, summed by class."""
+        if self._by_class:
+            starts = [block.start for block in self._blocks()]
+            owners = np.searchsorted(self.rows.bounds, starts, side="right") - 1
+            sums = to_numpy(torch().stack([values.sum() for values in blocks]))
+            totals = np.bincount(owners, weights=sums, minlength=self.n_classes)
+            return totals.astype(np.float64, copy=False)
+        return np.add.reduceat(to_numpy(torch().cat(blocks)), self.rows.bounds[:-1])
+
+    def _classes_in(self, block: slice) -> Iterator[tuple[int, slice]]:
+        """Classes with rows in a block, and where in it these are."""
+        bounds = self.rows.bounds
+        first = int(np.searchsorted(bounds, block.start, side="right")) - 1
+        for i in range(first, self.n_classes):
+            if bounds[i] >= block.stop:
+                return
+            start, stop = max(bounds[i], block.start), min(bounds[i + 1], block.stop)
+            yield i, slice(start - block.start, stop - block.start)
+
+    def _blocks(self, step: int | None = None) -> Iterator[slice]:
+        step = step or self._block_rows
+        for start, stop in pairwise(self.rows.bounds if self._by_class else [0, self.n_rows]):
+            for first in range(start, stop, step):
+                yield slice(first, min(first + step, stop))
