@@ -68,6 +68,7 @@ class LogisticModel(RobustLinearModel, ABC):
         rule the odds are put back by the factors :math:`\pi_i / m_i`. The frequencies :math:`\pi`
         are ``class_prior``, a dict by class or an array, and those of ``class_prior_`` by default.
         """
+        check_is_fitted(self)
         given = self.class_prior_ if class_prior is None else class_prior
         target, mass = check_prior(given, self.classes_), np.asarray(self.worst_case_masses_)
         factors = odds_factors(
