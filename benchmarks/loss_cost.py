@@ -90,6 +90,8 @@ def waits(step: Callable[[], None]) -> dict[str, int]:
     torch.cuda.set_sync_debug_mode("error")
     try:
         step()
+    except RuntimeError as error:
+        print(f"a step waits: {str(error).splitlines()[0]}")
     finally:
         torch.cuda.set_sync_debug_mode("default")
     kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
