@@ -1,6 +1,9 @@
 """Fits to blocks: the same optimum as in memory, valid bounds, few passes, whatever the blocks."""
 
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from itertools import pairwise
 
@@ -153,6 +156,24 @@ def test_questions_can_be_sent_away():
     assert clf.objective_ == pytest.approx(
         RobustLogisticRegression(WorstClass()).fit(X, y).objective_, rel=SAME
     )
+
+
+def test_blocks_have_the_same_print_in_every_process():
+    code = (
+        "import numpy as np; from equipoise.objectives.survey import fingerprint;"
+        "print(fingerprint(np.eye(2), np.array(['ham', 'spam'], dtype=object)))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
 
 
 # --- the optimum --------------------------------------------------------------------------------
