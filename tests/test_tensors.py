@@ -21,6 +21,7 @@ from equipoise import (
 from equipoise.arrays import to_numpy
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import as_trained
+from equipoise.models import load_model, save_model
 from equipoise.objectives import Evaluation, LinearObjective, fused_pass, torch_objective
 from equipoise.objectives import torch_rows as opening
 from equipoise.objectives.linear_objective import Workers
@@ -415,3 +416,12 @@ def test_a_level_can_be_chosen_for_tensors():
     model = RobustLogisticRegression(LabelCVaR("auto")).fit(*tensors("cpu", X, y))
     assert isinstance(model.coef_, torch.Tensor)
     assert model.alpha_ == RobustLogisticRegression(LabelCVaR("auto")).fit(X, y).alpha_
+
+
+@each_device
+def test_a_model_of_tensors_is_saved_as_one_of_arrays(device, tmp_path):
+    X, y, _ = small_data(3, n_rows=150)
+    model = RobustLogisticRegression("worst-class").fit(*tensors(device, X, y))
+    save_model(model, tmp_path / "m.equipoise")
+    loaded = load_model(tmp_path / "m.equipoise")
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))

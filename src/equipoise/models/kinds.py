@@ -21,6 +21,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from equipoise.arrays import on_host
 from equipoise.decisions import TunedWeights
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
@@ -66,7 +67,7 @@ class Kind:
     def kept(self, estimator: Any) -> dict[str, Any]:
         """What is kept of a fitted estimator."""
         check_is_fitted(estimator)
-        seen = {name: getattr(estimator, name, None) for name in (*_EVERY, *self.forms)}
+        seen = {name: on_host(getattr(estimator, name, None)) for name in (*_EVERY, *self.forms)}
         return {k: v for k, v in {**seen, **self.keep(estimator)}.items() if v is not None}
 
     def restore(self, estimator: Any, kept: dict[str, Any], spend: Spend) -> None:
