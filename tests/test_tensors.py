@@ -4,6 +4,7 @@ The objective is compared with the one in memory, number by number; fits with th
 over every kind of set. CUDA runs the same tests where there is a device.
 """
 
+import subprocess
 import sys
 import types
 
@@ -180,8 +181,8 @@ class RoundedPass:
 
 
 def test_what_few_digits_leave_is_finished_in_float64(monkeypatch):
-    monkeypatch.setattr(torch_objective, "fits", lambda *_: True)
-    monkeypatch.setattr(torch_objective, "FusedPass", RoundedPass)
+    monkeypatch.setattr(fused_pass, "fits", lambda *_: True)
+    monkeypatch.setattr(fused_pass, "FusedPass", RoundedPass)
     monkeypatch.setattr(opening, "FUSED_ROWS", 1)
     X, y, _ = small_data(3, n_rows=300)
     memory = RobustLogisticRegression("worst-class", C=100.0).fit(X, y)
@@ -425,3 +426,9 @@ def test_a_model_of_tensors_is_saved_as_one_of_arrays(device, tmp_path):
     save_model(model, tmp_path / "m.equipoise")
     loaded = load_model(tmp_path / "m.equipoise")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_triton_is_loaded_where_it_is_used():
+    code = "import sys, equipoise; print('equipoise.objectives.fused_pass' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -145,7 +145,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         X : array-like or sparse matrix of shape (n_rows, n_features), or Blocks
             Features; float32 data stay float32. Rows in blocks (see :mod:`equipoise.blocks`), and
             those of a memory map or of another array that is read in slices and is larger than
-            half of ``memory``, are read again for every pass, a few at a time.
+            half of ``memory``, are read again for every pass, a few at a time. Torch tensors and
+            CuPy arrays stay on their device, and the model comes back in their library.
         y : array-like of shape (n_rows,)
             Labels; those of blocks come with them.
         sample_weight : array-like of shape (n_rows,), optional

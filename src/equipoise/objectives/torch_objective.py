@@ -29,7 +29,6 @@ from equipoise.objectives.base import (
     Objective,
     ShiftMoments,
 )
-from equipoise.objectives.fused_pass import FusedPass, fits
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
 
@@ -157,17 +156,22 @@ class TorchObjective(Objective):
             self.patience = FEW_DIGITS_PATIENCE
 
     @cached_property
-    def _pass(self) -> FusedPass | PlainPass | None:
+    def _pass(self) -> Any:
+        """The pass in fewer digits, ``FusedPass`` or ``PlainPass``; None where there is none."""
+        if not self._fused:
+            return None
+        from equipoise.objectives import fused_pass  # it loads Triton
+
         values, bounds = self.rows.values, self.rows.bounds
-        fused = fits(values, self.n_classes)
-        if not self._fused or not (fused or (self._by_class and not has_doubles(values.device))):
+        fused = fused_pass.fits(values, self.n_classes)
+        if not fused and (has_doubles(values.device) or not self._by_class):
             return None
         weights = None
         if self.rows.weighted:
             scale = self.rows.shares.new_tensor(np.diff(bounds))[self.rows.labels]
             weights = (self.rows.shares * scale).to(values)
         if fused:
-            return FusedPass(values, bounds, weights)
+            return fused_pass.FusedPass(values, bounds, weights)
         return PlainPass(values, bounds, weights, self._tensors)
 
     def vector(self, values: Vector) -> Any:
