@@ -69,6 +69,8 @@ ROWS ?= 58_000_000
 
 bench-scale: $(VENV)/.dev
 	$(BIN)/python benchmarks/scale.py $(FOLDER) --rows $(ROWS)
+	$(BIN)/python -m pip install --quiet --editable '.[dask]' dask-ml
+	$(BIN)/python benchmarks/scale_dask.py
 
 results: $(VENV)/.extras
 	$(BIN)/equipoise reproduce --out docs/results

@@ -19,8 +19,10 @@ from equipoise import (
     WorstClass,
 )
 from equipoise.blocks.base import Stream
-from equipoise.blocks.partitions import from_dask
+from equipoise.blocks.partitions import HeldPartitions, from_dask
 from equipoise.exceptions import InvalidInputError
+from equipoise.objectives import RowsInBlocks
+from equipoise.objectives import rows as rows_module
 from equipoise.risks import RiskScorer, class_risks, classifier_risks
 from logistic_cases import assert_same_bits, draw, few_rows_allowed
 from test_logistic_optimum import (
@@ -458,3 +460,18 @@ def test_fixed_weights_are_fitted_too(anywhere):
     fits = [RobustLogisticRegression(FixedWeights("balanced")).fit(*rows)
             for rows in ((X, y), parted(X, y))]  # fmt: skip
     assert fits[1].objective_ == pytest.approx(fits[0].objective_, rel=SAME)
+
+
+def test_few_rows_come_to_the_client_as_a_sample(client, monkeypatch):
+    taken, sample = [], RowsInBlocks._sample
+
+    def noted(self, *args):
+        taken.append(sample(self, *args).n_rows)
+        return sample(self, *args)
+
+    monkeypatch.setattr(RowsInBlocks, "_sample", noted)
+    monkeypatch.setattr(rows_module, "LEAST_SAMPLE", 100)
+    X, y = draw(k=3, n=4000)
+    there = robust().fit(*parted(X, y))
+    assert there.objective_ == pytest.approx(robust().fit(X, y).objective_, rel=SAME)
+    assert 0 < taken[0] <= 4000 * HeldPartitions.sampled_share + 3

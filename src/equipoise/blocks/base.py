@@ -101,6 +101,8 @@ class Blocks(ABC):
     columns: tuple[str, ...] | None = None
     # What errors call a block.
     noun: str = "Block"
+    # The largest share of the rows that is worth bringing here as a sample.
+    sampled_share: float = 1.0
 
     @abstractmethod
     def __len__(self) -> int:

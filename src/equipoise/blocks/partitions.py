@@ -127,6 +127,8 @@ class HeldPartitions(Blocks):
     """Partitions that workers of a cluster hold."""
 
     noun = "Partition"
+    # A pass is shared by all workers, a sample is solved here by one machine.
+    sampled_share = 0.05
 
     def __init__(self, client: Any, parts: list[Any], columns: tuple[str, ...] | None) -> None:
         self._client, self.columns = client, columns

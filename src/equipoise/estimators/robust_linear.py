@@ -146,9 +146,10 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             Features; float32 data stay float32. Rows in blocks (see :mod:`equipoise.blocks`), and
             those of a memory map or of another array that is read in slices and is larger than
             half of ``memory``, are read again for every pass, a few at a time. Torch tensors and
-            CuPy arrays stay on their device, and the model comes back in their library.
+            CuPy arrays stay on their device, and the model comes back in their library. Partitions
+            of Dask arrays and DataFrames stay with the workers that hold them.
         y : array-like of shape (n_rows,)
-            Labels; those of blocks come with them.
+            Labels; those of blocks come with them, those of Dask's rows are in a Dask collection.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
 

@@ -29,6 +29,8 @@ from equipoise.validation.labels import encode_labels, weights_and_totals
 # Parts of the memory: that of one block, and of the sample with what is kept of its scores.
 BLOCK_SHARE, SAMPLE_SHARE = 32, 3
 LARGEST_BLOCK = 1 << 24
+# So many rows are a sample worth having, wherever they are.
+LEAST_SAMPLE = 20_000
 
 
 class TrainingRows(ABC):
@@ -105,7 +107,8 @@ class RowsInBlocks(TrainingRows):
         counts = self._survey.counts
         shape = self._survey.n_rows, self._survey.n_features
         row_bytes = shape[1] * self._survey.empty().dtype.itemsize + 8 * (4 * len(self.classes) + 4)
-        wanted = _spread(counts, self._memory // SAMPLE_SHARE // row_bytes)
+        share = max(self.stream.blocks.sampled_share * shape[0], LEAST_SAMPLE)
+        wanted = _spread(counts, min(self._memory // SAMPLE_SHARE // row_bytes, int(share)))
         found = list(self.stream.map(TakenRows(maker, wanted)))
         X, labels, weights = (
             sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
