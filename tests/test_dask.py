@@ -45,9 +45,10 @@ SAME = 2e-6
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(tmp_path_factory):
     """Two processes on loopback, of one thread each."""
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    settings["local_directory"] = str(tmp_path_factory.mktemp("workers"))
     with distributed.LocalCluster(host="127.0.0.1", **settings) as cluster:
         yield cluster
 
