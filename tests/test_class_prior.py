@@ -25,7 +25,7 @@ from equipoise import (
 )
 from equipoise.analysis import weight_tradeoff
 from equipoise.display import ReliabilityDisplay
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import InvalidParameterError, MissingExtraError
 from equipoise.risks import (
     ClassRisks,
     RiskScorer,
@@ -286,7 +286,10 @@ def test_rows_brought_to_the_population_give_the_same(case):
 def takers():
     """Every public function and method that takes a class_prior."""
     for room in sorted(ROOMS - {"paper", "report"}):
-        module = import_module(f"equipoise.{room}")
+        try:
+            module = import_module(f"equipoise.{room}")
+        except MissingExtraError:  # seen where its optional part is installed
+            continue
         for name in module.__all__:
             value = getattr(module, name)
             members = {name: value}
