@@ -235,7 +235,21 @@ def drawn():
     return numbers(display), np.concatenate(wanted)
 
 
+def of_a_training_loss():
+    torch = pytest.importorskip("torch")
+    from equipoise.torch import RobustLoss
+
+    rng = np.random.default_rng(0)
+    logits, targets = torch.tensor(rng.normal(size=(60, 3))), torch.arange(60) % 3
+    brought = RobustLoss(SET, 1000 * np.asarray(PRIOR)).eval()
+    return [
+        float(loss(logits, targets))
+        for loss in (RobustLoss(SET, [500, 300, 200], class_prior=PRIOR).eval(), brought)
+    ]
+
+
 CASES = {
+    "RobustLoss.__init__": of_a_training_loss,
     "class_risks": lambda: of_labels(lambda risks: risks.standard()),
     "class_risks, weighted": lambda: of_labels(lambda risks: risks.weighted([1, 2, 5])),
     "class_risks, robust": lambda: of_labels(lambda risks: risks.robust(SET)),
@@ -304,6 +318,7 @@ def takers():
 # These hand it on to functions that are here.
 HANDED_ON = {
     "ErrorDecompositionDisplay.from_predictions", "WorstCaseWeightsDisplay.from_predictions",
+    "tune_decisions",
 }  # fmt: skip
 
 
