@@ -156,11 +156,12 @@ def _few(summary: dict[str, Any]) -> list[str]:
     """Which classes do not decide for want of rows, and what would change if they did."""
     said = []
     for text, estimable in (("Too few to decide", True), ("Too few to be judged", False)):
-        few = [
-            f"{quoted(each['name'])} ({each['tested'] if estimable else each['rows']:,} rows)"
+        own = [
+            (each["name"], each["tested" if estimable else "rows"])
             for each in summary["data"]["classes"]
             if not each["deciding"] and each["estimable"] == estimable
         ]
+        few = [f"{quoted(name)} ({n:,} {'row' if n == 1 else 'rows'})" for name, n in own]
         said += [f"{text}: {in_words(few)}."] if few else []
     return said + [each["text"] for each in summary["trust"] if each["heading"] == _WITH_ALL]
 
