@@ -108,7 +108,7 @@ def test_what_is_in_memory_is_not_taken_for_a_file():
 
 def test_parquet_is_read_by_row_group(tmp_path):
     pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", exc_type=ImportError)
     X, y = draw(k=3, n=600)
     names = [f"x{i}" for i in range(X.shape[1])]
     frame = pandas.DataFrame(X, columns=names).assign(y=np.array(["a", "b", "c"])[y], w=1 + y)
@@ -127,6 +127,7 @@ def test_parquet_is_read_by_row_group(tmp_path):
 
 def test_parquet_in_single_precision_stays_so(tmp_path):
     pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", exc_type=ImportError)
     frame = pandas.DataFrame(np.ones((4, 2), np.float32), columns=["a", "b"]).assign(y=[0, 1] * 2)
     for part in range(2):
         frame.to_parquet(tmp_path / f"{part}.parquet")
@@ -358,6 +359,7 @@ def test_npy_files_that_do_not_fit_together_are_refused(tmp_path):
 
 def test_parquet_that_cannot_be_used_is_refused(tmp_path):
     pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", exc_type=ImportError)
     frame = pandas.DataFrame({"a": [1.0, 2.0], "town": ["x", "y"], "y": [0, 1]})
     frame.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(InvalidInputError, match=r"has no column 'z'; its columns are a, town, y"):

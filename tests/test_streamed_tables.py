@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 pandas = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow", exc_type=ImportError)
 
 from equipoise import RobustLogisticRegression, WorstClass, load_model  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
