@@ -1,7 +1,9 @@
 # make demo         the report on the bundled data
-# make test         lint, then the tests
-# make test-extras  the tests of optional parts (plots, report, command line, browser, deep networks),
-#                   then all others on the oldest supported versions
+# make test         lint, then the tests; those of optional parts skip where these are not installed
+# make extras       install the optional parts, so that `make test` tests them too
+# make test-extras  only the tests of optional parts (plots, report, command line, browser, deep networks)
+# make test-core    examples and entrances, as they are where only the core is installed
+# make test-oldest  the tests on the oldest supported versions, without optional parts
 # make test-slow    the tests that take long
 # make bench        the benchmarks
 # make bench-scale  a fit to 58 million rows on disk (12.5 GB), FOLDER says where
@@ -39,13 +41,19 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print(*(floor.replace(">=", "==") + ".*" for floor in project["dependencies"]))')
 
+# .ci/run runs test-core, extras, test and test-oldest: every test on the newest versions with all
+# optional parts, and every test that needs none of them on the oldest versions without any. What is
+# left, the newest versions without optional parts, is where an import or a skip goes wrong: test-core
+# collects everything and runs these. It must come before extras.
+CORE_TESTS := src $(addprefix tests/,test_public_api.py test_layers.py test_extending.py test_datasets.py)
+
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
 	test_boosters.py test_paper.py test_sets_arrays.py test_torch*.py test_tensors.py \
 	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py) \
 	$(addprefix src/equipoise/,display paper torch)
 
-.PHONY: demo test test-extras test-slow bench bench-scale results lint clean
+.PHONY: demo test extras test-extras test-core test-oldest test-slow bench bench-scale results lint clean
 
 demo: $(VENV)/.report
 	$(BIN)/python -m equipoise.demo
@@ -53,9 +61,17 @@ demo: $(VENV)/.report
 test: lint
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST)
 
-test-extras: $(VENV)/.extras $(OLDEST)/.installed
+extras: $(VENV)/.extras
+
+test-extras: $(VENV)/.extras
 	EQUIPOISE_SCALE=1 $(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) $(wildcard $(EXTRAS_TESTS))
-	$(ONE_THREAD) $(NO_ARRAY_API) $(OLDEST)/bin/python $(PYTEST)
+
+test-core: lint
+	$(BIN)/python -m pytest --quiet --collect-only >/dev/null
+	$(ONE_THREAD) $(NO_ARRAY_API) $(BIN)/python $(PYTEST) $(CORE_TESTS)
+
+test-oldest: $(OLDEST)/.installed
+	EQUIPOISE_SCALE= $(ONE_THREAD) $(NO_ARRAY_API) $(OLDEST)/bin/python $(PYTEST)
 
 test-slow: $(VENV)/.dev
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) -m slow --timeout 1800
