@@ -1,0 +1,42 @@
+"""The gallery: every page asks a question, and every number of its answer is printed by its code."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def _answer(path: Path) -> str:
+    """The first paragraph below the title."""
+    return path.read_text("utf-8").split('"""')[1].split("\n\n")[1]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_title_is_a_question_and_the_end_says_where_to_read_on(path):
+    text = path.read_text("utf-8")
+    title, underline = text.split('"""')[1].split("\n")[1:3]
+    assert title.endswith("?") and underline == "=" * len(title)
+    assert "# See also" in text.split("# %%")[-1]
+    assert len(text.splitlines()) <= 130
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_every_number_of_its_answer(path):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", path], env=os.environ | {"MPLBACKEND": "Agg"},
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    # What stands in double quotes is code, and may hold settings.
+    words = re.sub(r"``[^`]*``", "", _answer(path))
+    missing = set(NUMBER.findall(words)) - set(NUMBER.findall(ran.stdout))
+    assert not missing, f"the answer has {missing}, and this is printed:\n{ran.stdout}"
