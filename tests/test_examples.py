@@ -1,4 +1,4 @@
-"""The gallery: every page asks a question, and every number of its answer is printed by its code."""
+"""The gallery: a page asks a question, and its code prints every number of the answer."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def test_an_example_prints_every_number_of_its_answer(path):
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
-    # What stands in double quotes is code, and may hold settings.
+    # What stands between backquotes is code, and may hold settings.
     words = re.sub(r"``[^`]*``", "", _answer(path))
     missing = set(NUMBER.findall(words)) - set(NUMBER.findall(ran.stdout))
     assert not missing, f"the answer has {missing}, and this is printed:\n{ran.stdout}"
