@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from equipoise.arrays import NDArray, is_tensor, on_host, to_numpy
+from equipoise.arrays import NDArray, is_tensor, on_host
 from equipoise.blocks import Blocks
 from equipoise.blocks.partitions import is_dask
 from equipoise.estimators.alpha_path import fit_along, fit_at
@@ -32,6 +32,8 @@ _NO_MASS_REMEDY = (
 
 class LogisticModel(RobustLinearModel, ABC):
     """What a linear model has by being trained with the cross-entropy: probabilities."""
+
+    plain_kind = LogisticRegression
 
     def _trained_loss(self) -> TrainedLoss:
         return as_trained("cross_entropy")
@@ -79,18 +81,6 @@ class LogisticModel(RobustLinearModel, ABC):
         if is_tensor(X):
             return probabilities_of(self.decision_function(X), shift)
         return np.asarray(softmax(self._class_scores(X) + shift, axis=1))
-
-    def to_sklearn(self) -> LogisticRegression:
-        """An ordinary fitted LogisticRegression with the same coefficients and predictions."""
-        check_is_fitted(self)
-        twin = LogisticRegression(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
-        for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
-            if hasattr(self, name):
-                values = getattr(self, name)
-                setattr(twin, name, to_numpy(values) if is_tensor(values) else values.copy())
-        twin.n_features_in_ = self.n_features_in_
-        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        return twin
 
 
 class RobustLogisticRegression(LogisticModel):

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.svm import LinearSVC
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -125,6 +126,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.verbose = verbose
 
     memory: int | str = "1 GiB"
+    # The estimator of scikit-learn that predicts in the same way.
+    plain_kind: ClassVar[type] = LinearSVC
 
     @abstractmethod
     def _trained_loss(self) -> TrainedLoss:
@@ -325,6 +328,22 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         weights = None if sample_weight is None else np.asarray(sample_weight)
         truth, found = np.asarray(y), np.asarray(self.predict(X))
         return float(accuracy_score(truth, found, sample_weight=weights))
+
+    def to_sklearn(self) -> Any:
+        """An ordinary fitted estimator of scikit-learn with the same coefficients and predictions.
+
+        It is a LogisticRegression where there are probabilities, which are the same too, and a
+        LinearSVC elsewhere, whatever the loss.
+        """
+        check_is_fitted(self)
+        twin = self.plain_kind(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
+        for name in ("classes_", "coef_", "intercept_", "feature_names_in_"):
+            if hasattr(self, name):
+                values = getattr(self, name)
+                setattr(twin, name, to_numpy(values) if is_tensor(values) else values.copy())
+        twin.n_features_in_ = self.n_features_in_
+        twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return twin
 
 
 def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -254,3 +254,14 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         """What ``estimator_`` decides by."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.decision_function(X))
+
+    def to_sklearn(self) -> Any:
+        """An ordinary fitted LogisticRegression that predicts as a linear ``estimator_`` does."""
+        check_is_fitted(self)
+        if isinstance(self.estimator_, DecidingClassifier):
+            raise InvalidParameterError(
+                "to_sklearn is for a path of RobustLogisticRegression, got one of "
+                f"{type(self.estimator_).__name__}, whose decisions no single estimator of "
+                "scikit-learn makes: equipoise.onnx.to_onnx exports it."
+            )
+        return self.estimator_.to_sklearn()
