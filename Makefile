@@ -7,6 +7,7 @@
 # make test-slow    the tests that take long
 # make bench        the benchmarks
 # make bench-scale  a fit to 58 million rows on disk (12.5 GB), FOLDER says where
+# make docs         the site, into build/docs; EXAMPLES=plot_name runs no other examples
 # make results      the paper's experiments, into docs/results
 # make lint         ruff and mypy
 # make clean        remove everything that make or the tools made
@@ -53,7 +54,7 @@ EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py 
 	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py test_repository.py) \
 	$(addprefix src/equipoise/,display paper torch)
 
-.PHONY: demo test extras test-extras test-core test-oldest test-slow bench bench-scale results lint clean
+.PHONY: demo test extras test-extras test-core test-oldest test-slow docs bench bench-scale results lint clean
 
 demo: $(VENV)/.report
 	$(BIN)/python -m equipoise.demo
@@ -75,6 +76,13 @@ test-oldest: $(OLDEST)/.installed
 
 test-slow: $(VENV)/.dev
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) -m slow --timeout 1800
+
+# Warnings are errors; `make docs EXAMPLES=plot_name` runs only the examples whose name matches.
+EXAMPLES ?= plot_
+
+docs: $(VENV)/.docs
+	EXAMPLES=$(EXAMPLES) $(ONE_THREAD) $(BIN)/python -m sphinx --builder html --jobs $(WORKERS) \
+		--fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
@@ -112,6 +120,11 @@ $(VENV)/.dev: $(VENV)/.core
 # An open range would take the newest build with all of CUDA.
 TORCH ?= torch==2.13.0
 
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --editable '.[all,docs,torch]'
+	touch $@
+
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,dask,recipes,torch]'
@@ -127,4 +140,5 @@ $(OLDEST)/.installed: pyproject.toml
 clean:
 	rm -rf $(VENV) $(OLDEST) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	rm -rf src/*.egg-info benchmarks/results
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf docs/api/examples docs/api/generated docs/auto_examples docs/generated
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

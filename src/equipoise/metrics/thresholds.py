@@ -94,7 +94,7 @@ def best_threshold(
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     metric : str, LinearFractional or callable, default="f1"
-        See :mod:`equipoise.metrics.fractional`.
+        Anything that :func:`as_metric` takes.
     domain : pair of floats, optional
         Thresholds from the first number on and below the second. With ``(0, 1)``, which suits
         probabilities, no threshold is infinite.

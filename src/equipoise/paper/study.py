@@ -101,7 +101,7 @@ class Claim:
     text : str
         The claim, in our words.
     findings : mapping of str to Finding
-        By way of fitting (see :data:`WAYS`).
+        By way of fitting: ``"exact"``, ``"text"`` or ``"scripts"``.
     reading : str
         How we read it, where the words leave room.
     others : mapping of str to findings by way

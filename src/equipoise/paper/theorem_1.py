@@ -178,7 +178,7 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     lead = _LEAD.format(radius=RADIUS, p=P, functions=len(grid()[0]), seeds=_numbers(plan)[1])
     parts = [lead, pages.figure("widths", caption), _TABLE_LEAD]
     for method in SETS:
-        parts += [f"### {_NAMES[method.label]}", _table(records, method.label)]
+        parts += [f"## {_NAMES[method.label]}", _table(records, method.label)]
     if forest:
         rows = CovertypeSize.of(plan).n_random
         parts += [

@@ -67,6 +67,7 @@ class LogitAdjustedLoss(nn.Module):  # type: ignore[misc]
         self.register_buffer("shift", _log_shares(class_counts, tau), persistent=False)
 
     def forward(self, logits: Any, targets: Any) -> Any:
+        """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
         return F.cross_entropy(logits + self.shift.to(logits.dtype), targets)
 
 
@@ -84,6 +85,7 @@ class FocalLoss(nn.Module):  # type: ignore[misc]
         self.gamma = check_number(gamma, "gamma", "[0, inf)")
 
     def forward(self, logits: Any, targets: Any) -> Any:
+        """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
         losses = F.cross_entropy(logits, targets, reduction="none")
         return (-torch.expm1(-losses)).pow(self.gamma).mul(losses).mean()
 
@@ -103,6 +105,7 @@ class CosineLinear(nn.Module):  # type: ignore[misc]
         self.weight = nn.Parameter(torch.randn(out_features, in_features))
 
     def forward(self, embeddings: Any) -> Any:
+        """Cosines of shape (rows, out_features) for embeddings of shape (rows, in_features)."""
         return F.linear(F.normalize(embeddings, dim=1), F.normalize(self.weight, dim=1))
 
 
@@ -147,6 +150,7 @@ class DeferredLDAMLoss(nn.Module):  # type: ignore[misc]
         self.epoch = check_count(epoch, "epoch", 0)
 
     def forward(self, cosines: Any, targets: Any) -> Any:
+        """The loss of a batch: cosines of shape (rows, classes), targets of shape (rows,)."""
         margins = F.one_hot(targets, len(self.margins)) * self.margins
         losses = F.cross_entropy(self.scale * (cosines - margins), targets, reduction="none")
         if self.epoch >= self.start:
@@ -185,6 +189,7 @@ class GroupDROLoss(nn.Module):  # type: ignore[misc]
         self.register_buffer("masses", torch.full((len(counts),), 1 / len(counts)))
 
     def forward(self, logits: Any, targets: Any) -> Any:
+        """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
         if logits.shape[1] != len(self.masses):
             raise InvalidInputError(
                 f"logits must have one column for each of the {len(self.masses)} classes in "

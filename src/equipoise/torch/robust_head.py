@@ -54,6 +54,7 @@ class DecisionWeights(nn.Module):  # type: ignore[misc]
         self.tuned: TunedWeights | None = None
 
     def forward(self, logits: Any) -> Any:
+        """Logits plus logarithms of the weights."""
         return logits + self.log_weights.to(logits.dtype)
 
 

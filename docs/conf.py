@@ -1,0 +1,140 @@
+"""How the site is built: ``make docs`` runs Sphinx with this file, without any network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from landing import draw_landing  # noqa: E402
+
+import equipoise  # noqa: E402
+
+project = "equipoise"
+author = "The equipoise developers"
+copyright = author  # noqa: A001  Sphinx's name for it
+version = release = equipoise.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["generated", "api/examples", "auto_examples/*.ipynb", "auto_examples/*.py"]
+templates_path = ["_templates"]
+language = "en"
+
+# A name in a role must exist; those of other packages are not looked up, as that takes a network.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(dask|matplotlib|numpy|pandas|scipy|sklearn|torch)\..*")]
+
+# Signatures are for reading: types stand beside the parameters.
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+numpydoc_show_class_members = False
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+# Mathematics are drawn by files of the site itself.
+mathjax_path = "mathjax/tex-chtml.js"
+mathjax3_config = {"options": {"enableMenu": False}}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": os.environ.get("EXAMPLES") or "plot_",
+    "backreferences_dir": "api/examples",
+    "doc_module": ("equipoise",),
+    "reference_url": {"equipoise": None},
+    "image_srcset": ["2x"],
+    "parallel": 2,
+    "min_reported_time": 60,
+    "remove_config_comments": True,
+    "show_signature": False,
+    "download_all_examples": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "equipoise"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": False,
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"index": [], "start": [], "changelog": []}
+
+
+def written_elsewhere(_app: Any, _what: str, _name: str, member: Any, *_rest: Any) -> bool | None:
+    """Leave out what classes inherit from scikit-learn, PyTorch or Python."""
+    function = getattr(member, "fget", None) or getattr(member, "func", None) or member
+    module = getattr(function, "__module__", None) or ""
+    return None if module.startswith("equipoise") else True
+
+
+def homes() -> dict[str, str]:
+    """Under which full name the reference has each public one: at the top, or in its room."""
+    rooms = [*(name for name in equipoise.__all__ if name not in equipoise._HOME), "torch"]
+    found = {}
+    for room in rooms:
+        for name in getattr(import_module(f"equipoise.{room}"), "__all__", ()):
+            found[name] = f"equipoise.{room}.{name}"
+    return found | {name: f"equipoise.{name}" for name in equipoise._HOME}
+
+
+_HOMES = homes()
+
+
+def find_at_home(app: Any, env: Any, node: Any, content: Any) -> Any:
+    """Resolve a name that is written without its room, or with the room of a name at the top."""
+    if node.get("refdomain") != "py":
+        return None
+    parts = node["reftarget"].split(".")
+    place = next((at for at, part in enumerate(parts) if part in _HOMES), None)
+    if place is None:
+        return None
+    target = ".".join([_HOMES[parts[place]], *parts[place + 1 :]])
+    return env.domains["py"].resolve_xref(
+        env, node["refdoc"], app.builder, node["reftype"], target, node, content
+    )
+
+
+def copy_mathjax(app: Any, error: Exception | None) -> None:
+    """The files of MathJax that pages need, out of the package that ships them."""
+    if error is None and app.builder.format == "html":
+        source = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
+        target = Path(app.outdir, "_static/mathjax")
+        fonts = "output/chtml/fonts/woff-v2"
+        shutil.copytree(source / fonts, target / fonts, dirs_exist_ok=True)
+        shutil.copy(source / "tex-chtml.js", target)
+
+
+def setup(app: Any) -> None:
+    """Connect all of this."""
+    app.connect("builder-inited", draw_landing)
+    app.connect("autodoc-skip-member", written_elsewhere)
+    app.connect("missing-reference", find_at_home)
+    app.connect("build-finished", copy_mathjax)

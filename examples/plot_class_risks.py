@@ -1,0 +1,23 @@
+"""
+Whom does a classifier fail?
+============================
+
+The risk of every class, with its interval, for a plain and for a robust fit.
+"""
+
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from equipoise import LabelCVaR, RobustLogisticRegression
+from equipoise.datasets import load_thyroid
+from equipoise.display import ClassRisksDisplay
+
+X, y = load_thyroid(return_X_y=True)
+X, X_new, y, y_new = train_test_split(X, y, stratify=y, random_state=0)
+
+plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+robust = make_pipeline(StandardScaler(), RobustLogisticRegression(LabelCVaR(0.1))).fit(X, y)
+
+_ = ClassRisksDisplay.from_estimator({"plain": plain, "robust": robust}, X_new, y_new)
