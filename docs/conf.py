@@ -122,6 +122,18 @@ def find_at_home(app: Any, env: Any, node: Any, content: Any) -> Any:
     )
 
 
+def sweep(app: Any) -> None:
+    """Remove pages that an earlier build made of examples and names that are there no more."""
+    examples = {path.stem for path in (HERE.parent / "examples").glob("*.py")}
+    for page in Path(app.srcdir, "auto_examples").glob("plot_*"):
+        if page.name.split(".")[0] not in examples:
+            page.unlink()
+    names = set(_HOMES.values())
+    for page in Path(app.srcdir, "api/generated").glob("*.rst"):
+        if page.stem not in names:
+            page.unlink()
+
+
 def copy_mathjax(app: Any, error: Exception | None) -> None:
     """The files of MathJax that pages need, out of the package that ships them."""
     if error is None and app.builder.format == "html":
@@ -134,6 +146,8 @@ def copy_mathjax(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     """Connect all of this."""
+    # Before autosummary and the gallery look at what is there.
+    app.connect("builder-inited", sweep, priority=100)
     app.connect("builder-inited", draw_landing)
     app.connect("autodoc-skip-member", written_elsewhere)
     app.connect("missing-reference", find_at_home)
