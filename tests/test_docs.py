@@ -1,0 +1,65 @@
+"""The code of the guide and of the theory runs as it stands, and shows what its pages say.
+
+The blocks of a page run from top to bottom in one session. What stands under ``>>>`` is compared. A
+page says in a comment what it needs beyond the core: ``<!-- needs: torch -->``.
+"""
+
+import doctest
+import os
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = {
+    str(page.relative_to(DOCS)): page.read_text(encoding="utf-8")
+    for room in ("guide", "theory")
+    for page in sorted((DOCS / room).glob("*.md"))
+}
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+WITH_CODE = [name for name, text in PAGES.items() if BLOCK.search(text)]
+COMPARED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def run(name, text, session):
+    """Run the blocks of a page, those with prompts as doctests."""
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=COMPARED)
+    said: list[str] = []
+    for match in BLOCK.finditer(text):
+        line = text[: match.start()].count("\n") + 1
+        if match[1].startswith(">>>"):
+            test = parser.get_doctest(match[1], session, name, str(DOCS / name), line)
+            runner.run(test, out=said.append, clear_globs=False)
+            session.update(test.globs)
+        else:
+            # So many empty lines that a traceback names the line of the page.
+            exec(compile("\n" * line + match[1], str(DOCS / name), "exec"), session)
+    return said
+
+
+@pytest.mark.parametrize("name", WITH_CODE)
+def test_the_code_of_a_page_runs_and_shows_what_it_says(name, tmp_path, monkeypatch):
+    text = PAGES[name]
+    needed = re.search(r"<!-- needs: (.*?) -->", text)
+    for package in needed[1].split() if needed else []:
+        if find_spec(package) is None:
+            pytest.skip(f"{name} needs {package}, which is not installed")
+    monkeypatch.chdir(tmp_path)
+    said = run(name, text, {"__name__": "__main__"})
+    assert not said, "".join(said)
+
+
+def test_a_page_that_shows_something_else_is_found():
+    page = "```python\ntwo = 1 + 1\n```\n\n```python\n>>> two\n3\n```\n"
+    assert "Expected:\n    3\nGot:\n    2" in "".join(run("page.md", page, {}))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_link_to_another_page_leads_somewhere(name):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", PAGES[name]):
+        # What `make docs` makes, git does not hold.
+        made = ("auto_examples", "api/generated")
+        path = os.path.relpath((DOCS / name).parent / target, DOCS)
+        assert path.startswith(made) or (DOCS / path).exists(), f"{name} links to {target}"
