@@ -2,12 +2,12 @@
 What does a class weighting cost under the others?
 ==================================================
 
-A lot, and in one direction more than in the other. The rule made for the standard risk errs for
-59% of the patients with a compensated disease, and loses 19 points under balanced weights; the rule
+A lot, and in one direction more than in the other. The rule made for the standard risk errs for 59%
+of the patients with a compensated disease, and loses 19 points under balanced weights; the rule
 made for balanced weights errs for 1% of them, and loses 7 points under the standard risk.
 
-A weighting is made for a purpose, and used for others. :func:`~equipoise.weight_tradeoff` takes
-the probabilities of one model, makes a rule for each weighting, and judges it under all of them.
+A weighting is made for a purpose, and used for others. :func:`~equipoise.weight_tradeoff` takes the
+probabilities of one model, makes a rule for each weighting, and judges it under all of them.
 """
 
 # %%

@@ -60,8 +60,8 @@ for name, risks in found.items():
 # Errors in all, for every frequency
 # ----------------------------------
 # Class risks tell the errors at any frequency: a mixture of two numbers. The best that this model
-# could do is to know the frequency of the day, and to decide anew: the grey line. The price of
-# not knowing is the distance from it.
+# could do is to know the frequency of the day, and to decide anew: the grey line. The price of not
+# knowing is the distance from it.
 
 shares = np.geomspace(0.0005, 0.3, 60)
 curves = {
@@ -91,9 +91,9 @@ fig.suptitle("Made for one frequency, or for a range", x=0.01, ha="left")
 plt.show()
 
 # %%
-# Inside the range the plain model loses where frauds are many, and the balanced one everywhere.
-# The two that were made for the range have their largest error at its upper end, which is their
-# worst case, and pay for it with false alarms on quiet days. The fit minimises a cross-entropy, the
+# Inside the range the plain model loses where frauds are many, and the balanced one everywhere. The
+# two that were made for the range have their largest error at its upper end, which is their worst
+# case, and pay for it with false alarms on quiet days. The fit minimises a cross-entropy, the
 # plug-in errors, and by errors they are judged.
 #
 # See also :class:`equipoise.PriorBox`, :class:`equipoise.PriorBall` for 'about as now', and

@@ -66,8 +66,8 @@ for base, found in fits.items():
 # %%
 # Where does each decide for the rare class?
 # ------------------------------------------
-# The line of the logistic regression is much the same whether it is weighted or shifted. The
-# tree's plain leaves are too coarse to be shifted: all rows of a leaf change sides at once.
+# The line of the logistic regression is much the same whether it is weighted or shifted. The tree's
+# plain leaves are too coarse to be shifted: all rows of a leaf change sides at once.
 
 fig, axes = plt.subplots(2, 4, figsize=(9, 5.0), sharex=True, sharey=True)
 grid = np.stack(np.meshgrid(np.linspace(-2.2, 4.2, 320), np.linspace(-4, 4, 320)), axis=-1)
@@ -103,5 +103,5 @@ for base, found in fits.items():
 
 # %%
 # See also :class:`equipoise.PlugInClassifier` for decisions alone,
-# :class:`equipoise.RobustClassifier` for both, and :func:`equipoise.tune_weights` for
-# probabilities that come from elsewhere.
+# :class:`equipoise.RobustClassifier` for both, and :func:`equipoise.tune_weights` for probabilities
+# that come from elsewhere.

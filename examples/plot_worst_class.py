@@ -68,8 +68,8 @@ handles, labels = axes[0].get_legend_handles_labels()
 fig.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=2)
 
 # %%
-# The same in numbers, with intervals: the robust fit brings the three classes close to each
-# other, at the expense of the one that had least errors.
+# The same in numbers, with intervals: the robust fit brings the three classes close to each other,
+# at the expense of the one that had least errors.
 
 display = ClassRisksDisplay.from_estimator(models, X_test, y_test)
 
