@@ -51,8 +51,8 @@ CORE_TESTS := src $(addprefix tests/,test_public_api.py test_layers.py test_exte
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_walks.py test_cli*.py test_tables.py \
 	test_boosters.py test_paper.py test_sets_arrays.py test_torch*.py test_tensors.py \
-	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py test_repository.py) \
-	$(addprefix src/equipoise/,display paper torch)
+	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py test_repository.py test_onnx.py) \
+	$(addprefix src/equipoise/,display onnx paper torch)
 
 .PHONY: demo test extras test-extras test-core test-oldest test-slow docs bench bench-scale results lint clean
 
@@ -127,7 +127,7 @@ $(VENV)/.docs: $(VENV)/.core
 
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,dask,recipes,torch]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,dask,onnx,recipes,torch]'
 	command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || \
 		echo "No chromium: the tests of the page in a browser will be skipped."
 	touch $@

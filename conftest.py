@@ -7,6 +7,7 @@ from importlib.util import find_spec
 _NEEDS = {
     "src/equipoise/cli/*": "click",
     "src/equipoise/display/*": "matplotlib",
+    "src/equipoise/onnx/*": "onnxruntime",
     "src/equipoise/paper/*": "matplotlib",
     "src/equipoise/torch/*": "torch",
     "tests/torch_ranks.py": "torch",

@@ -34,6 +34,7 @@ LAYERS = [
     "theory",
     "analysis",
     "torch",
+    "onnx",
     "display",
     "tables",
     "models",

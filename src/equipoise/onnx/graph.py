@@ -1,0 +1,90 @@
+"""An ONNX graph that grows node by node, all of it in float64."""
+
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import NDArray
+from equipoise.extras import require
+
+# The first with trees in float64, and what goes with it.
+_OPSETS = {"": 17, "ai.onnx.ml": 5}
+_IR_VERSION = 8
+# What models that are included are written in; all of it but trees is the same later.
+OLD_OPSETS = {"": 17, "ai.onnx.ml": 3}
+
+
+class Graph:
+    """Nodes and constants; ``rows`` is the name of the float64 rows that all of it starts from."""
+
+    rows = "rows"
+
+    def __init__(self) -> None:
+        self.onnx = require("onnx", extra="onnx")
+        require("onnx.helper", extra="onnx")
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def tensor(self, values: Any, name: str = "") -> Any:
+        """Numbers or texts as a constant of ONNX."""
+        return self.onnx.numpy_helper.from_array(np.asarray(values), name)
+
+    def constant(self, values: Any) -> str:
+        """The name of a constant that nodes can read."""
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.tensor(values, name))
+        return name
+
+    def add(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node; the name of what it gives."""
+        name = f"{kind.lower()}_{len(self.nodes)}"
+        make = self.onnx.helper.make_node
+        self.nodes.append(make(kind, list(inputs), [name], domain=domain, **attributes))
+        return name
+
+    def cast(self, values: str, dtype: str) -> str:
+        """The same values in another type."""
+        return self.add("Cast", values, to=self._type(dtype))
+
+    def include(self, model: Any, place: int) -> str:
+        """Take in a model of ``rows``; the name of its output at a place, in float64."""
+        compose = require("onnx.compose", extra="onnx")
+        own = compose.add_prefix(model, f"part_{len(self.nodes)}_", rename_inputs=False)
+        self.nodes += own.graph.node
+        self.constants += own.graph.initializer
+        return self.cast(own.graph.output[place].name, "float64")
+
+    def model(self, n_features: int, dtype: str, outputs: dict[str, Any]) -> Any:
+        """The whole, from an input ``X`` to outputs by name, each with its type and shape."""
+        helper = self.onnx.helper
+        enter = helper.make_node("Cast", ["X"], [self.rows], to=self._type("float64"))
+        leave = [helper.make_node("Identity", [v], [name]) for name, (v, _) in outputs.items()]
+        given = helper.make_tensor_value_info("X", self._type(dtype), [None, n_features])
+        found = [
+            helper.make_tensor_value_info(name, self._type(kind), [None, *shape])
+            for name, (_, (kind, *shape)) in outputs.items()
+        ]
+        graph = helper.make_graph(
+            [enter, *self.nodes, *leave], "equipoise", [given], found, self.constants
+        )
+        made = helper.make_model(
+            graph,
+            producer_name="equipoise",
+            opset_imports=[helper.make_opsetid(*each) for each in _OPSETS.items()],
+            ir_version=_IR_VERSION,
+        )
+        self.onnx.checker.check_model(made)
+        return made
+
+    def _type(self, dtype: str) -> int:
+        kind = np.dtype(object if dtype == "str" else dtype)
+        return int(self.onnx.helper.np_dtype_to_tensor_dtype(kind))
+
+
+def texts_or_numbers(classes: NDArray[Any]) -> tuple[NDArray[Any], str] | None:
+    """Class names as ONNX has them, and of which type; None if it has none like them."""
+    if classes.dtype.kind in "US" or all(isinstance(name, str) for name in classes.tolist()):
+        return classes.astype(str).astype(object), "str"
+    kinds = {"i": "int64", "u": "int64", "b": "bool", "f": "float64"}
+    kind = kinds.get(classes.dtype.kind)
+    return None if kind is None else (classes.astype(kind), kind)
