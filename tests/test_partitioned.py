@@ -249,6 +249,23 @@ def test_few_passes_are_enough(sample):
     assert threading.active_count() == before
 
 
+def test_hessians_are_of_the_sample_alone(monkeypatch):
+    """One of all rows costs as much as many passes; a start far away asks for several."""
+    X, y = draw_classes(k=4, n=20_000, d=10)
+    blocks = cut(np.exp(X / 2), y)
+    monkeypatch.setattr(rows, "SAMPLE_SHARE", (1 << 30) // 2_500_000)  # some 10,000 rows
+    clf = RobustLogisticRegression(WorstClass(), C=1e-4, warm_start=True).fit(blocks)
+
+    def refuse(*_):
+        raise AssertionError("A Hessian of all rows was asked for.")
+
+    monkeypatch.setattr(partitioned.Curvature, "__call__", refuse)
+    far = clf.set_params(C=1.0).fit(blocks)
+    assert far.status_ == "converged" and far.n_passes_ <= 20
+    best = RobustLogisticRegression(WorstClass()).fit(np.exp(X / 2), y).objective_
+    assert far.objective_ == pytest.approx(best, rel=SAME)
+
+
 def test_rows_that_weigh_nothing_do_not_count():
     X, y = draw_classes(k=3, n=500)
     weights = np.ones(len(y))

@@ -3,9 +3,8 @@ r"""Class risks of a linear model on rows in blocks: sums over blocks, each read
 Every answer is a sum over blocks of what :class:`LinearObjective` says of one, whose shares count
 relative to all rows of a class wherever they are. No scores are kept: risks and class gradients of
 a point come from one pass, and a certificate takes two more (one for the slopes and the curvature
-in the intercepts, one along the step that they ask for). Coarse problems and the first Hessian are
-of a sample of the rows that is read once and kept: an equal number of every class, all of a rare
-one.
+in the intercepts, one along the step that they ask for). Coarse problems and Hessians are of a
+sample of the rows that is read once and kept: an equal number of every class, all of a rare one.
 
 A question is a function of a block's objective whose answer is a tuple of arrays. Questions, and
 the maker that turns a block into an objective, can be pickled: they may go to where blocks are.

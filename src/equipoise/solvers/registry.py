@@ -40,10 +40,11 @@ class NamedSolver:
 
 def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
     enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
-    few = enough < problem.objective.n_rows / 2
-    sample = enough // problem.masses.n_classes if few else 0
-    sample = problem.objective.sample_rows or sample
-    return MinimaxSqp(newton=True, sample=sample, tol=tol)
+    at_hand = problem.objective.sample_rows
+    if at_hand or enough < problem.objective.n_rows / 2:
+        sample = problem.thin(at_hand or enough // problem.masses.n_classes)
+        return MinimaxSqp(newton=True, sample=sample, sampled=at_hand >= enough, tol=tol)
+    return MinimaxSqp(newton=True, tol=tol)
 
 
 SOLVERS: Registry[NamedSolver] = Registry(

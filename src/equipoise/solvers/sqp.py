@@ -61,6 +61,7 @@ class SqpIterate(Iterate):
     cut: bool = False  # whether only a part of the last step was taken
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
+    wait: int = 1  # steps before the next Hessian of a sample
 
     @property
     def has_aged(self) -> bool:
@@ -80,13 +81,17 @@ class QuadraticModel(NamedTuple):
 class MinimaxSqp(Solver[SqpIterate]):
     """Minimax SQP with Hessians (``newton``) or with the memory of past steps alone.
 
-    The first Hessian comes from a sample of ``sample`` rows a class; when it contracts too slowly
-    it is followed by exact ones. A few pairs of steps and gradient changes are kept on top;
-    ``tol``, the relative accuracy that will be asked for, decides when a new Hessian pays.
+    The first Hessian is that of a ``sample``, the problem on fewer rows; when it contracts too
+    slowly it is followed by exact ones, or, where these are ``sampled``, by others of the sample,
+    and exact ones only where it leads nowhere. A few pairs of steps and gradient changes are kept
+    on top; ``tol``, the relative accuracy that will be asked for, decides when a new Hessian pays.
     """
 
-    def __init__(self, *, newton: bool, tol: float, sample: int = 0) -> None:
-        self._newton, self._sample, self._tol = newton, sample, tol
+    def __init__(
+        self, *, newton: bool, tol: float, sample: Problem | None = None, sampled: bool = False
+    ) -> None:
+        self._newton, self._tol = newton, tol
+        self._sample, self._sampled = sample, sampled
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
@@ -103,15 +108,20 @@ class MinimaxSqp(Solver[SqpIterate]):
             age=-1 if self._newton else 0,
         )
 
-    def _first_hessian(self, problem: Problem, state: Evaluation, mass: Vector) -> NewtonInverse:
-        if not 0 < self._sample < problem.objective.n_rows:
-            return NewtonInverse(problem, state, mass)
-        sample = problem.thin(self._sample)
-        return NewtonInverse(sample, sample.objective.evaluate(state.theta), mass)
+    def _hessian(
+        self, problem: Problem, iterate: SqpIterate, mass: Vector, *, sampled: bool
+    ) -> NewtonInverse:
+        """The inverse Hessian at an iterate, of the sample where there is one and it may be."""
+        state = iterate.state
+        if sampled and self._sample is not None:
+            problem = self._sample
+            state = problem.objective.evaluate(state.theta)
+        precise, damping = iterate.precise, iterate.damping
+        return NewtonInverse(problem, state, mass, precise=precise, damping=damping)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
         if iterate.age < 0:
-            base = self._first_hessian(problem, iterate.state, iterate.mass)
+            base = self._hessian(problem, iterate, iterate.mass, sampled=True)
             curvature = InverseCurvature(base, iterate.state.theta, MEMORY)
             iterate = replace(iterate, curvature=curvature, age=0)
         if not self._newton and iterate.age & (iterate.age + 1) == 0:  # after 0, 1, 3, 7, ... steps
@@ -119,8 +129,10 @@ class MinimaxSqp(Solver[SqpIterate]):
             if blocks is not None:
                 iterate.curvature.clear(BlockInverse(problem, blocks))
         model = _model(problem, iterate)
-        if self._newton and iterate.age > 0 and self._pays(iterate, model):
-            iterate = self._renewed(problem, iterate, model.mass)
+        if self._newton and iterate.age > 0 and self._pays(problem, iterate, model):
+            wait = 2 * iterate.wait if iterate.age == iterate.wait else iterate.wait
+            iterate = replace(iterate, wait=wait if self._sampled else 1)
+            iterate = self._renewed(problem, iterate, model.mass, sampled=self._sampled)
             model = _model(problem, iterate)
         iterate, model = self._damped(problem, iterate, model)
         found = self._search(problem, iterate, model)
@@ -139,13 +151,16 @@ class MinimaxSqp(Solver[SqpIterate]):
             return replace(iterate, mass=mass, gradient=gradient, decrease=decrease, stuck=True)
         return _moved(problem, iterate, model, *found)
 
-    def _pays(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
+    def _pays(self, problem: Problem, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save.
 
         Where rows of a rare column are all certain, a Hessian knows nothing of where they begin to
         matter, and whole steps are cut. So near the solution the next one knows no more: what the
-        short step taught must not be given up for it.
+        short step taught must not be given up for it. Nor must it for another Hessian of a sample
+        that is of little use: between these ever more steps are learnt from.
         """
+        if iterate.age < iterate.wait:
+            return False
         near = model.decrease < NEAR_WITH_HESSIAN * iterate.recent[-1]
         if model.decrease <= 0 or (near and iterate.age == 1 and iterate.cut):
             return False
@@ -156,6 +171,8 @@ class MinimaxSqp(Solver[SqpIterate]):
         if left == 0:
             return False
         price = len(model.direction) / PARAMETERS_PER_EVALUATION
+        if self._sampled and self._sample is not None:
+            price *= self._sample.objective.n_rows / problem.objective.n_rows
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
     def _damped(
@@ -168,13 +185,13 @@ class MinimaxSqp(Solver[SqpIterate]):
             iterate, model = _more_damped(problem, iterate)
         return iterate, model
 
-    def _renewed(self, problem: Problem, iterate: SqpIterate, mass: Vector) -> SqpIterate:
+    def _renewed(
+        self, problem: Problem, iterate: SqpIterate, mass: Vector, *, sampled: bool = False
+    ) -> SqpIterate:
         """The iterate with a fresh Hessian, or with nothing learnt yet."""
         base = None
         if self._newton:
-            base = NewtonInverse(
-                problem, iterate.state, mass, precise=iterate.precise, damping=iterate.damping
-            )
+            base = self._hessian(problem, iterate, mass, sampled=sampled)
         iterate.curvature.clear(base)
         return replace(iterate, age=0)
 
