@@ -4,7 +4,8 @@ python benchmarks/walks.py
 
 Every call of a Python function is looked at. A class is counted if one of its own methods runs,
 its constructor included, wherever the method is written; a file if any of its code runs. What is
-left out, with everything that it calls: sets, losses and validation, which are values and checks.
+left out, with everything that it calls: sets, losses and validation, which are values and checks,
+and blocks, which are asked only whether the rows are in them.
 Risks and their intervals are made from sums when they are asked for, and so are no part of a fit.
 
 Of a page the hops are counted, from the file to the page. A hop is a function of ours that is
@@ -33,7 +34,7 @@ from equipoise.datasets import load_thyroid
 from equipoise.report import compare_file
 
 ROOT = Path(equipoise.__file__).parent
-LEFT_OUT = ("sets", "losses", "validation")
+LEFT_OUT = ("sets", "losses", "validation", "blocks")
 # Anything shorter has a line for every class, and not for every row.
 FEWEST_ROWS = 50
 

@@ -79,6 +79,8 @@ class TunedWeights:
         differ says how uncertain the choice is.
     folds : fold of every row, the line of ``fold_weights`` that its label had no part in.
     shrinkage : how far the weights were drawn towards balanced ones.
+    rows_seen : where rows came in blocks, how many of each class the model was ``"trained"`` on,
+        the weights were ``"tuned"`` on, and risks were ``"judged"`` on; else None.
 
     Examples
     --------
@@ -100,6 +102,14 @@ class TunedWeights:
     shrinkage: float | None = None
     refit: float | None = None
     n_candidates: int = 1
+    seen: Indices | None = None
+
+    @property
+    def rows_seen(self) -> dict[str, ByClass] | None:
+        if self.seen is None:
+            return None
+        names = "trained", "tuned", "judged"
+        return {n: ByClass(own, self.classes) for n, own in zip(names, self.seen, strict=True)}
 
     @property
     def weights(self) -> ByClass | None:
@@ -140,6 +150,7 @@ class TunedWeights:
         columns = {} if weights is None else {"weight": weights}
         if found is not None:
             columns |= {"risk": found.risks, "lower": found.lower, "upper": found.upper}
+        columns |= self.rows_seen or {}
         return "\n".join(class_lines(**(columns or {"prior": self.class_prior})))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy, deepcopy
@@ -13,25 +12,24 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
-from equipoise.decisions import Predictions, TunedWeights, decide, left_out
-from equipoise.decisions.tuning import (
-    Outcome,
-    check_rare,
-    check_shrinkage,
-    judge_either,
-    judge_known,
-    tune_on_folds,
-    tune_predicted,
-    warn_of_seen_rows,
-)
+from equipoise.blocks.memory import check_memory
+from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.decisions import Predictions, TunedWeights, decide, left_out, tuning
 from equipoise.estimators.alpha_path import tune_along
-from equipoise.estimators.class_weighted import weight_argument
+from equipoise.estimators.class_weighted import (
+    check_base,
+    refuse_rows_to_stop_by,
+    take_tags,
+    weight_argument,
+)
+from equipoise.estimators.robust_linear import streamed
+from equipoise.estimators.sampled_rows import fit_to_sample
 from equipoise.exceptions import (
     EquipoiseWarning,
     FewRowsWarning,
@@ -60,9 +58,9 @@ def _of_tuned(name: str) -> property:
 
 # An estimator, its model of the first split, what was tuned for it, and what tunes it for another
 # criterion.
-Judged = tuple[Any, Any, Outcome, Callable[..., Outcome] | None]
+Judged = tuple[Any, Any, tuning.Outcome, Callable[..., tuning.Outcome] | None]
 # Where nothing but the level is to be chosen, it is tuned for when that is.
-_LATER: Outcome = ({}, np.empty((0, 0, 0)), "")
+_LATER: tuning.Outcome = ({}, np.empty((0, 0, 0)), "")
 
 
 class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -81,6 +79,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
     min_rows: int
     n_jobs: int | None
     random_state: Any
+    memory: int | str
 
     weights_ = _of_tuned("weights")
     threshold_ = _of_tuned("threshold")
@@ -92,6 +91,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
     robust_risk_ = _of_tuned("robust_risk")
     metric_value_ = _of_tuned("metric_value")
     class_prior_ = _of_tuned("class_prior")
+    rows_seen_ = _of_tuned("rows_seen")
 
     def __sklearn_clone__(self) -> Self:
         try:
@@ -104,22 +104,19 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        base = get_tags(self.estimator)
-        tags.input_tags.sparse = base.input_tags.sparse
-        tags.input_tags.allow_nan = base.input_tags.allow_nan
-        if base.classifier_tags is not None:
-            tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+        take_tags(tags, self.estimator)
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Train the base estimator and tune the weights.
 
         If anything interrupts the fit, the estimator is left as it was.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_rows, n_features)
-            Whatever the base estimator takes.
+        X : array-like or sparse matrix of shape (n_rows, n_features), or Blocks
+            Whatever the base estimator takes. To a sample of rows in :mod:`equipoise.blocks`, or of
+            a sliced array larger than half of ``memory``, it is fitted; all others are judged.
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), optional
@@ -129,7 +126,12 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             routing they go to who requested them.
         """
         self._check_estimator()
-        model, tuned, more = self._fitted(X, y, sample_weight, params)
+        blocks = as_blocks(X, y, sample_weight, check_memory(self.memory))
+        if blocks is None:
+            X, y = (part[:] if is_sliced(part) else part for part in (X, y))
+            model, tuned, more = self._fitted(X, y, sample_weight, params)
+        else:
+            model, tuned, more = fit_to_sample(self, blocks, params)
         found = {"classes_": tuned.classes, "estimator_": model, "tuned_": tuned, **more}
         for name in ("n_features_in_", "feature_names_in_"):
             found[name] = getattr(model, name, None)
@@ -143,7 +145,10 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
     ) -> tuple[Any, TunedWeights, dict[str, Any]]:
         """The fitted base estimator, the weights that decide, and other attributes."""
         goal, choice = as_goal(self.goal), alpha_choice(self.goal)
-        shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
+        shrinkage, rare = (
+            tuning.check_shrinkage(self.shrinkage, goal),
+            tuning.check_rare(self.rare, goal),
+        )
         min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
         # The rows, of which those without weight are left out.
         X, y, classes, labels = self._labelled(X, y)
@@ -157,8 +162,9 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         if self._is_fitted_before():
             predictions = self._predicted_before(X, used, labels, weights, classes)
             tune_goal = partial(
-                tune_predicted, predictions, left_out.deal(predictions.labels, seed), prior=prior,
-                classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
+                tuning.tune_predicted, predictions, left_out.deal(predictions.labels, seed),
+                prior=prior, classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows,
+                seed=seed,
             )  # fmt: skip
             return self.estimator, *_settled(goal, choice, tune_goal, classes, prior)
         if goal.is_known and not self.chooses_training:
@@ -177,8 +183,10 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             labels, parts, used = left_out.without_classes(few, labels, parts)
         criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
         # Every row is predicted by a model that has not seen it.
-        tune = partial(tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
-        judge = partial(judge_known if goal.is_known else tune, shares=shares, classes=classes)
+        tune = partial(tuning.tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
+        judge = partial(
+            tuning.judge_known if goal.is_known else tune, shares=shares, classes=classes
+        )
 
         def judged(estimator: Any, as_trained: Vector | None = None) -> Judged:
             train = partial(left_out.train_on, estimator, X, y, to_fit, quiet=refit > 0)
@@ -190,7 +198,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             found = _LATER if choice and not self.chooses_training else at(criterion)
             if as_trained is not None:
                 rule = as_trained * ~few if rare == "drop" else as_trained
-                found = judge_either(found, predictions, folds, criterion, rule, few, refit)
+                found = tuning.judge_either(found, predictions, folds, criterion, rule, few, refit)
             return estimator, model, found, at if choice else None
 
         (estimator, model, found, at), more = self._choose(judged, criterion, classes, shares, few)
@@ -207,7 +215,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         rows = left_out.rows_of(X, used, len(labels))
         table = left_out.class_probabilities(self.estimator, rows, classes)
         predictions = Predictions(table, labels[used], weights[used])
-        warn_of_seen_rows(predictions)
+        tuning.warn_of_seen_rows(predictions)
         return predictions
 
     @abstractmethod
@@ -223,25 +231,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
     def _check_estimator(self) -> None:
         check_flag(self.refit, "refit")
-        if inspect.isclass(self.estimator) or not hasattr(self.estimator, "fit"):
-            raise InvalidParameterError(
-                f"estimator must be a classifier with fit and predict_proba, got "
-                f"{self.estimator!r}; for given probabilities use tune_weights."
-            )
-        if not hasattr(self.estimator, "predict_proba"):
-            raise InvalidParameterError(
-                f"estimator must have predict_proba, which {type(self.estimator).__name__} has "
-                "not: wrap it in scikit-learn's CalibratedClassifierCV, or switch its "
-                "probabilities on."
-            )
-        if self._is_fitted_before():
-            check_is_fitted(
-                self.estimator,
-                "classes_",
-                msg="cv='prefit' and FrozenEstimator are for an estimator that is already fitted, "
-                "and %(name)s is not: fit it first, or give the plain estimator and a number of "
-                "folds as cv.",
-            )
+        check_base(self.estimator, fitted=self._is_fitted_before())
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Indices]:
         """The rows as scikit-learn takes them, class names, and the class index of every row."""
@@ -271,14 +261,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         self, sample_weight: Any, params: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         """What goes to the base estimator's fit, and what to the splitter."""
-        for name in params:
-            if "eval" in name.split("__")[-1].split("_") or name.endswith("validation_data"):
-                raise InvalidInputError(
-                    f"fit does not take {name}: the same rows would stop the training on every "
-                    "part, and those of a split cannot be known before. Use an estimator that "
-                    "holds out rows of its own (early_stopping of HistGradientBoostingClassifier), "
-                    "fix the number of rounds, or fit it yourself and give FrozenEstimator."
-                )
+        refuse_rows_to_stop_by(params)
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
             return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])
@@ -305,11 +288,13 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         router.add(estimator=self.estimator, method_mapping=to_fit)
         return router.add(splitter=self.cv, method_mapping=to_split)
 
+    @streamed
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of the largest weighted probability, or of the least expected cost."""
         decided = decide(*self._probabilities_and_rule(X))
         return np.asarray(self.classes_[decided])
 
+    @streamed
     def decision_function(self, X: Any) -> NDArray[Any]:
         r"""What decides: :math:`w_i \eta_i(x)`, or minus the expected cost of each class.
 
@@ -323,6 +308,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         table = left_out.class_probabilities(self.estimator_, X, self.classes_)
         return table, self.tuned_.rule
 
+    @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The base estimator's probabilities as they are, *not* reweighted.
 
@@ -337,7 +323,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
 
 def _settled(
-    goal: Goal, choice: AlphaChoice | None, tune: Callable[[Goal], Outcome],
+    goal: Goal, choice: AlphaChoice | None, tune: Callable[[Goal], tuning.Outcome],
     classes: NDArray[Any], prior: Vector, few: Mask | None = None,
 ) -> tuple[TunedWeights, dict[str, Any]]:  # fmt: skip
     """What is tuned for a goal, or at the level that is chosen for it, and attributes of that."""
@@ -413,6 +399,13 @@ class PlugInClassifier(DecidingClassifier):
     random_state : int, RandomState or None, default=None
         Seed of the folds, of the hold-out split, and of which weighted rows are drawn for floors
         with a confidence. None is the same in every fit.
+    memory : int or str, default="1 GiB"
+        What rows in blocks may take; what the base estimator takes beside them is its own.
+    sample_rows : int, default=None
+        Rows of blocks to train and to tune on, half each: an equal number of every class, all of
+        one with fewer (of which ``cv`` says how many tune), and weights that make up for it; in the
+        shares of all rows where the base estimator takes no weights. None is what an eighth of
+        ``memory`` holds, at most 200,000. No more rows than that are fitted to as in memory.
 
     Attributes
     ----------
@@ -431,6 +424,9 @@ class PlugInClassifier(DecidingClassifier):
         decided by weights that were tuned on the other folds. Intervals are of 95% confidence.
     class_prior_ : ByClass
         Class frequencies of the population: those given, or those of the rows.
+    rows_seen_, n_passes_
+        Of blocks, the rows of each class that were trained on, tuned on, and judged (all that were
+        not trained on), and how often they were read.
     alpha_, chosen_, path_
         With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustPathCV`.
     n_features_in_, feature_names_in_
@@ -481,6 +477,8 @@ class PlugInClassifier(DecidingClassifier):
         min_rows: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
+        memory: int | str = "1 GiB",
+        sample_rows: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.goal = goal
@@ -492,6 +490,8 @@ class PlugInClassifier(DecidingClassifier):
         self.min_rows = min_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.memory = memory
+        self.sample_rows = sample_rows
 
     def _choose(
         self, judged: Callable[..., Judged], criterion: Criterion, classes: NDArray[Any],

@@ -22,6 +22,7 @@ from equipoise.estimators.class_weighted import (
     weight_argument,
 )
 from equipoise.estimators.plug_in import DecidingClassifier, Judged
+from equipoise.estimators.robust_linear import streamed
 from equipoise.exceptions import EquipoiseWarning, InvalidParameterError, warn
 from equipoise.goals import Criterion
 from equipoise.goals.base import prior_among
@@ -68,7 +69,7 @@ class RobustClassifier(DecidingClassifier):
         training is chosen for the level in the middle, ``sets.middle_alpha``.
     training : "auto", "plain", "balanced", dict or array-like of shape (n_classes,), default="auto"
         Training weights by class; ``"auto"`` chooses them.
-    cv, class_prior, rare, min_rows, n_jobs, random_state
+    cv, class_prior, rare, min_rows, n_jobs, random_state, memory, sample_rows
         As in :class:`PlugInClassifier`.
     verbose : int, default=0
         Above 0, a line for each training that is judged.
@@ -115,6 +116,8 @@ class RobustClassifier(DecidingClassifier):
         min_rows: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
+        memory: int | str = "1 GiB",
+        sample_rows: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -126,6 +129,8 @@ class RobustClassifier(DecidingClassifier):
         self.min_rows = min_rows
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.memory = memory
+        self.sample_rows = sample_rows
         self.verbose = verbose
 
     def _fitted(
@@ -241,6 +246,7 @@ class RobustClassifier(DecidingClassifier):
         by_class = dict(zip(classes.tolist(), weights.tolist(), strict=True))
         return ClassWeighted(self.estimator, by_class)
 
+    @streamed
     def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities on the scale of the population, whatever the training weights."""
         check_is_fitted(self)

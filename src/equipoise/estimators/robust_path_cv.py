@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import NDArray
 from equipoise.decisions import left_out
 from equipoise.estimators.alpha_path import fit_along, fit_at
+from equipoise.estimators.class_weighted import take_tags
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.plug_in import DecidingClassifier, PlugInClassifier
 from equipoise.estimators.robust_classifier import RobustClassifier
@@ -128,11 +128,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        base = get_tags(self.estimator)
-        tags.input_tags.sparse = base.input_tags.sparse
-        tags.input_tags.allow_nan = base.input_tags.allow_nan
-        if base.classifier_tags is not None:
-            tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+        take_tags(tags, self.estimator)
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:

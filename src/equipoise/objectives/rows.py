@@ -108,7 +108,8 @@ class RowsInBlocks(TrainingRows):
         shape = self._survey.n_rows, self._survey.n_features
         row_bytes = shape[1] * self._survey.empty().dtype.itemsize + 8 * (4 * len(self.classes) + 4)
         share = max(self.stream.blocks.sampled_share * shape[0], LEAST_SAMPLE)
-        wanted = _spread(counts, min(self._memory // SAMPLE_SHARE // row_bytes, int(share)))
+        n_rows = min(self._memory // SAMPLE_SHARE // row_bytes, int(share))
+        wanted = spread(counts, evenly(counts.sum(axis=0), n_rows))
         found = list(self.stream.map(TakenRows(maker, wanted)))
         X, labels, weights = (
             sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
@@ -119,19 +120,29 @@ class RowsInBlocks(TrainingRows):
         return maker.objective(X, labels, weights, totals, workers)
 
 
-def _spread(counts: Indices, n_rows: int) -> Indices:
-    """How many rows to take of every block and class: an equal number of all classes."""
-    by_class = counts.sum(axis=0)
+def evenly(by_class: Indices, n_rows: int) -> Indices:
+    """How many rows to take of each class: an equal number of all, and all of those with fewer.
+
+    Examples
+    --------
+    >>> evenly(np.array([1000, 20, 300]), 220)
+    array([100,  20, 100])
+    """
     level, left = 0, n_rows
     for place, count in enumerate(np.sort(by_class)):
         level = max(1, left // (len(by_class) - place))
         if level <= count:
             break
         left -= count
-    random = np.random.default_rng(0)
+    return np.minimum(by_class, level)
+
+
+def spread(counts: Indices, wanted: Indices, seed: int = 0) -> Indices:
+    """How many rows to take of every block and class, for so many of each class."""
+    random = np.random.default_rng(seed)
     return np.column_stack([
-        random.multivariate_hypergeometric(ours, min(level, int(ours.sum())))
-        for ours in counts.T
+        random.multivariate_hypergeometric(ours, int(own))
+        for ours, own in zip(counts.T, wanted, strict=True)
     ])  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 Later passes compare every block with what it held in the first.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -29,8 +30,9 @@ class BlockFacts(NamedTuple):
     classes: NDArray[Any]
     counts: Indices  # rows with a positive weight, by class of the block
     totals: Vector  # sums of weights
-    moments: tuple[Vector, Vector] | None  # of the rows that weigh something
+    moments: tuple[Vector, Vector] | None  # of the rows that weigh something, where they are asked
     print: tuple[int, ...]  # differs where rows do
+    n_bytes: int
 
 
 def matrix_of(X: Any) -> Any:
@@ -43,14 +45,23 @@ def matrix_of(X: Any) -> Any:
     return X
 
 
+def frame_or_matrix(X: Any) -> Any:
+    """Rows for estimators that take tables as well: a DataFrame stays one."""
+    return X if hasattr(X, "iloc") else matrix_of(X)
+
+
 def fingerprint(X: Any, y: NDArray[Any]) -> tuple[int, ...]:
     """A few numbers that differ where rows do: of all labels, and of some rows."""
     step = max(1, X.shape[0] // _COMPARED)
     some = X[::step]
-    values = some.data if sp.issparse(some) else np.ascontiguousarray(some)
+    values = some.data if sp.issparse(some) else np.asarray(some)
+    return X.shape[0], _hashed(values), _hashed(y)
+
+
+def _hashed(values: NDArray[Any]) -> int:
     # No hashes of names: they differ from process to process.
-    labels = repr(y.tolist()).encode() if y.dtype == object else y.tobytes()
-    return X.shape[0], crc32(values.tobytes()), crc32(labels)
+    known = repr(values.tolist()).encode() if values.dtype == object else values.tobytes()
+    return crc32(known)
 
 
 def weights_of_block(block: Block, n_rows: int) -> Vector:
@@ -60,10 +71,12 @@ def weights_of_block(block: Block, n_rows: int) -> Vector:
     return np.zeros(n_rows) if none else check_sample_weight(given, n_rows)
 
 
-def look_at(place: int, block: Block) -> BlockFacts | None:
-    """What a block holds, checked; None where it has no rows."""
+def look_at(
+    place: int, block: Block, read: Callable[[Any], Any] = matrix_of, *, finite: bool = True
+) -> BlockFacts | None:
+    """What a block holds, checked; None where it has no rows. Moments are those of matrices."""
     with in_block(place):
-        X = matrix_of(block.X)
+        X = read(block.X)
         if X.shape[0] == 0:
             return None
         if block.y is None:
@@ -72,19 +85,30 @@ def look_at(place: int, block: Block) -> BlockFacts | None:
         if len(y) != X.shape[0]:
             raise InvalidInputError(f"X has {X.shape[0]} rows and y {len(y)}.")
         weights = weights_of_block(block, len(y))
-        _refuse_not_finite(X)
+        if finite and not hasattr(X, "iloc"):
+            _refuse_not_finite(X)
         classes = classes_of(y)
     labels, used = positions(y, classes), weights > 0
-    rows = X if np.all(used) else X[used]
+    moments = None
+    if read is matrix_of and np.any(used):
+        moments = kind_of(X).column_moments(X if np.all(used) else X[used])
     return BlockFacts(
         X.shape,
-        f"{'sparse ' if sp.issparse(X) else ''}{X.dtype}",
+        "a table" if hasattr(X, "iloc") else f"{'sparse ' if sp.issparse(X) else ''}{X.dtype}",
         classes,
         np.bincount(labels[used], minlength=len(classes)),
         np.bincount(labels, weights=weights, minlength=len(classes)).astype(np.float64),
-        kind_of(X).column_moments(rows) if rows.shape[0] else None,
+        moments,
         fingerprint(X, y),
+        _bytes_of(X),
     )
+
+
+def _bytes_of(X: Any) -> int:
+    """What rows take in memory."""
+    if hasattr(X, "iloc"):
+        return int(X.memory_usage(index=False, deep=True).sum())
+    return int(X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes)
 
 
 def _refuse_not_finite(X: Any) -> None:
@@ -114,8 +138,9 @@ class Survey:
     counts: Indices  # rows with a positive weight, by block and class
     n_features: int
     form: str
-    moments: tuple[Vector, Vector]
+    moments: tuple[Vector, Vector]  # empty where nobody asked
     prints: tuple[tuple[int, ...] | None, ...]  # None for a block without rows
+    row_bytes: float
 
     @property
     def n_rows(self) -> int:
@@ -136,9 +161,9 @@ class Survey:
             )
 
 
-def survey(stream: Stream) -> Survey:
+def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = look_at) -> Survey:
     """Look at all blocks once."""
-    found, noun = list(stream.map(look_at)), stream.blocks.noun
+    found, noun = list(stream.map(look)), stream.blocks.noun
     facts = [(place, one) for place, one in enumerate(found) if one is not None]
     if not facts:
         raise InvalidInputError(
@@ -170,7 +195,8 @@ def survey(stream: Stream) -> Survey:
         )
     prints = tuple(None if one is None else one.print for one in found)
     moments = _merged([one for _, one in facts])
-    return Survey(classes, totals, counts, first.shape[1], first.form, moments, prints)
+    row_bytes = sum(one.n_bytes for _, one in facts) / sum(one.shape[0] for _, one in facts)
+    return Survey(classes, totals, counts, first.shape[1], first.form, moments, prints, row_bytes)
 
 
 def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:
@@ -197,6 +223,8 @@ def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:
 def _merged(facts: list[BlockFacts]) -> tuple[Vector, Vector]:
     """Means and spreads of the columns from those of blocks."""
     known = [(float(one.counts.sum()), one.moments) for one in facts if one.moments is not None]
+    if not known:
+        return np.empty(0), np.empty(0)
     shares = np.array([n_rows for n_rows, _ in known])
     shares /= shares.sum()
     means = np.array([moments[0] for _, moments in known])
