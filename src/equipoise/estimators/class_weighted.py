@@ -8,13 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.decisions import left_out
 from equipoise.estimators.robust_linear import RobustLinearModel
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import FixedWeights, as_uncertainty
 
 # Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
@@ -172,49 +171,3 @@ def stops_early(estimator: Any) -> bool:
     """Whether a booster asks for rows to stop by."""
     known = last_of(estimator).get_params()
     return any(known.get(name) for name in ("early_stopping_rounds", "early_stopping_round"))
-
-
-# What is asked of any base estimator
-
-
-def check_base(estimator: Any, *, fitted: bool) -> None:
-    """Refuse what is no classifier with probabilities, or not fitted where it should be."""
-    if inspect.isclass(estimator) or not hasattr(estimator, "fit"):
-        raise InvalidParameterError(
-            f"estimator must be a classifier with fit and predict_proba, got {estimator!r}; for "
-            "given probabilities use tune_weights."
-        )
-    if not hasattr(estimator, "predict_proba"):
-        raise InvalidParameterError(
-            f"estimator must have predict_proba, which {type(estimator).__name__} has not: wrap it "
-            "in scikit-learn's CalibratedClassifierCV, or switch its probabilities on."
-        )
-    if fitted:
-        check_is_fitted(
-            estimator,
-            "classes_",
-            msg="cv='prefit' and FrozenEstimator are for an estimator that is already fitted, and "
-            "%(name)s is not: fit it first, or give the plain estimator and a number of folds as "
-            "cv.",
-        )
-
-
-def refuse_rows_to_stop_by(params: Mapping[str, Any]) -> None:
-    """Refuse rows for early stopping, which would be the same on every part."""
-    for name in params:
-        if "eval" in name.split("__")[-1].split("_") or name.endswith("validation_data"):
-            raise InvalidInputError(
-                f"fit does not take {name}: the same rows would stop the training on every part, "
-                "and those of a split cannot be known before. Use an estimator that holds out rows "
-                "of its own (early_stopping of HistGradientBoostingClassifier), fix the number of "
-                "rounds, or fit it yourself and give FrozenEstimator."
-            )
-
-
-def take_tags(tags: Any, estimator: Any) -> None:
-    """Give a classifier the tags of the one that it is around."""
-    base = get_tags(estimator)
-    tags.input_tags.sparse = base.input_tags.sparse
-    tags.input_tags.allow_nan = base.input_tags.allow_nan
-    if base.classifier_tags is not None:
-        tags.classifier_tags.multi_class = base.classifier_tags.multi_class

@@ -21,13 +21,9 @@ from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.decisions import Predictions, TunedWeights, decide, left_out, tuning
+from equipoise.decisions.tuning import check_rare, check_shrinkage, judge_known, tune_predicted
 from equipoise.estimators.alpha_path import tune_along
-from equipoise.estimators.class_weighted import (
-    check_base,
-    refuse_rows_to_stop_by,
-    take_tags,
-    weight_argument,
-)
+from equipoise.estimators.class_weighted import weight_argument
 from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import fit_to_sample
 from equipoise.exceptions import (
@@ -39,6 +35,7 @@ from equipoise.exceptions import (
 )
 from equipoise.goals import Criterion, Goal, SetGoal, as_goal
 from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
+from equipoise.validation.classifiers import check_base, refuse_rows_to_stop_by, take_tags
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.priors import check_prior
@@ -145,10 +142,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
     ) -> tuple[Any, TunedWeights, dict[str, Any]]:
         """The fitted base estimator, the weights that decide, and other attributes."""
         goal, choice = as_goal(self.goal), alpha_choice(self.goal)
-        shrinkage, rare = (
-            tuning.check_shrinkage(self.shrinkage, goal),
-            tuning.check_rare(self.rare, goal),
-        )
+        shrinkage, rare = check_shrinkage(self.shrinkage, goal), check_rare(self.rare, goal)
         min_rows, seed = check_count(self.min_rows, "min_rows"), check_seed(self.random_state)
         # The rows, of which those without weight are left out.
         X, y, classes, labels = self._labelled(X, y)
@@ -162,9 +156,8 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         if self._is_fitted_before():
             predictions = self._predicted_before(X, used, labels, weights, classes)
             tune_goal = partial(
-                tuning.tune_predicted, predictions, left_out.deal(predictions.labels, seed),
-                prior=prior, classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows,
-                seed=seed,
+                tune_predicted, predictions, left_out.deal(predictions.labels, seed), prior=prior,
+                classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
             )  # fmt: skip
             return self.estimator, *_settled(goal, choice, tune_goal, classes, prior)
         if goal.is_known and not self.chooses_training:
@@ -184,9 +177,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
         # Every row is predicted by a model that has not seen it.
         tune = partial(tuning.tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
-        judge = partial(
-            tuning.judge_known if goal.is_known else tune, shares=shares, classes=classes
-        )
+        judge = partial(judge_known if goal.is_known else tune, shares=shares, classes=classes)
 
         def judged(estimator: Any, as_trained: Vector | None = None) -> Judged:
             train = partial(left_out.train_on, estimator, X, y, to_fit, quiet=refit > 0)

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from equipoise.arrays import NDArray
 from equipoise.decisions import left_out
 from equipoise.estimators.alpha_path import fit_along, fit_at
-from equipoise.estimators.class_weighted import take_tags
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.plug_in import DecidingClassifier, PlugInClassifier
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import AlphaChoice, LabelCVaR
+from equipoise.validation.classifiers import take_tags
 from equipoise.validation.numbers import check_seed, check_verbosity
 
 _KINDS = (RobustLogisticRegression, PlugInClassifier, RobustClassifier)
