@@ -68,7 +68,7 @@ for name, risks in ({"plain": plain} | judged).items():
 fig, ax = plt.subplots(figsize=(6.4, 2.9))
 for name, risks in ({"plain": plain} | judged).items():
     label = f"{name}, alpha {rules[name].alpha_:.2g}" if name in rules else name
-    ax.plot([risks.standard(), risks.worst()], [label] * 2, "-", color="#c8c8c8", marker="none")
+    ax.plot([risks.standard(), risks.worst()], [label] * 2, "-", color="#c8c8c8")
     ax.plot(risks.standard(), label, "o", color="#1f3b73", markersize=7)
     ax.plot(risks.worst(), label, "s", color="#d1603d", markersize=7)
 ax.legend(ax.lines[1:3], ["errors in all", "errors of the worst class"], loc="lower right")

@@ -59,9 +59,9 @@ for base, model in bases.items():
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.6), sharex=True, sharey=True)
 places = np.arange(6)
 for ax, base in zip(axes, bases, strict=True):
-    for shift, way in zip((-0.2, 0.0, 0.2), ways, strict=True):
+    for shift, way, marker in zip((-0.2, 0.0, 0.2), ways, "os^", strict=True):
         values = np.append(scores[base, way], scores[base, way].mean())
-        ax.plot(values, places + shift, linestyle="none", markersize=6, label=way)
+        ax.plot(values, places + shift, marker, markersize=6, label=way)
     ax.axhline(4.5, color="#222222", linewidth=0.8)
     ax.set(
         title=base,

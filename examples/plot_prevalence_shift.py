@@ -80,7 +80,7 @@ ax.axvspan(0.001, 0.10, color="#1f3b73", alpha=0.08, linewidth=0)
 ax.plot(shares, known, "-", color="#9a9a9a", linewidth=3, label="frequency known")
 styles = ["--", "-.", ":", "-"]
 for (name, curve), dash in zip(curves.items(), styles, strict=True):
-    ax.plot(shares, curve, dash, marker="none", label=name, linewidth=1.8)
+    ax.plot(shares, curve, dash, label=name, linewidth=1.8)
 ax.set(xscale="log", ylim=(0, 0.10), xlabel="share of fraud", ylabel="errors in all")
 ax.set_xticks([0.001, 0.01, 0.1], ["0.1%", "1%", "10%"])
 ax.yaxis.set_major_formatter("{x:.0%}")

@@ -1,0 +1,101 @@
+"""
+Does it work with forests and boosting?
+=======================================
+
+Yes: ``RobustClassifier(model, "worst-class")`` takes any classifier. The errors of the worst class
+fall from 83% to 28% for a random forest, from 97% to 25% for extra trees and from 73% to 27% for
+gradient boosting; balanced weights leave them at 54%, 69% and 53%.
+
+The price are errors in all, which double: a goal is a choice of who is to be served.
+"""
+
+# %%
+# Three ensembles
+# ---------------
+# The rarest of four classes has five rows in a hundred.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.model_selection import train_test_split
+
+from equipoise import RobustClassifier, class_risks
+
+plt.style.use("equipoise.display.quiet")
+
+X, y = make_classification(
+    4_000, n_features=15, n_informative=6, n_classes=4, n_clusters_per_class=1,
+    weights=[0.7, 0.15, 0.1], random_state=0,
+)  # fmt: skip
+y = np.array(["green", "yellow", "orange", "red"])[y]
+X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, test_size=0.5, random_state=0)
+
+ensembles = {
+    "random forest": RandomForestClassifier(50, min_samples_leaf=3, random_state=0),
+    "extra trees": ExtraTreesClassifier(50, min_samples_leaf=3, random_state=0),
+    "gradient boosting": HistGradientBoostingClassifier(max_iter=20, random_state=0),
+}
+ways = {
+    "plain": lambda model: model,
+    "balanced weights": lambda model: clone(model).set_params(class_weight="balanced"),
+    "RobustClassifier": lambda model: RobustClassifier(model, "worst-class", cv=3),
+}
+found, robust = {}, {}
+for name, model in ensembles.items():
+    for way, make in ways.items():
+        fit = make(model).fit(X_train, y_train)
+        found[name, way] = class_risks(y_test, fit.predict(X_test))
+        print(
+            f"{name}, {way}: worst class {found[name, way].worst():.0%}, "
+            f"in all {found[name, way].standard():.0%}"
+        )
+    robust[name] = fit
+
+# %%
+# Every class of every ensemble
+# -----------------------------
+# An ensemble that looks good in all may never see the rare class. Balanced weights help it halfway.
+# What the rare class gains is paid by the common one: no rule can have both.
+
+order = ["green", "yellow", "orange", "red"]
+fig, axes = plt.subplots(1, 3, figsize=(8.6, 3.3), sharex=True, sharey=True)
+for ax, name in zip(axes, ensembles, strict=True):
+    for shift, way, marker in zip((-0.2, 0.0, 0.2), ways, "os^", strict=True):
+        risks = found[name, way]
+        values = [risks[level] for level in order]
+        ax.plot(values, np.arange(4) + shift, marker, markersize=6, label=way)
+    for edge in (0.5, 1.5, 2.5):
+        ax.axhline(edge, color="#c8c8c8", linewidth=0.6)
+    ax.set(title=name, xlim=(-0.02, 1), ylim=(3.5, -0.5), xlabel="errors on new rows")
+    ax.set_yticks(range(4), [f"{level}, {np.mean(y == level):.0%}" for level in order])
+    ax.set_xticks([0, 0.25, 0.5, 0.75], ["0%", "25%", "50%", "75%"])
+    ax.grid(axis="x")
+handles, labels = axes[0].get_legend_handles_labels()
+fig.legend(handles, labels, loc="outside lower center", ncols=3)
+plt.show()
+
+# %%
+# What was chosen, and what it promises
+# -------------------------------------
+# Training and decisions are chosen on rows left out, from which the fit also tells what to expect
+# of new rows. The intervals are wide, as they must be: the rarest class has few rows, in three
+# parts that were each predicted by another model.
+
+for name, fit in robust.items():
+    tried = fit.candidates_
+    values = dict(zip(tried["training"].tolist(), tried["value"].round(2).tolist(), strict=True))
+    worst = fit.class_risk_intervals_.worst()
+    print(f"{name}: tried {values}")
+    print(f"  expected of the worst class: {worst.lower:.0%} to {worst.upper:.0%}")
+
+# %%
+# Where plain training does as well as balanced training, nothing else is tried.
+#
+# See also :class:`equipoise.RobustClassifier`; it takes pipelines, searches, and the boosters of
+# LightGBM, XGBoost and CatBoost as well.
