@@ -1,6 +1,7 @@
 """Plug-ins on rows in blocks: fitted to a sample, judged on all rows that it leaves."""
 
 import os
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -197,6 +198,15 @@ def test_the_same_blocks_give_the_same_fit():
     np.testing.assert_array_equal(one.tuned_.rule, two.tuned_.rule)
     np.testing.assert_array_equal(one.tuned_.held_out, two.tuned_.held_out)
     assert "trained" in repr(one.tuned_) and "judged" in repr(one.tuned_)
+
+
+def test_the_page_on_scale_shows_code_that_runs():
+    page = Path(__file__).parents[1] / "docs" / "scale.md"
+    section = page.read_text(encoding="utf-8").split("### Any classifier")[1]
+    names: dict = {}
+    exec(section.split("```python\n")[1].split("```")[0], names)
+    seen = [int(rows.to_numpy().sum()) for rows in names["clf"].rows_seen_.values()]
+    assert seen == [2_000, 2_000, 48_000]
 
 
 # --- what can be wrong ----------------------------------------------------------------------------

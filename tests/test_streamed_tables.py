@@ -136,9 +136,41 @@ def test_the_command_line_fits_in_parts(tmp_path, ending, monkeypatch):
     predicted = str(tmp_path / "p.csv")
     done = testing.CliRunner().invoke(main, ["predict", out, str(path), "-o", predicted])
     assert done.exit_code == 0 and len(pandas.read_csv(predicted)) == N_ROWS
-    refused = testing.CliRunner().invoke(main, [*arguments[:-1], "--model", "forest"])
-    assert refused.exit_code != 0
-    assert "In parts only the linear model is fitted" in refused.output + refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "goal"), [("boosting", "worst-class"), ("linear", "macro_f1"), ("forest", "standard")]
+)
+def test_other_models_and_goals_are_fitted_to_a_sample(tmp_path, monkeypatch, kind, goal):
+    testing = pytest.importorskip("click.testing")
+    from equipoise.cli.main import main
+
+    monkeypatch.setattr("equipoise.tables.size_in_memory", lambda path: 1 << 40)
+    monkeypatch.setattr("equipoise.estimators.sampled_rows.MOST_ROWS", 1200)
+    monkeypatch.setattr("equipoise.tables.features.TREES", 10)
+    frame = mixed()
+    ending = "csv" if kind == "linear" else "parquet"
+    path, out = written(frame, tmp_path, ending), str(tmp_path / "m.equipoise")
+    arguments = ["fit", str(path), "-t", "kind", "-o", out, "-g", goal, "--model", kind]
+    arguments += ["--training", "plain"]
+    done = testing.CliRunner().invoke(main, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    seen, rows = result["rows_seen"], [row["rows"] for row in result["held_out"]["classes"]]
+    assert seen["trained"] + seen["tuned"] <= 1200 and seen["trained"] > 300
+    assert sum(rows) == seen["judged"] == N_ROWS - seen["trained"]
+    saved, truth = load_model(out), frame["kind"].to_numpy()
+    assert any(f"all {seen['judged']:,} that it was not trained" in n for n in saved.facts.notes)
+    decided = saved.predict(frame)
+    # Of rows that were trained on, trees know too much.
+    for row in result["held_out"]["classes"]:
+        here = truth == row["class"]
+        wrong = np.mean(decided[here] != truth[here])
+        assert row["risk"] >= wrong - 0.05 and row["lower"] <= row["risk"] <= row["upper"]
+    if kind != "forest":
+        return
+    said = testing.CliRunner().invoke(main, arguments)
+    assert f"made from {seen['trained'] + seen['tuned']:,} of 6,000 rows." in said.output
 
 
 def test_what_a_file_takes_in_memory_is_not_underestimated(tmp_path):

@@ -122,6 +122,32 @@ def class_errors(
     }
 
 
+def judged_errors(model: Any) -> dict[str, Any]:
+    """What :func:`class_errors` tells, of a model that was judged on rows when it was fitted."""
+    import numpy as np
+
+    found, tuned = model.class_risk_intervals_, model.tuned_
+    risks, prior = np.asarray(found.risks), np.asarray(tuned.class_prior)
+    known = ~np.isnan(risks)
+    counts = zip(tuned.classes.tolist(), tuned.held_out[:, 0].sum(axis=0).tolist(), strict=True)
+    rows = [(name, int(count)) for name, count in counts]
+    return {
+        "classes": [
+            {"class": name, "rows": count, **_interval(found[name] if count else None)}
+            for name, count in rows
+        ],
+        "confidence": found.confidence,
+        "standard_risk": float(prior[known] @ risks[known] / prior[known].sum()),
+        "balanced_risk": float(risks[known].mean()),
+        "worst_class": {
+            "class": tuned.classes.tolist()[int(np.nanargmax(risks))],
+            **_interval(found.worst()),
+        },
+        "robust_risk": tuned.robust_risk,
+        "metric_value": tuned.metric_value,
+    }
+
+
 def _goal_value(
     table: "NDArray[Any]", classes: "NDArray[Any]", goal: Any
 ) -> dict[str, float | None]:

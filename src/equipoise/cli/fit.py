@@ -112,11 +112,12 @@ def fit(  # noqa: PLR0913  one argument for each option
     values are allowed, and the model file holds the training facts beside the weights. It cannot
     execute code when it is loaded.
 
-    A table that does not fit in memory is read in parts, and a robust logistic regression for a set
-    of weightings is fitted to all of its rows in passes; its decisions are not tuned.
+    A table that does not fit in memory is read in parts. For a set of weightings, a robust logistic
+    regression is fitted to all of its rows in passes; its decisions are not tuned. Other models,
+    and those for other goals, are fitted to a sample, and judged on all rows that are not in it.
     """
     from equipoise.files import check_place
-    from equipoise.goals import format_goal
+    from equipoise.goals import SetGoal, as_goal, format_goal
     from equipoise.models import facts_for, save_model
     from equipoise.models.saved_model import check_suffix
     from equipoise.tables import size_in_memory
@@ -124,13 +125,17 @@ def fit(  # noqa: PLR0913  one argument for each option
     check_place(out, table)
     check_suffix(out)
     room, size = _memory(memory), size_in_memory(table)
-    if size > room:
-        work = partial(_in_parts, kind=kind, room=room, size=size)
+    if size > room and kind == "linear" and isinstance(as_goal(goal), SetGoal):
+        work = partial(_in_parts, room=room)
+    elif size > room:
+        work = partial(_sampled, kind=kind, training=training, room=room)
     else:
         work = partial(_whole, kind=kind, training=training)
     with work(Asked(table, target, goal, strength, share, seed, output, reading)) as made:
-        rows, goal, model, notes, found = made
+        rows, goal, model, notes, found, seen = made
         notes = notes + _never_found(rows, found)
+        if seen is not None:
+            share = seen["judged"] / int(rows.counts.sum())
         held_out = None if found is None else _held_out(found, share)
         facts = facts_for(
             rows, target, kind, format_goal(goal), seed, held_out=held_out, notes=notes
@@ -146,6 +151,7 @@ def fit(  # noqa: PLR0913  one argument for each option
         "columns": [column.name for column in rows.columns],
         "counts": [{"class": name, "rows": n} for name, n in counts],
         "held_out": found,
+        "rows_seen": seen,
         "seed": seed,
     }
     output.show(_lines(result, share), result, facts.notes)
@@ -177,13 +183,17 @@ class Asked(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A model, what it was made from and for, what the fit warned of, and risks measured before."""
+    """A model, what it was made from and for, what the fit warned of, and risks measured before.
+
+    Where it was made from a sample, ``seen`` has the rows that it was trained, tuned and judged on.
+    """
 
     rows: "LabelledTable | StreamedTable"
     goal: Any
     model: Any
     notes: list[str]
     found: dict[str, Any] | None
+    seen: dict[str, int] | None = None
 
 
 @contextmanager
@@ -208,32 +218,25 @@ def _whole(asked: Asked, *, kind: str, training: str) -> Iterator[Made]:
 
 
 @contextmanager
-def _in_parts(asked: Asked, *, kind: str, room: int, size: int) -> Iterator[Made]:
+def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
     """A robust logistic regression of a table that is read in parts."""
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
     from equipoise.estimators import RobustLogisticRegression
-    from equipoise.exceptions import InvalidInputError
-    from equipoise.goals import SetGoal, as_goal, bind_classes
+    from equipoise.goals import bind_classes
     from equipoise.sets import as_uncertainty
     from equipoise.tables import AsTable, streamed_table
     from equipoise.tables.streamed import PASSES, SomeLeftOut
 
     table, target, goal, C, share, seed, output, reading = asked
-    recipe = as_goal(as_uncertainty(None) if goal is None else goal)
-    if kind != "linear" or not isinstance(recipe, SetGoal):
-        raise InvalidInputError(
-            f"{table} would take about {size / 2**30:.1f} GiB in memory and {room / 2**30:.1f} GiB "
-            "are allowed. In parts only the linear model is fitted, for a set of weightings: use "
-            "it (--model linear --goal worst-class), allow more (--memory), or fit to a sample."
-        )
     length = 100 * (PASSES + 2)
     with (
         output.progress(length, "Reading") as reach,
         streamed_table(table, target, progress=reach, **reading) as rows,
     ):
-        uncertainty = bind_classes(recipe.uncertainty, rows.classes)
+        given = as_uncertainty(None) if goal is None else goal
+        uncertainty = as_uncertainty(bind_classes(given, rows.classes))
         model = RobustLogisticRegression(uncertainty, C=C, memory=max(1 << 28, room // 4))
         found = None
         reach(100 * PASSES, "Measuring")
@@ -254,6 +257,47 @@ def _in_parts(asked: Asked, *, kind: str, room: int, size: int) -> Iterator[Made
         kinds = AsTable([(each.name, each.kind) for each in rows.columns])
         steps = [("table", kinds), ("features", rows.features), ("model", model)]
         yield Made(rows, uncertainty, Pipeline(steps), notes, found)
+        reach(length)
+
+
+@contextmanager
+def _sampled(asked: Asked, *, kind: str, training: str, room: int) -> Iterator[Made]:
+    """A model of a sample of a table that is read in parts, judged on all other rows."""
+    from equipoise.cli.evaluate import judged_errors
+    from equipoise.estimators import PlugInClassifier
+    from equipoise.goals import bind_classes
+    from equipoise.sets import as_uncertainty
+    from equipoise.tables import model_for, streamed_table
+    from equipoise.tables.features import HELD_OUT
+    from equipoise.tables.streamed import PASSES
+
+    table, target, goal, C, _, seed, output, reading = asked
+    length = 100 * (PASSES + 1)
+    with (
+        output.progress(length, "Reading") as reach,
+        streamed_table(table, target, encoded=False, progress=reach, **reading) as rows,
+    ):
+        goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
+        model = model_for(rows.columns, kind, goal, C=C, cv=HELD_OUT, random_state=seed)
+        if not hasattr(model, "goal"):
+            model = PlugInClassifier(model, goal, cv=HELD_OUT, random_state=seed)
+        elif training != "auto":
+            model.set_params(training=training)
+        reach(100 * PASSES, "Fitting")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.set_params(memory=room).fit(rows.blocks)
+        notes = list(dict.fromkeys(str(each.message) for each in caught))
+        if not hasattr(model, "rows_seen_"):
+            yield Made(rows, goal, model, notes, None)
+            return
+        seen = {name: int(n.to_numpy().sum()) for name, n in model.rows_seen_.items()}
+        notes.append(
+            f"The table was read in parts: the model was trained on {seen['trained']:,} rows, its "
+            f"decisions were tuned on {seen['tuned']:,} others, and class risks were counted on "
+            f"all {seen['judged']:,} that it was not trained on."
+        )
+        yield Made(rows, goal, model, notes, judged_errors(model), seen)
         reach(length)
 
 
@@ -325,7 +369,11 @@ def _lines(result: dict[str, Any], share: float) -> list[str]:
         f"{result['rows']:,} rows, {len(result['columns'])} columns, {len(result['counts'])} "
         f"classes; {result['model']} model, {result['uncertainty']}."
     ]
+    seen, made = result["rows_seen"], "made from all rows"
+    if seen is not None:
+        made = f"made from {seen['trained'] + seen['tuned']:,} of {result['rows']:,} rows"
     if result["held_out"] is not None:
-        lines.append(f"Class risks on {percent(share)} of the rows, set aside and not seen:")
+        which = "set aside and not seen" if seen is None else "all that it was not trained on"
+        lines.append(f"Class risks on {percent(share)} of the rows, {which}:")
         lines += error_lines(result["held_out"])
-    return [*lines, f"Saved {result['model_file']}, made from all rows."]
+    return [*lines, f"Saved {result['model_file']}, {made}."]

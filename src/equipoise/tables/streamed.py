@@ -44,14 +44,24 @@ Reach = Callable[[int, str], None]
 
 @dataclass(frozen=True, eq=False)
 class StreamedTable:
-    """Labelled rows in blocks of features, and the fitted preprocessing that they came from."""
+    """Labelled rows in blocks of features, and the fitted preprocessing that they came from.
+
+    Without ``features`` the blocks are DataFrames, as models of tables read them.
+    """
 
     blocks: Blocks
-    features: ColumnTransformer
+    features: ColumnTransformer | None
     classes: NDArray[Any]
     counts: Indices
     columns: tuple[Column, ...]
     warnings: tuple[str, ...] = ()
+
+
+def _frame(path: Path) -> Any:
+    return require("pandas", extra="cli").read_pickle(path, compression=None)
+
+
+_READ: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sp.load_npz, ".frame": _frame}
 
 
 class StoredBlocks(Blocks):
@@ -65,14 +75,15 @@ class StoredBlocks(Blocks):
 
     def __getitem__(self, place: int) -> Block:
         y = np.load(self._labels[place])
-        path = self._folder / f"X{place:08}.npy"
-        X = np.load(path) if path.is_file() else sp.load_npz(path.with_suffix(".npz"))
-        return Block(X, y)
+        path = next(self._folder.glob(f"X{place:08}.*"))
+        return Block(_READ[path.suffix](path), y)
 
     def add(self, X: Any, y: NDArray[Any]) -> None:
         """Store one more block."""
         place = len(self._labels)
-        if sp.issparse(X):
+        if hasattr(X, "iloc"):
+            X.to_pickle(self._folder / f"X{place:08}.frame", compression=None)
+        elif sp.issparse(X):
             sp.save_npz(self._folder / f"X{place:08}.npz", sp.csr_matrix(X), compressed=False)
         else:
             np.save(self._folder / f"X{place:08}.npy", X)
@@ -105,11 +116,14 @@ def streamed_table(
     *,
     drop: Sequence[str] = (),
     text_labels: bool = False,
+    encoded: bool = True,
     progress: Reach = lambda done, label: None,
 ) -> Iterator[StreamedTable]:
     """The labelled rows in a file of any size, as blocks in a temporary folder.
 
-    The folder, beside the system's other temporary files, goes with the block, whatever ends it.
+    They are ``encoded`` as features of a linear model, or stay tables of numbers and texts, for
+    models that encode them themselves. The folder, beside the system's other temporary files, goes
+    with the block, whatever ends it.
 
     Examples
     --------
@@ -123,14 +137,16 @@ def streamed_table(
         source = TableSource(path, target, tuple(drop), progress)
         columns, names = source.look()
         labels = labels_by_text(names, target, text_labels=text_labels)
-        source.convert(Path(folder), columns)
-        used = tuple(column for column in columns if column.kind != "empty")
-        features = _learnt(source, columns, used)
+        features = None
+        if encoded:
+            source.convert(Path(folder), columns)
+            used = tuple(column for column in columns if column.kind != "empty")
+            features = _learnt(source, columns, used)
         classes = np.unique(np.array(list(labels.values())))
         stored, counts = StoredBlocks(Path(folder)), Counter[Any]()
-        for frame, given in source.frames(columns, "Encoding"):
+        for frame, given in source.frames(columns, "Encoding" if encoded else "Storing"):
             y = np.array([labels[name] for name in given], dtype=classes.dtype)
-            stored.add(features.transform(frame), y)
+            stored.add(frame if features is None else features.transform(frame), y)
             counts.update(y.tolist())
         source.forget()
         rows = np.array([counts[name] for name in classes.tolist()], dtype=np.intp)
