@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import PlugInClassifier
+from equipoise import PlugInClassifier, RobustClassifier
 from equipoise.exceptions import InvalidInputError
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -57,6 +57,15 @@ def test_classes_of_any_names(make, names):
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[same.predict(X)])
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
+
+
+@pytest.mark.parametrize("make", [xgboost, catboost, lightgbm])
+def test_one_that_was_fitted_before_is_trained_as_a_new_one(make):
+    X, _, y = draw()
+    places = np.unique(y, return_inverse=True)[1]
+    before = RobustClassifier(make().fit(X, places), "worst-class", cv=2).fit(X, places)
+    new = RobustClassifier(make(), "worst-class", cv=2).fit(X, places)
+    np.testing.assert_array_equal(before.predict(X), new.predict(X))
 
 
 def test_a_class_that_was_dropped_and_one_that_a_fold_lacks():

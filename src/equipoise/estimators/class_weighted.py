@@ -82,7 +82,7 @@ def last_of(estimator: Any) -> Any:
     while True:
         if isinstance(estimator, Pipeline):
             estimator = estimator.steps[-1][1]
-        elif hasattr(estimator, "best_score_") or hasattr(estimator, "refit"):
+        elif hasattr(estimator, "refit"):  # of a search, or of a classifier around another
             estimator = estimator.estimator
         else:
             return estimator
