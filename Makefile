@@ -6,6 +6,7 @@
 # make test-oldest  the tests on the oldest supported versions, without optional parts
 # make test-slow    the tests that take long
 # make bench        the benchmarks
+# make bench-quick  the main claims in a few minutes, as one table
 # make bench-scale  a fit to 58 million rows on disk (12.5 GB), FOLDER says where
 # make docs         the site, into build/docs; EXAMPLES=plot_name runs no other examples
 # make results      the paper's experiments, into docs/results
@@ -87,6 +88,10 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python benchmarks/run.py
+
+bench-quick: $(VENV)/.report
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python benchmarks/quick.py
 
 FOLDER ?= build/scale
 ROWS ?= 58_000_000
