@@ -1,7 +1,7 @@
 """The main claims in a few minutes, as one table: ``make bench-quick``.
 
-Generated and bundled data alone, so that it runs anywhere. Each line says what was measured here and
-what was promised before: a ceiling, or that one number is above another. The whole is in
+Generated and bundled data alone, so that it runs anywhere. Each line says what was measured here
+and what was promised before: a ceiling, or that one number is above another. The whole is in
 ``benchmarks/run.py``, ``benchmarks/real_data.py`` and ``benchmarks/report_times.py``.
 """
 
@@ -106,7 +106,9 @@ def main() -> None:
         for line in part():
             lines.append(line)
             print(f"{time.perf_counter() - began:4.0f} s  {line[0]}", file=sys.stderr, flush=True)
-    rows = [[claim, here, promised, "yes" if good else "NO"] for claim, here, promised, good in lines]
+    rows = [
+        [claim, here, promised, "yes" if good else "NO"] for claim, here, promised, good in lines
+    ]
     print(*text_table(["claim", "here", "promised", "holds"], rows), sep="\n")
     print(f"{os.cpu_count()} cores, {time.perf_counter() - began:.0f} s.")
     sys.exit(0 if all(line[-1] for line in lines) else 1)
