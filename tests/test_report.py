@@ -571,8 +571,26 @@ def test_a_class_of_which_hardly_any_row_is_right_is_a_failure():
     decided[0] = 2  # it does decide for the class, and wrongly
     (text,) = held_out_risks(design, decided).failures
     assert text == "it gets hardly any row of class 2 right"
-    decided[400] = 2
+    decided[400] = 2  # one row of forty
+    assert held_out_risks(design, decided).failures == (text,)
+    decided[401] = 2  # one in twenty
     assert held_out_risks(design, decided).failures == ()
+
+
+def test_a_class_of_which_no_row_that_can_be_judged_is_right_is_a_failure():
+    labels = np.repeat([0, 1], [200, 40])
+    X = np.arange(240.0)[:, None]
+    X[:10] = X[10:20] = X[230:]  # ten of its rows are among those of the other class
+    X[200:230] = 500.0  # and thirty are identical, which only train
+    design = Design.for_table(labelled_table(X, labels), 5, seed=0)
+    assert design.tested[1] == 10
+    decided = np.where(design.fold < 0, -1, labels)
+    assert held_out_risks(design, decided).failures == ()
+    decided[design.judged[labels[design.judged] == 1]] = 0
+    decided[20] = 1
+    assert any(
+        "hardly any row of class 1" in each for each in held_out_risks(design, decided).failures
+    )
 
 
 def test_a_class_of_a_handful_of_rows_does_not_decide_what_all_others_get():

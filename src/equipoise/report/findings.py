@@ -36,8 +36,8 @@ from equipoise.tables import TUNED_ROWS, LabelledTable
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
-# A class of so many rows judged is failed where fewer than this share of them are right.
-MANY_ROWS, HARDLY_ANY = 30, 0.01
+# A class of so many rows is failed where fewer than this share of those judged are right.
+MANY_ROWS, HARDLY_ANY = 30, 0.05
 # Levels of alpha along the path; fewer where classes are many, and none where tuning takes long.
 LEVELS, FEW_LEVELS, MANY_CLASSES, TOO_MANY_CLASSES = 9, 5, 10, 30
 # How often the rows judged are drawn anew to see whether the answer stays.
@@ -407,7 +407,9 @@ def _failures(design: Design, shares: Matrix, risks: ClassRisks) -> tuple[str, .
     if names:
         more = f" and {len(names) - 1} other classes" if len(names) > 1 else ""
         found.append(f"it never decides for class {names[0]!r}{more}")
-    hardly = (np.diag(shares) < HARDLY_ANY) & (design.tested >= MANY_ROWS)
+    # Folds judge all rows but those with too many identical ones, which excuse nothing.
+    rows = design.tested if design.n_folds == 1 else design.table.counts
+    hardly = (np.diag(shares) < HARDLY_ANY) & (rows >= MANY_ROWS) & design.estimable
     hardly[never] = False
     for name in design.table.classes[hardly].tolist()[:1]:
         others = f" and {hardly.sum() - 1} other classes" if hardly.sum() > 1 else ""
