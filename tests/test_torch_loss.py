@@ -106,6 +106,20 @@ def test_sorting_and_comparing_all_pairs_are_the_same(recipe, monkeypatch):
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-14)
 
 
+def test_newtons_steps_find_the_same_factor():
+    rng = np.random.default_rng(2)
+    for trial in range(300):
+        k = int(rng.choice([2, 3, 10, 200]))
+        given = torch.tensor(np.exp(rng.normal(scale=rng.choice([0.1, 1, 4]), size=k)))
+        prior = rng.dirichlet(np.full(k, rng.choice([0.2, 1, 5]))) + 1e-9
+        lower = prior * rng.uniform(0, 0.9, size=k) * (trial % 3 > 0)
+        upper = np.minimum(1.0, prior * (1.5 + rng.exponential(3, size=k)))
+        bounds = torch.tensor(lower), torch.tensor(upper)
+        found = filling_tensors.scale_in_steps(given, *bounds, 1.0)
+        expected = filling_tensors.scale_between(given, *bounds, 1.0)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
 @each_example
 def test_infinite_risks_outrank_all_others(recipe):
     mass_set = recipe.resolve(PRIOR)
@@ -394,6 +408,26 @@ def test_autocast_leaves_the_masses_alone():
     np.testing.assert_allclose(*found, atol=0.01)
 
 
+def test_a_grad_scaler_finds_the_same_gradients_in_half_precision():
+    X, labels = draw_rows()
+    rows, targets = torch.tensor(X, dtype=torch.float32), torch.tensor(labels)
+    found = []
+    for enabled in (False, True):
+        torch.manual_seed(0)
+        network = torch.nn.Linear(3, 3)
+        loss = RobustLoss(None, COUNTS)
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=enabled)
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+        with torch.autocast("cpu", torch.float16, enabled=enabled):
+            value = loss(network(rows), targets)
+        scaler.scale(value).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        found.append(network.weight.detach())
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-3)
+    assert loss.step == 1 and not loss.broken.any()
+
+
 def test_casting_the_network_leaves_the_sums_in_double_precision():
     loss = RobustLoss(LabelCVaR(0.3), COUNTS)
     module = torch.nn.ModuleDict({"loss": loss, "network": torch.nn.Linear(2, 3)})
@@ -455,6 +489,23 @@ def test_a_step_on_a_gpu_waits_for_nothing(recipe):
         torch.cuda.set_sync_debug_mode("default")
     host = RobustLoss(recipe, COUNTS)
     for _ in range(2):
+        host(given.detach().cpu(), targets.cpu())
+    np.testing.assert_allclose(
+        np.asarray(loss.worst_case_masses), np.asarray(host.worst_case_masses), atol=1e-9
+    )
+
+
+@pytest.mark.filterwarnings("ignore")  # what compilers say of themselves
+def test_compiled_for_a_gpu_the_masses_are_the_same():
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    torch._dynamo.reset()
+    logits, labels = draw_logits(13)
+    given, targets = torch.tensor(logits).cuda().requires_grad_(), torch.tensor(labels).cuda()
+    loss, host = RobustLoss(LabelCVaR(0.3), COUNTS).cuda(), RobustLoss(LabelCVaR(0.3), COUNTS)
+    compiled = torch.compile(loss, fullgraph=True)
+    for _ in range(3):
+        compiled(given, targets).backward()
         host(given.detach().cpu(), targets.cpu())
     np.testing.assert_allclose(
         np.asarray(loss.worst_case_masses), np.asarray(host.worst_case_masses), atol=1e-9

@@ -16,6 +16,8 @@ from equipoise.sets.filling import ROUNDING
 
 # Up to here all pairs of classes are compared, which a GPU does faster than it sorts.
 _PAIRS, _PAIRS_ON_GPU = 64, 1024
+# Newton's steps for a factor: two or three are needed after a small change of the masses.
+_STEPS = 16
 
 
 def fill(risks: Any, room: Any, budget: Any) -> Any:
@@ -48,6 +50,8 @@ def scale_between(masses: Any, lower: Any, upper: Any, total: Any) -> Any:
 
     The solution is ``clip(factor * v, lower, upper)``; its sum is piecewise linear in the factor.
     """
+    if masses.is_cuda and torch.compiler.is_compiling():
+        return scale_in_steps(masses, lower, upper, total)
     breaks = torch.cat([lower / masses, upper / masses])
     if _by_pairs(masses):
         sums = (breaks[:, None] * masses).clamp(lower, upper).sum(1)
@@ -57,6 +61,37 @@ def scale_between(masses: Any, lower: Any, upper: Any, total: Any) -> Any:
         sums = lower.sum() + torch.cat([rises.new_zeros(1), rises.cumsum(0)])
     left = torch.where(sums <= total, breaks, breaks.min()).max()
     right = torch.where(sums >= total, breaks, breaks.max()).min()
+    return _between(left, right, masses, lower, upper, total)
+
+
+def scale_in_steps(masses: Any, lower: Any, upper: Any, total: Any) -> Any:
+    """The same by Newton's steps for the factor, kept between factors too small and too large.
+
+    Sums of one vector after another: a compiler makes one program of all of them.
+
+    Examples
+    --------
+    >>> caps = torch.tensor([0.5, 0.5, 0.5])
+    >>> scale_in_steps(torch.tensor([8.0, 1.0, 1.0]), 0 * caps, caps, 1.0).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    left, right = (lower / masses).min(), (upper / masses).max()
+    factor = (total / masses.sum()).clamp(left, right)
+    for _ in range(_STEPS):
+        scaled = factor * masses
+        lacking = total - scaled.clamp(lower, upper).sum()
+        slope = torch.where((scaled > lower) & (scaled < upper), masses, 0.0).sum()
+        left = torch.where(lacking >= 0, factor, left)
+        right = torch.where(lacking <= 0, factor, right)
+        step = factor + lacking / slope
+        # Without a slope the step is infinite or no number; halves of the logarithm lead on.
+        half = torch.where(left > 0, (left * right).sqrt(), right / 2)
+        factor = torch.where((step >= left) & (step <= right), step, half)
+    return _between(left, right, masses, lower, upper, total)
+
+
+def _between(left: Any, right: Any, masses: Any, lower: Any, upper: Any, total: Any) -> Any:
+    """Masses at the factor between two at which their sum is the total, if it is linear there."""
     low, high = ((factor * masses).clamp(lower, upper).sum() for factor in (left, right))
     way = (total - low) / (high - low).clamp_min(torch.finfo(masses.dtype).tiny)
     factor = left + way.clamp(0.0, 1.0) * (right - left).clamp_min(0.0)
