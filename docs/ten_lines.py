@@ -5,16 +5,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import LabelCVaR, RobustLogisticRegression, class_risks
+from equipoise import LabelCVaR, RobustLogisticRegression
 from equipoise.datasets import load_thyroid
 from equipoise.display import ClassRisksDisplay
 
 X, y = load_thyroid(return_X_y=True)
 X, X_new, y, y_new = train_test_split(X, y, stratify=y, random_state=0)
-
 plain = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
 robust = make_pipeline(StandardScaler(), RobustLogisticRegression(LabelCVaR(0.1))).fit(X, y)
 
-print(class_risks(y_new, plain.predict(X_new)).recall(), end="\n\n")
-print(class_risks(y_new, robust.predict(X_new)).recall())
-ClassRisksDisplay.from_estimator({"plain": plain, "robust": robust}, X_new, y_new)
+shown = ClassRisksDisplay.from_estimator({"plain": plain, "robust": robust}, X_new, y_new)
+print(shown.to_frame().round(3).to_string(index=False))

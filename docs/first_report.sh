@@ -1,0 +1,1 @@
+equipoise report thyroid.csv --target target --model linear --out thyroid.html
