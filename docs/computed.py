@@ -10,6 +10,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import textwrap
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -84,4 +85,10 @@ def _report(script: Path, folder: Path) -> str:
         cwd=place, check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     (place / "thyroid.csv").unlink()
-    return ran.stdout
+    # Long lines end where those of a terminal would.
+    return (
+        "\n".join(
+            line if len(line) <= 96 else textwrap.fill(line, 96) for line in ran.stdout.splitlines()
+        )
+        + "\n"
+    )

@@ -12,8 +12,10 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+# What the build computes goes here, and Sphinx looks for it at once.
+(HERE / "generated/extra").mkdir(parents=True, exist_ok=True)
 
-from landing import draw_landing  # noqa: E402
+from computed import compute  # noqa: E402
 
 import equipoise  # noqa: E402
 
@@ -28,6 +30,7 @@ extensions = [
     "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
@@ -43,10 +46,15 @@ nitpick_ignore_regex = [("py:.*", r"(dask|matplotlib|numpy|pandas|scipy|sklearn|
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+# What is copied of an example is what one would type.
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 
 # Mathematics are drawn by files of the site itself.
 mathjax_path = "mathjax/tex-chtml.js"
@@ -65,16 +73,22 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "download_all_examples": False,
+    # Frames are shown; what calls of Matplotlib happen to return is not.
+    "capture_repr": ("_repr_html_",),
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = "equipoise"
 html_static_path = ["_static"]
+html_extra_path = ["generated/extra"]
+html_favicon = html_logo = "_static/logo.svg"
+html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "header_links_before_dropdown": 7,
+    "logo": {"text": "equipoise"},
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
@@ -85,7 +99,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": [], "changelog": []}
+html_sidebars = {"index": [], "start": []}
 
 
 def written_elsewhere(_app: Any, _what: str, _name: str, member: Any, *_rest: Any) -> bool | None:
@@ -148,7 +162,7 @@ def setup(app: Any) -> None:
     """Connect all of this."""
     # Before autosummary and the gallery look at what is there.
     app.connect("builder-inited", sweep, priority=100)
-    app.connect("builder-inited", draw_landing)
+    app.connect("builder-inited", compute)
     app.connect("autodoc-skip-member", written_elsewhere)
     app.connect("missing-reference", find_at_home)
     app.connect("build-finished", copy_mathjax)

@@ -1,4 +1,4 @@
-"""The code of the guide and of the theory runs as it stands, and shows what its pages say.
+"""The code of the pages runs as it stands, and shows what they say.
 
 The blocks of a page run from top to bottom in one session. What stands under ``>>>`` is compared. A
 page says in comments what it needs beyond the core, ``<!-- needs: torch -->``, and by how many
@@ -17,8 +17,8 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {
     str(page.relative_to(DOCS)): page.read_text(encoding="utf-8")
-    for room in ("guide", "theory")
-    for page in sorted((DOCS / room).glob("*.md"))
+    for pages in ("start.md", "guide/*.md", "theory/*.md")
+    for page in sorted(DOCS.glob(pages))
 }
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 WITH_CODE = [name for name, text in PAGES.items() if BLOCK.search(text)]

@@ -1,0 +1,79 @@
+"""The site's reference holds every public name, once, and its pages are all in a listing."""
+
+import inspect
+import re
+from collections import Counter
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import equipoise
+from equipoise import exceptions
+
+REFERENCE = Path(__file__).parents[1] / "docs/api"
+PAGES = {page.stem: page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.rst")}
+ROOMS = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
+
+
+def _listed():
+    """All names of the reference, in full: of its tables, its data and its errors."""
+    for text in PAGES.values():
+        for table in re.findall(r":nosignatures:\n\n((?:   \S+\n)+)", text):
+            yield from (f"equipoise.{name.lstrip('~')}" for name in table.split())
+        for room, name in re.findall(
+            r"^\.\. (?:autoexception|py:data):: (\S+\.)?(\S+)$", text, re.MULTILINE
+        ):
+            yield f"equipoise.{room or 'exceptions.'}{name}"
+
+
+LISTED = Counter(_listed())
+
+
+def _offered(room):
+    """The names that a room offers, as the reference has them: at the top, if they are there."""
+    module = pytest.importorskip(f"equipoise.{room}", exc_type=ImportError)
+    for name in module.__all__:
+        at_top = name in equipoise._HOME
+        yield f"equipoise.{name}" if at_top else f"equipoise.{room}.{name}"
+
+
+@pytest.mark.parametrize("room", sorted({*ROOMS} - {"cli", "validation"}))
+def test_every_public_name_is_in_the_reference(room):
+    # Some names are offered by two rooms, and listed as one of these.
+    listed_as = {name.rpartition(".")[2] for name in LISTED}
+    missing = [name for name in _offered(room) if name.rpartition(".")[2] not in listed_as]
+    assert not missing
+
+
+def test_errors_and_warnings_are_in_the_reference():
+    own = [
+        f"{value.__module__}.{name}"
+        for name, value in vars(exceptions).items()
+        if inspect.isclass(value) and value.__module__ == "equipoise.exceptions"
+    ]
+    assert len(own) > 5 and not set(own) - set(LISTED)
+
+
+def test_names_at_the_top_are_listed_there():
+    assert {f"equipoise.{name}" for name in equipoise._HOME} <= set(LISTED)
+
+
+def test_no_name_is_listed_twice():
+    assert [name for name, times in LISTED.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("room", sorted({name.rpartition(".")[0] for name in LISTED}))
+def test_what_the_reference_lists_is_public(room):
+    module = pytest.importorskip(room, exc_type=ImportError)
+    public = getattr(module, "__all__", None) or dir(module)
+    listed = [name.rpartition(".")[2] for name in LISTED if name.rpartition(".")[0] == room]
+    assert listed and not set(listed) - set(public)
+
+
+def test_every_page_of_the_reference_is_in_its_listing():
+    text = (REFERENCE / "index.md").read_text(encoding="utf-8")
+    (listing,) = re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL)
+    pages = [line for line in listing.splitlines() if line and line[0] != ":"]
+    assert sorted(pages) == sorted(PAGES)
+    assert set(re.findall(r"\((\w+)\.rst\)", text)) == set(PAGES)

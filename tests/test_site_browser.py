@@ -1,0 +1,132 @@
+"""The site that ``make docs`` has built, in a real browser: no errors, no network, and a search."""
+
+import shutil
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+SITE = Path(__file__).parents[1] / "build/docs"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("there is no chromium on this machine", allow_module_level=True)
+if not (SITE / "search.html").exists():
+    pytest.skip("there is no site: `make docs` builds it", allow_module_level=True)
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+REFERENCE = "api/generated/equipoise.RobustLogisticRegression.html"
+GALLERY = "auto_examples/plot_worst_class.html"
+OTHERS = [
+    "start.html", "thyroid.html", "guide/index.html", "auto_examples/index.html", "api/index.html",
+    "theory/index.html", "results/README.html", "scale.html",
+]  # fmt: skip
+# Those that differ most are looked at in every way, the others in one way each.
+LOOKS = [
+    *product(["index.html", GALLERY, REFERENCE], [PHONE, DESK], ["light", "dark"]),
+    *((path, PHONE, ["light", "dark"][place % 2]) for place, path in enumerate(OTHERS)),
+]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing about it."""
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Where the site is served: on this machine alone."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser, address):
+    """Opens a page, and in the end looks at what went wrong on it."""
+    contexts, trouble = [], []
+
+    def heard(message):
+        if message.type in {"error", "warning"}:
+            trouble.append(f"{message.type}: {message.text}")
+
+    def asked(request):
+        if not request.url.startswith((address, "data:")):
+            trouble.append(f"request to {request.url}")
+
+    def answered(response):
+        if response.status >= 400:
+            trouble.append(f"{response.status} for {response.url}")
+
+    def open_it(path, **options):
+        contexts.append(browser.new_context(**({"viewport": DESK} | options)))
+        page = contexts[-1].new_page()
+        page.on("console", heard)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("request", asked)
+        page.on("response", answered)
+        page.goto(address + path, wait_until="networkidle")
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert trouble == []
+
+
+@pytest.mark.parametrize(("path", "viewport", "scheme"), LOOKS)
+def test_a_page_opens_without_trouble_and_fits(open_page, path, viewport, scheme):
+    page = open_page(path, viewport=viewport, color_scheme=scheme)
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth") <= page.evaluate(f"{root}.clientWidth")
+    broken = "[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)"
+    assert page.evaluate(broken) == []
+    if path != "thyroid.html":
+        assert page.get_attribute("html", "data-theme") == scheme
+
+
+def test_mathematics_are_drawn_by_files_of_the_site(open_page):
+    page = open_page(REFERENCE)
+    page.wait_for_selector("mjx-container mjx-math")
+    assert page.locator("mjx-merror").count() == 0
+    # The fonts too.
+    assert page.evaluate("document.fonts.check('16px MJXTEX')")
+
+
+@pytest.mark.parametrize("viewport", [PHONE, DESK], ids=["phone", "desk"])
+def test_the_search_finds_a_word(open_page, viewport):
+    page = open_page("index.html", viewport=viewport)
+    page.locator(".search-button:visible, .search-button-field:visible").first.click()
+    page.keyboard.type("LabelCVaR")
+    page.keyboard.press("Enter")
+    found = page.locator("#search-results li a")
+    found.first.wait_for()
+    assert found.count() >= 5
+    assert "equipoise.LabelCVaR.html" in found.first.get_attribute("href")
+
+
+def test_pages_have_one_picture_for_their_ground(open_page):
+    for scheme in ("light", "dark"):
+        page = open_page("index.html", color_scheme=scheme)
+        shown = [
+            image.get_attribute("src")
+            for image in page.locator(".first-answer img").all()
+            if image.is_visible()
+        ]
+        assert [name.rpartition("-")[2] for name in shown] == [f"{scheme}.svg"]
