@@ -43,7 +43,7 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 	print(*(floor.replace(">=", "==") + ".*" for floor in project["dependencies"]))')
 
-# .ci/run runs test-core, extras, test and test-oldest: every test on the newest versions with all
+# .ci/run runs test-core, extras, docs, test and test-oldest: every test on the newest versions with all
 # optional parts, and every test that needs none of them on the oldest versions without any. What is
 # left, the newest versions without optional parts, is where an import or a skip goes wrong: test-core
 # collects everything and runs these. It must come before extras.
@@ -127,7 +127,7 @@ TORCH ?= torch==2.13.0
 
 $(VENV)/.docs: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[all,docs,torch]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,docs,onnx,torch]'
 	touch $@
 
 $(VENV)/.extras: $(VENV)/.dev

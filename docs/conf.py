@@ -8,6 +8,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -111,7 +112,7 @@ def written_elsewhere(_app: Any, _what: str, _name: str, member: Any, *_rest: An
 
 def homes() -> dict[str, str]:
     """Under which full name the reference has each public one: at the top, or in its room."""
-    rooms = [*(name for name in equipoise.__all__ if name not in equipoise._HOME), "torch"]
+    rooms = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
     found = {}
     for room in rooms:
         for name in getattr(import_module(f"equipoise.{room}"), "__all__", ()):
