@@ -710,3 +710,13 @@ def test_without_matplotlib_the_error_holds_the_command_that_installs_it(monkeyp
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'equipoise\[plot\]'"):
         class_risks_display()
+
+
+def test_a_title_breaks_no_name():
+    who, what = "RobustLogisticRegression", "compensated_hypothyroidism_of_adults"
+    risks = display.ClassRisksDisplay.from_predictions([0, 0, 1], {who: [0, 0, 1]})
+    assert who in risks.figure_.get_suptitle()
+    curve = display.ReliabilityDisplay.from_predictions(
+        ["a", "a", what], [0.1, 0.2, 0.9], pos_label=what
+    )
+    assert what in curve.figure_.get_suptitle()

@@ -138,8 +138,10 @@ class ClassRisksDisplay(Display):
         }
 
     def _title(self) -> str:
-        name = f": {style.shown(next(iter(self.intervals)))}" if len(self.intervals) == 1 else ""
-        return f"{self._what().capitalize()} of each class{name}"
+        title = f"{self._what().capitalize()} of each class"
+        if len(self.intervals) > 1:
+            return title
+        return f"{title}: {style.shown(next(iter(self.intervals)), width=40, lines=1)}"
 
     def _what(self) -> str:
         loss = next(iter(self.intervals.values())).loss
@@ -327,7 +329,9 @@ class ReliabilityDisplay(Display):
         }
 
     def _title(self) -> str:
-        return f"Predicted and observed frequency of {style.shown(self.pos_label, width=28)}"
+        return (
+            f"Predicted and observed frequency of {style.shown(self.pos_label, width=40, lines=1)}"
+        )
 
     def _size(self) -> tuple[float, float]:
         return 4.2, 4.4
