@@ -577,6 +577,21 @@ def test_a_class_of_which_hardly_any_row_is_right_is_a_failure():
     assert held_out_risks(design, decided).failures == ()
 
 
+def test_the_best_choice_that_fails_a_class_is_no_answer_and_the_best_other_is_named():
+    y = np.repeat(["a", "b", "c"], [200, 200, 40])
+    good = np.repeat(np.eye(3), [200, 200, 40], axis=0)
+    good[401:] = [0, 1, 0]  # one row of forty
+    bad = np.repeat(np.full((3, 3), 0.2) + 0.4 * np.eye(3), [200, 200, 40], axis=0)
+    bad[::2] = bad[::2, [1, 2, 0]]
+    found = compare_predictions(y, {"good": good, "bad": bad}, goals="balanced_accuracy").to_dict()
+    taken = found["choices"][found["recommendation"]["choice"]]
+    assert taken["label"].startswith("good") and found["recommendation"]["failed"]
+    (said,) = found["recommendation"]["reasons"]
+    assert re.search(
+        "no answer: .{2}good, .* hardly any row of class 'c' right. .{2}bad, .* has not", said
+    )
+
+
 def test_a_class_of_which_no_row_that_can_be_judged_is_right_is_a_failure():
     labels = np.repeat([0, 1], [200, 40])
     X = np.arange(240.0)[:, None]

@@ -5,9 +5,9 @@ r"""Every candidate judged on rows that it has not seen, by every goal.
 
 Values are risks, or one minus a metric. The recommended candidate is the one whose largest regret
 over the goals is the smallest; of those that come within a standard error of it, the one that comes
-out best most often when the rows judged are drawn anew. One that has failed is not recommended, and
-none that costs more errors in all than a given price. Classes of too few rows are shown and left
-out of these values.
+out best most often when the rows judged are drawn anew. One that has failed altogether is not
+recommended, and none that costs more errors in all than a given price. Classes of too few rows are
+shown and left out of these values.
 
 Candidates are what the printed code makes: a plain classifier, or a ``RobustClassifier`` around it.
 Each fold is judged by fits and decision weights that have not seen it. The fits are shared.
@@ -36,8 +36,9 @@ from equipoise.tables import TUNED_ROWS, LabelledTable
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95
-# A class of so many rows is failed where fewer than this share of those judged are right.
-MANY_ROWS, HARDLY_ANY = 30, 0.05
+# A class of so many rows is failed where fewer than this share of those judged are right, and
+# failed altogether below the second share: then any other candidate is better.
+MANY_ROWS, HARDLY_ANY, NONE = 30, 0.05, 0.01
 # Levels of alpha along the path; fewer where classes are many, and none where tuning takes long.
 LEVELS, FEW_LEVELS, MANY_CLASSES, TOO_MANY_CLASSES = 9, 5, 10, 30
 # How often the rows judged are drawn anew to see whether the answer stays.
@@ -188,8 +189,8 @@ class HeldOutRisks:
     ``intervals`` are those of the classes that are judged, by class index; ``risks`` those of the
     classes that decide, by name, and ``worst`` is the worst of them. ``taken_for`` has the class
     that each class with an error is most often taken for, and the share of its rows. ``failures``
-    says how the candidate has failed, if it has; ``same_as`` is the place of an earlier one that
-    decides every row alike.
+    says how the candidate has failed, if it has; one that is ``hopeless`` failed altogether, and
+    is not recommended; ``same_as`` is the place of an earlier one that decides every row alike.
     """
 
     intervals: RiskIntervals
@@ -197,6 +198,7 @@ class HeldOutRisks:
     worst: RiskInterval
     taken_for: dict[int, tuple[int, float]]
     failures: tuple[str, ...] = ()
+    hopeless: bool = False
     same_as: int | None = None
 
 
@@ -336,8 +338,8 @@ def _decide_all(
 
 
 def _allowed(risks: Sequence[HeldOutRisks], standard: Vector, price: float | None) -> Mask:
-    """Candidates that have not failed, within a price; what nothing keeps is not asked for."""
-    allowed = np.array([not each.failures for each in risks])
+    """Candidates that are not hopeless, within a price; what nothing keeps is not asked for."""
+    allowed = np.array([not each.hopeless for each in risks])
     if price is not None:
         cheap = standard <= standard.min() + price / 100 + 1e-12
         allowed = allowed & cheap if np.any(allowed & cheap) else cheap
@@ -392,12 +394,12 @@ def held_out_risks(
         if others.any():
             taken[label] = (int(others.argmax()), float(others.max()))
     of_classes = ClassRisks(risks, design.prior)
-    failures = _failures(design, shares, of_classes)
-    return HeldOutRisks(intervals, of_classes, worst.worst(), taken, failures, same_as)
+    failures, hopeless = _failures(design, shares, of_classes)
+    return HeldOutRisks(intervals, of_classes, worst.worst(), taken, failures, hopeless, same_as)
 
 
-def _failures(design: Design, shares: Matrix, risks: ClassRisks) -> tuple[str, ...]:
-    """How a candidate has failed: no better than a constant, or a class is never decided."""
+def _failures(design: Design, shares: Matrix, risks: ClassRisks) -> tuple[tuple[str, ...], bool]:
+    """How a candidate is no better than a constant, or fails a class; and whether altogether."""
     found, k = [], int(np.count_nonzero(design.deciding))
     constant = 1 - float(design.prior.max())
     if risks.standard() >= constant - 1e-12 and risks.balanced() >= 1 - 1 / k - 1e-12:
@@ -407,14 +409,16 @@ def _failures(design: Design, shares: Matrix, risks: ClassRisks) -> tuple[str, .
     if names:
         more = f" and {len(names) - 1} other classes" if len(names) > 1 else ""
         found.append(f"it never decides for class {names[0]!r}{more}")
+    right = np.diag(shares)
+    hopeless = bool(found) or bool(np.any((right < NONE) & (design.tested >= MANY_ROWS)))
     # Folds judge all rows but those with too many identical ones, which excuse nothing.
     rows = design.tested if design.n_folds == 1 else design.table.counts
-    hardly = (np.diag(shares) < HARDLY_ANY) & (rows >= MANY_ROWS) & design.estimable
+    hardly = (right < HARDLY_ANY) & (rows >= MANY_ROWS) & design.estimable
     hardly[never] = False
     for name in design.table.classes[hardly].tolist()[:1]:
         others = f" and {hardly.sum() - 1} other classes" if hardly.sum() > 1 else ""
         found.append(f"it gets hardly any row of class {name!r}{others} right")
-    return tuple(found)
+    return tuple(found), hopeless
 
 
 def regrets_of(costs: Any) -> Any:

@@ -200,15 +200,29 @@ def _label(found: Findings, place: int) -> str:
     return quoted(found.candidates[place].label)
 
 
+def _no_answer(found: Findings, failures: tuple[str, ...]) -> str:
+    """What is said where even the best choice has failed."""
+    largest, name = found.recommendation.largest_regrets, _label(found, found.recommendation.place)
+    passed = [place for place, each in enumerate(found.risks) if not each.failures]
+    said = f"every candidate has failed, and so has {name}"
+    advice = "Look at the columns, or collect more rows."
+    if passed:
+        other = min(passed, key=largest.__getitem__)
+        where = "" if len(found.goals) == 1 else " under one of the goals"
+        said = f"{name} is the best choice here, and has failed"
+        advice = (
+            f"{_label(found, other)} has not, and costs {_points(largest[other])} more than the "
+            f"best choice{where}. {advice}"
+        )
+    return f"There is no answer: {said}: {in_words(failures)}. {advice}"
+
+
 def _reasons(found: Findings) -> list[str]:
     chosen, n = found.recommendation, len(found.goals)
     largest, name = chosen.largest_regrets, _label(found, chosen.place)
     failures = found.risks[chosen.place].failures
     if failures:
-        return [
-            f"There is no answer: every candidate has failed, and so has {name}: "
-            f"{in_words(failures)}. Look at the columns, or collect more rows."
-        ]
+        return [_no_answer(found, failures)]
     if n == 1:
         only = next(iter(found.goals))
         said = [f"{name} is the best choice for {quoted(only)} on rows that it had not seen."]
