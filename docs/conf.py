@@ -103,8 +103,10 @@ html_theme_options = {
 html_sidebars = {"index": [], "start": []}
 
 
-def written_elsewhere(_app: Any, _what: str, _name: str, member: Any, *_rest: Any) -> bool | None:
-    """Leave out what classes inherit from scikit-learn, PyTorch or Python."""
+def written_elsewhere(_app: Any, _what: str, name: str, member: Any, *_rest: Any) -> bool | None:
+    """Leave out what classes inherit from scikit-learn, PyTorch or Python, or owe to these."""
+    if name == "extra_repr":
+        return True
     function = getattr(member, "fget", None) or getattr(member, "func", None) or member
     module = getattr(function, "__module__", None) or ""
     return None if module.startswith("equipoise") else True
