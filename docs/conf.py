@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -17,6 +15,7 @@ sys.path.insert(0, str(HERE))
 (HERE / "generated/extra").mkdir(parents=True, exist_ok=True)
 
 from computed import compute  # noqa: E402
+from docstrings import complete_examples, homes, written_elsewhere  # noqa: E402
 
 import equipoise  # noqa: E402
 
@@ -103,26 +102,12 @@ html_theme_options = {
 html_sidebars = {"index": [], "start": []}
 
 
-def written_elsewhere(_app: Any, _what: str, name: str, member: Any, *_rest: Any) -> bool | None:
-    """Leave out what classes inherit from scikit-learn, PyTorch or Python, or owe to these."""
-    if name == "extra_repr":
-        return True
-    function = getattr(member, "fget", None) or getattr(member, "func", None) or member
-    module = getattr(function, "__module__", None) or ""
-    return None if module.startswith("equipoise") else True
+HOMES = homes()
 
 
-def homes() -> dict[str, str]:
-    """Under which full name the reference has each public one: at the top, or in its room."""
-    rooms = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
-    found = {}
-    for room in rooms:
-        for name in getattr(import_module(f"equipoise.{room}"), "__all__", ()):
-            found[name] = f"equipoise.{room}.{name}"
-    return found | {name: f"equipoise.{name}" for name in equipoise._HOME}
-
-
-_HOMES = homes()
+def show_imports(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: Any) -> None:
+    """Show examples with the imports that they take."""
+    complete_examples(HOMES, lines)
 
 
 def find_at_home(app: Any, env: Any, node: Any, content: Any) -> Any:
@@ -130,10 +115,10 @@ def find_at_home(app: Any, env: Any, node: Any, content: Any) -> Any:
     if node.get("refdomain") != "py":
         return None
     parts = node["reftarget"].split(".")
-    place = next((at for at, part in enumerate(parts) if part in _HOMES), None)
+    place = next((at for at, part in enumerate(parts) if part in HOMES), None)
     if place is None:
         return None
-    target = ".".join([_HOMES[parts[place]], *parts[place + 1 :]])
+    target = ".".join([HOMES[parts[place]], *parts[place:]])
     return env.domains["py"].resolve_xref(
         env, node["refdoc"], app.builder, node["reftype"], target, node, content
     )
@@ -145,7 +130,7 @@ def sweep(app: Any) -> None:
     for page in Path(app.srcdir, "auto_examples").glob("plot_*"):
         if page.name.split(".")[0] not in examples:
             page.unlink()
-    names = set(_HOMES.values())
+    names = {f"{room}.{name}" for name, room in HOMES.items()}
     for page in Path(app.srcdir, "api/generated").glob("*.rst"):
         if page.stem not in names:
             page.unlink()
@@ -167,5 +152,7 @@ def setup(app: Any) -> None:
     app.connect("builder-inited", sweep, priority=100)
     app.connect("builder-inited", compute)
     app.connect("autodoc-skip-member", written_elsewhere)
+    # Before numpydoc makes sections of the lines.
+    app.connect("autodoc-process-docstring", show_imports, priority=100)
     app.connect("missing-reference", find_at_home)
     app.connect("build-finished", copy_mathjax)

@@ -1,7 +1,9 @@
 """The site's reference holds every public name, once, and its pages are all in a listing."""
 
+import doctest
 import inspect
 import re
+import runpy
 from collections import Counter
 from pathlib import Path
 from pkgutil import iter_modules
@@ -77,3 +79,36 @@ def test_every_page_of_the_reference_is_in_its_listing():
     pages = [line for line in listing.splitlines() if line and line[0] != ":"]
     assert sorted(pages) == sorted(PAGES)
     assert set(re.findall(r"\((\w+)\.rst\)", text)) == set(PAGES)
+
+
+def _examples(name):
+    """What a public name and the methods of a public class say of themselves, where it runs."""
+    room, _, name = name.rpartition(".")
+    value = getattr(pytest.importorskip(room, exc_type=ImportError), name)
+    members = vars(value).values() if inspect.isclass(value) else []
+    for each in (value, *members):
+        text = inspect.getdoc(getattr(each, "__func__", each)) or ""
+        if ">>> " in text:
+            yield text
+
+
+def test_examples_take_no_names_that_a_reader_cannot_import():
+    for package in ("torch", "onnxruntime", "skl2onnx", "matplotlib"):
+        pytest.importorskip(package)
+    shown = runpy.run_path(str(REFERENCE.parent / "docstrings.py"))
+    known = shown["homes"]().keys() | shown["ELSEWHERE"].keys()
+    parse, found = doctest.DocTestParser().get_examples, 0
+    for name in LISTED:
+        for text in _examples(name):
+            found += 1
+            source = "".join(part.source for part in parse(text))
+            assert not shown["missing_names"](source) - known, name
+    assert found > 100
+
+
+def test_an_example_is_shown_with_the_imports_that_it_takes():
+    shown = runpy.run_path(str(REFERENCE.parent / "docstrings.py"))
+    lines = ["Ten.", "", "  >>> ten = np.full(1, f(5))", "  >>> [i for i in ten]", "  [10]"]
+    shown["complete_examples"]({"f": "equipoise.sets", "ten": "equipoise"}, lines)
+    imports = ["  >>> import numpy as np", "  >>> from equipoise.sets import f"]
+    assert lines[2:4] == imports and len(lines) == 7

@@ -43,7 +43,7 @@ class Ball(MassSet):
 
     Examples
     --------
-    >>> ball = Ball([0.9, 0.1], 0.2, DIVERGENCES["tv"])
+    >>> ball = PriorBall(radius=0.2, divergence="tv").resolve([0.9, 0.1])
     >>> ball.maximize([0.2, 0.6]).round(12).tolist()
     [0.7, 0.3]
     """

@@ -1,0 +1,74 @@
+"""Docstrings as the reference shows them: examples that can be copied, members that are ours."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import doctest
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import equipoise
+
+# What modules import under names of their own.
+ELSEWHERE = {"np": "import numpy as np", "torch": "import torch"}
+
+
+def homes() -> dict[str, str]:
+    """Where the reference has each public name: at the top, or else in its room."""
+    rooms = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
+    found = {
+        name: f"equipoise.{room}"
+        for room in rooms
+        for name in getattr(import_module(f"equipoise.{room}"), "__all__", ())
+    }
+    return found | dict.fromkeys(equipoise._HOME, "equipoise")
+
+
+def missing_names(example: str) -> set[str]:
+    """Names that an example uses and does not define: its module has them, its reader has not."""
+    used, known = set(), set(dir(builtins))
+    for node in ast.walk(ast.parse(example)):
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                known |= {each.asname or each.name.partition(".")[0] for each in node.names}
+            case ast.FunctionDef() | ast.ClassDef():
+                known.add(node.name)
+            case ast.arg():
+                known.add(node.arg)
+            case ast.Name(ctx=ast.Load()):
+                used.add(node.id)
+            case ast.Name():
+                known.add(node.id)
+    return used - known
+
+
+def imports_for(docstring: str, places: dict[str, str]) -> list[str]:
+    """The imports that the examples of a docstring leave to their module."""
+    parts = doctest.DocTestParser().get_examples(docstring)
+    missing = sorted(missing_names("".join(part.source for part in parts)))
+    ours: dict[str, list[str]] = {}
+    for name in missing:
+        if name in places:
+            ours.setdefault(places[name], []).append(name)
+    lines = [ELSEWHERE[name] for name in missing if name in ELSEWHERE]
+    return lines + [f"from {room} import {', '.join(names)}" for room, names in ours.items()]
+
+
+def complete_examples(places: dict[str, str], lines: list[str]) -> None:
+    """Put these imports before the first line of the examples, in place."""
+    first = next((at for at, line in enumerate(lines) if line.lstrip().startswith(">>> ")), None)
+    if first is not None:
+        indent = lines[first][: lines[first].index(">>> ")]
+        imports = imports_for("\n".join(lines), places)
+        lines[first:first] = [f"{indent}>>> {each}" for each in imports]
+
+
+def written_elsewhere(_app: Any, _what: str, name: str, member: Any, *_rest: Any) -> bool | None:
+    """Leave out what classes inherit from scikit-learn, PyTorch or Python, or owe to these."""
+    if name == "extra_repr":
+        return True
+    function = getattr(member, "fget", None) or getattr(member, "func", None) or member
+    module = getattr(function, "__module__", None) or ""
+    return None if module.startswith("equipoise") else True
