@@ -80,6 +80,29 @@ def test_a_page_that_shows_something_else_is_found():
     assert run("page.md", "<!-- points: 2 -->\n" + shares, {})
 
 
+def test_the_recalls_of_the_guide_are_those_of_the_study():
+    study = (DOCS / "studies" / "real_data.txt").read_text(encoding="utf-8")
+    named = {"logistic regression": "logistic", "random forest": "forest"}
+    named |= {"histogram gradient boosting": "boosting"}
+    named |= {name: name.lower() for name in ("LightGBM", "XGBoost", "CatBoost")}
+    for shown, name in named.items():
+        (part,) = re.findall(rf"^{name}, 26 sets: worst.*?\n\n", study, re.DOTALL | re.MULTILINE)
+        remedies = ("none", "balanced", "plug-in, worst-class", "ours, worst-class")
+        recalls = [re.search(rf"^  {each} +([\d.]+)", part, re.MULTILINE)[1] for each in remedies]
+        row = " | ".join([shown, *(f"{float(each):.1%}" for each in recalls)])
+        assert f"| {row} |" in PAGES["guide/should-i-weight.md"]
+
+
+def test_the_times_of_the_guide_are_those_of_the_readme():
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    table = PAGES["guide/how-it-is-fast.md"].split("| data |")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert len(rows) == 8
+    for data, theirs, ours, ratio in rows:
+        pattern = rf"{re.escape(f'| {data} | {theirs} ')}\(\S+\) \| {ours} .*\| {ratio},"
+        assert re.search(pattern, readme), f"the README has other times for {data}"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_link_to_another_page_leads_somewhere(name):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", PAGES[name]):
