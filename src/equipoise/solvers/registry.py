@@ -38,8 +38,13 @@ class NamedSolver:
     warmed: bool = False  # whether a cold start is warmed on fewer rows
 
 
+def _sampled_rows(problem: Problem) -> int:
+    """Rows of which a Hessian is worth having."""
+    return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
+
+
 def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
-    enough = max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
+    enough = _sampled_rows(problem)
     at_hand = problem.objective.sample_rows
     if at_hand or enough < problem.objective.n_rows / 2:
         sample = problem.thin(at_hand or enough // problem.masses.n_classes)
@@ -112,21 +117,24 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
 
     Its penalty is half way to that of a fit to the few rows alone. That of all rows is too weak for
     them: columns that are rare would separate the classes, and their coefficients begin far out,
-    where Hessians say little.
+    where Hessians say little. Those of each problem are of the one before, where it has the rows.
     """
     n_classes, n_rows = problem.masses.n_classes, problem.objective.n_rows
     enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
     enough = max(enough, problem.objective.coarse_rows)
     rows, tol, largest = max(1, enough // n_classes), 1e-1, 0
     # A sample costs little beside a pass over all rows: the last problem is all of it.
-    sample = problem.objective.sample_rows
+    sample, before = problem.objective.sample_rows, None
     while largest < sample if sample else rows * n_classes < n_rows / COARSE_SHARE:
         coarse = problem.thin(rows)
         largest = coarse.objective.n_rows
         fewer = n_rows / coarse.objective.n_rows
         coarse = replace(coarse, ridge=problem.ridge * fewer**0.5)
-        solver = MinimaxSqp(newton=True, tol=tol)
+        if before is not None:
+            few = before.objective.n_rows < _sampled_rows(problem)
+            before = None if few else replace(before, ridge=coarse.ridge)
+        solver = MinimaxSqp(newton=True, tol=tol, sample=before, sampled=True)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
-        rows, tol = rows * REFINEMENT, tol / 10
+        rows, tol, before = rows * REFINEMENT, tol / 10, coarse
     return start

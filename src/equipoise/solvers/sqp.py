@@ -91,7 +91,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         self, *, newton: bool, tol: float, sample: Problem | None = None, sampled: bool = False
     ) -> None:
         self._newton, self._tol = newton, tol
-        self._sample, self._sampled = sample, sampled
+        self._sample, self._sampled = sample, sampled and sample is not None
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         state, gradients = problem.objective.evaluate_with_gradients(theta)
@@ -171,7 +171,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         if left == 0:
             return False
         price = len(model.direction) / PARAMETERS_PER_EVALUATION
-        if self._sampled and self._sample is not None:
+        if self._sample is not None and self._sampled:
             price *= self._sample.objective.n_rows / problem.objective.n_rows
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
