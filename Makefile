@@ -132,7 +132,7 @@ $(VENV)/.docs: $(VENV)/.core
 
 $(VENV)/.extras: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,dask,onnx,recipes,torch]'
+	$(BIN)/python -m pip install --quiet --editable '.[all,boosters,browser,dask,onnx,recipes,torch,wheel]'
 	command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || \
 		echo "No chromium: the tests of the page in a browser will be skipped."
 	touch $@
