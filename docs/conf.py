@@ -63,6 +63,8 @@ mathjax3_config = {"options": {"enableMenu": False}}
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "within_subsection_order": "gallery.ReadingOrder",
+    "thumbnail_size": (480, 320),
     "filename_pattern": os.environ.get("EXAMPLES") or "plot_",
     "backreferences_dir": "api/examples",
     "doc_module": ("equipoise",),
@@ -99,7 +101,8 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "start": []}
+# Code of examples is wide: they give up the list of their siblings.
+html_sidebars = {"index": [], "start": [], "auto_examples/plot_*": []}
 
 
 HOMES = homes()

@@ -55,9 +55,14 @@ for name, fit, color in (("exact", exact, "#1f3b73"), ("descent-ascent", slow, "
     evaluations, objective = fit.history_["evaluations"], fit.history_["objective"]
     ax.plot(evaluations, objective - best, "-", color=color, marker=".", label=f"{name}: distance")
     ax.plot(
-        evaluations[-1], fit.duality_gap_, "D", color=color, markeredgecolor="#222222",
-        markersize=9, label=f"{name}: certificate",
-    )  # fmt: skip
+        evaluations[-1],
+        fit.duality_gap_,
+        "D",
+        color=color,
+        markeredgecolor="#222222",
+        markersize=9,
+        label=f"{name}: certificate",
+    )
 ax.set(xscale="log", yscale="log", xlabel="evaluations of all class risks", ylabel="gap")
 ax.grid()
 fig.legend(loc="outside lower center", ncols=2)

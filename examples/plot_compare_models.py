@@ -29,9 +29,14 @@ from equipoise.display import TradeoffDisplay
 plt.style.use("equipoise.display.quiet")
 
 X, y = make_classification(
-    3_000, n_features=15, n_informative=6, n_classes=4, n_clusters_per_class=1,
-    weights=[0.7, 0.15, 0.1], random_state=0,
-)  # fmt: skip
+    3_000,
+    n_features=15,
+    n_informative=6,
+    n_classes=4,
+    n_clusters_per_class=1,
+    weights=[0.7, 0.15, 0.1],
+    random_state=0,
+)
 y = np.array(["green", "yellow", "orange", "red"])[y]
 models = {
     "logistic": LogisticRegression(max_iter=300),

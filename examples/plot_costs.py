@@ -62,8 +62,11 @@ for name, model in models.items():
 # Each bar is the cost per 1,000 patients, by the kind of error. The plain model overlooks patients
 # with a compensated disease; the rules that know the costs call in some healthy ones instead.
 
-kinds = {f"{true}, taken for {other}": (names.index(true), names.index(other))
-         for true in names for other in costs[true]}  # fmt: skip
+kinds = {
+    f"{true}, taken for {other}": (names.index(true), names.index(other))
+    for true in names
+    for other in costs[true]
+}
 largest = {kind: max(each[place] for each in paid.values()) for kind, place in kinds.items()}
 kinds = sorted((kind for kind in kinds.items() if largest[kind[0]]), key=lambda k: -largest[k[0]])
 

@@ -30,9 +30,14 @@ from equipoise import RobustClassifier, class_risks
 plt.style.use("equipoise.display.quiet")
 
 X, y = make_classification(
-    4_000, n_features=15, n_informative=6, n_classes=4, n_clusters_per_class=1,
-    weights=[0.7, 0.15, 0.1], random_state=0,
-)  # fmt: skip
+    4_000,
+    n_features=15,
+    n_informative=6,
+    n_classes=4,
+    n_clusters_per_class=1,
+    weights=[0.7, 0.15, 0.1],
+    random_state=0,
+)
 y = np.array(["green", "yellow", "orange", "red"])[y]
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, test_size=0.5, random_state=0)
 

@@ -28,9 +28,14 @@ from equipoise import PlugInClassifier
 plt.style.use("equipoise.display.quiet")
 
 X, y = make_classification(
-    6_000, n_features=20, n_informative=8, n_classes=5, weights=[0.6, 0.2, 0.1, 0.06],
-    class_sep=1.3, random_state=0,
-)  # fmt: skip
+    6_000,
+    n_features=20,
+    n_informative=8,
+    n_classes=5,
+    weights=[0.6, 0.2, 0.1, 0.06],
+    class_sep=1.3,
+    random_state=0,
+)
 X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, test_size=0.5, random_state=0)
 shares = np.bincount(y_test) / len(y_test)
 

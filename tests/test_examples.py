@@ -26,6 +26,12 @@ def test_the_title_is_a_question_and_the_end_says_where_to_read_on(path):
     assert len(text.splitlines()) <= 130
 
 
+def test_the_gallery_has_a_place_for_every_example():
+    text = (Path(__file__).parents[1] / "docs/gallery.py").read_text("utf-8")
+    places = re.findall(r'"(\w+)",', text)
+    assert sorted(f"plot_{name}" for name in places) == [path.stem for path in EXAMPLES]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_prints_every_number_of_its_answer(path):
