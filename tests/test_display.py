@@ -720,3 +720,11 @@ def test_a_title_breaks_no_name():
         ["a", "a", what], [0.1, 0.2, 0.9], pos_label=what
     )
     assert what in curve.figure_.get_suptitle()
+
+
+def test_the_style_for_figures_of_ones_own_has_the_colours_of_the_displays():
+    with plt.style.context("equipoise.display.quiet"):
+        cycle = plt.rcParams["axes.prop_cycle"].by_key()
+        assert tuple(f"#{color.lstrip('#')}" for color in cycle["color"]) == style.COLORS
+        assert f"#{plt.rcParams['grid.color'].lstrip('#')}" == style.GRID
+        assert not plt.rcParams["axes.spines.top"]

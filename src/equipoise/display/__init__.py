@@ -2,7 +2,8 @@
 
 Every display is made by ``from_estimator``, ``from_predictions`` or from the result of an
 analysis, draws itself by ``plot(ax=None)`` and gives its numbers by ``to_frame()``. Matplotlib is
-loaded when something is drawn.
+loaded when something is drawn. ``plt.style.use("equipoise.display.quiet")`` gives figures of your
+own the same look.
 """
 
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
