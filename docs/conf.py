@@ -74,6 +74,8 @@ sphinx_gallery_conf = {
     "min_reported_time": 60,
     "remove_config_comments": True,
     "show_signature": False,
+    # Its page would fetch scripts from elsewhere.
+    "write_computation_times": False,
     "download_all_examples": False,
     # Frames are shown; what calls of Matplotlib happen to return is not.
     "capture_repr": ("_repr_html_",),

@@ -1,0 +1,72 @@
+"""The site that ``make docs`` has built, file by file: links lead somewhere, files are its own."""
+
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+SITE = Path(__file__).parents[1] / "build/docs"
+if not (SITE / "search.html").exists():
+    pytest.skip("there is no site: `make docs` builds it", allow_module_level=True)
+
+PAGES = [page for page in sorted(SITE.rglob("*.html")) if "_static" not in page.parts]
+# What a browser fetches with a page, in contrast to where a reader may go from it.
+FETCHED = {"script": ["src"], "img": ["src", "srcset"], "link": ["href"], "iframe": ["src"]}
+
+
+class Page(HTMLParser):
+    """Links, anchors and fetched files of a page."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.links, self.fetched, self.anchors = [], [], {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        found = dict(attrs)
+        self.anchors |= {found.get("id"), found.get("name")}
+        if tag == "a" and found.get("href"):
+            self.links.append(found["href"])
+        for each in FETCHED.get(tag, []):
+            self.fetched += [part.split()[0] for part in (found.get(each) or "").split(",") if part]
+
+
+@cache
+def read(path):
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def leads_nowhere(page, link):
+    address = urlsplit(link)
+    if address.scheme or address.netloc:
+        return False
+    target = (page.parent / unquote(address.path)).resolve() if address.path else page
+    target = target / "index.html" if target.is_dir() else target
+    if not target.exists():
+        return True
+    if target.suffix != ".html" or not address.fragment:
+        return False
+    return unquote(address.fragment) not in read(target).anchors
+
+
+def test_every_link_leads_somewhere():
+    assert len(PAGES) > 200
+    broken = [
+        f"{page.relative_to(SITE)}: {link}"
+        for page in PAGES
+        for link in [*read(page).links, *read(page).fetched]
+        if leads_nowhere(page, link)
+    ]
+    assert broken == []
+
+
+def test_nothing_is_fetched_from_elsewhere():
+    elsewhere = [
+        f"{page.relative_to(SITE)}: {link}"
+        for page in PAGES
+        for link in read(page).fetched
+        if urlsplit(link).netloc
+    ]
+    assert elsewhere == []
