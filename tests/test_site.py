@@ -112,3 +112,9 @@ def test_an_example_is_shown_with_the_imports_that_it_takes():
     shown["complete_examples"]({"f": "equipoise.sets", "ten": "equipoise"}, lines)
     imports = ["  >>> import numpy as np", "  >>> from equipoise.sets import f"]
     assert lines[2:4] == imports and len(lines) == 7
+
+
+def test_every_study_is_shown():
+    text = (REFERENCE.parent / "studies.md").read_text(encoding="utf-8")
+    studies = {study.name for study in (REFERENCE.parent / "studies").glob("*.txt")}
+    assert studies and set(re.findall(r"\} studies/(\S+)", text)) == studies
