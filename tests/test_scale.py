@@ -18,13 +18,55 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("rows")
+
+
 @pytest.mark.timeout(900)
-def test_three_million_rows_fit_into_300_mib(tmp_path):
+def test_three_million_rows_fit_into_300_mib(folder):
     options = ["--rows", "3_000_000", "--simulated", "--memory", "128 MiB"]
-    command = [sys.executable, str(SCALE), str(tmp_path), *options]
+    command = [sys.executable, str(SCALE), str(folder), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rows"] == 3_000_000 and found["status"] == "converged"
     assert found["relative gap"] <= 1e-6
     assert found["passes"] <= 40
     assert found["own memory at most, MiB"] < 300
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("mapped", [False, True])
+def test_a_plug_in_on_millions_of_rows_takes_less_than_it_may(folder, mapped):
+    if not (folder / "y.npy").is_file():
+        make = ["--rows", "3_000_000", "--simulated", "--step", "make"]
+        subprocess.run([sys.executable, str(SCALE), str(folder), *make], check=True)
+    command = [sys.executable, "-c", PLUG_IN, str(SCALE.parent), str(folder), str(mapped)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["trained"] + found["judged"] == 3_000_000 and found["trained"] > 10_000
+    assert found["rare"] == found["trained"] / 4
+    assert found["grown by, MiB"] < 64
+
+
+PLUG_IN = """
+import json, sys
+import numpy
+from sklearn.naive_bayes import GaussianNB
+from equipoise import PlugInClassifier
+from equipoise.blocks import from_npy
+sys.path.insert(0, sys.argv[1])
+from scale import own_memory, peak_of_own_memory
+
+folder = sys.argv[2]
+rows = [from_npy(folder)]
+if sys.argv[3] == "True":
+    rows = [numpy.load(f"{folder}/{name}.npy", mmap_mode="r") for name in "Xy"]
+PlugInClassifier(GaussianNB()).fit([[0.0], [1.0]] * 20, [0, 1] * 20)  # with what it imports
+before = own_memory()
+with peak_of_own_memory() as peak:
+    clf = PlugInClassifier(GaussianNB(), "worst-class", memory="64 MiB").fit(*rows)
+seen = {name: int(rows.to_numpy().sum()) for name, rows in clf.rows_seen_.items()}
+rare = clf.rows_seen_["trained"][3]
+print(json.dumps(seen | {"rare": rare, "grown by, MiB": peak[0] - before}))
+"""
