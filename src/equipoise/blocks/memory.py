@@ -1,5 +1,6 @@
 """How much memory may be used, as users write it."""
 
+import os
 import re
 from numbers import Integral
 from typing import Any
@@ -33,3 +34,19 @@ def check_memory(value: Any) -> int:
             f"got {value!r}."
         )
     return n_bytes
+
+
+def allowed_memory(value: Any = None) -> int:
+    """The same, or half of the machine's memory where nobody has said.
+
+    Examples
+    --------
+    >>> allowed_memory("1 GiB"), allowed_memory() > LEAST
+    (1073741824, True)
+    """
+    if value is not None:
+        return check_memory(value)
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):  # not every system says
+        return 1 << 32

@@ -1,6 +1,5 @@
 """``equipoise fit``: a model from a table, measured on rows set aside and made from all."""
 
-import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -116,6 +115,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     regression is fitted to all of its rows in passes; its decisions are not tuned. Other models,
     and those for other goals, are fitted to a sample, and judged on all rows that are not in it.
     """
+    from equipoise.blocks.memory import allowed_memory
     from equipoise.files import check_place
     from equipoise.goals import SetGoal, as_goal, format_goal
     from equipoise.models import facts_for, save_model
@@ -124,7 +124,7 @@ def fit(  # noqa: PLR0913  one argument for each option
 
     check_place(out, table)
     check_suffix(out)
-    room, size = _memory(memory), size_in_memory(table)
+    room, size = allowed_memory(memory), size_in_memory(table)
     if size > room and kind == "linear" and isinstance(as_goal(goal), SetGoal):
         work = partial(_in_parts, room=room)
     elif size > room:
@@ -155,18 +155,6 @@ def fit(  # noqa: PLR0913  one argument for each option
         "seed": seed,
     }
     output.show(_lines(result, share), result, facts.notes)
-
-
-def _memory(text: str | None) -> int:
-    """Bytes that a table may take."""
-    from equipoise.blocks.memory import check_memory
-
-    if text is not None:
-        return check_memory(text)
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):  # not every system says
-        return 1 << 32
 
 
 class Asked(NamedTuple):
@@ -264,11 +252,10 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
 def _sampled(asked: Asked, *, kind: str, training: str, room: int) -> Iterator[Made]:
     """A model of a sample of a table that is read in parts, judged on all other rows."""
     from equipoise.cli.evaluate import judged_errors
-    from equipoise.estimators import PlugInClassifier
     from equipoise.goals import bind_classes
     from equipoise.sets import as_uncertainty
-    from equipoise.tables import model_for, streamed_table
-    from equipoise.tables.features import HELD_OUT
+    from equipoise.tables import learner_for, streamed_table
+    from equipoise.tables.features import HELD_OUT, sampled_model
     from equipoise.tables.streamed import PASSES
 
     table, target, goal, C, _, seed, output, reading = asked
@@ -278,15 +265,12 @@ def _sampled(asked: Asked, *, kind: str, training: str, room: int) -> Iterator[M
         streamed_table(table, target, encoded=False, progress=reach, **reading) as rows,
     ):
         goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
-        model = model_for(rows.columns, kind, goal, C=C, cv=HELD_OUT, random_state=seed)
-        if not hasattr(model, "goal"):
-            model = PlugInClassifier(model, goal, cv=HELD_OUT, random_state=seed)
-        elif training != "auto":
-            model.set_params(training=training)
+        learner = learner_for(rows.columns, kind, C=C, random_state=seed)
+        model = sampled_model(learner, goal, HELD_OUT, seed, training, memory=room)
         reach(100 * PASSES, "Fitting")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model.set_params(memory=room).fit(rows.blocks)
+            model.fit(rows.blocks)
         notes = list(dict.fromkeys(str(each.message) for each in caught))
         if not hasattr(model, "rows_seen_"):
             yield Made(rows, goal, model, notes, None)

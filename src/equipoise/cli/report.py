@@ -51,6 +51,13 @@ _STEPS = 1000
     type=click.FloatRange(0, 100),
     help="Points of errors in all that may be given up at most, such as 1.",
 )
+@click.option(
+    "--memory",
+    default=None,
+    metavar="SIZE",
+    help="Tables that would take more, such as '4 GiB', are read in parts.  [default: half of the "
+    "machine's]",
+)
 @click.option("--quick", is_flag=True, help="Train on 10,000 rows at most, and hold out one part.")
 @click.option(
     "--save",
@@ -67,6 +74,7 @@ def report(  # noqa: PLR0913  one argument for each option
     goal: tuple[Any, ...],
     price: float | None,
     quick: bool,
+    memory: str | None,
     save: str | None,
     seed: int,
     output: Output,
@@ -77,7 +85,8 @@ def report(  # noqa: PLR0913  one argument for each option
     Linear models, forests and gradient boosting, plain, with class-weighted training and made good
     for each goal, are judged on rows that they have not seen. The page says whom each of them
     fails, what each costs by the other goals, which one to take and why, and how far the numbers
-    can be trusted.
+    can be trusted. A table that does not fit in memory is read in parts: models are fitted to a
+    sample, and judged on all rows that are not in it.
     """
     from equipoise.extras import require
     from equipoise.files import check_place
@@ -106,7 +115,8 @@ def report(  # noqa: PLR0913  one argument for each option
                 table, target, given, text_labels=text_labels, **options
             )
         else:
-            found = compare_file(table, target, chosen, quick=quick, **reading, **options)
+            options |= {"quick": quick, "memory": memory}
+            found = compare_file(table, target, chosen, **reading, **options)
     found.save(out)
     if save is not None:
         found.save_model(save)
@@ -181,5 +191,12 @@ def _lines(found: "Comparison", result: dict[str, Any], out: str, save: str | No
         *(printable(text) for text in (*advice["price"], advice["sanity"])),
         *([f"The same model: {printable(result['command'])}"] if result["command"] else []),
         f"Wrote {out}.",
-        *([f"Saved {save}, made from all rows."] if save else []),
+        *([f"Saved {save}, {_made_from(result)}."] if save else []),
     ]
+
+
+def _made_from(result: dict[str, Any]) -> str:
+    seen = result["design"]["rows_seen"]
+    if seen is None:
+        return "made from all rows"
+    return f"made from {seen['trained'] + seen['tuned']:,} of {result['data']['rows']:,} rows"

@@ -131,19 +131,22 @@ class Predictions:
 
 
 def error_sums(
-    labels: Indices, decided: Indices, folds: Indices, weights: Vector, *, shape: tuple[int, int]
-) -> NDArray[np.float64]:
+    labels: Indices, decided: Indices, folds: Indices, weights: Vector, *, shape: tuple[int, int],
+    times: Indices | None = None,
+) -> NDArray[np.float64]:  # fmt: skip
     """Sums over the rows of every fold and class, of shape (n_folds, 4, n_classes).
 
     They are the number of rows, their weight, the weight of wrong decisions, and the squares of
-    shares in the weight of the class: all that risks and their intervals depend on.
+    shares in the weight of the class: all that risks and their intervals depend on. A row may stand
+    for several, ``times`` of them.
     """
     n_folds, k = shape
-    shares = weights / np.bincount(labels, weights=weights, minlength=k)[labels]
+    often = np.ones(len(labels)) if times is None else times
+    shares = weights / np.bincount(labels, weights=weights * often, minlength=k)[labels]
     cells, wrong = folds * k + labels, weights * (decided != labels)
     sums = [
-        np.bincount(cells, weights=values, minlength=n_folds * k).reshape(n_folds, k)
-        for values in (None, weights, wrong, shares**2)
+        np.bincount(cells, weights=values * often, minlength=n_folds * k).reshape(n_folds, k)
+        for values in (np.ones(len(labels)), weights, wrong, shares**2)
     ]
     return np.stack(sums, axis=1).astype(np.float64)
 

@@ -131,7 +131,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         take_tags(tags, self.estimator)
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Judge the levels on rows left out, and fit the estimator at the one that is chosen.
 
         If anything interrupts the fit, the estimator is left as it was.

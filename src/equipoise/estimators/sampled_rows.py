@@ -130,6 +130,60 @@ def counted(rows: SomeRows, decided: Indices, final: Indices, k: int) -> Answer:
     return np.array(sums, dtype=np.float64), np.asarray(cells, dtype=np.float64).reshape(k, k)
 
 
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows drawn for a classifier, with weights that make up for it, or all where they are few."""
+
+    drawn: DrawnRows
+    rows: SomeRows
+    classes: NDArray[Any]
+    counts: Indices  # of all rows that weigh something, by class
+    totals: Vector  # sums of their weights
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.rows.labels) == int(self.counts.sum())
+
+    @property
+    def parts(self) -> tuple[Indices, Indices]:
+        """The rows to train on, and those to tune on."""
+        train, tune = (np.flatnonzero(self.rows.use == use) for use in (TRAINING, TUNING))
+        return train, tune
+
+    def weights(self) -> Vector:
+        """Weights under which classes have the shares of all rows, among both parts."""
+        labels, found = self.rows.labels, self.rows.weights.copy()
+        for part in self.parts:
+            drawn = np.bincount(labels[part], found[part], minlength=len(self.classes))
+            scale = self.totals / np.where(drawn > 0, drawn, 1.0) * (len(part) / self.totals.sum())
+            found[part] *= scale[labels[part]]
+        return found
+
+
+def draw_sample(classifier: Any, stream: Stream) -> Sample:
+    """Look at all blocks, and draw the rows that a classifier is fitted to: two passes."""
+    nan = get_tags(classifier).input_tags.allow_nan
+    known = survey(stream, partial(look_at, read=frame_or_matrix, finite=not nan))
+    classes, places = known.classes, np.arange(len(known.classes))
+    if classifier._is_fitted_before():
+        classes = np.asarray(classifier.estimator.classes_)
+        places = known_labels(known.classes, classes, owner="the fitted estimator")
+    n_rows, seed = _sample_rows(classifier, known), check_seed(classifier.random_state)
+    wanted = np.stack([known.counts, 0 * known.counts])
+    if known.n_rows > n_rows:
+        wanted = _wanted(classifier, known, n_rows, seed)
+    drawn, counts = DrawnRows(known, places, wanted, seed), np.zeros(len(classes), dtype=np.intp)
+    totals = np.zeros(len(classes))
+    counts[places], totals[places] = known.counts.sum(axis=0), known.totals
+    return Sample(drawn, drawn.sample(stream), classes, counts, totals)
+
+
+def stream_of(blocks: Blocks, memory: int | str) -> Stream:
+    """Passes over blocks of a size that memory has room for."""
+    n_bytes = check_memory(memory) // BLOCK_SHARE
+    return Stream(blocks.of_at_most(min(LARGEST_BLOCK, n_bytes)))
+
+
 def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Fitted:
     """Fit a classifier around another to blocks."""
     if params:
@@ -137,32 +191,21 @@ def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Fi
             f"fit takes no {', '.join(sorted(params))} with rows in blocks: weights come with "
             "them, as (X, y, weights)."
         )
-    memory, inner = check_memory(classifier.memory), copy(classifier)
+    inner, stream = copy(classifier), stream_of(blocks, classifier.memory)
     seed = inner.random_state = check_seed(classifier.random_state)
-    stream = Stream(blocks.of_at_most(min(LARGEST_BLOCK, memory // BLOCK_SHARE)))
     try:
-        nan = get_tags(classifier).input_tags.allow_nan
-        known = survey(stream, partial(look_at, read=frame_or_matrix, finite=not nan))
-        classes, places = known.classes, np.arange(len(known.classes))
-        if classifier._is_fitted_before():
-            classes = np.asarray(classifier.estimator.classes_)
-            places = known_labels(known.classes, classes, owner="the fitted estimator")
-        n_rows = _sample_rows(classifier, known, memory)
-        if known.n_rows <= n_rows:
-            wanted = np.stack([known.counts, 0 * known.counts])
-            rows = DrawnRows(known, places, wanted, seed).sample(stream)
+        sample = draw_sample(inner, stream)
+        rows, classes = sample.rows, sample.classes
+        if sample.is_whole:
             weights = None if np.all(rows.weights == 1) else rows.weights
             whole: Fitted = inner._fitted(rows.X, classes[rows.labels], weights, {})
             return whole
-        drawn = DrawnRows(known, places, _wanted(classifier, known, n_rows, seed), seed)
-        rows, (counts, totals) = drawn.sample(stream), np.zeros((2, len(classes)))
-        counts[places], totals[places] = known.counts.sum(axis=0), known.totals
-        model, tuned, more = _fitted_to(rows, inner, counts, totals, classes)
+        model, tuned, more = _fitted_to(sample, inner)
         decided = DecidedRows(model, tuned.rule, classes)
-        rest = stream.total(AskedOf(partial(drawn.rows, drawn=False), decided))
+        rest = stream.total(AskedOf(partial(sample.drawn.rows, drawn=False), decided))
     finally:
         stream.blocks.close()
-    shares = totals / totals.sum()
+    shares = sample.totals / sample.totals.sum()
     if classifier.class_prior is None:
         tuned = replace(tuned, prior=shares)
     if "class_shares_" in more:
@@ -172,12 +215,13 @@ def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Fi
     return model, tuned, more | {"n_passes_": stream.n_passes}
 
 
-def _sample_rows(classifier: Any, known: Survey, memory: int) -> int:
+def _sample_rows(classifier: Any, known: Survey) -> int:
     least = 2 * len(known.classes)
     if classifier.sample_rows is not None:
         return check_count(classifier.sample_rows, "sample_rows", least=least)
     row_bytes = known.row_bytes + 8 * (len(known.classes) + 4)
-    return min(max(int(memory / SAMPLE_SHARE / row_bytes), least), MOST_ROWS)
+    n_rows = int(check_memory(classifier.memory) / SAMPLE_SHARE / row_bytes)
+    return min(max(n_rows, least), MOST_ROWS)
 
 
 def _wanted(classifier: Any, known: Survey, n_rows: int, seed: int) -> Indices:
@@ -213,28 +257,20 @@ def _share(cv: Any) -> float:
     return check_number(cv, "cv", "(0, 1)")
 
 
-def _fitted_to(
-    rows: SomeRows, inner: Any, counts: Vector, totals: Vector, classes: NDArray[Any]
-) -> Fitted:
+def _fitted_to(sample: Sample, inner: Any) -> Fitted:
     """What a classifier makes of a sample in which classes weigh as they do in all rows."""
-    weights, key = rows.weights.copy(), weight_argument(inner.estimator)
-    for use in (TRAINING, TUNING):
-        here = rows.use == use
-        drawn = np.bincount(rows.labels[here], rows.weights[here], minlength=len(classes))
-        scale = totals / np.where(drawn > 0, drawn, 1.0) * (here.sum() / totals.sum())
-        weights[here] *= scale[rows.labels[here]]
+    rows, weights, key = sample.rows, sample.weights(), weight_argument(inner.estimator)
     if not inner._is_fitted_before():
-        train, tune = (np.flatnonzero(rows.use == use) for use in (TRAINING, TUNING))
-        inner.cv, inner.refit = [(train, tune)], False
+        inner.cv, inner.refit = [sample.parts], False
     # What counts is how many there are of a class, not how many are drawn.
-    drawn = np.bincount(rows.labels, minlength=len(classes))
-    inner.min_rows = int(min([inner.min_rows, *drawn[counts >= inner.min_rows]]))
+    drawn = np.bincount(rows.labels, minlength=len(sample.classes))
+    inner.min_rows = int(min([inner.min_rows, *drawn[sample.counts >= inner.min_rows]]))
     params = {key: weights} if key is not None and "__" in key else {}
     with warnings.catch_warnings():
         if key is None and np.all(rows.weights == 1):
             # Then the sample has the shares of all rows.
             warnings.filterwarnings("ignore", ".* does not take sample_weight", EquipoiseWarning)
-        found: Fitted = inner._fitted(rows.X, classes[rows.labels], weights, params)
+        found: Fitted = inner._fitted(rows.X, sample.classes[rows.labels], weights, params)
     return found
 
 

@@ -5,13 +5,8 @@ Three stages, each with one thing that it hands on: a labelled table becomes fin
 (:mod:`~equipoise.report.summarize`), and that a page (:mod:`~equipoise.report.page`).
 """
 
-from equipoise.report.compare import (
-    Comparison,
-    compare,
-    compare_file,
-    compare_predictions,
-    compare_predictions_file,
-)
+from equipoise.report.compare import Comparison, compare, compare_file
+from equipoise.report.predicted_elsewhere import compare_predictions, compare_predictions_file
 
 __all__ = [
     "Comparison",

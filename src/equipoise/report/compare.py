@@ -1,7 +1,9 @@
 """Fit for several ideas of how much the classes matter, judge on unseen rows, and recommend."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -12,28 +14,37 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.blocks import Blocks
+from equipoise.blocks.memory import allowed_memory, check_memory
+from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
-from equipoise.report.design import FOLDS, Design, make_candidates, named_goals
+from equipoise.report.design import (
+    FOLDS,
+    Design,
+    make_candidates,
+    named_goals,
+    named_learners,
+)
 from equipoise.report.findings import find
 from equipoise.report.fit_memory import FitMemory, Progress, notebook_bar
 from equipoise.report.page import page
-from equipoise.report.refit import GivenRows, Refit
+from equipoise.report.refit import InBlocks, Refit
+from equipoise.report.sampled import SampledBlocks
 from equipoise.report.summarize import summarize
 from equipoise.tables import (
-    MODEL_KINDS,
     LabelledTable,
-    find_column,
     labelled_table,
-    learner_for,
     read_labelled,
+    size_in_memory,
+    streamed_table,
     unseen_rows,
 )
+from equipoise.tables.features import HELD_OUT
 from equipoise.text import percent, short_name, text_table
 from equipoise.validation.numbers import check_number, check_seed, check_word
-from equipoise.validation.predictions import as_probabilities
 
 # Rows that a model is trained on at most; quick pages take fewer, and hold out one part.
 MOST_ROWS, QUICK_ROWS, QUICK_SHARE = 100_000, 10_000, 0.25
@@ -173,7 +184,7 @@ class Comparison:
 
 def compare(  # noqa: PLR0913  the table, what to compare, and how
     X: Any,
-    y: Any,
+    y: Any = None,
     models: Any = None,
     *,
     goals: Any = None,
@@ -182,6 +193,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     random_state: int = 0,
     sample_weight: Any = None,
     quick: bool = False,
+    memory: int | str = "1 GiB",
     progress: Progress | None = None,
 ) -> Comparison:
     r"""Which model, trained and decided how? Compare on unseen rows, and recommend one.
@@ -198,7 +210,9 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     ----------
     X : pandas.DataFrame or array-like of shape (n_rows, n_columns)
         Features: numbers and texts, with missing values. Models of your own are given them as they
-        are, and may also be for sparse matrices, lists of texts or arrays of more dimensions.
+        are, and may also be for sparse matrices, lists of texts or arrays of more dimensions. Of
+        rows in :mod:`equipoise.blocks`, or of a sliced array larger than half of ``memory``, a
+        sample is fitted to, as by ``RobustClassifier``, and all others are judged.
     y : array-like of shape (n_rows,)
         Labels.
     models : sequence of {"linear", "forest", "boosting"}, or dict of classifiers, optional
@@ -221,6 +235,8 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         Weights of the rows.
     quick : bool, default=False
         Hold out one part, and train on 10,000 rows at most instead of 100,000.
+    memory : int or str, default="1 GiB"
+        What rows in blocks may take.
     progress : callable, optional
         Called with the share of the work done, from 0 to 1, and what comes next. In a notebook a
         bar shows them by default.
@@ -239,12 +255,24 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     ['compensated', 'hypothyroid', 'normal']
     """
     began, own = perf_counter(), isinstance(models, Mapping)
+    loading = [] if own else ["from equipoise.tables import learner_for", ""]
+    blocks = as_blocks(X, y, sample_weight, check_memory(memory))
+    if blocks is not None:
+        if len(blocks) == 0:
+            raise InvalidInputError("There are no rows: there is no block.")
+        first = blocks[0].X
+        source = InBlocks(lambda: nullcontext(blocks), _sample(memory, quick=quick), first)
+        return _compared_in_blocks(
+            blocks, models, source, goals=goals, price=price,
+            seed=check_seed(random_state), quick=quick, progress=progress, began=began,
+            title="Which class weights?", loading=loading,
+        )  # fmt: skip
+    X, y = (part[:] if is_sliced(part) else part for part in (X, y))
     if own and not _is_table(X):
         table = unseen_rows(y, sample_weight=sample_weight, X=X)
     else:
         table = labelled_table(X, y, sample_weight)
-    loading = [] if own else ["from equipoise.tables import learner_for", ""]
-    return _compared(
+    return compared(
         table, X, models, goals=goals, price=price, cv=cv,
         seed=check_seed(random_state), sample_weight=sample_weight, quick=quick,
         progress=progress, title="Which class weights?", loading=loading, began=began,
@@ -268,13 +296,15 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     text_labels: bool = False,
     random_state: int = 0,
     quick: bool = False,
+    memory: int | str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare on a CSV, gzipped CSV or Parquet file with the label in a column ``target``.
 
     The columns ``drop`` are left out. ``text_labels`` is that of
     :func:`equipoise.tables.split_target`, the others those of :func:`compare`; goals may name
-    classes by their texts.
+    classes by their texts. A table that would take more than ``memory``, by default half of the
+    machine's, is read in parts.
 
     Examples
     --------
@@ -286,9 +316,32 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     began = perf_counter()
     if progress is not None:
         progress(0.0, "reading")
+    names = [word for name in drop for word in ("--drop", name)]
+    file = [str(path), "--target", target, *names, *(["--text-labels"] if text_labels else [])]
+    title = f"Which class weights for {Path(path).name}?"
+    options: dict[str, Any] = {"price": price, "quick": quick, "began": began, "title": title}
+    options |= {"progress": progress, "seed": check_seed(random_state)}
+    room = allowed_memory(memory)
+    if size_in_memory(path) > room:
+        reading: dict[str, Any] = {"drop": tuple(drop)} if drop else {}
+        reading |= {"text_labels": True} if text_labels else {}
+        opened = partial(streamed_table, path, target, encoded=False, **reading)
+        given = "".join(f", {name}={value!r}" for name, value in reading.items())
+        opening = f"with streamed_table({str(path)!r}, {target!r}{given}, encoded=False) as table:"
+        file += [] if memory is None else ["--memory", str(memory)]
+        with opened() as found:
+            goals = None if goals is None else bound_goals(goals, found.classes)
+            source = InBlocks(
+                partial(_blocks_of, opened), _sample(room, quick=quick), found.columns, opening,
+                "table.columns", "table.blocks",
+            )  # fmt: skip
+            return _compared_in_blocks(
+                found.blocks, models, source, goals=goals, file=file,
+                loading=["from equipoise.tables import learner_for, streamed_table", ""], **options,
+            )  # fmt: skip
     table = read_labelled(path, target, drop=drop, text_labels=text_labels)
     if goals is not None:
-        goals = _bound(goals, table.classes)
+        goals = bound_goals(goals, table.classes)
     dropped = f".drop(columns={list(drop)!r})" if drop else ""
     loading = [
         "from equipoise.tables import learner_for, read_table, split_target",
@@ -296,119 +349,12 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         f"table = read_table({str(path)!r}){dropped}",
         f"X, y = split_target(table, {target!r}{', text_labels=True' if text_labels else ''})",
     ]
-    names = [word for name in drop for word in ("--drop", name)]
-    file = [str(path), "--target", target, *names, *(["--text-labels"] if text_labels else [])]
-    return _compared(
-        table, table.X, models, goals=goals, price=price, cv=FOLDS, seed=check_seed(random_state),
-        quick=quick, progress=progress, title=f"Which class weights for {Path(path).name}?",
-        loading=loading, file=file, began=began,
-    )  # fmt: skip
-
-
-def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
-    y: Any,
-    predictions: Mapping[str, Any],
-    *,
-    goals: Any = None,
-    price: float | None = None,
-    classes: Any = None,
-    sample_weight: Any = None,
-    random_state: int = 0,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Compare probabilities from anywhere, for rows that the models have not seen.
-
-    Each model decides for its largest probability, and by weights tuned for every goal, as
-    :func:`~equipoise.tune_weights` does; a row is judged by weights that were tuned without it.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Labels that came true.
-    predictions : dict of array-like of shape (n_rows, n_classes)
-        Probabilities by the name of the model, columns in the order of ``classes``. For two classes
-        also of shape (n_rows,), about the second.
-    goals, price, sample_weight, random_state, progress
-        As in :func:`compare`.
-    classes : array-like of shape (n_classes,), optional
-        Names of the columns; by default the sorted labels.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat(["common", "rare"], [900, 100])
-    >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
-    >>> compare_predictions(y, {"mine": eta}, goals="worst-class").recommended
-    'mine, worst class'
-    """
-    began = perf_counter()
-    if not isinstance(predictions, Mapping) or not predictions:
-        raise InvalidParameterError(
-            "predictions must be a dict of probabilities by the name of a model, got "
-            f"{type(predictions).__name__}."
-        )
-    table = unseen_rows(y, classes, sample_weight)
-    models = {}
-    for name, given in predictions.items():
-        chances = as_probabilities(given, len(table.classes), name=f"predictions[{name!r}]")
-        if len(chances) != len(table.labels):
-            raise InvalidInputError(
-                f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
-                f"labels, got {len(chances)}."
-            )
-        models[str(name)] = FrozenEstimator(GivenRows(chances, table.classes))
-    return _compared(
-        table, np.arange(len(table.labels)), models, goals=goals, price=price, cv=FOLDS,
-        seed=check_seed(random_state), quick=False, progress=progress,
-        title="Which class weights?", loading=[], began=began, sample_weight=sample_weight,
-    )  # fmt: skip
-
-
-def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and how
-    path: str | Path,
-    target: str,
-    columns: Mapping[str, Sequence[str]],
-    *,
-    goals: Any = None,
-    price: float | None = None,
-    text_labels: bool = False,
-    random_state: int = 0,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Compare probabilities in the columns of a file, as :func:`compare_predictions` does.
-
-    ``columns`` has, for each model, a column for each class in the order of the sorted labels; for
-    two classes one will do, about the second. The others are as in :func:`compare_file`.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"y": ["a"] * 60 + ["b"] * 60, "p": [0.1] * 59 + [0.8] * 61})
-    >>> with TemporaryDirectory() as folder:
-    ...     table.to_csv(f"{folder}/p.csv", index=False)
-    ...     compare_predictions_file(f"{folder}/p.csv", "y", {"mine": ["p"]}).recommended
-    'mine, plain'
-    """
-    rows = read_labelled(path, target, text_labels=text_labels)
-    chances = {}
-    for name, own in columns.items():
-        named = [find_column(rows.X, column) for column in own]
-        if strange := [name for name in named if rows.X[name].dtype.kind != "f"]:
-            raise InvalidInputError(f"Column {strange[0]!r} must hold probabilities, got texts.")
-        chances[name] = rows.X[named].to_numpy(dtype=np.float64)
-        if len(own) == 1:
-            chances[name] = chances[name][:, 0]
-    if goals is not None:
-        goals = _bound(goals, rows.classes)
-    found = compare_predictions(
-        rows.y, chances, goals=goals, price=price, random_state=random_state, progress=progress
+    return compared(
+        table, table.X, models, goals=goals, cv=FOLDS, loading=loading, file=file, **options
     )
-    return Comparison(found.to_dict() | {"title": f"Which class weights for {Path(path).name}?"})
 
 
-def _bound(goals: Any, classes: Any) -> Any:
+def bound_goals(goals: Any, classes: Any) -> Any:
     """Goals that name classes as a table has them."""
     if isinstance(goals, Mapping):
         return {name: bind_classes(goal, classes) for name, goal in goals.items()}
@@ -416,28 +362,68 @@ def _bound(goals: Any, classes: Any) -> Any:
     return [bind_classes(goal, classes) for goal in given]
 
 
-def _compared(  # noqa: PLR0913  the table, what to compare, and how
+@contextmanager
+def _blocks_of(opened: Callable[[], AbstractContextManager[Any]]) -> Iterator[Blocks]:
+    with opened() as table:
+        yield table.blocks
+
+
+def _sample(memory: int | str, *, quick: bool) -> dict[str, Any]:
+    """How large a sample of blocks is."""
+    return {"memory": memory} | ({"sample_rows": 2 * QUICK_ROWS} if quick else {})
+
+
+def _compared_in_blocks(
+    blocks: Blocks, models: Any, source: InBlocks, *, seed: int, **options: Any
+) -> Comparison:
+    """Compare on a sample of rows in blocks, and count on all others."""
+    learners, kinds = named_learners(models, source.columns_like, seed)
+    sampled = SampledBlocks.draw(blocks, learners, seed=seed, **source.sample)
+    sample, rows = sampled.sample, sampled.sample.rows
+    y, weights = sample.classes[rows.labels], None if sample.is_whole else sample.weights()
+    if not kinds and not _is_table(rows.X):
+        table = unseen_rows(y, sample_weight=weights, X=rows.X)
+    else:
+        table = labelled_table(rows.X, y, weights)
+    if isinstance(source.columns_like, tuple):
+        table = replace(table, columns=source.columns_like)
+    return compared(
+        table, rows.X, models, cv=FOLDS, seed=seed,
+        blocks=None if sample.is_whole else sampled, source=source, **options,
+    )  # fmt: skip
+
+
+def compared(  # noqa: PLR0913  the table, what to compare, and how
     table: LabelledTable, X: Any, models: Any, *, goals: Any, price: float | None, cv: float,
     seed: int, quick: bool, progress: Progress | None, title: str, loading: Sequence[str],
     began: float, file: Sequence[str] = (), sample_weight: Any = None,
+    blocks: SampledBlocks | None = None, source: InBlocks | None = None,
 ) -> Comparison:  # fmt: skip
+    """Compare on a table, or on a sample and all other rows of blocks."""
     if price is not None:
         check_number(price, "price", "[0, 100]")
-    if isinstance(models, Mapping) and all(isinstance(m, FrozenEstimator) for m in models.values()):
+    if blocks is not None:
+        design = blocks.design(table)
+    elif isinstance(models, Mapping) and all(
+        isinstance(m, FrozenEstimator) for m in models.values()
+    ):
         design = Design.for_predictions(table)
     else:
         design = Design.for_table(table, QUICK_SHARE if quick else cv, seed)
     wanted = named_goals(goals, table.prior[design.deciding])
-    learners, kinds = _learners(models, table, seed)
+    like = table.columns if source is None else source.columns_like
+    learners, kinds = named_learners(models, like, seed)
     candidates = make_candidates(learners, wanted, price)
     memory = FitMemory(
         table.labels, table.classes, most_rows=QUICK_ROWS if quick else MOST_ROWS, seed=seed,
-        expected=_expected(design, learners), progress=progress or notebook_bar(),
+        # Plain and balanced fits, and every other time some more.
+        expected=3.0 * design.n_folds * len(learners), progress=progress or notebook_bar(),
+        models=None if blocks is None else {},
     )  # fmt: skip
     rows = table.X if kinds else X
     made = {name: memory.learner(each, name, rows) for name, each in learners.items()}
-    found = find(design, candidates, made, wanted, memory, price=price, seed=seed)
-    share = round(len(design.judged) / len(design.fold), 2)
+    found = find(design, candidates, made, wanted, memory, price=price, blocks=blocks)
+    share = HELD_OUT if blocks else round(len(design.judged) / len(design.fold), 2)
     refit = Refit(
         X=X,
         y=table.y,
@@ -448,7 +434,8 @@ def _compared(  # noqa: PLR0913  the table, what to compare, and how
         sample_weight=sample_weight,
         loading=loading,
         file=file,
-        table=table,
+        table=found.design.table,
+        blocks=source,
     )
     best = found.candidates[found.recommendation.place]
     return Comparison(
@@ -456,34 +443,3 @@ def _compared(  # noqa: PLR0913  the table, what to compare, and how
         partial(refit.fit, best),
         partial(refit.save, best),
     )
-
-
-def _expected(design: Design, learners: Mapping[str, Any]) -> float:
-    """Fits to come, about: plain and balanced ones, and every other time some more."""
-    return 3.0 * design.n_folds * len(learners)
-
-
-def _learners(models: Any, table: LabelledTable, seed: int) -> tuple[dict[str, Any], list[str]]:
-    """Classifiers by name, not fitted, and which of them are ours."""
-    if isinstance(models, Mapping):
-        for name, each in models.items():
-            if not hasattr(each, "fit") or isinstance(each, type):
-                raise InvalidParameterError(
-                    f"models must hold classifiers by name, got {each!r} as {name!r}."
-                )
-            if not hasattr(each, "predict_proba") and not hasattr(each, "decision_function"):
-                raise InvalidParameterError(
-                    f"models must have predict_proba or decision_function, which {name!r} has not: "
-                    "wrap it in scikit-learn's CalibratedClassifierCV."
-                )
-        if not models:
-            raise InvalidParameterError("models must hold at least one classifier, got none.")
-        return {str(name): each for name, each in models.items()}, []
-    given = MODEL_KINDS if models is None else (models,) if isinstance(models, str) else models
-    kinds = [kind for kind in MODEL_KINDS if kind in given]
-    if not kinds or any(kind not in MODEL_KINDS for kind in given):
-        names = ", ".join(map(repr, MODEL_KINDS))
-        raise InvalidParameterError(
-            f"models must be some of {names}, or a dict of classifiers by name, got {models!r}."
-        )
-    return {kind: learner_for(table.columns, kind, random_state=seed) for kind in kinds}, kinds

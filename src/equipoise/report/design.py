@@ -16,14 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
-from equipoise.arrays import Indices, Mask, Vector
+from equipoise.arrays import Indices, Mask, Matrix, Vector
 from equipoise.decisions.left_out import error_sums
 from equipoise.estimators import RobustPathCV
 from equipoise.estimators.class_weighted import is_robust, weight_argument
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
 from equipoise.sets import WORDS, LabelCVaR, WorstClass, middle_alpha
-from equipoise.tables import TUNED_ROWS, LabelledTable, folds_for, hold_out, made_for
+from equipoise.tables import (
+    MODEL_KINDS,
+    TUNED_ROWS,
+    LabelledTable,
+    folds_for,
+    hold_out,
+    learner_for,
+    made_for,
+)
 from equipoise.text import listing
 from equipoise.validation.numbers import check_count, check_number
 
@@ -71,9 +79,13 @@ class Candidate:
         made = made_for(learner, self.goal, cv=cv, random_state=seed)
         if self.training is not None:
             made.set_params(training=self.training)
-        if self.price is not None:
-            made = RobustPathCV(made.set_params(goal=None), rule="price", price=self.price)
-        return made
+        return self.priced(made)
+
+    def priced(self, made: Any) -> Any:
+        """The classifier with decisions for a price, if that is what it is made for."""
+        if self.price is None:
+            return made
+        return RobustPathCV(made.set_params(goal=None), rule="price", price=self.price)
 
 
 def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
@@ -139,6 +151,32 @@ def make_candidates(
     return tuple(rank)
 
 
+def named_learners(models: Any, columns: Any, seed: int) -> tuple[dict[str, Any], list[str]]:
+    """Classifiers by name, not fitted, and which of them are ours."""
+    if isinstance(models, Mapping):
+        for name, each in models.items():
+            if not hasattr(each, "fit") or isinstance(each, type):
+                raise InvalidParameterError(
+                    f"models must hold classifiers by name, got {each!r} as {name!r}."
+                )
+            if not hasattr(each, "predict_proba") and not hasattr(each, "decision_function"):
+                raise InvalidParameterError(
+                    f"models must have predict_proba or decision_function, which {name!r} has not: "
+                    "wrap it in scikit-learn's CalibratedClassifierCV."
+                )
+        if not models:
+            raise InvalidParameterError("models must hold at least one classifier, got none.")
+        return {str(name): each for name, each in models.items()}, []
+    given = MODEL_KINDS if models is None else (models,) if isinstance(models, str) else models
+    kinds = [kind for kind in MODEL_KINDS if kind in given]
+    if not kinds or any(kind not in MODEL_KINDS for kind in given):
+        names = ", ".join(map(repr, MODEL_KINDS))
+        raise InvalidParameterError(
+            f"models must be some of {names}, or a dict of classifiers by name, got {models!r}."
+        )
+    return {kind: learner_for(columns, kind, random_state=seed) for kind in kinds}, kinds
+
+
 def _takes_weights(estimator: Any) -> bool:
     """Whether balanced weights change its training; one that is fitted can decide by them."""
     weighs = weight_argument(estimator) is not None and not is_robust(estimator)
@@ -191,7 +229,7 @@ class Design:
     @cached_property
     def tested(self) -> Indices:
         """Rows judged of each class."""
-        return np.bincount(self.table.labels[self.judged], minlength=len(self.table.classes))
+        return self.table.counts_at(self.judged)
 
     @cached_property
     def estimable(self) -> Mask:
@@ -222,11 +260,12 @@ class Design:
 
     def error_sums(self, predicted: Indices) -> NDArray[np.float64]:
         """What class risks and their intervals are made of, by fold."""
-        rows, labels, weights = self.judged, self.table.labels, self.table.weights_at(self.judged)
+        rows, table = self.judged, self.table
         return error_sums(
-            labels[rows], predicted[rows], self.fold[rows],
-            np.ones(len(rows)) if weights is None else weights,
-            shape=(self.n_folds, len(self.table.classes)),
+            table.labels[rows], predicted[rows], self.fold[rows],
+            np.ones(len(rows)) if table.weights is None else table.weights[rows],
+            shape=(self.n_folds, len(table.classes)),
+            times=None if table.times is None else table.times[rows],
         )  # fmt: skip
 
     @cached_property
@@ -272,3 +311,19 @@ def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
         fold[group] = lightest = min(order, key=loads.__getitem__)
         loads[lightest] += int(sizes[group])
     return fold
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What a candidate decides for every row, -1 for rows that only train.
+
+    ``rule`` is what other rows are decided by. ``training`` are the class weights that it is
+    trained with, None for none; ``n_choices`` the ways among which it was chosen on the rows that
+    it is judged by.
+    """
+
+    candidate: Candidate
+    predicted: Indices
+    training: Vector | None = None
+    n_choices: int = 1
+    rule: Vector | Matrix | None = None

@@ -27,8 +27,9 @@ from equipoise.estimators import RobustClassifier, RobustPathCV
 from equipoise.estimators.robust_classifier import TRAININGS
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal
-from equipoise.report.design import FOLDS, PLAIN, TRAINS_ONLY, Candidate, Design
+from equipoise.report.design import FOLDS, PLAIN, TRAINS_ONLY, Candidate, Decided, Design
 from equipoise.report.fit_memory import FitMemory
+from equipoise.report.sampled import SampledBlocks
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import LabelCVaR, alpha_grid
@@ -48,20 +49,6 @@ RESAMPLES = 200
 # What every candidate decides for rows that its fits have not seen.
 
 
-@dataclass(frozen=True, eq=False)
-class Decided:
-    """What a candidate decides for every row, -1 for rows that only train.
-
-    ``training`` are the class weights that it is trained with, None for none; ``n_choices`` the
-    ways among which it was chosen on the rows that it is judged by.
-    """
-
-    candidate: Candidate
-    predicted: Indices
-    training: Vector | None = None
-    n_choices: int = 1
-
-
 def decide_held_out(design: Design, candidate: Candidate, learner: Any, seed: int) -> Decided:
     """Fit a candidate, and decide the rows that are judged.
 
@@ -69,18 +56,18 @@ def decide_held_out(design: Design, candidate: Candidate, learner: Any, seed: in
     """
     if candidate.goal is None:
         chances = _chances(design, learner, None)
-        return Decided(candidate, _spread_out(design, np.argmax(chances, axis=1)))
+        plain = np.ones(chances.shape[1])
+        return Decided(candidate, _spread_out(design, np.argmax(chances, axis=1)), rule=plain)
     made = candidate.around(learner, cv=FOLDS, seed=seed)
     # In the folds of the page.
     inside = "estimator__cv" if isinstance(made, RobustPathCV) else "cv"
     made.set_params(**{inside: design.parts})
-    predicted, training, n_choices = _fit_and_decide(design, made, learner, seed)
-    return Decided(candidate, predicted, training, n_choices)
+    return Decided(candidate, *_fit_and_decide(design, made, learner, seed))
 
 
 def _fit_and_decide(
     design: Design, made: Any, learner: Any, seed: int
-) -> tuple[Indices, Vector | None, int]:
+) -> tuple[Indices, Vector | None, int, Vector | Matrix]:
     """What a ``RobustClassifier`` decides for each fold by weights that were tuned without it."""
     table, known = design.table, isinstance(learner, FrozenEstimator)
     used = design.order if known else np.arange(len(table.labels))
@@ -95,7 +82,7 @@ def _fit_and_decide(
         _chances(design, learner, own), tuned.rule, tuned.fold_weights,
         [] if known else design.parts, table.labels[design.order], seed,
     )  # fmt: skip
-    return _spread_out(design, said), own, tuned.n_candidates
+    return _spread_out(design, said), own, tuned.n_candidates, tuned.rule
 
 
 def _spread_out(design: Design, said: Indices) -> Indices:
@@ -228,7 +215,8 @@ class Findings:
     warned of. ``risks`` has an entry for each candidate, ``path_risks`` one for each level of
     alpha, ``costs`` and ``regrets`` a row for each candidate and a column for each goal;
     ``costs_of_all`` are the costs if classes of few rows decided, too. Candidates that an
-    interrupt has left undone are ``unfinished``.
+    interrupt has left undone are ``unfinished``. ``rows_seen`` says how many rows in blocks were
+    trained on, tuned on and judged.
     """
 
     design: Design
@@ -245,6 +233,7 @@ class Findings:
     recommendation: Recommendation
     seed: int
     unfinished: tuple[str, ...] = field(default=())
+    rows_seen: dict[str, int] | None = None
 
     @property
     def regrets(self) -> Matrix:
@@ -254,17 +243,21 @@ class Findings:
 
 def find(
     design: Design, candidates: Sequence[Candidate], learners: Mapping[str, Any],
-    goals: Mapping[str, Goal], memory: FitMemory, *, price: float | None, seed: int,
+    goals: Mapping[str, Goal], memory: FitMemory, *, price: float | None,
+    blocks: SampledBlocks | None = None,
 ) -> Findings:  # fmt: skip
     """Judge every candidate on rows it has not seen, and recommend one.
 
-    When interrupted, it goes on with the candidates that are finished, if there are any.
+    When interrupted, it goes on with the candidates that are finished, if there are any. All rows
+    of ``blocks`` that are not in the table are judged as well.
     """
-    table, some, every = design.table, ~design.deciding, ~design.estimable
+    table, seed = design.table, memory.seed
     # What the goals cannot judge is refused before any training.
-    criteria = [goal.resolve_some(table.prior, table.classes, some) for goal in goals.values()]
-    of_all = [goal.resolve_some(table.prior, table.classes, every) for goal in goals.values()]
+    criteria, of_all = _criteria(design, goals)
     decided, left = _decide_all(design, candidates, learners, memory, seed)
+    if blocks is not None:
+        design, decided = blocks.counted(design, decided, learners, memory)
+        criteria, of_all = _criteria(design, goals)
     costs = np.array([_costs(design, each, criteria, design.deciding) for each in decided])
     risks = _judged(design, decided)
     standard = np.array([each.risks.standard() for each in risks])
@@ -274,7 +267,7 @@ def find(
         plain=np.array([each.candidate.goal is None for each in decided]),
     )  # fmt: skip
     chosen, path = decided[found.place], None
-    slides = not left and len(table.classes) <= TOO_MANY_CLASSES
+    slides = not left and len(table.classes) <= TOO_MANY_CLASSES and blocks is None
     if slides and not isinstance(learners[chosen.candidate.model], FrozenEstimator):
         path = decide_along(design, chosen, learners[chosen.candidate.model], memory, seed)
     memory.end()
@@ -294,7 +287,18 @@ def find(
         recommendation=found,
         seed=seed,
         unfinished=left,
+        rows_seen=None if blocks is None else blocks.rows_seen,
     )
+
+
+def _criteria(design: Design, goals: Mapping[str, Goal]) -> tuple[list[Criterion], list[Criterion]]:
+    """What the goals ask for, among the classes that decide and among all that are judged."""
+    table, few = design.table, (~design.deciding, ~design.estimable)
+    some, every = (
+        [goal.resolve_some(table.prior, table.classes, one) for goal in goals.values()]
+        for one in few
+    )
+    return some, every
 
 
 def _settled(table: LabelledTable, decided: Decided) -> Candidate:
@@ -440,8 +444,8 @@ def resampled_costs(
         patterns, place = np.unique(said, axis=1, return_inverse=True)
         weights = design.table.weights_at(rows)
         counts = np.bincount(place.ravel(), weights=weights)
-        n_rows = len(rows)
-        if weights is not None:
+        n_rows = int(design.tested[label])
+        if weights is not None and design.table.weights is not None:
             # Weighted rows carry the information of fewer equal ones (Kish).
             n_rows = max(1, round(float(weights.sum() ** 2 / np.sum(weights**2))))
         drawn = rng.multinomial(n_rows, counts / counts.sum(), size=times) / n_rows

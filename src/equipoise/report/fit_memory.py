@@ -8,7 +8,7 @@ it says of rows that it has not seen is remembered.
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from html import escape
@@ -29,6 +29,7 @@ from equipoise.estimators.class_weighted import (
     weight_argument,
 )
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
+from equipoise.report.design import Decided, Design
 
 # Called with the share of the work that is done, from 0 to 1, and what comes next.
 Progress = Callable[[float, str], None]
@@ -40,7 +41,8 @@ class FitMemory:
 
     ``most_rows`` are trained on at most, a sample of the others with the same shares of the
     classes; ``expected`` is the number of fits that are to come. ``largest`` are the sizes of
-    samples by model, ``notes`` what the fits warned of.
+    samples by model, ``notes`` what the fits warned of. ``models`` are kept where other rows are to
+    be predicted by them.
     """
 
     labels: Indices
@@ -51,6 +53,7 @@ class FitMemory:
     progress: Progress | None
     largest: dict[str, int] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    models: dict[tuple[str, bytes], Any] | None = None
     _known: dict[tuple[Any, ...], Matrix] = field(default_factory=dict)
 
     def tell(self, what: str) -> None:
@@ -82,7 +85,9 @@ class FitMemory:
                     warnings.simplefilter("always")
                     part = train, rows
                     fit = partial(self._trained, estimator, name, X, weights=weights)
-                    self._known[key] = left_out.predict_part(fit, X, part, self.classes)[1]
+                    model, self._known[key] = left_out.predict_part(fit, X, part, self.classes)
+                    if self.models is not None:
+                        self.models[name, weighted] = model
                 self.note(name, caught)
             return self._known[key]
 
@@ -90,6 +95,16 @@ class FitMemory:
             return FrozenEstimator(FittedLearner(estimator, ask))
         weighs = weight_argument(estimator) is None or is_robust(estimator)
         return (UnweightedLearner if weighs else RememberedLearner)(estimator, ask)
+
+    def model_of(self, decided: Decided, learners: Mapping[str, Any], design: Design) -> Any:
+        """The model that has decided for a candidate, of those that are kept."""
+        assert self.models is not None
+        name, table = decided.candidate.model, design.table
+        if isinstance(learners[name], FrozenEstimator):
+            return self.models[name, b""]
+        given = decided.training, design.parts[0][0], table.labels, table.weights
+        own = learners[name].weights_on(*given)
+        return self.models[name, b"" if own is None else own.tobytes()]
 
     def _trained(
         self, estimator: Any, name: str, X: Any, train: Indices, weights: Vector | None
@@ -159,15 +174,22 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights: Vector | None,
     ) -> Matrix:  # fmt: skip
         """Probabilities of the rows of all parts, by fits with class weights to the others."""
-        found = []
-        for train, test in parts:
-            own = None if weights is None else weights[train]
-            if training is not None and not np.all(training == training[0]):
-                of_class = training[labels[train]]
-                own = of_class if own is None else of_class * own
-            given = None if own is None or np.all(own == own[0]) else own
-            found.append(self.ask(test, train, given))
-        return np.concatenate(found)
+        return np.concatenate(
+            [
+                self.ask(test, train, self.weights_on(training, train, labels, weights))
+                for train, test in parts
+            ]
+        )
+
+    def weights_on(
+        self, training: Vector | None, train: Indices, labels: Indices, weights: Vector | None
+    ) -> Vector | None:
+        """Weights of the rows of a training part; equal ones are none."""
+        own = None if weights is None else weights[train]
+        if training is not None and not np.all(training == training[0]):
+            of_class = training[labels[train]]
+            own = of_class if own is None else of_class * own
+        return None if own is None or np.all(own == own[0]) else own
 
 
 class UnweightedLearner(RememberedLearner):

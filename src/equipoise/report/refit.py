@@ -1,7 +1,8 @@
 """How a candidate is fitted to the whole table: by Python, by the command line, or at once."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -14,15 +15,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Matrix
+from equipoise.blocks import Blocks
 from equipoise.decisions.left_out import unfitted
 from equipoise.estimators import tune_weights
 from equipoise.estimators.class_weighted import weight_argument
 from equipoise.extras import require
 from equipoise.files import atomic_write
-from equipoise.goals import as_goal, goal_names
+from equipoise.goals import SetGoal, as_goal, goal_names
 from equipoise.models import facts_for, save_model
 from equipoise.report.design import Candidate, goal_text
 from equipoise.tables import TUNED_ROWS, LabelledTable
+from equipoise.tables.features import sampled_model
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
@@ -49,11 +52,28 @@ class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(frozen=True, eq=False)
+class InBlocks:
+    """Where rows in blocks are had from, here and in Python, and how a sample of them is drawn.
+
+    Our models are made for ``columns_like``. ``opening`` is a line that opens what ``columns`` and
+    ``rows`` speak of, if there is one.
+    """
+
+    opened: Callable[[], AbstractContextManager[Blocks]]
+    sample: Mapping[str, Any]
+    columns_like: Any
+    opening: str = ""
+    columns: str = "blocks[0].X"
+    rows: str = "blocks"
+
+
+@dataclass(frozen=True, eq=False)
 class Refit:
     """The rows that a comparison was made on, and the models by name.
 
     ``loading`` are lines of Python that make ``X`` and ``y``, ``kinds`` the models that are ours
-    rather than the user's; ``file`` are the arguments of the command line that name the table.
+    rather than the user's; ``file`` are the arguments of the command line that name the table, and
+    ``blocks`` are there where it is not in memory.
     """
 
     X: Any
@@ -66,10 +86,17 @@ class Refit:
     loading: Sequence[str] = ()
     file: Sequence[str] = ()
     table: LabelledTable | None = None
+    blocks: InBlocks | None = None
 
     def fit(self, candidate: Candidate) -> Any:
         """The candidate, fitted to all rows; tuned weights where probabilities were given."""
         learner = self.models[candidate.model]
+        if self.blocks is not None:
+            goal, training = candidate.goal or "standard", candidate.training or "auto"
+            given = self.cv, self.seed, training
+            made = sampled_model(unfitted(learner), goal, *given, **self.blocks.sample)
+            with self.blocks.opened() as blocks:
+                return candidate.priced(made).fit(blocks)
         if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
             return tune_weights(
                 self.y, learner.estimator.probabilities, candidate.goal or "standard",
@@ -112,10 +139,11 @@ class Refit:
             return self._tuning_code(candidate, learner.estimator)
         names, lines = list[str](), list[str]()
         if candidate.model in self.kinds:
-            own = f"learner_for(X, {candidate.model!r}, random_state={self.seed})"
+            columns = "X" if self.blocks is None else self.blocks.columns
+            own = f"learner_for({columns}, {candidate.model!r}, random_state={self.seed})"
         else:
             own = f"models[{candidate.model!r}]"
-        if candidate.goal is None:
+        if candidate.goal is None and self.blocks is None:
             frozen = isinstance(self.models[candidate.model], FrozenEstimator)
             if candidate.model not in self.kinds and not frozen:
                 names, own = [], f"clone({own})"
@@ -125,11 +153,14 @@ class Refit:
             made, names, fits = *self._robust(candidate, own), True
         if names:
             lines.append(f"from equipoise import {', '.join(sorted(names))}")
-        lines += [*self.loading, f"model = {made}"]
+        lines += self.loading
+        key, body = self._weight_argument(candidate), f"model = {made}"
         if fits:
-            key = self._weight_argument(candidate)
-            lines.append(f"model.fit(X, y{f', {key}=sample_weight' if key else ''})")
-        return "\n".join(lines) + "\n"
+            rows = "X, y" if self.blocks is None else self.blocks.rows
+            body += f"\nmodel.fit({rows}{f', {key}=sample_weight' if key else ''})"
+        if self.blocks is not None and self.blocks.opening:
+            body = f"{self.blocks.opening}\n{indent(body, '    ')}"
+        return "\n".join([*lines, body]) + "\n"
 
     def _tuning_code(self, candidate: Candidate, given: GivenRows) -> str:
         """Python that tunes weights for given probabilities; ``model.decide`` decides others."""
@@ -149,13 +180,16 @@ class Refit:
     def _robust(self, candidate: Candidate, own: str) -> tuple[str, list[str]]:
         """The classifier for a goal as Python, and the names that are imported for it."""
         options = f"cv={self.cv}, {_RARE}, random_state={self.seed}"
-        if candidate.training is not None:
-            options = f"training={candidate.training!r}, {options}"
+        for name, value in ({} if self.blocks is None else self.blocks.sample).items():
+            options += f", {name}={value!r}"
+        training = "plain" if candidate.goal is None else candidate.training
+        if training is not None:
+            options = f"training={training!r}, {options}"
         if candidate.price is not None:
             made = _call("RobustClassifier", own, options)
             path = _call("RobustPathCV", made, f"rule='price', price={candidate.price:g}")
             return path, ["RobustClassifier", "RobustPathCV"]
-        goal, names = _written(candidate.goal)
+        goal, names = _written(candidate.goal or as_goal("standard"))
         return _call("RobustClassifier", own, goal, options), ["RobustClassifier", *names]
 
     def command(self, candidate: Candidate) -> str | None:
@@ -165,10 +199,18 @@ class Refit:
         training = ["--training", candidate.training] if candidate.goal is not None else []
         if isinstance(candidate.training, dict):
             return None
+        if self.blocks is not None and not _is_sampled(candidate, self.blocks):
+            return None
         goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
         seed = ["--seed", str(self.seed)] if self.seed else []
         words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal]
         return " ".join(map(quote, [*words, *training, *seed, "--out", "model.equipoise"]))
+
+
+def _is_sampled(candidate: Candidate, blocks: InBlocks) -> bool:
+    """Whether the command line draws the same sample, and does not fit to all rows in passes."""
+    passes = candidate.model == "linear" and isinstance(candidate.goal, SetGoal | None)
+    return not passes and "sample_rows" not in blocks.sample
 
 
 def _call(name: str, *arguments: str) -> str:

@@ -42,12 +42,13 @@ def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict
         "design": {
             "kind": "folds" if design.n_folds > 1 else "hold-out",
             "folds": design.n_folds,
-            "judged": len(design.judged),
+            "judged": int(design.tested.sum()),
             "confidence": CONFIDENCE,
             "method": intervals.method,
             "approximate": intervals.approximate,
             "seed": found.seed,
             "sampled": dict(found.sampled),
+            "rows_seen": found.rows_seen,
             "unfinished": list(found.unfinished),
             "seconds": round(seconds, 1),
         },
@@ -86,7 +87,7 @@ def _data(design: Design) -> dict[str, Any]:
     faint = f"fewer than {DECIDING_ROWS} rows: shown, but does not decide"
     notes = np.select([~design.estimable, ~design.deciding], [lost, faint], "")
     return {
-        "rows": len(table.labels),
+        "rows": int(table.counts.sum()),
         "columns": len(table.columns),
         "numeric": sum(column.is_numeric for column in table.columns),
         "categorical": sum(column.is_categorical for column in table.columns),
@@ -353,9 +354,17 @@ def _with_all(found: Findings) -> str:
 
 
 def _how(found: Findings) -> str:
-    design = found.design
+    design, seen = found.design, found.rows_seen
     rows = f"{len(design.judged):,} rows"
-    if design.n_folds > 1:
+    if seen is not None:
+        said = (
+            f"The table was read in parts. Models were fitted to a sample of {seen['trained']:,} "
+            "rows, an equal number of every class that has so many and weights that make up for "
+            f"it, and decisions were tuned on {seen['tuned']:,} others. All {seen['judged']:,} "
+            "rows that no model was fitted to were judged, those that decisions were tuned on by "
+            "weights of other folds. Whether rows repeat others was not looked at."
+        )
+    elif design.n_folds > 1:
         said = (
             f"Each of {rows} was judged by fits on the other {design.n_folds - 1} of "
             f"{design.n_folds} parts of the table, that had not seen it."
@@ -379,6 +388,8 @@ def _how(found: Findings) -> str:
 
 def _decisions(found: Findings) -> str:
     where = "the other parts" if found.design.n_folds > 1 else "four fifths of the part held out"
+    if found.rows_seen is not None:
+        where = f"{found.rows_seen['tuned']:,} rows"
     return (
         "A plain model decides for the class of the largest probability. For a goal, class weights "
         "of the training and weights of the decision are chosen together: a class's probability is "
@@ -392,6 +403,7 @@ def _intervals(found: Findings) -> str:
     ends, rows = intervals[widest], int(design.tested[widest])
     name = quoted(design.table.classes.tolist()[widest])
     fitted = "all rows" if design.n_folds > 1 else "the rows that were not held out"
+    fitted = fitted if found.rows_seen is None else "the sample"
     said = (
         f"Each covers the true risk of its class with {CONFIDENCE:.0%} confidence by itself; "
         f"{intervals.method}, for a fit to {fitted}. The widest of the "

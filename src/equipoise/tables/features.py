@@ -72,6 +72,11 @@ class AsTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     @property
     def n_features_in_(self) -> int:
         """The number of columns."""
@@ -275,6 +280,27 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
         learner, given, training=training, cv=cv, rare="keep", min_rows=TUNED_ROWS,
         random_state=random_state,
     )  # fmt: skip
+
+
+def sampled_model(
+    learner: Any, goal: Any, cv: Any, random_state: int, training: Any = "auto", **sample: Any
+) -> Any:
+    """A classifier for rows in blocks, not fitted; the plain one decides as it is, and is judged.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> sampled_model(LogisticRegression(), "standard", 0.25, 0, sample_rows=1000).training
+    'plain'
+    """
+    made = made_for(learner, goal, cv=cv, random_state=random_state)
+    if made is learner:
+        made = made_for(learner, "balanced", cv=cv, random_state=random_state)
+        made.set_params(goal="standard", training="plain")
+    elif training != "auto":
+        made.set_params(training=training)
+    made.set_params(**sample)
+    return made
 
 
 def folds_for(n_rows: int, n_classes: int) -> int | float:

@@ -43,7 +43,8 @@ class LabelledTable:
 
     ``X`` are the features as :func:`conform` gives them, ``labels`` the class index of every row;
     ``columns`` are the features as they came, and ``warnings`` has one sentence for each thing that
-    deserves a look. ``weights`` are sample weights where they were given.
+    deserves a look. ``weights`` are sample weights where they were given, ``times`` how many rows
+    each stands for where equal ones were counted.
 
     Examples
     --------
@@ -58,6 +59,7 @@ class LabelledTable:
     columns: tuple[Column, ...]
     warnings: tuple[str, ...]
     weights: Vector | None = None
+    times: Indices | None = None
 
     @cached_property
     def y(self) -> NDArray[Any]:
@@ -67,12 +69,13 @@ class LabelledTable:
     @cached_property
     def counts(self) -> Indices:
         """Rows of each class."""
-        return np.bincount(self.labels, minlength=len(self.classes))
+        return self.counts_at(np.arange(len(self.labels)))
 
     @cached_property
     def prior(self) -> Vector:
         """Share of each class in the weight of the rows."""
-        totals = np.bincount(self.labels, weights=self.weights, minlength=len(self.classes))
+        weights = self.weights_at(slice(None))
+        totals = np.bincount(self.labels, weights=weights, minlength=len(self.classes))
         return np.asarray(totals / totals.sum(), dtype=np.float64)
 
     @cached_property
@@ -88,9 +91,16 @@ class LabelledTable:
         found[self.groups[::-1]] = self.labels[::-1]
         return found
 
+    def counts_at(self, rows: Indices) -> Indices:
+        """How many of some rows each class has."""
+        times = None if self.times is None else self.times[rows]
+        counts = np.bincount(self.labels[rows], weights=times, minlength=len(self.classes))
+        return np.asarray(counts, dtype=np.intp)
+
     def weights_at(self, rows: Any) -> Vector | None:
-        """Sample weights of some rows."""
-        return None if self.weights is None else self.weights[rows]
+        """Weights of some rows, those that stand for several counted as often."""
+        given = [each[rows] for each in (self.weights, self.times) if each is not None]
+        return np.prod(given, axis=0, dtype=np.float64) if given else None
 
 
 def read_labelled(

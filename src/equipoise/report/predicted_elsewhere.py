@@ -1,0 +1,121 @@
+"""Compare probabilities that came from elsewhere, for rows that their models have not seen."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.report.compare import Comparison, bound_goals, compared
+from equipoise.report.design import FOLDS
+from equipoise.report.fit_memory import Progress
+from equipoise.report.refit import GivenRows
+from equipoise.tables import find_column, read_labelled, unseen_rows
+from equipoise.validation.numbers import check_seed
+from equipoise.validation.predictions import as_probabilities
+
+
+def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
+    y: Any,
+    predictions: Mapping[str, Any],
+    *,
+    goals: Any = None,
+    price: float | None = None,
+    classes: Any = None,
+    sample_weight: Any = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare probabilities from anywhere, for rows that the models have not seen.
+
+    Each model decides for its largest probability, and by weights tuned for every goal, as
+    :func:`~equipoise.tune_weights` does; a row is judged by weights that were tuned without it.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels that came true.
+    predictions : dict of array-like of shape (n_rows, n_classes)
+        Probabilities by the name of the model, columns in the order of ``classes``. For two classes
+        also of shape (n_rows,), about the second.
+    goals, price, sample_weight, random_state, progress
+        As in :func:`compare`.
+    classes : array-like of shape (n_classes,), optional
+        Names of the columns; by default the sorted labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat(["common", "rare"], [900, 100])
+    >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
+    >>> compare_predictions(y, {"mine": eta}, goals="worst-class").recommended
+    'mine, worst class'
+    """
+    began = perf_counter()
+    if not isinstance(predictions, Mapping) or not predictions:
+        raise InvalidParameterError(
+            "predictions must be a dict of probabilities by the name of a model, got "
+            f"{type(predictions).__name__}."
+        )
+    table = unseen_rows(y, classes, sample_weight)
+    models = {}
+    for name, given in predictions.items():
+        chances = as_probabilities(given, len(table.classes), name=f"predictions[{name!r}]")
+        if len(chances) != len(table.labels):
+            raise InvalidInputError(
+                f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
+                f"labels, got {len(chances)}."
+            )
+        models[str(name)] = FrozenEstimator(GivenRows(chances, table.classes))
+    return compared(
+        table, np.arange(len(table.labels)), models, goals=goals, price=price, cv=FOLDS,
+        seed=check_seed(random_state), quick=False, progress=progress,
+        title="Which class weights?", loading=[], began=began, sample_weight=sample_weight,
+    )  # fmt: skip
+
+
+def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and how
+    path: str | Path,
+    target: str,
+    columns: Mapping[str, Sequence[str]],
+    *,
+    goals: Any = None,
+    price: float | None = None,
+    text_labels: bool = False,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare probabilities in the columns of a file, as :func:`compare_predictions` does.
+
+    ``columns`` has, for each model, a column for each class in the order of the sorted labels; for
+    two classes one will do, about the second. The others are as in :func:`compare_file`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"y": ["a"] * 60 + ["b"] * 60, "p": [0.1] * 59 + [0.8] * 61})
+    >>> with TemporaryDirectory() as folder:
+    ...     table.to_csv(f"{folder}/p.csv", index=False)
+    ...     compare_predictions_file(f"{folder}/p.csv", "y", {"mine": ["p"]}).recommended
+    'mine, plain'
+    """
+    rows = read_labelled(path, target, text_labels=text_labels)
+    chances = {}
+    for name, own in columns.items():
+        named = [find_column(rows.X, column) for column in own]
+        if strange := [name for name in named if rows.X[name].dtype.kind != "f"]:
+            raise InvalidInputError(f"Column {strange[0]!r} must hold probabilities, got texts.")
+        chances[name] = rows.X[named].to_numpy(dtype=np.float64)
+        if len(own) == 1:
+            chances[name] = chances[name][:, 0]
+    if goals is not None:
+        goals = bound_goals(goals, rows.classes)
+    found = compare_predictions(
+        rows.y, chances, goals=goals, price=price, random_state=random_state, progress=progress
+    )
+    return Comparison(found.to_dict() | {"title": f"Which class weights for {Path(path).name}?"})

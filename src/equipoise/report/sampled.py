@@ -1,0 +1,126 @@
+"""Candidates of rows in blocks: made from a sample, and counted on all rows that they leave.
+
+Rows of a class that all candidates decide alike are alike. They are counted as one row that stands
+for many, so that what a page is made from does not grow with the table.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
+
+from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.blocks.base import Block, Blocks, Stream
+from equipoise.decisions.left_out import class_probabilities, decide
+from equipoise.estimators import RobustClassifier
+from equipoise.estimators.class_weighted import is_robust, weight_argument
+from equipoise.estimators.sampled_rows import DrawnRows, Sample, draw_sample, stream_of
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.extras import require
+from equipoise.report.design import TRAINS_ONLY, Decided, Design
+from equipoise.report.fit_memory import FitMemory
+from equipoise.tables import LabelledTable
+from equipoise.tables.features import HELD_OUT
+
+
+@dataclass(frozen=True, eq=False)
+class JointDecisions:
+    """What all candidates decide for rows that are not in a sample, and how often each answer is.
+
+    ``rules`` are those of each model.
+    """
+
+    drawn: DrawnRows
+    classes: NDArray[Any]
+    rules: Sequence[tuple[Any, Sequence[Vector | Matrix]]]
+
+    def __call__(self, place: int, block: Block) -> tuple[NDArray[np.uint16], Indices] | None:
+        rows = self.drawn.rows(place, block, drawn=False)
+        if rows is None:
+            return None
+        said = [rows.labels]
+        for model, rules in self.rules:
+            chances = class_probabilities(model, rows.X, self.classes)
+            said += [decide(chances, rule) for rule in rules]
+        # A line for each row, the class that it has first.
+        return np.unique(np.array(said, dtype=np.uint16).T, axis=0, return_counts=True)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledBlocks:
+    """A sample of rows in blocks, and a stream that all others come in."""
+
+    sample: Sample
+    stream: Stream
+
+    @classmethod
+    def draw(
+        cls, blocks: Blocks, models: Mapping[str, Any], seed: int, memory: int | str,
+        sample_rows: int | None = None,
+    ) -> "SampledBlocks":  # fmt: skip
+        """The sample that candidates are fitted to; all must take weights that make up for it."""
+        for name, each in models.items():
+            frozen = isinstance(each, FrozenEstimator)
+            if not frozen and (weight_argument(each) is None or is_robust(each)):
+                raise InvalidParameterError(
+                    f"models must take sample_weight where rows come in blocks, which {name!r} "
+                    "does not: a sample has other shares of the classes than all rows. Compare on "
+                    "rows in memory."
+                )
+        learner = next(iter(models.values()))
+        like = RobustClassifier(
+            learner.estimator if isinstance(learner, FrozenEstimator) else learner, cv=HELD_OUT,
+            random_state=seed, memory=memory, sample_rows=sample_rows,
+        )  # fmt: skip
+        stream = stream_of(blocks, memory)
+        sample = draw_sample(like, stream)
+        if not np.all(sample.rows.weights == 1):
+            raise InvalidInputError("Rows in blocks are compared without weights: give (X, y).")
+        return cls(sample, stream)
+
+    def design(self, table: LabelledTable) -> Design:
+        """The rows to tune on are held out of the sample."""
+        fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
+        fold[self.sample.parts[1]] = 0
+        return Design(table, fold, 1)
+
+    def counted(
+        self, design: Design, decided: Sequence[Decided], learners: Mapping[str, Any],
+        memory: FitMemory,
+    ) -> tuple[Design, list[Decided]]:  # fmt: skip
+        """All rows, and what candidates decide for those that were not trained on: one pass."""
+        memory.tell("all rows")
+        table, order = design.table, dict[int, list[int]]()
+        models = [memory.model_of(each, learners, design) for each in decided]
+        for place, model in enumerate(models):
+            order.setdefault(id(model), []).append(place)
+        rules = [
+            (models[own[0]], [np.asarray(decided[place].rule) for place in own])
+            for own in order.values()
+        ]
+        joint, counts = JointDecisions(self.sample.drawn, table.classes, rules), Counter[bytes]()
+        for found in self.stream.map(joint):
+            for line, count in () if found is None else zip(*found, strict=True):
+                counts[line.tobytes()] += int(count)
+        lines = np.array([np.frombuffer(key, np.uint16) for key in counts], dtype=np.intp)
+        times = np.concatenate([np.ones(len(table.labels), int), list(counts.values())])
+        labels = np.concatenate([table.labels, lines[:, 0]])
+        numbers = require("pandas", extra="report").DataFrame({"row": np.arange(len(labels))})
+        every = replace(table, X=numbers, labels=labels, weights=None, times=times.astype(np.intp))
+        fold = np.concatenate([design.fold, np.zeros(len(lines), dtype=np.intp)])
+        place_of = [place for own in order.values() for place in own]
+        said = dict(zip(place_of, lines.T[1:], strict=True))
+        return Design(every, fold, 1), [
+            replace(each, predicted=np.concatenate([each.predicted, said[place]]))
+            for place, each in enumerate(decided)
+        ]
+
+    @property
+    def rows_seen(self) -> dict[str, int]:
+        """How many rows were trained on, tuned on, and judged: all that were not trained on."""
+        train, tune = map(len, self.sample.parts)
+        return {"trained": train, "tuned": tune, "judged": int(self.sample.counts.sum()) - train}
