@@ -474,6 +474,7 @@ def test_the_default_compiler_takes_it():
     assert np.allclose(np.asarray(loss.worst_case_masses), np.asarray(other.worst_case_masses))
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("recipe", few_examples(), ids=repr)
 def test_a_step_on_a_gpu_waits_for_nothing(recipe):
     if not torch.cuda.is_available():
