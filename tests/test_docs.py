@@ -93,6 +93,22 @@ def test_the_recalls_of_the_guide_are_those_of_the_study():
         assert f"| {row} |" in PAGES["guide/should-i-weight.md"]
 
 
+def test_the_recalls_of_networks_are_those_of_the_study():
+    study = (
+        (DOCS / "studies" / "long_tail.txt").read_text(encoding="utf-8").split("Imbalance 10:")[0]
+    )
+    named = {"class-balanced weights": "class-balanced"}
+    named |= {"logit adjustment after training": "logit adjustment, post-hoc"}
+    table = PAGES["guide/deep-nets.md"].split("| trained with |")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
+    assert len(rows) == 5
+    for shown, *cells in rows:
+        name = named.get(shown, shown.replace("`", ""))
+        for cell, more in zip(cells, ("", r" \+ decision weights"), strict=True):
+            found = re.search(rf"^{name}{more} +([\d.]+) +[\d.]+ +([\d.]+)", study, re.MULTILINE)
+            assert cell == f"{found[1]}%, {found[2]}%"
+
+
 def test_the_times_of_the_guide_are_those_of_the_benchmarks():
     measured = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     table = PAGES["guide/how-it-is-fast.md"].split("| data |")[1].split("\n\n")[0]
