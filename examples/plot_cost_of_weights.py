@@ -33,6 +33,8 @@ X_train, y_train = load_thyroid(subset="train", return_X_y=True)
 X_test, y_test = load_thyroid(subset="test", return_X_y=True)
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
 
+print("shares:", {name: f"{np.mean(y_train == name):.0%}" for name in model.classes_})
+
 purposes = {
     "standard": "standard",
     "balanced": "balanced",

@@ -6,7 +6,7 @@ Yes: ``RobustClassifier(model, "worst-class")`` takes any classifier. The errors
 fall from 83% to 28% for a random forest, from 97% to 25% for extra trees and from 73% to 27% for
 gradient boosting; balanced weights leave them at 54%, 69% and 53%.
 
-The price are errors in all, which double: a goal is a choice of who is to be served.
+The price is errors in all, up to twice as many: a goal is a choice of who is to be served.
 """
 
 # %%
@@ -65,8 +65,8 @@ for name, model in ensembles.items():
 # %%
 # Every class of every ensemble
 # -----------------------------
-# An ensemble that looks good in all may never see the rare class. Balanced weights help it halfway.
-# What the rare class gains is paid by the common one: no rule can have both.
+# An ensemble that looks good in all may hardly ever decide for the rare class. Balanced weights
+# help it halfway. What the rare class gains is paid by the common one: no rule can have both.
 
 order = ["green", "yellow", "orange", "red"]
 fig, axes = plt.subplots(1, 3, figsize=(8.6, 3.3), sharex=True, sharey=True)
@@ -102,5 +102,5 @@ for name, fit in robust.items():
 # %%
 # Where plain training does as well as balanced training, nothing else is tried.
 #
-# See also :class:`equipoise.RobustClassifier`; it takes pipelines, searches, and the boosters of
-# LightGBM, XGBoost and CatBoost as well.
+# See also :doc:`the guide on boosting </guide/boosting>` and :class:`equipoise.RobustClassifier`;
+# it takes pipelines, searches, and the boosters of LightGBM, XGBoost and CatBoost as well.

@@ -6,8 +6,9 @@ No, and where a class is rare you should not: ``fit`` reads blocks from disk, a 
 the same certified optimum. All 500,000 rows took 8 passes and give the worst class 13.2% errors;
 samples of 10,000 rows give it 30.1% on average, and up to 39.7%.
 
-A sample keeps the number of columns and throws away the rare rows, of which there were too few to
-begin with.
+A sample throws away rare rows, of which there were too few to begin with. One that keeps them all
+is better, if its weights make up for it: with such a sample the fit begins, and it does not end
+there.
 """
 
 # %%
@@ -101,5 +102,6 @@ temporary.cleanup()
 plt.show()
 
 # %%
-# See also :mod:`equipoise.blocks` for Parquet files and sequences of blocks, and the page on scale
-# for tables with texts and gaps, Dask and GPUs.
+# See also :doc:`the guide on large tables </guide/larger-than-memory>`, :mod:`equipoise.blocks` for
+# Parquet files and sequences of blocks, and :doc:`the page on scale </scale>` for tables with texts
+# and gaps, Dask and GPUs.

@@ -94,7 +94,8 @@ print(np.round(plug_in.fold_weights_, 2))
 # %%
 # A difference of a hundredth is within what another split of the rows would change. On real data
 # sets the study of ``benchmarks/real_data.py`` finds tuned decisions about as good as balanced
-# weights for macro F1; which of the two a model needs is what tuning spares you to know.
+# weights for macro F1; tuning spares you the question which of them a model needs.
 #
-# See also :class:`equipoise.PlugInClassifier`, :func:`equipoise.tune_weights` for probabilities
-# from anywhere, and :mod:`equipoise.metrics` for other metrics.
+# See also :doc:`the guide on macro F1 </guide/macro-f1>`, :class:`equipoise.PlugInClassifier`,
+# :func:`equipoise.tune_weights` for probabilities from anywhere, and :mod:`equipoise.metrics` for
+# other metrics.

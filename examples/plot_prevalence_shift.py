@@ -7,7 +7,7 @@ fraud between 0.1% and 10% of the payments the errors are at most 4.3% for a pla
 regression, 6.8% with balanced weights, and 2.5% with decisions made for the range.
 
 Balanced weights prepare for a world in which half of all payments are fraud. Nobody expects that,
-and everybody pays for it on every ordinary day.
+and it is paid for on every ordinary day.
 """
 
 # %%
@@ -96,6 +96,7 @@ plt.show()
 # case, and pay for it with false alarms on quiet days. The fit minimises a cross-entropy, the
 # plug-in errors, and by errors they are judged.
 #
-# See also :class:`equipoise.PriorBox`, :class:`equipoise.PriorBall` for 'about as now', and
+# See also :doc:`the guide on shifting frequencies </guide/shifting-frequencies>`,
+# :class:`equipoise.PriorBox`, :class:`equipoise.PriorBall` for 'about as now', and
 # :meth:`equipoise.RobustLogisticRegression.predict_population_proba` for probabilities at any
 # frequency.

@@ -89,5 +89,6 @@ except ValueError as error:
     print(error)
 
 # %%
-# See also :class:`equipoise.RecallFloors`, :class:`equipoise.PlugInClassifier` and
-# :func:`equipoise.tune_weights`; the promise is due to Tong, Feng and Li (2018).
+# See also :doc:`the guide on floors </guide/recall-floors>`, :class:`equipoise.RecallFloors`,
+# :class:`equipoise.PlugInClassifier` and :func:`equipoise.tune_weights`; the promise is due to
+# Tong, Feng and Li (2018).

@@ -102,6 +102,6 @@ for base, found in fits.items():
     print("  taken:", {k: round(v, 2) for k, v in found["chosen"].training_weights_.items()})
 
 # %%
-# See also :class:`equipoise.PlugInClassifier` for decisions alone,
-# :class:`equipoise.RobustClassifier` for both, and :func:`equipoise.tune_weights` for probabilities
-# that come from elsewhere.
+# See also :doc:`the guide to whether and how to weight </guide/should-i-weight>`,
+# :class:`equipoise.PlugInClassifier` for decisions alone, :class:`equipoise.RobustClassifier` for
+# both, and :func:`equipoise.tune_weights` for probabilities that come from elsewhere.
