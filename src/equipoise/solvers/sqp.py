@@ -40,6 +40,9 @@ WIDE = 1 << 18
 # it shrinks the promised decrease.
 PARAMETERS_PER_EVALUATION = 30
 FRESH_CONTRACTION = 0.05
+# Along a step slopes change by at least this part of what good curvature says: where losses are
+# exponentials, which fade by a factor of e along a whole step, by two thirds.
+FAITHFUL = 0.3
 # Damping, where it is needed, begins with the first of these and ends with the second. Features are
 # scaled: their curvature, where a loss has any, is about one.
 SLIGHT, STRONG = 1e-7, 1e2
@@ -59,6 +62,7 @@ class SqpIterate(Iterate):
     program: MassProgram
     age: int = 0  # steps since the last Hessian; below zero before the first
     cut: bool = False  # whether only a part of the last step was taken
+    misled: bool = False  # or slopes changed far less along it than the curvature said
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
     wait: int = 1  # steps before the next Hessian of a sample
@@ -130,8 +134,8 @@ class MinimaxSqp(Solver[SqpIterate]):
                 iterate.curvature.clear(BlockInverse(problem, blocks))
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(problem, iterate, model):
-            wait = 2 * iterate.wait if iterate.age == iterate.wait else iterate.wait
-            iterate = replace(iterate, wait=wait if self._sampled else 1)
+            useless = self._sampled and iterate.age == iterate.wait and iterate.misled
+            iterate = replace(iterate, wait=2 * iterate.wait if useless else iterate.wait)
             iterate = self._renewed(problem, iterate, model.mass, sampled=self._sampled)
             model = _model(problem, iterate)
         iterate, model = self._damped(problem, iterate, model)
@@ -258,8 +262,9 @@ def _moved(
     """The iterate after a step, which the curvature learns from."""
     gradient = weighted_sum(model.mass, gradients) + problem.pull(state.theta)
     step = state.theta - iterate.state.theta
-    size = norm(step)
-    iterate.curvature.update(step, gradient - model.gradient)
+    size, change = norm(step), gradient - model.gradient
+    cut = size < 0.9 * norm(model.direction)
+    iterate.curvature.update(step, change)
     return replace(
         iterate,
         state=state,
@@ -267,7 +272,8 @@ def _moved(
         gradient=gradient,
         decrease=model.decrease,
         step=size / max(1e-300, norm(state.theta)),
-        cut=size < 0.9 * norm(model.direction),
+        cut=cut,
+        misled=cut or float(step @ change) < FAITHFUL * -float(step @ model.gradient),
         class_gradients=gradients,
         recent=(*iterate.recent, problem.value(state))[-RECENT:],
         age=iterate.age + 1,
