@@ -6,6 +6,8 @@ Every case is drawn from a seed of its own, so that a failure can be run again b
 import gzip
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -329,7 +331,8 @@ OPTIONS = {
     "evaluate": {"-t": "column", "--confidence": "number", "--json": None, "-q": None},
 }
 NEEDED = {
-    "fit": ["-t", "label", "-o", "o.equipoise", "--hold-out", "0"],
+    # The cheapest goal, before any that is drawn.
+    "fit": ["-t", "label", "-o", "o.equipoise", "--hold-out", "0", "-u", "standard"],
     "predict": ["-o", "o.csv"],
     "evaluate": [],
 }
@@ -448,19 +451,77 @@ def _half(text):
     return text[: len(text) // 2]
 
 
-@pytest.mark.parametrize("start", range(0, 20, 4))
-def test_damage_in_a_process_of_its_own(here, archives, tables, start):
-    for number in range(start, start + 4):
+# Many commands, each in a process of its own that begins where all imports are done.
+FORKED = """
+import json, os, runpy, sys
+import click, equipoise.estimators, equipoise.models, equipoise.tables, pandas
+codes = []
+for number, words in enumerate(json.load(sys.stdin)):
+    child = os.fork()
+    if not child:
+        for stream, name in ((1, "stdout"), (2, "stderr")):
+            os.dup2(os.open(f"{number}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+        sys.argv = ["equipoise", *words]
+        try:
+            runpy.run_module("equipoise.cli", run_name="__main__")
+        except SystemExit as ended:
+            sys.stdout.flush(), sys.stderr.flush()
+            os._exit(ended.code)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(json.dumps(codes))
+"""
+
+
+def in_fresh_processes(commands, folder):
+    """Exit code, output and errors of each command; Python starts anew for each."""
+    for words in commands:
+        command = [sys.executable, "-m", "equipoise.cli", *words]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        yield done.returncode, done.stdout, done.stderr
+
+
+def in_forked_processes(commands, folder):
+    """The same, where Python and what it imports start only once."""
+    command = [sys.executable, "-c", FORKED]
+    pipes = {"input": json.dumps(commands), "stdout": subprocess.PIPE, "text": True}
+    done = subprocess.run(command, cwd=folder, check=True, **pipes)
+    for number, code in enumerate(json.loads(done.stdout)):
+        read = [(folder / f"{number}.{name}").read_text() for name in ("stdout", "stderr")]
+        yield code, *read
+
+
+def half(text):
+    return text[: len(text) // 2]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "run"),
+    [
+        (range(4), in_fresh_processes),
+        pytest.param(
+            range(4, 20),
+            in_forked_processes,
+            marks=pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked"),
+        ),
+    ],
+)
+def test_damage_in_a_process_of_its_own(tmp_path, place, archives, tables, numbers, run):
+    shutil.copy(place / "t.csv", tmp_path)
+    commands = []
+    for number in numbers:
         rng = np.random.default_rng([9, number])
-        (here / "bad.csv").write_bytes(damaged(tables["csv"], rng)[: rng.integers(40)])
-        (here / "bad.equipoise").write_bytes(archives[0][: rng.integers(len(archives[0]) - 100)])
+        table, model = f"{number}.csv", f"{number}.equipoise"
+        (tmp_path / table).write_bytes(damaged(tables["csv"], rng)[: rng.integers(40)])
+        (tmp_path / model).write_bytes(archives[0][: rng.integers(len(archives[0]) - 100)])
         words = [
             arguments(rng)[:2],
-            ["fit", "bad.csv", "-t", "label", "-o", "o.equipoise"],
-            ["evaluate", "bad.equipoise", "t.csv"],
-            ["fit", "t.csv", "-t", "label", "-o", "o", "-u", _half(any_of(GOALS, rng))],
-        ][number % 4]
-        command = [sys.executable, "-m", "equipoise.cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode in (1, 2), done.stderr
-        spoken(done.returncode, done.stdout, done.stderr)
+            ["fit", table, "-t", "label", "-o", "o.equipoise"],
+            ["evaluate", model, "t.csv"],
+            ["fit", "t.csv", "-t", "label", "-o", "o", "-u", half(any_of(GOALS, rng))],
+        ]
+        commands.append(words[number % 4])
+    answers = list(run(commands, tmp_path))
+    assert len(answers) == len(commands)
+    for code, stdout, stderr in answers:
+        assert code in (1, 2), stderr
+        spoken(code, stdout, stderr)
