@@ -36,7 +36,8 @@ ARRAY_API := SCIPY_ARRAY_API=1
 # SciPy as users have it. Empty and not 0, which SciPy takes for yes.
 NO_ARRAY_API := SCIPY_ARRAY_API=
 
-PYTEST := -m pytest -n $(WORKERS)
+# Neighbours stay together, with the fits that they share, until one worker has nothing left.
+PYTEST := -m pytest -n $(WORKERS) --dist worksteal
 
 # "numpy>=1.26" in pyproject.toml becomes "numpy==1.26.*".
 FLOORS = $(shell $(PYTHON) -c 'import tomllib; \

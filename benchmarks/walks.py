@@ -158,7 +158,8 @@ def page() -> None:
         rows.to_csv(f"{folder}/thyroid.csv", index=False)
 
         def one_page() -> None:
-            compare_file(f"{folder}/thyroid.csv", "target").save(f"{folder}/page.html")
+            compared = compare_file(f"{folder}/thyroid.csv", "target", models=["linear"])
+            compared.save(f"{folder}/page.html")
 
         found = hops(one_page, LEFT_OUT)
         print(f"\nA row of a CSV file, to the page: {len(found)} hops")

@@ -1,7 +1,20 @@
 """What every test needs before the first import of SciPy."""
 
 import os
+from functools import partial
+
+import pytest
 
 # scikit-learn's estimator checks silently skip those of the array API without it, and SciPy reads
 # it once, on import. An empty value turns it off.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Forests and boosters of tables with ten trees: for what does not depend on their number."""
+    from equipoise.tables import features
+
+    few = partial(features.HistGradientBoostingClassifier, max_iter=10)
+    monkeypatch.setattr(features, "HistGradientBoostingClassifier", few)
+    monkeypatch.setattr(features, "TREES", 10)

@@ -154,6 +154,7 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
     assert facts.held_out is not None and sum(facts.held_out["rows"]) == pytest.approx(80, abs=3)
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_boosting_takes_the_same_walk(place):
     pytest.importorskip("equipoise.estimators.plug_in")
     out = place / "boost.equipoise"
@@ -414,7 +415,8 @@ def test_sets_named_on_the_command_line_reach_the_fit(place, tmp_path):
         "PriorBall(0.2, 'chi2')",
     ]
     for form in forms:
-        result = run("fit", place / "train.csv", "-t", "label", "-o", out, "--goal", form, "--json")
+        words = ("fit", place / "train.csv", "-t", "label", "-o", out, "--hold-out", "0", "--json")
+        result = run(*words, "--goal", form)
         assert result.exit_code == 0, result.output
         said = json.loads(result.stdout)["uncertainty"]
         judged = run("evaluate", out, place / "test.csv", "--json")
@@ -687,7 +689,7 @@ class Terminal(io.StringIO):
 def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(place, tmp_path, monkeypatch):
     train, model, test = place / "train.csv", place / "m.equipoise", place / "test.csv"
     commands = {
-        "Saving": ("fit", train, "-t", "label", "-o", tmp_path / "m.equipoise"),
+        "Saving": ("fit", train, "-t", "label", "-o", tmp_path / "m.equipoise", "--hold-out", "0"),
         "Predicting": ("predict", model, test, "-o", tmp_path / "p.csv"),
         "Evaluating": ("evaluate", model, test),
     }
@@ -769,6 +771,7 @@ def test_a_class_that_is_never_found_is_named(tmp_path):
 def test_every_kind_takes_the_walk_with_the_goal_that_the_help_says(place, tmp_path, kind):
     out = tmp_path / "m.equipoise"
     words = ("fit", place / "train.csv", "-t", "label", "-o", out, "--model", kind)
+    words += ("--hold-out", "0")
     assert "default: (LabelCVaR(alpha=0.1))" in " ".join(run("fit", "--help").stdout.split())
     result = run(*words, "--json")
     assert result.exit_code == 0, result.output

@@ -23,18 +23,22 @@ def run(tmp_path_factory):
     return done.stdout, page
 
 
+@pytest.fixture(scope="module")
+def found():
+    thyroid = load_thyroid(as_frame=True)
+    return compare(thyroid.data, thyroid.target)
+
+
 def test_the_page_is_where_the_demo_says(run):
     output, page = run
     assert output.rstrip().endswith(f"The page: {page}")
     assert "<html" in page.read_text(encoding="utf-8")
 
 
-def test_class_risks_of_every_choice_stand_side_by_side(run):
+def test_class_risks_of_every_choice_stand_side_by_side(run, found):
     output, _ = run
-    thyroid = load_thyroid(as_frame=True)
-    found = compare(thyroid.data, thyroid.target)
     (header,) = [line for line in output.splitlines() if line.startswith("  made for")]
-    assert all(name in header for name in thyroid.target_names)
+    assert all(name in header for name in load_thyroid(as_frame=True).target_names)
     for one in found.to_dict()["choices"]:
         (line,) = [row for row in output.splitlines() if row.startswith(f"  {one['label']} ")]
         risks = [f"{100 * each['risk']:.1f}%" for each in one["classes"]]
@@ -43,10 +47,9 @@ def test_class_risks_of_every_choice_stand_side_by_side(run):
     assert f"Recommended: {found.recommended}." in output
 
 
-def test_no_robust_row_of_the_demo_is_worse_for_its_own_purpose_than_balanced_weights(run):
+def test_no_robust_row_of_the_demo_is_worse_for_its_own_purpose_than_balanced_weights(run, found):
     output, _ = run
-    thyroid = load_thyroid(as_frame=True)
-    assert_no_robust_row_is_worse(compare(thyroid.data, thyroid.target).to_dict())
+    assert_no_robust_row_is_worse(found.to_dict())
     # As it is printed: the worst class of a model made for it, 166 patients or more.
     lines = [line for line in output.splitlines() if line.startswith(("  linear,", "  boosting,"))]
     worst = {line.split("  ")[1].strip(): float(line.split()[-2].rstrip("%")) for line in lines}

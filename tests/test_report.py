@@ -187,6 +187,7 @@ def test_risks_are_those_of_fits_made_by_hand(cv):
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("model", ["linear", "forest", "boosting"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_code_of_every_choice_is_the_rule_that_was_judged(model, weighted):
@@ -662,14 +663,15 @@ def test_a_notebook_has_a_bar(monkeypatch):
     shell = SimpleNamespace(kernel=None)
     notebook = SimpleNamespace(get_ipython=lambda: shell, display=display)
     monkeypatch.setitem(sys.modules, "IPython", notebook)
+    one = {"models": ["linear"], "goals": "standard", "cv": 2}
     compare(X, Y, models=["linear"], cv=2)
     assert shown[0].startswith('<progress value="0.000"') and "linear" in shown[1]
     assert shown[-1] == "" and len(shown) > 5
     # In a terminal, or with a progress of one's own, there is none.
     told = []
-    compare(X, Y, models=["linear"], cv=2, progress=lambda *each: told.append(each))
+    compare(X, Y, **one, progress=lambda *each: told.append(each))
     del shell.kernel
-    compare(X, Y, models=["linear"], cv=2)
+    compare(X, Y, **one)
     assert told and shown[-1] == "" and shown.count("") == 1
 
 
@@ -718,6 +720,7 @@ def test_no_robust_row_is_worse_for_its_own_purpose_than_balanced_weights(bundle
     assert path["caps_bind"] == [True] * (len(path["alpha"]) - 1) + [False]
 
 
+@pytest.mark.usefixtures("few_trees")
 def test_all_models_are_compared_by_default_plain_weighted_and_for_every_goal():
     found = compare(X, Y, cv=3)
     frame = found.to_frame(by="choice")
@@ -924,6 +927,7 @@ def test_the_code_refits_the_recommended_choice_from_python(as_array):
     assert set(model.classes_) == set(Y)
 
 
+@pytest.mark.usefixtures("few_trees")
 @pytest.mark.parametrize("goal", [LabelCVaR(0.3), "macro_f1", "worst-class", "balanced", None])
 def test_the_code_refits_any_choice_also_with_a_class_of_one_row(goal):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
