@@ -11,10 +11,9 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
 
 @pytest.fixture
-def few_trees(monkeypatch):
-    """Forests and boosters of tables with ten trees: for what does not depend on their number."""
+def few_stages(monkeypatch):
+    """Boosters of tables with ten stages: for what does not depend on their number."""
     from equipoise.tables import features
 
     few = partial(features.HistGradientBoostingClassifier, max_iter=10)
     monkeypatch.setattr(features, "HistGradientBoostingClassifier", few)
-    monkeypatch.setattr(features, "TREES", 10)

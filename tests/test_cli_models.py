@@ -154,7 +154,7 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
     assert facts.held_out is not None and sum(facts.held_out["rows"]) == pytest.approx(80, abs=3)
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_stages")
 def test_boosting_takes_the_same_walk(place):
     pytest.importorskip("equipoise.estimators.plug_in")
     out = place / "boost.equipoise"

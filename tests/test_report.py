@@ -187,7 +187,7 @@ def test_risks_are_those_of_fits_made_by_hand(cv):
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_stages")
 @pytest.mark.parametrize("model", ["linear", "forest", "boosting"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_code_of_every_choice_is_the_rule_that_was_judged(model, weighted):
@@ -720,7 +720,7 @@ def test_no_robust_row_is_worse_for_its_own_purpose_than_balanced_weights(bundle
     assert path["caps_bind"] == [True] * (len(path["alpha"]) - 1) + [False]
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_stages")
 def test_all_models_are_compared_by_default_plain_weighted_and_for_every_goal():
     found = compare(X, Y, cv=3)
     frame = found.to_frame(by="choice")
@@ -927,7 +927,7 @@ def test_the_code_refits_the_recommended_choice_from_python(as_array):
     assert set(model.classes_) == set(Y)
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_stages")
 @pytest.mark.parametrize("goal", [LabelCVaR(0.3), "macro_f1", "worst-class", "balanced", None])
 def test_the_code_refits_any_choice_also_with_a_class_of_one_row(goal):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)

@@ -82,7 +82,7 @@ def test_the_goals_to_compare_can_be_named(table, tmp_path):
     assert made_for == {None, "balanced", goals[1], goals[3], box}
 
 
-@pytest.mark.usefixtures("few_trees")
+@pytest.mark.usefixtures("few_stages")
 def test_all_models_are_compared_by_default(table, tmp_path):
     done = run(table, "-t", "kind", "-o", tmp_path / "page.html", "--json", "--drop", "row")
     found = {one["model"] for one in json.loads(done.stdout)["choices"]}
