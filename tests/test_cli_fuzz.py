@@ -494,25 +494,16 @@ def half(text):
     return text[: len(text) // 2]
 
 
-@pytest.mark.parametrize(
-    ("numbers", "run"),
-    [
-        (range(4), in_fresh_processes),
-        pytest.param(
-            range(4, 20),
-            in_forked_processes,
-            marks=pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked"),
-        ),
-    ],
-)
-def test_damage_in_a_process_of_its_own(tmp_path, place, archives, tables, numbers, run):
-    shutil.copy(place / "t.csv", tmp_path)
-    commands = []
-    for number in numbers:
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory, place, archives, tables):
+    """What twenty commands said; four of them, one of each kind, had a Python of their own."""
+    folder, commands = tmp_path_factory.mktemp("processes"), []
+    shutil.copy(place / "t.csv", folder)
+    for number in range(20):
         rng = np.random.default_rng([9, number])
         table, model = f"{number}.csv", f"{number}.equipoise"
-        (tmp_path / table).write_bytes(damaged(tables["csv"], rng)[: rng.integers(40)])
-        (tmp_path / model).write_bytes(archives[0][: rng.integers(len(archives[0]) - 100)])
+        (folder / table).write_bytes(damaged(tables["csv"], rng)[: rng.integers(40)])
+        (folder / model).write_bytes(archives[0][: rng.integers(len(archives[0]) - 100)])
         words = [
             arguments(rng)[:2],
             ["fit", table, "-t", "label", "-o", "o.equipoise"],
@@ -520,8 +511,13 @@ def test_damage_in_a_process_of_its_own(tmp_path, place, archives, tables, numbe
             ["fit", "t.csv", "-t", "label", "-o", "o", "-u", half(any_of(GOALS, rng))],
         ]
         commands.append(words[number % 4])
-    answers = list(run(commands, tmp_path))
-    assert len(answers) == len(commands)
-    for code, stdout, stderr in answers:
+    others = in_forked_processes if hasattr(os, "fork") else in_fresh_processes
+    return [*in_fresh_processes(commands[:4], folder), *others(commands[4:], folder)]
+
+
+@pytest.mark.parametrize("start", range(0, 20, 4))
+def test_damage_in_a_process_of_its_own(ended, start):
+    assert len(ended) == 20
+    for code, stdout, stderr in ended[start : start + 4]:
         assert code in (1, 2), stderr
         spoken(code, stdout, stderr)
