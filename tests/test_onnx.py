@@ -6,19 +6,26 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -179,6 +186,26 @@ def test_missing_values_go_the_same_way():
         assert_same(model, X[300:])
 
 
+STEPS = {
+    "selected": make_pipeline(MinMaxScaler(), PCA(3)),
+    "filled": make_pipeline(SimpleImputer(strategy="median"), StandardScaler()),
+    "by columns": make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), [0, 2, 3]),
+        (OneHotEncoder(handle_unknown="ignore"), [1]),
+    ),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_steps_before_are_computed_in_float64(step):
+    X, labels = draw(2)
+    X[:, 1] = np.round(X[:, 1])
+    if step != "selected":
+        X[np.random.default_rng(2).random(len(X)) < 0.2, 2:] = np.nan
+    base = make_pipeline(STEPS[step], RandomForestClassifier(5, random_state=0))
+    assert_same(PlugInClassifier(base, "balanced").fit(X[:300], labels[:300]), X[300:])
+
+
 LINEAR = {
     "logistic": RobustLogisticRegression("worst-class", max_iter=2000),
     "cv": RobustLogisticRegressionCV("worst-class", Cs=[0.1, 1.0], cv=3),
@@ -316,6 +343,18 @@ def test_settings_of_gradient_boosting_are_kept(settings):
     X, labels = draw(2)
     base = GradientBoostingClassifier(n_estimators=4, random_state=0, **settings)
     assert_same(PlugInClassifier(base, "balanced").fit(X[:300], labels[:300]), X[300:])
+
+
+def test_a_step_that_no_runtime_has_in_float64_is_named():
+    base = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1))
+    rows, labels = draw(2, 90)
+    with pytest.warns(ConvergenceWarning):
+        model = PlugInClassifier(base, "balanced").fit(rows, labels)
+    with pytest.raises(InvalidParameterError, match=r"PolynomialFeatures, L.*cannot be run"):
+        to_onnx(model)
+    marked = make_pipeline(SimpleImputer(add_indicator=True), GaussianNB())
+    with pytest.raises(InvalidParameterError, match=r"SimpleImputer.*no indicators"):
+        to_onnx(PlugInClassifier(marked, "balanced").fit(rows, labels))
 
 
 def test_columns_of_text_are_refused():

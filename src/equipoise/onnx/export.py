@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -133,7 +134,25 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
         outputs["probabilities"] = probabilities, ("float64", k)
     else:
         outputs["scores"] = scores, ("float64",) if k == 2 else ("float64", k)
-    return graph.model(int(n_features), dtype, outputs)
+    made = graph.model(int(n_features), dtype, outputs)
+    _try(made, parts)
+    return made
+
+
+def _try(made: Any, parts: ClassifierParts) -> None:
+    """Refuse what a runtime does not take: some of its operators are there for float32 alone."""
+    runtime = require("onnxruntime", extra="onnx")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    given = made.SerializeToString()
+    try:
+        runtime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        words = ", ".join(type(each).__name__ for each in (*parts.steps, parts.head))
+        raise InvalidParameterError(
+            f"{words} cannot be run as ONNX in float64: onnxruntime says {_first_line(error)!r}. "
+            "Do that step before, or use another one."
+        ) from error
 
 
 def _taken_apart(model: Any) -> ClassifierParts:
@@ -231,7 +250,11 @@ def _converted(steps: list[Any], n_features: int, of: Any, **settings: Any) -> A
     rows = [(Graph.rows, types.DoubleTensorType([None, n_features]))]
     try:
         return skl2onnx.convert_sklearn(
-            Pipeline(named), initial_types=rows, target_opset=OLD_OPSETS, **settings
+            Pipeline(named),
+            initial_types=rows,
+            target_opset=OLD_OPSETS,
+            custom_conversion_functions={SimpleImputer: _impute},
+            **settings,
         )
     except Exception as error:
         listed = of if isinstance(of, list) else [of]
@@ -241,6 +264,21 @@ def _converted(steps: list[Any], n_features: int, of: Any, **settings: Any) -> A
             f"that are: {_own_kinds()}, and those of which skl2onnx knows; numeric columns alone, "
             "chosen by their place. A converter that you register with skl2onnx is used."
         ) from error
+
+
+def _impute(scope: Any, operator: Any, container: Any) -> None:
+    """Fill missing values in float64, for which runtimes have no operator of their own."""
+    model, rows = operator.raw_operator, operator.inputs[0].full_name
+    filled = np.asarray(model.statistics_, dtype=np.float64)
+    if model.add_indicator or not np.isnan(model.missing_values) or np.isnan(filled).any():
+        raise ValueError("SimpleImputer with nan for missing, some values, and no indicators alone")
+    constant, missing = map(scope.get_unique_variable_name, ("filled", "missing"))
+    double = require("onnx", extra="onnx").TensorProto.DOUBLE
+    container.add_initializer(constant, double, [1, len(filled)], filled.tolist())
+    names = map(scope.get_unique_operator_name, ("IsNaN", "Where"))
+    container.add_node("IsNaN", rows, missing, name=next(names))
+    found = operator.outputs[0].full_name
+    container.add_node("Where", [missing, constant, rows], found, name=next(names))
 
 
 def _own_kinds() -> str:
