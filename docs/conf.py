@@ -100,8 +100,6 @@ html_theme_options = {
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "monokai",
 }
 # Code of examples is wide: they give up the list of their siblings.
 html_sidebars = {"index": [], "start": [], "auto_examples/plot_*": []}
