@@ -100,6 +100,18 @@ def test_every_choice_is_counted_alike(small_samples):
     assert narrow["upper"] - narrow["lower"] == pytest.approx(2 * half, rel=0.25)
 
 
+def test_ours_take_gaps_in_blocks(small_samples):
+    gaps = X.copy()
+    gaps[::9, 1] = np.nan
+    found = compare(in_blocks(gaps), models="linear", goals="standard")
+    assert found.to_dict()["data"]["missing"] == 0  # of which the page does not speak
+    names = {"blocks": in_blocks(gaps)}
+    exec(found.code, names)
+    place = found.to_dict()["recommendation"]["choice"]
+    risks = names["model"].class_risks_
+    np.testing.assert_allclose(risks, by_class(found.to_dict(), place), rtol=1e-12)
+
+
 def test_few_rows_in_blocks_are_compared_as_in_memory():
     rows = slice(0, 600)
     here = compare(X[rows], y[rows], MODELS, goals="standard").to_dict()

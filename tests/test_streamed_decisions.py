@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -178,6 +179,8 @@ def test_gaps_are_for_those_who_take_them_and_frames_stay_frames():
     booster = HistGradientBoostingClassifier(max_iter=5)
     clf = PlugInClassifier(booster, sample_rows=1500).fit(in_blocks(gaps))
     assert clf.class_risks_.max() < 0.6
+    filled = make_pipeline(SimpleImputer(), GaussianNB())
+    assert PlugInClassifier(filled, sample_rows=1500).fit(in_blocks(gaps)).class_risks_.max() < 0.6
     with pytest.raises(InvalidInputError, match="Block 0: row 0 has nan in column 0"):
         PlugInClassifier(GaussianNB(), sample_rows=1500).fit(in_blocks(gaps))
     frame = pandas.DataFrame(gaps, columns=list("abcd")).assign(a=np.array(["x", None])[Y % 2])

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import get_tags
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.blocks.base import Answer, AskedOf, Block, Blocks, Stream, in_block
@@ -35,6 +34,7 @@ from equipoise.objectives.survey import (
     weights_of_block,
 )
 from equipoise.sets import LabelCVaR
+from equipoise.validation.classifiers import takes_gaps
 from equipoise.validation.labels import as_labels, known_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
 from equipoise.weights.by_class import ByClass
@@ -162,8 +162,8 @@ class Sample:
 
 def draw_sample(classifier: Any, stream: Stream) -> Sample:
     """Look at all blocks, and draw the rows that a classifier is fitted to: two passes."""
-    nan = get_tags(classifier).input_tags.allow_nan
-    known = survey(stream, partial(look_at, read=frame_or_matrix, finite=not nan))
+    finite = not takes_gaps(classifier)
+    known = survey(stream, partial(look_at, read=frame_or_matrix, finite=finite))
     classes, places = known.classes, np.arange(len(known.classes))
     if classifier._is_fitted_before():
         classes = np.asarray(classifier.estimator.classes_)

@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from equipoise.blocks import Blocks
 from equipoise.blocks.memory import allowed_memory, check_memory
 from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.estimators.sampled_rows import stream_of
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.files import atomic_write
@@ -42,6 +43,7 @@ from equipoise.tables import (
     streamed_table,
     unseen_rows,
 )
+from equipoise.tables.columns import as_frame, columns_of
 from equipoise.tables.features import HELD_OUT
 from equipoise.text import percent, short_name, text_table
 from equipoise.validation.numbers import check_number, check_seed, check_word
@@ -260,7 +262,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     if blocks is not None:
         if len(blocks) == 0:
             raise InvalidInputError("There are no rows: there is no block.")
-        first = blocks[0].X
+        first = None if own else columns_of(as_frame(stream_of(blocks, memory).blocks[0].X))
         source = InBlocks(lambda: nullcontext(blocks), _sample(memory, quick=quick), first)
         return _compared_in_blocks(
             blocks, models, source, goals=goals, price=price,
@@ -385,8 +387,11 @@ def _compared_in_blocks(
         table = unseen_rows(y, sample_weight=weights, X=rows.X)
     else:
         table = labelled_table(rows.X, y, weights)
-    if isinstance(source.columns_like, tuple):
-        table = replace(table, columns=source.columns_like)
+    columns = source.columns_like
+    if not source.opening:
+        # How many gaps there are in all blocks is not known.
+        columns = tuple(replace(column, n_missing=0) for column in columns or table.columns)
+    table = replace(table, columns=columns)
     return compared(
         table, rows.X, models, cv=FOLDS, seed=seed,
         blocks=None if sample.is_whole else sampled, source=source, **options,

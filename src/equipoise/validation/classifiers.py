@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -51,3 +52,17 @@ def take_tags(tags: Any, estimator: Any) -> None:
     tags.input_tags.allow_nan = base.input_tags.allow_nan
     if base.classifier_tags is not None:
         tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+
+
+def takes_gaps(estimator: Any) -> bool:
+    """Whether rows may have gaps; of pipelines, which may fill them, only a fit can tell.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> takes_gaps(LogisticRegression()), takes_gaps(Pipeline([("it", LogisticRegression())]))
+    (False, True)
+    """
+    while hasattr(estimator, "estimator"):
+        estimator = estimator.estimator
+    return isinstance(estimator, Pipeline) or bool(get_tags(estimator).input_tags.allow_nan)
