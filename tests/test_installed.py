@@ -7,7 +7,6 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 WITH = ["click", "jinja2", "pandas"]
 
 pytest.importorskip("build")
-if int(version("setuptools").split(".")[0]) < 77:
-    pytest.skip("setuptools is older than pyproject.toml asks for", allow_module_level=True)
+pytest.importorskip("setuptools", minversion="77")
 
 pytestmark = pytest.mark.timeout(600)
 
