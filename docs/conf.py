@@ -139,9 +139,13 @@ def sweep(app: Any) -> None:
             page.unlink()
 
 
-def copy_mathjax(app: Any, error: Exception | None) -> None:
-    """The files of MathJax that pages need, out of the package that ships them."""
+def finish(app: Any, error: Exception | None) -> None:
+    """Remove pages of earlier builds; add the files of MathJax, from the package that ships them."""
     if error is None and app.builder.format == "html":
+        for folder in ("auto_examples", "api/generated"):
+            for page in Path(app.outdir, folder).glob("*.html"):
+                if f"{folder}/{page.stem}" not in app.env.found_docs:
+                    page.unlink()
         source = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
         target = Path(app.outdir, "_static/mathjax")
         fonts = "output/chtml/fonts/woff-v2"
@@ -158,4 +162,4 @@ def setup(app: Any) -> None:
     # Before numpydoc makes sections of the lines.
     app.connect("autodoc-process-docstring", show_imports, priority=100)
     app.connect("missing-reference", find_at_home)
-    app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", finish)
