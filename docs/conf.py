@@ -140,7 +140,7 @@ def sweep(app: Any) -> None:
 
 
 def finish(app: Any, error: Exception | None) -> None:
-    """Remove pages of earlier builds; add the files of MathJax, from the package that ships them."""
+    """Remove pages of earlier builds; add the files of MathJax, out of the package with them."""
     if error is None and app.builder.format == "html":
         for folder in ("auto_examples", "api/generated"):
             for page in Path(app.outdir, folder).glob("*.html"):
