@@ -70,7 +70,7 @@ test-extras: $(VENV)/.extras
 	EQUIPOISE_SCALE=1 $(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) $(wildcard $(EXTRAS_TESTS))
 
 test-core: lint
-	$(BIN)/python -m pytest --quiet --collect-only >/dev/null
+	$(BIN)/python -m pytest -qqq --collect-only
 	$(ONE_THREAD) $(NO_ARRAY_API) $(BIN)/python $(PYTEST) $(CORE_TESTS)
 
 test-oldest: $(OLDEST)/.installed
