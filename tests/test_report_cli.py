@@ -45,20 +45,21 @@ def test_a_page_is_written_and_the_table_is_told(table, tmp_path):
 
 
 def test_what_looks_like_an_identifier_is_warned_of(table, tmp_path):
-    done = linear(table, tmp_path / "page.html")
+    done = linear(table, tmp_path / "page.html", "-g", "standard")
     assert "Warning: " in done.stderr and "'row'" in done.stderr
 
 
 def test_scripts_get_one_object_and_the_quiet_get_nothing(table, tmp_path):
     out = tmp_path / "page.html"
-    result = json.loads(linear(table, out, "--json", "--drop", "row").stdout)
+    words = ("--json", "--drop", "row", "-g", "worst-class")
+    result = json.loads(linear(table, out, *words).stdout)
     assert result["page"] == str(out) and result["recommended"] in {
         one["label"] for one in result["choices"]
     }
-    again = json.loads(linear(table, out, "--json", "--drop", "row", "--seed", "0").stdout)
-    other = json.loads(linear(table, out, "--json", "--drop", "row", "--seed", "3").stdout)
+    again = json.loads(linear(table, out, *words, "--seed", "0").stdout)
+    other = json.loads(linear(table, out, *words, "--seed", "3").stdout)
     assert again["costs"] == result["costs"] != other["costs"]
-    quiet = linear(table, out, "--quiet")
+    quiet = linear(table, out, "--quiet", "-g", "standard")
     assert quiet.exit_code == 0 and not quiet.output
 
 
