@@ -10,10 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.naive_bayes import GaussianNB
 
 from equipoise import (
     FixedWeights,
     LabelCVaR,
+    PlugInClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     WorstClass,
@@ -217,6 +219,14 @@ def test_predictions_are_lazy_and_by_the_model_as_it_was(anywhere):
     for name, answer in lazy.items():
         assert answer.chunks[0] == rows.chunks[0] and answer.shape == expected[name].shape
         assert_same(answer.compute(), expected[name])
+
+
+def test_a_plug_in_is_fitted_to_a_sample_and_judged_on_all_partitions(anywhere):
+    X, y = draw(k=3, n=3000)
+    rows, labels = parted(X, y)
+    clf = PlugInClassifier(GaussianNB(), "worst-class", sample_rows=600).fit(rows, labels)
+    assert [int(each.to_numpy().sum()) for each in clf.rows_seen_.values()] == [300, 300, 2700]
+    np.testing.assert_array_equal(np.asarray(clf.predict(rows)), clf.predict(X))
 
 
 def test_nothing_is_computed_before_it_is_asked_for():

@@ -36,12 +36,14 @@ def test_three_million_rows_fit_into_300_mib(folder):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("mapped", [False, True])
-def test_a_plug_in_on_millions_of_rows_takes_less_than_it_may(folder, mapped):
+@pytest.mark.parametrize("given", ["npy", "mapped", "page"])
+def test_a_plug_in_on_millions_of_rows_takes_less_than_it_may(folder, given):
+    if given == "page":
+        pytest.importorskip("pandas")
     if not (folder / "y.npy").is_file():
         make = ["--rows", "3_000_000", "--simulated", "--step", "make"]
         subprocess.run([sys.executable, str(SCALE), str(folder), *make], check=True)
-    command = [sys.executable, "-c", PLUG_IN, str(SCALE.parent), str(folder), str(mapped)]
+    command = [sys.executable, "-c", PLUG_IN, str(SCALE.parent), str(folder), given]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["trained"] + found["judged"] == 3_000_000 and found["trained"] > 10_000
@@ -60,13 +62,24 @@ from scale import own_memory, peak_of_own_memory
 
 folder = sys.argv[2]
 rows = [from_npy(folder)]
-if sys.argv[3] == "True":
+if sys.argv[3] == "mapped":
     rows = [numpy.load(f"{folder}/{name}.npy", mmap_mode="r") for name in "Xy"]
 PlugInClassifier(GaussianNB()).fit([[0.0], [1.0]] * 20, [0, 1] * 20)  # with what it imports
+if sys.argv[3] == "page":
+    from equipoise.report import compare
+    first = numpy.arange(400.0).reshape(-1, 1)
+    compare(first, [0, 1] * 200, {"bayes": GaussianNB()}, goals="standard")
 before = own_memory()
 with peak_of_own_memory() as peak:
-    clf = PlugInClassifier(GaussianNB(), "worst-class", memory="64 MiB").fit(*rows)
-seen = {name: int(rows.to_numpy().sum()) for name, rows in clf.rows_seen_.items()}
-rare = clf.rows_seen_["trained"][3]
+    if sys.argv[3] == "page":
+        found = compare(*rows, models={"bayes": GaussianNB()}, memory="64 MiB")
+    else:
+        clf = PlugInClassifier(GaussianNB(), "worst-class", memory="64 MiB").fit(*rows)
+if sys.argv[3] == "page":
+    seen = found.to_dict()["design"]["rows_seen"]
+    rare = seen["trained"] / 4
+else:
+    seen = {name: int(rows.to_numpy().sum()) for name, rows in clf.rows_seen_.items()}
+    rare = clf.rows_seen_["trained"][3]
 print(json.dumps(seen | {"rare": rare, "grown by, MiB": peak[0] - before}))
 """
