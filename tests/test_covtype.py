@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn import datasets as sklearn_datasets
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 
+from equipoise import LabelCVaR, RobustLogisticRegression, WorstClass
 from equipoise.datasets import fetch_covtype
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
@@ -74,6 +76,15 @@ def test_text_gzipped_text_and_archive_give_the_same(covtype, tmp_path, monkeypa
     assert_array_equal(target, covtype.target)
     monkeypatch.setenv("EQUIPOISE_DATA", str(packed.parent))
     assert_array_equal(fetch_covtype(subset="train").data, covtype.data[:11_340])
+
+
+@needs_data
+@pytest.mark.slow
+@pytest.mark.parametrize("uncertainty", [WorstClass(), LabelCVaR(0.1)], ids=repr)
+def test_a_robust_fit_of_all_rows_takes_few_passes(covtype, uncertainty):
+    X = StandardScaler().fit_transform(covtype.data)
+    clf = RobustLogisticRegression(uncertainty, tol=1e-6).fit(X, covtype.target)
+    assert clf.status_ == "converged" and clf.n_evaluations_ <= 35
 
 
 @needs_data

@@ -117,7 +117,8 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
 
     Its penalty is half way to that of a fit to the few rows alone. That of all rows is too weak for
     them: columns that are rare would separate the classes, and their coefficients begin far out,
-    where Hessians say little. Those of each problem are of the one before, where it has the rows.
+    where Hessians say little. Where a sample stands for rows elsewhere, those of each problem are
+    of the one before, if it has the rows.
     """
     n_classes, n_rows = problem.masses.n_classes, problem.objective.n_rows
     enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
@@ -136,5 +137,5 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
         solver = MinimaxSqp(newton=True, tol=tol, sample=before, sampled=True)
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
-        rows, tol, before = rows * REFINEMENT, tol / 10, coarse
+        rows, tol, before = rows * REFINEMENT, tol / 10, coarse if sample else None
     return start
