@@ -71,8 +71,8 @@ def scale_in_steps(masses: Any, lower: Any, upper: Any, total: Any) -> Any:
 
     Examples
     --------
-    >>> caps = torch.tensor([0.5, 0.5, 0.5])
-    >>> scale_in_steps(torch.tensor([8.0, 1.0, 1.0]), 0 * caps, caps, 1.0).tolist()
+    >>> given, caps = torch.tensor([8.0, 1.0, 1.0]), torch.full((3,), 0.5)
+    >>> [round(mass, 6) for mass in scale_in_steps(given, 0 * caps, caps, 1.0).tolist()]
     [0.5, 0.25, 0.25]
     """
     left, right = (lower / masses).min(), (upper / masses).max()
