@@ -29,6 +29,7 @@ def show(lines: list[dict[str, Any]]) -> None:
                 f"{name:52}{low.mean():6.1f} {low.std():5.1f} {mean.mean():6.1f} "
                 f"{mean.std():5.1f} {spent}  {len(low)}"
             )
+        print(gains_of(values))
         verdicts += verdicts_of(imbalance, values)
     print()
     for verdict in verdicts:
@@ -63,6 +64,18 @@ def seconds_of(lines: list[dict[str, Any]]) -> dict[str, float]:
         name: float(np.mean([line["training_seconds"] for line in lines if line["method"] == name]))
         for name in names
     }
+
+
+def gains_of(values: Values) -> str:
+    """What decision weights do to the recalls of every network, from the least to the most."""
+    both = [(values[name], values[name + WAYS["tuned"]]) for name in values
+            if name + WAYS["tuned"] in values]  # fmt: skip
+    means = [[np.mean(list(each.values()), axis=0) for each in pair] for pair in both]
+    low, mean = np.transpose([100 * (tuned - plain) for plain, tuned in means])
+    return (
+        f"decision weights change the lowest recall by {low.min():+.1f} to {low.max():+.1f}, "
+        f"the mean recall by {mean.min():+.1f} to {mean.max():+.1f} points"
+    )
 
 
 def verdicts_of(imbalance: int, values: Values) -> list[str]:

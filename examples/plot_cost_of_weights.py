@@ -13,7 +13,7 @@ probabilities of one model, makes a rule for each weighting, and judges it under
 # %%
 # One model, three purposes
 # -------------------------
-# The bundled thyroid data have 93% healthy patients and two kinds of ill ones. The third purpose
+# The bundled thyroid data have 92% normal patients and two kinds of ill ones. The third purpose
 # lies between the usual two: an ill patient counts ten times as much as a healthy one.
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ X_train, y_train = load_thyroid(subset="train", return_X_y=True)
 X_test, y_test = load_thyroid(subset="test", return_X_y=True)
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X_train, y_train)
 
-print("shares:", {name: f"{np.mean(y_train == name):.0%}" for name in model.classes_})
+print("shares:", {str(name): f"{np.mean(y_train == name):.0%}" for name in model.classes_})
 
 purposes = {
     "standard": "standard",

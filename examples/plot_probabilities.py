@@ -58,8 +58,8 @@ for name, each in proba.items():
 # %%
 # Reliability
 # -----------
-# Of the deliveries to which a weighted fit gives 50%, how many are late? Far fewer than half. Put
-# back, all models lie on the diagonal, where the plain one has been all along.
+# Of the deliveries to which a weighted fit gives one half, how many are late? Far fewer than half.
+# Put back, all models lie on the diagonal, where the plain one has been all along.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 4.4), sharey=True)
 for ax, words in zip(axes, ("", ", put back"), strict=True):

@@ -111,7 +111,7 @@ def test_the_recalls_of_networks_are_those_of_the_study():
 
 def test_the_times_of_the_guide_are_those_of_the_benchmarks():
     measured = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
-    table = PAGES["guide/how-it-is-fast.md"].split("| data |")[1].split("\n\n")[0]
+    table = PAGES["guide/how-it-is-fast.md"].split("| data")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
     assert len(rows) == 8
     for data, theirs, ours, ratio in rows:
