@@ -6,7 +6,7 @@ Yes: ``RobustClassifier(model, "worst-class")`` takes any classifier. The errors
 fall from 83% to 28% for a random forest, from 97% to 25% for extra trees and from 73% to 27% for
 gradient boosting; balanced weights leave them at 54%, 69% and 53%.
 
-The price is errors in all, up to twice as many: a goal is a choice of who is to be served.
+The price is errors in all, about twice as many: a goal is a choice of who is to be served.
 """
 
 # %%
