@@ -33,7 +33,7 @@ from equipoise.torch.filling_tensors import fill, project_to_simplex, scale_betw
 # Logarithms of multipliers are known to the range from the least to the most over parts ** rounds.
 _PARTS, _ROUNDS, _LEAST = 64, 8, -46.0
 # Share of the start that mirror ascent never gives up: from nothing, no factor leads back.
-_KEPT = 1e-6
+KEPT = 1e-6
 
 
 class MassRule(nn.Module, ABC):  # type: ignore[misc]
@@ -114,7 +114,7 @@ class FillingRule(MassRule):
         super().__init__()
         self.jumps, self.whole = not mass_set.is_point, mass_set.is_simplex
         self.hold(lower=mass_set.lower, upper=mass_set.upper)
-        positive = torch.tensor(np.maximum(prior, _KEPT))
+        positive = torch.tensor(np.maximum(prior, KEPT))
         self.hold(start=scale_between(positive, self.lower, self.upper, 1.0).numpy())
 
     def forward(self, risks: Any) -> Any:
@@ -124,7 +124,7 @@ class FillingRule(MassRule):
         return self.lower + fill(risks, self.upper - self.lower, 1 - self.lower.sum())
 
     def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
-        pushed = state * torch.exp(rate * (risks - risks.max())) + _KEPT * self.start
+        pushed = state * torch.exp(rate * (risks - risks.max())) + KEPT * self.start
         if self.whole:
             return pushed / pushed.sum()
         return scale_between(pushed, self.lower, self.upper, 1.0)
@@ -146,7 +146,7 @@ class VertexRule(MassRule):
 
     def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
         values = self._values(risks)
-        pushed = state * torch.exp(rate * (values - values.max())) + _KEPT * self.start
+        pushed = state * torch.exp(rate * (values - values.max())) + KEPT * self.start
         return pushed / pushed.sum()
 
     def masses(self, state: Any) -> Any:
@@ -268,7 +268,7 @@ class MovingRule(BallRule):
 
     def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
         """Scaled alike within the ball; else gains and losses both sum to the radius."""
-        pushed = state * torch.exp(rate * (risks - risks.max())) + _KEPT * self.start
+        pushed = state * torch.exp(rate * (risks - risks.max())) + KEPT * self.start
         free = pushed / pushed.sum()
         none, all_ = torch.zeros_like(free), torch.ones_like(free)
         grown = scale_between(pushed, self.center, all_, 1 + self.radius)

@@ -37,6 +37,7 @@ from torch import nn
 from equipoise.arrays import ArrayLike
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.sets import Uncertainty, as_uncertainty
+from equipoise.torch.fused_step import FusedStep, fits
 from equipoise.torch.losses_of_rows import LossOfRows, loss_of_rows
 from equipoise.torch.mass_rules import check_ascent, mass_rule
 from equipoise.torch.ranks import check_agreement, n_ranks, sum_over_ranks
@@ -154,6 +155,8 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self.ignore_index, self.process_group = ignore_index, process_group
         self._fact = f"{self.uncertainty!r}, loss {loss!r} and counts {counts.tolist()}"
         self._agreed = False
+        # What a fused step keeps where the buffers are.
+        self.fused: Any = None
         constants = {"prior": prior, "shares": counts / counts.sum(), "n_rows": counts.sum()}
         for name, values in constants.items():
             self.register_buffer(name, _double(values), persistent=False)
@@ -167,7 +170,13 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     def forward(self, logits: Any, targets: Any) -> Any:
         """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
-        table, labels, counted = self._rows(logits, targets)
+        table, labels = self._rows(logits, targets)
+        if fits(self, table, labels):
+            return FusedStep.apply(table.contiguous(), labels.contiguous(), self)
+        if table.dtype in {torch.float16, torch.bfloat16}:
+            table = table.float()
+        labels = labels.long()
+        counted = labels != self.ignore_index
         stray = counted & ((labels < 0) | (labels >= len(self.classes)))
         counted = counted & ~stray
         labels = torch.where(counted, labels, 0)
@@ -175,7 +184,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         with torch.no_grad():
             sums, bad = self._sums(losses.detach(), labels, counted, stray)
             if self.training:
-                weights, total = self._remember(sums, bad)
+                weights, total = self.remember(sums, bad)
             else:
                 weights, total = self._of_batch(sums)
             weights = weights.to(losses.dtype)[labels]
@@ -189,8 +198,8 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         ranks = n_ranks(self.process_group) if self.training else 1
         return weighted.sum() * (ranks / total.clamp_min(1.0)).to(losses.dtype)
 
-    def _rows(self, logits: Any, targets: Any) -> tuple[Any, Any, Any]:
-        """Logits as a table in at least single precision, labels, and which of them count."""
+    def _rows(self, logits: Any, targets: Any) -> tuple[Any, Any]:
+        """Logits as a table, and targets in its order."""
         k = len(self.classes)
         if targets.is_floating_point() or (targets.shape == logits.shape and logits.dim() > 1):
             raise InvalidInputError(
@@ -210,10 +219,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 f"{tuple(targets.shape)} and {tuple(logits.shape)}."
             )
         table = logits if logits.dim() == 2 else logits.movedim(1, -1).reshape(-1, k)
-        if table.dtype in (torch.float16, torch.bfloat16):
-            table = table.float()
-        labels = targets.reshape(-1).long()
-        return table, labels, labels != self.ignore_index
+        return table, targets if targets.dim() == 1 else targets.reshape(-1)
 
     def _sums(self, losses: Any, labels: Any, counted: Any, stray: Any) -> tuple[Any, Any]:
         """Sums of losses and numbers of rows by class; and how many rows of each are broken.
@@ -232,13 +238,17 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         found = torch.zeros(3, k, dtype=kind, device=losses.device).index_add(1, labels, values)
         flat = torch.cat([found.reshape(-1), stray.sum().to(kind).reshape(1)])
         if self.training:
-            if not self._agreed and not torch.compiler.is_compiling():
-                check_agreement(self._fact, self.process_group)
-                self._agreed = True
+            self.agree()
             flat = sum_over_ranks(flat, self.process_group)
         return flat[: 2 * k].reshape(2, k), flat[2 * k :]
 
-    def _remember(self, sums: Any, bad: Any) -> tuple[Any, Any]:
+    def agree(self) -> None:
+        """In the first step, refuse ranks that train with something else."""
+        if not self._agreed and not torch.compiler.is_compiling():
+            check_agreement(self._fact, self.process_group)
+            self._agreed = True
+
+    def remember(self, sums: Any, bad: Any) -> tuple[Any, Any]:
         """Weights of rows by class for the risks with this batch, and its number of rows."""
         self.step.add_(1)
         fresh = (bad > 0) & (self.broken == 0)
@@ -326,6 +336,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 return fn(tensor.float() if tensor.is_floating_point() else tensor)
             return found if found.dtype == tensor.dtype else tensor.to(found.device)
 
+        self.fused = None
         return super()._apply(moved, recurse)
 
     def extra_repr(self) -> str:

@@ -1,0 +1,341 @@
+r"""A training step of the loss on CUDA in three launches: rows, masses, gradient.
+
+The first kernel reads the logits once and leaves sums of losses and numbers of rows by class; the
+second, of one program, moves what is remembered and the masses; the third reads the logits again
+and writes the gradient. The value is a sum over classes, and needs no further look at the rows.
+Sets that are not between floors and caps take their tensor operations in place of the second.
+
+Conventions
+-----------
+``sums`` is a vector in double precision, zero between steps: for each class the losses and the
+number of sound rows, the number of broken ones, and at last that of targets that are no class.
+``rates`` are what rows of each class count in the value. ``KP`` is a power of two, at least ``K``.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from equipoise.sets.filling import ROUNDING
+from equipoise.torch.losses_of_rows import CrossEntropyOfRows
+from equipoise.torch.mass_rules import KEPT, FillingRule
+from equipoise.torch.ranks import n_ranks, sum_over_ranks
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # without Triton, steps are plain tensor operations
+    triton = tl = None
+
+# Entries of a tile of rows, and the most classes of which one program has all.
+_TILE, MOST_CLASSES = 4096, 4096
+# Up to here tiles add up their rows by class: few sums would be waited for by all.
+_FEW_CLASSES = 128
+_DTYPES = {torch.float32, torch.bfloat16, torch.float16}
+# Where Triton's interpreter stands in for a GPU.
+_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def fits(loss: Any, logits: Any, labels: Any) -> bool:
+    """Whether a step can be taken here: training by cross-entropy on CUDA.
+
+    Compiled programs take plain tensors; so do deterministic ones, for rows are added in any order.
+    """
+    return bool(
+        triton
+        and (logits.is_cuda or _INTERPRETED)
+        and loss.training
+        and logits.dtype in _DTYPES
+        and labels.dtype in {torch.int64, torch.int32}
+        and not torch.compiler.is_compiling()
+        and not torch.are_deterministic_algorithms_enabled()
+        and logits.device == labels.device == loss.masses.device
+        and type(logits) in {torch.Tensor, torch.nn.Parameter}
+        and type(loss.loss) is CrossEntropyOfRows
+        and loss.reduction != "none"
+        and logits.shape[1] <= MOST_CLASSES
+        and loss.masses.dtype == torch.float64
+    )
+
+
+class FusedStep(torch.autograd.Function):  # type: ignore[misc]
+    """The loss of a table of logits, and its gradient; the module remembers the batch."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Any, labels: Any, loss: Any) -> Any:
+        k = logits.shape[1]
+        rates = torch.empty(k, dtype=torch.float32, device=logits.device)
+        value = torch.empty((), dtype=torch.float32, device=logits.device)
+        table, sums = _held(loss)
+        with torch.cuda.device_of(logits):
+            if len(labels):
+                _over_rows(_sum_rows, loss, logits, labels, sums)
+            ranks, local = n_ranks(loss.process_group), sums
+            if ranks > 1:
+                loss.agree()
+                local = sums.clone()
+                sum_over_ranks(sums, loss.process_group)
+            if type(loss.rule) is FillingRule and not loss.check:
+                held = loss._buffers
+                _move[(1,)](
+                    sums, local, table, held["remembered"], held["state"], held["masses"],
+                    held["step"], held["broken"], rates, value, ranks,
+                    K=k, KP=_padded(k), WHOLE=loss.rule.whole, EXACT=loss.ascent is None,
+                    MEAN=loss.reduction == "mean", num_warps=max(1, min(16, k // 120)),
+                )  # fmt: skip
+            else:
+                _move_by_tensors(loss, sums, local, rates, value)
+        ctx.save_for_backward(logits, labels, rates)
+        ctx.loss = loss
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        logits, labels, rates = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return _differentiable(ctx.loss, logits, labels, rates, grad), None, None
+        found = torch.empty_like(logits)
+        if len(labels):
+            _over_rows(_write_gradient, ctx.loss, logits, labels, rates, grad, found)
+        return found, None, None
+
+
+def _over_rows(kernel: Any, loss: Any, logits: Any, labels: Any, *others: Any) -> None:
+    """Launch a kernel over tiles of rows."""
+    (n, k), kp = logits.shape, _padded(logits.shape[1])
+    rows = max(1, _TILE // kp)
+    kernel[(-(-n // rows),)](
+        logits, labels, *others, n, loss.ignore_index, loss.loss.label_smoothing,
+        K=k, KP=kp, ROWS=rows,
+    )  # fmt: skip
+
+
+def _padded(k: int) -> int:
+    return 1 << (k - 1).bit_length()
+
+
+def _held(loss: Any) -> tuple[Any, Any]:
+    """Constants of the loss in one vector, and zeros for sums; kept as long as they are valid."""
+    key = loss.window, loss.ascent
+    if loss.fused is None or loss.fused[0] != key:
+        rule, n_rows = loss.rule, loss.n_rows.reshape(1)
+        bounds = [rule.lower, rule.upper, rule.start] if type(rule) is FillingRule else []
+        numbers = [n_rows, *(torch.full_like(n_rows, number or 0.0) for number in key)]
+        table = torch.cat([*numbers, loss.shares, loss.prior, *bounds])
+        loss.fused = key, table, torch.zeros_like(table[:1]).repeat(3 * len(loss.masses) + 1)
+    _, table, sums = loss.fused
+    return table, sums
+
+
+def _move_by_tensors(loss: Any, sums: Any, local: Any, rates: Any, value: Any) -> None:
+    """What the second kernel does, by the tensor operations of the loss."""
+    k, ours, joint = len(rates), local.clone(), sums.clone()
+    sums.zero_()
+    weights, total = loss.remember(joint[: 2 * k].reshape(2, k), joint[2 * k :])
+    if loss.reduction == "mean":
+        weights = weights * (n_ranks(loss.process_group) / total.clamp_min(1.0))
+    rates.copy_(weights)
+    whole = (weights * ours[:k]).sum()
+    value.copy_(torch.where((ours[2 * k :] > 0).any(), torch.nan, whole))
+
+
+def _differentiable(loss: Any, logits: Any, labels: Any, rates: Any, grad: Any) -> Any:
+    """The gradient by tensor operations, where it is to be differentiated in turn."""
+    counted = (labels != loss.ignore_index) & (labels >= 0) & (labels < len(rates))
+    labels = torch.where(counted, labels, 0)
+    losses = torch.where(counted, loss.loss(logits.float(), labels), 0.0) * rates[labels]
+    return torch.autograd.grad(losses.sum(), logits, grad, create_graph=True)[0]
+
+
+if triton:
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _tile(  # type: ignore[no-untyped-def]
+        logits, labels, n, ignored, K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr
+    ):
+        """Logits of some rows less the largest of each, in single precision; and their labels.
+
+        Further: which rows count, which have a target that is no class, which entries there are,
+        and where.
+        """
+        rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+        cols = tl.arange(0, KP)
+        there = rows < n
+        label = tl.load(labels + rows, mask=there, other=0).to(tl.int64)
+        counted = there & (label != ignored)
+        stray = counted & ((label < 0) | (label >= K))
+        inside = there[:, None] & (cols < K)[None, :]
+        place = rows[:, None] * K + cols[None, :]
+        x = tl.load(logits + place, mask=inside, other=float("-inf")).to(tl.float32)
+        # Rows beyond the last are zero: nothing of them is no number.
+        x = tl.where(there[:, None], x, 0.0)
+        x = x - tl.max(x, 1)[:, None]
+        return x, label, counted & (stray == 0), stray, inside, place
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _sum_rows(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917  as Triton has it
+        logits, labels, sums, n, ignored, smoothing,
+        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr, FEW: tl.constexpr = _FEW_CLASSES,
+    ):  # fmt: skip
+        """Add the losses of a tile of rows, and their numbers, to the sums of their classes."""
+        x, label, counted, stray, inside, _ = _tile(logits, labels, n, ignored, K, KP, ROWS)
+        own = (label[:, None] == tl.arange(0, KP)[None, :]) & counted[:, None]
+        whole = tl.log(tl.sum(tl.exp(x), 1))
+        mine = tl.sum(tl.where(own, x, 0.0), 1)
+        spread = tl.sum(tl.where(inside, x, 0.0), 1) / K
+        # Without smoothing an infinite spread is nothing.
+        loss = whole - mine
+        loss = tl.where(smoothing > 0, loss + smoothing * (mine - spread), loss)
+        sound = counted & (tl.abs(loss) < float("inf"))
+        broken = counted & (sound == 0)
+        if KP <= FEW:
+            cols = tl.arange(0, KP)
+            count = tl.sum((own & sound[:, None]).to(tl.int32), 0)
+            found = tl.sum(tl.where(own & sound[:, None], loss[:, None], 0.0).to(tl.float64), 0)
+            bad = tl.sum((own & broken[:, None]).to(tl.int32), 0)
+            tl.atomic_add(sums + cols, found, mask=count > 0)
+            tl.atomic_add(sums + K + cols, count.to(tl.float64), mask=count > 0)
+            tl.atomic_add(sums + 2 * K + cols, bad.to(tl.float64), mask=bad > 0)
+        else:
+            one = tl.full((ROWS,), 1.0, tl.float64)
+            tl.atomic_add(sums + label, loss.to(tl.float64), mask=sound)
+            tl.atomic_add(sums + K + label, one, mask=sound)
+            tl.atomic_add(sums + 2 * K + label, one, mask=broken)
+        tl.atomic_add(sums + 3 * K + 0 * label, tl.full((ROWS,), 1.0, tl.float64), mask=stray)
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _write_gradient(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917  as above
+        logits, labels, rates, grad, found, n, ignored, smoothing,
+        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr,
+    ):  # fmt: skip
+        """Softmax less the target, times what the row counts."""
+        x, label, counted, _, inside, place = _tile(logits, labels, n, ignored, K, KP, ROWS)
+        rate = tl.load(rates + label, mask=counted, other=0.0) * tl.load(grad)
+        own = label[:, None] == tl.arange(0, KP)[None, :]
+        target = tl.where(own, 1.0 - smoothing, 0.0) + smoothing / K
+        e = tl.exp(x)
+        slope = (e / tl.sum(e, 1)[:, None] - target) * rate[:, None]
+        slope = tl.where(counted[:, None], slope, 0.0)
+        tl.store(found + place, slope.to(found.dtype.element_ty), mask=inside)
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _clipped(factor, masses, lower, upper):  # type: ignore[no-untyped-def]
+        return tl.minimum(tl.maximum(factor * masses, lower), upper)
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _scaled(  # type: ignore[no-untyped-def]
+        masses, lower, upper, STEPS: tl.constexpr = 64, NEAR: tl.constexpr = 1e-15
+    ):
+        """Masses scaled between bounds until they sum to one: ``scale_in_steps``."""
+        held = masses > 0
+        divisor = tl.where(held, masses, 1.0)
+        left = tl.min(tl.where(held, lower / divisor, float("inf")), 0)
+        right = tl.max(tl.where(held, upper / divisor, 0.0), 0)
+        factor = tl.minimum(tl.maximum(1.0 / tl.sum(masses, 0), left), right)
+        step = 0
+        while step < STEPS:
+            scaled = factor * masses
+            lacking = 1.0 - tl.sum(_clipped(factor, masses, lower, upper), 0)
+            slope = tl.sum(tl.where((scaled > lower) & (scaled < upper), masses, 0.0), 0)
+            left = tl.where(lacking >= -NEAR, factor, left)
+            right = tl.where(lacking <= NEAR, factor, right)
+            newton = factor + lacking / tl.where(slope > 0, slope, 1e-300)
+            half = tl.where(left > 0, tl.sqrt(left * right), right / 2)
+            factor = tl.where((newton >= left) & (newton <= right), newton, half)
+            step = tl.where(tl.abs(lacking) <= NEAR, STEPS, step + 1)
+        low = tl.sum(_clipped(left, masses, lower, upper), 0)
+        high = tl.sum(_clipped(right, masses, lower, upper), 0)
+        way = (1.0 - low) / tl.maximum(high - low, 1e-300)
+        way = tl.minimum(tl.maximum(way, 0.0), 1.0)
+        return _clipped(left + way * tl.maximum(right - left, 0.0), masses, lower, upper)
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _filled(  # type: ignore[no-untyped-def]
+        risks, here, lower, upper, ROUNDING: tl.constexpr = ROUNDING
+    ):
+        """The worst masses between bounds: ``fill``, its level found by halving."""
+        room = upper - lower
+        budget = 1.0 - tl.sum(lower, 0)
+        # Numbers that are not negative are in the order of their bits.
+        bits = tl.where(risks > 0, risks, 0.0).to(tl.int64, bitcast=True)
+        level = tl.min(tl.where(here, bits, 0x7FF0000000000000), 0)
+        over = tl.max(tl.where(here, bits, 0), 0) + 1
+        while over - level > 1:
+            trial = level + (over - level) // 2
+            enough = tl.sum(tl.where(bits >= trial, room, 0.0), 0) >= budget * (1 - ROUNDING)
+            level = tl.where(enough, trial, level)
+            over = tl.where(enough, over, trial)
+        above = tl.where(bits > level, room, 0.0)
+        tied = tl.where(bits == level, room, 0.0)
+        share = (budget - tl.sum(above, 0)) / tl.maximum(tl.sum(tied, 0), 1e-300)
+        return lower + above + tied * tl.minimum(tl.maximum(share, 0.0), 1.0)
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _move(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0915, PLR0917  as above
+        sums, local, table, remembered, state, masses, steps, broken, rates, value, ranks,
+        K: tl.constexpr, KP: tl.constexpr, WHOLE: tl.constexpr, EXACT: tl.constexpr,
+        MEAN: tl.constexpr, KEPT: tl.constexpr = KEPT,
+    ):  # fmt: skip
+        """Remember the sums of a batch, move the masses, and say what rows count."""
+        at = tl.arange(0, KP)
+        here = at < K
+        losses = tl.load(sums + at, mask=here, other=0.0)
+        rows = tl.load(sums + K + at, mask=here, other=0.0)
+        bad = tl.load(sums + 2 * K + at, mask=here, other=0.0)
+        stray = tl.load(sums + 3 * K)
+        ours = tl.load(local + at, mask=here, other=0.0)
+        unsound = tl.load(local + 2 * K + at, mask=here, other=0.0)
+        unsound = tl.sum(unsound, 0) + tl.load(local + 3 * K)
+        number = tl.load(steps) + 1
+        first = tl.load(broken + at, mask=here, other=0)
+        first_stray = tl.load(broken + K)
+        total = tl.sum(rows, 0)
+        passes = total / tl.load(table)
+        fade = tl.exp(-passes / tl.load(table + 1))
+        shares = tl.load(table + 3 + at, mask=here, other=1.0)
+        prior = tl.load(table + 3 + K + at, mask=here, other=0.0)
+        lower = tl.load(table + 3 + 2 * K + at, mask=here, other=0.0)
+        upper = tl.load(table + 3 + 3 * K + at, mask=here, other=0.0)
+        kept_losses = tl.load(remembered + at, mask=here, other=0.0) * fade + losses
+        kept_rows = tl.load(remembered + K + at, mask=here, other=0.0) * fade + rows
+        known = kept_rows > 0
+        risks = tl.where(known, kept_losses / tl.where(known, kept_rows, 1.0), 0.0)
+        prior = tl.where(known, prior, 0.0)
+        others = tl.sum(prior * risks, 0) / tl.maximum(tl.sum(prior, 0), 1e-300)
+        risks = tl.where(known, risks, others)
+        top = tl.max(tl.where(here, risks, 0.0), 0)
+        if EXACT:
+            if WHOLE:
+                worst = tl.where(here & (risks == top), 1.0, 0.0).to(tl.float64)
+                found = worst / tl.sum(worst, 0)
+            else:
+                found = _filled(risks, here, lower, upper)
+        else:
+            start = tl.load(table + 3 + 4 * K + at, mask=here, other=0.0)
+            rate = tl.load(table + 2) * passes
+            pushed = tl.load(state + at, mask=here, other=0.0) * tl.exp(rate * (risks - top))
+            pushed += KEPT * start
+            found = pushed / tl.sum(pushed, 0) if WHOLE else _scaled(pushed, lower, upper)
+        weights = found / shares
+        if MEAN:
+            counted = total + tl.sum(bad, 0) + stray
+            weights = weights * (ranks / tl.maximum(counted, 1.0))
+        whole = tl.where(unsound > 0, float("nan"), tl.sum(weights * ours, 0))
+        # All of what is written below has been read by all.
+        tl.debug_barrier()
+        tl.store(steps, number)
+        tl.store(broken + at, tl.where((bad > 0) & (first == 0), number, first), mask=here)
+        tl.store(broken + K, tl.where((stray > 0) & (first_stray == 0), number, first_stray))
+        tl.store(remembered + at, kept_losses, mask=here)
+        tl.store(remembered + K + at, kept_rows, mask=here)
+        if not EXACT:
+            tl.store(state + at, found, mask=here)
+        tl.store(masses + at, found, mask=here)
+        tl.store(rates + at, weights.to(tl.float32), mask=here)
+        tl.store(value, whole.to(tl.float32))
+        for part in tl.static_range(3):
+            tl.store(sums + part * K + at, tl.zeros((KP,), tl.float64), mask=here)
+        tl.store(sums + 3 * K, 0.0)
