@@ -1,13 +1,15 @@
 """What a robust loss costs on a GPU beside the cross-entropy, and whether a step waits for it.
 
-python benchmarks/loss_cost.py [--rows 4096] [--classes 1000] [--out FILE]
+python benchmarks/loss_cost.py [--rows 4096] [--classes 1000] [--plain] [--out FILE]
 
-Forward and backward of losses on logits in float32, the median of 20 rounds of 50 steps, by CUDA
-events: as they are, as ``torch.compile`` leaves them, in its mode "reduce-overhead", and the
-compiled ones replayed as a CUDA graph (the time of the kernels alone). Then ten steps under
-PyTorch's profiler, which counts calls that wait for the device and copies to the host, and under
-``torch.cuda.set_sync_debug_mode("error")``. Without a GPU the same on the CPU, fewer times, without
-graphs and without the profiler.
+Forward and backward of losses on logits in float32. First as people call them, in a loop of 200
+steps that the host launches one by one, in turn with the cross-entropy: the median of 15 rounds, by
+CUDA events and by the host's clock. Then the same steps replayed as a CUDA graph, the time of the
+kernels alone. Without ``--plain`` also as ``torch.compile`` leaves them, in its mode
+"reduce-overhead", and the compiled ones replayed as a CUDA graph (the median of 20 rounds of 50
+steps). Ten steps run under PyTorch's profiler, which counts calls that wait for the device and
+copies to the host, and one under ``torch.cuda.set_sync_debug_mode("error")``. Without a GPU the
+same on the CPU, fewer times, without graphs and without the profiler.
 """
 
 import argparse
@@ -36,11 +38,11 @@ WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize
 
 
 def step_of(loss: Any, logits: Any, targets: Any, mode: str | None) -> Callable[[], None]:
-    compiled = loss if mode is None else torch.compile(loss, fullgraph=True, mode=mode)
+    called = loss if mode is None else torch.compile(loss, fullgraph=True, mode=mode)
 
     def step() -> None:
         logits.grad = None
-        compiled(logits, targets).backward()
+        called(logits, targets).backward()
 
     return step
 
@@ -66,6 +68,34 @@ def microseconds(step: Callable[[], Any], on_gpu: bool) -> float:
         else:
             times.append(1e6 * (time.perf_counter() - began) / steps)
     return float(np.median(times))
+
+
+def in_turn(step: Callable[[], Any], other: Callable[[], Any], on_gpu: bool) -> dict[str, float]:
+    """Microseconds of a step on the device and on the host, and by how much they are over others.
+
+    Rounds of both follow each other, so that what slows the machine slows both.
+    """
+    rounds, steps = (15, 200) if on_gpu else (3, 2)
+    found = np.empty((rounds, 2, 2))
+    for turn in range(-1, rounds):  # the first is not counted
+        for which, each in enumerate((step, other)):
+            if on_gpu:
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                torch.cuda.synchronize()
+                start.record()
+            began = time.perf_counter()
+            for _ in range(steps):
+                each()
+            host = device = 1e6 * (time.perf_counter() - began) / steps
+            if on_gpu:
+                end.record()
+                torch.cuda.synchronize()
+                device = 1000 * start.elapsed_time(end) / steps
+            found[turn, which] = device, host
+    middle, over = np.median(found[:, 0], 0), np.median(found[:, 0] - found[:, 1], 0)
+    names = ("as it is", "as it is, host")
+    values = {name: float(value) for name, value in zip(names, middle, strict=True)}
+    return values | {f"{name}, over": float(more) for name, more in zip(names, over, strict=True)}
 
 
 def replayed(step: Callable[[], None]) -> float:
@@ -109,10 +139,23 @@ def waits(step: Callable[[], None]) -> dict[str, int]:
     return {wait: sum(wait in name for name in inside) for wait in WAITS}
 
 
+def compiled(loss: Any, logits: Any, targets: Any, on_gpu: bool) -> dict[str, Any]:
+    torch._dynamo.reset()
+    step = step_of(loss, logits, targets, "default")
+    line: dict[str, Any] = {"compiled": microseconds(step, on_gpu)}
+    if on_gpu:
+        line |= {"compiled waits": waits(step), "as a graph": replayed(step)}
+        torch._dynamo.reset()
+        step = step_of(loss, logits, targets, "reduce-overhead")
+        line |= {"reduce-overhead": microseconds(step, on_gpu)}
+    return line
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4096)
     parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--plain", action="store_true", help="without compiling anything")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     on_gpu = torch.cuda.is_available()
@@ -124,27 +167,22 @@ def main() -> None:
     name = torch.cuda.get_device_name() if on_gpu else "CPU"
     print(f"{given.rows} x {given.classes} on {name}, torch {torch.__version__}: microseconds")
     found: dict[str, Any] = {"device": name, "torch": torch.__version__}
+    plain = step_of(F.cross_entropy, logits, targets, None)
     for loss_name, make in LOSSES.items():
-        torch._dynamo.reset()
         loss = make(counts)
         loss = loss.to(device) if isinstance(loss, torch.nn.Module) else loss
-        line: dict[str, Any] = {
-            "as it is": microseconds(step_of(loss, logits, targets, None), on_gpu)
-        }
-        step = step_of(loss, logits, targets, "default")
-        line |= {"compiled": microseconds(step, on_gpu)}
+        step = step_of(loss, logits, targets, None)
+        line: dict[str, Any] = in_turn(step, plain, on_gpu)
         if on_gpu:
-            line |= {"waits": waits(step), "as a graph": replayed(step)}
-            torch._dynamo.reset()
-            step = step_of(loss, logits, targets, "reduce-overhead")
-            line |= {"reduce-overhead": microseconds(step, on_gpu)}
+            line |= {"waits": waits(step), "as it is, a graph": replayed(step)}
+        if not given.plain:
+            line |= compiled(loss, logits, targets, on_gpu)
         found[loss_name] = line
         first = found["cross-entropy"]
-        kinds = [key for key in line if key != "waits"]
-        print(f"{loss_name}: waits {line.get('waits')}", flush=True)
-        for kind in kinds:
-            over = line[kind] - first[kind]
-            print(f"  {kind:16} {line[kind]:8.1f}, {over:+8.1f} over cross-entropy", flush=True)
+        print(f"{loss_name}: waits {line.get('waits')}, {line.get('compiled waits')}", flush=True)
+        for kind in (key for key in line if "waits" not in key and "over" not in key[-4:]):
+            over = line.get(f"{kind}, over", line[kind] - first[kind])
+            print(f"  {kind:17} {line[kind]:8.1f}, {over:+8.1f} over cross-entropy", flush=True)
     if given.out:
         given.out.write_text(json.dumps(found, indent=1))
 

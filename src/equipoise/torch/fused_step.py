@@ -27,14 +27,16 @@ from equipoise.torch.ranks import n_ranks, sum_over_ranks
 try:
     import triton
     import triton.language as tl
+
+    if tuple(map(int, triton.__version__.split(".")[:2])) < (3, 4):
+        triton = tl = None  # compiled kernels took other arguments
 except ImportError:  # without Triton, steps are plain tensor operations
     triton = tl = None
 
 # Entries of a tile of rows, and the most classes of which one program has all.
 _TILE, MOST_CLASSES = 4096, 4096
-# Up to here tiles add up their rows by class: few sums would be waited for by all.
-_FEW_CLASSES = 128
 _DTYPES = {torch.float32, torch.bfloat16, torch.float16}
+_LABELS = {torch.int64, torch.int32}
 # Where Triton's interpreter stands in for a GPU.
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
@@ -44,20 +46,21 @@ def fits(loss: Any, logits: Any, labels: Any) -> bool:
 
     Compiled programs take plain tensors; so do deterministic ones, for rows are added in any order.
     """
-    return bool(
-        triton
-        and (logits.is_cuda or _INTERPRETED)
-        and loss.training
-        and logits.dtype in _DTYPES
-        and labels.dtype in {torch.int64, torch.int32}
+    if not triton or not loss.training or not (logits.is_cuda or _INTERPRETED):
+        return False
+    masses = loss._buffers["masses"]
+    return (
+        logits.dtype in _DTYPES
+        and labels.dtype in _LABELS
         and not torch.compiler.is_compiling()
         and not torch.are_deterministic_algorithms_enabled()
-        and logits.device == labels.device == loss.masses.device
+        and logits.get_device() == labels.get_device() == masses.get_device()
         and type(logits) in {torch.Tensor, torch.nn.Parameter}
         and type(loss.loss) is CrossEntropyOfRows
         and loss.reduction != "none"
         and logits.shape[1] <= MOST_CLASSES
-        and loss.masses.dtype == torch.float64
+        and logits.shape[0] < 2**31
+        and masses.dtype == torch.float64
     )
 
 
@@ -71,20 +74,21 @@ class FusedStep(torch.autograd.Function):  # type: ignore[misc]
         value = torch.empty((), dtype=torch.float32, device=logits.device)
         table, sums = _held(loss)
         with torch.cuda.device_of(logits):
-            if len(labels):
-                _over_rows(_sum_rows, loss, logits, labels, sums)
+            _over_rows(_sum_rows, loss, logits, labels, sums)
             ranks, local = n_ranks(loss.process_group), sums
             if ranks > 1:
                 loss.agree()
                 local = sums.clone()
                 sum_over_ranks(sums, loss.process_group)
-            if type(loss.rule) is FillingRule and not loss.check:
-                held = loss._buffers
-                _move[(1,)](
-                    sums, local, table, held["remembered"], held["state"], held["masses"],
-                    held["step"], held["broken"], rates, value, ranks,
-                    K=k, KP=_padded(k), WHOLE=loss.rule.whole, EXACT=loss.ascent is None,
-                    MEAN=loss.reduction == "mean", num_warps=max(1, min(16, k // 120)),
+            rule, held = loss._modules["rule"], loss._buffers
+            if type(rule) is FillingRule and not loss.check:
+                kp = _padded(k)
+                _move(
+                    1, logits.get_device(),
+                    (sums, local, table, held["remembered"], held["state"], held["masses"],
+                     held["step"], held["broken"], rates, value),
+                    (k, kp, rule.whole, loss.ascent is None, loss.reduction == "mean", ranks, KEPT),
+                    max(1, min(16, kp // 128)),
                 )  # fmt: skip
             else:
                 _move_by_tensors(loss, sums, local, rates, value)
@@ -98,19 +102,41 @@ class FusedStep(torch.autograd.Function):  # type: ignore[misc]
         if torch.is_grad_enabled():
             return _differentiable(ctx.loss, logits, labels, rates, grad), None, None
         found = torch.empty_like(logits)
-        if len(labels):
-            _over_rows(_write_gradient, ctx.loss, logits, labels, rates, grad, found)
+        _over_rows(_write_gradient, ctx.loss, logits, labels, rates, grad, found)
         return found, None, None
 
 
-def _over_rows(kernel: Any, loss: Any, logits: Any, labels: Any, *others: Any) -> None:
+class Kernel:
+    """A kernel; once compiled, it is launched without another look at the kinds of its arguments.
+
+    That look takes the host longer than all else in a launch. ``kind`` and ``constants`` are all
+    that a compiled kernel depends on.
+    """
+
+    def __init__(self, jitted: Any) -> None:
+        self.jitted, self.compiled = jitted, dict[Any, Any]()
+
+    def __call__(
+        self, grid: int, kind: Any, given: tuple[Any, ...], constants: tuple[Any, ...], warps: int
+    ) -> None:
+        compiled = self.compiled.get((kind, constants))
+        if compiled is None:
+            launched = self.jitted[grid,](*given, *constants, num_warps=warps)
+            self.compiled[kind, constants] = launched
+        else:
+            compiled[grid, 1, 1](*given, *constants)
+
+
+def _over_rows(kernel: Kernel, loss: Any, logits: Any, labels: Any, *others: Any) -> None:
     """Launch a kernel over tiles of rows."""
-    (n, k), kp = logits.shape, _padded(logits.shape[1])
+    n, k = logits.shape
+    if not n:
+        return
+    kp = _padded(k)
     rows = max(1, _TILE // kp)
-    kernel[(-(-n // rows),)](
-        logits, labels, *others, n, loss.ignore_index, loss.loss.label_smoothing,
-        K=k, KP=kp, ROWS=rows,
-    )  # fmt: skip
+    kind = logits.get_device(), logits.dtype, labels.dtype, logits.data_ptr() % 16 == 0
+    constants = k, kp, rows, loss.ignore_index, loss.loss.label_smoothing
+    kernel(-(-n // rows), kind, (logits, labels, *others, n), constants, 4)
 
 
 def _padded(k: int) -> int:
@@ -125,7 +151,7 @@ def _held(loss: Any) -> tuple[Any, Any]:
         bounds = [rule.lower, rule.upper, rule.start] if type(rule) is FillingRule else []
         numbers = [n_rows, *(torch.full_like(n_rows, number or 0.0) for number in key)]
         table = torch.cat([*numbers, loss.shares, loss.prior, *bounds])
-        loss.fused = key, table, torch.zeros_like(table[:1]).repeat(3 * len(loss.masses) + 1)
+        loss.fused = key, table, table.new_zeros(3 * len(loss.masses) + 1)
     _, table, sums = loss.fused
     return table, sums
 
@@ -154,8 +180,9 @@ if triton:
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _tile(  # type: ignore[no-untyped-def]
-        logits, labels, n, ignored, K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr
-    ):
+        logits, labels, n,
+        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr, IGNORED: tl.constexpr,
+    ):  # fmt: skip
         """Logits of some rows less the largest of each, in single precision; and their labels.
 
         Further: which rows count, which have a target that is no class, which entries there are,
@@ -165,7 +192,7 @@ if triton:
         cols = tl.arange(0, KP)
         there = rows < n
         label = tl.load(labels + rows, mask=there, other=0).to(tl.int64)
-        counted = there & (label != ignored)
+        counted = there & (label != IGNORED)
         stray = counted & ((label < 0) | (label >= K))
         inside = there[:, None] & (cols < K)[None, :]
         place = rows[:, None] * K + cols[None, :]
@@ -175,23 +202,26 @@ if triton:
         x = x - tl.max(x, 1)[:, None]
         return x, label, counted & (stray == 0), stray, inside, place
 
-    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    @Kernel
+    @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
+        do_not_specialize=["n"], do_not_specialize_on_alignment=["labels", "sums"]
+    )
     def _sum_rows(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917  as Triton has it
-        logits, labels, sums, n, ignored, smoothing,
-        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr, FEW: tl.constexpr = _FEW_CLASSES,
+        logits, labels, sums, n,
+        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr, IGNORED: tl.constexpr,
+        SMOOTHING: tl.constexpr,
     ):  # fmt: skip
         """Add the losses of a tile of rows, and their numbers, to the sums of their classes."""
-        x, label, counted, stray, inside, _ = _tile(logits, labels, n, ignored, K, KP, ROWS)
+        x, label, counted, stray, inside, _ = _tile(logits, labels, n, K, KP, ROWS, IGNORED)
         own = (label[:, None] == tl.arange(0, KP)[None, :]) & counted[:, None]
         whole = tl.log(tl.sum(tl.exp(x), 1))
         mine = tl.sum(tl.where(own, x, 0.0), 1)
-        spread = tl.sum(tl.where(inside, x, 0.0), 1) / K
-        # Without smoothing an infinite spread is nothing.
         loss = whole - mine
-        loss = tl.where(smoothing > 0, loss + smoothing * (mine - spread), loss)
+        if SMOOTHING > 0:
+            loss += SMOOTHING * (mine - tl.sum(tl.where(inside, x, 0.0), 1) / K)
         sound = counted & (tl.abs(loss) < float("inf"))
         broken = counted & (sound == 0)
-        if KP <= FEW:
+        if ROWS >= 32:  # of few classes: their sums would be waited for by all tiles
             cols = tl.arange(0, KP)
             count = tl.sum((own & sound[:, None]).to(tl.int32), 0)
             found = tl.sum(tl.where(own & sound[:, None], loss[:, None], 0.0).to(tl.float64), 0)
@@ -206,16 +236,20 @@ if triton:
             tl.atomic_add(sums + 2 * K + label, one, mask=broken)
         tl.atomic_add(sums + 3 * K + 0 * label, tl.full((ROWS,), 1.0, tl.float64), mask=stray)
 
-    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    @Kernel
+    @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
+        do_not_specialize=["n"], do_not_specialize_on_alignment=["labels", "rates", "grad"]
+    )
     def _write_gradient(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917  as above
-        logits, labels, rates, grad, found, n, ignored, smoothing,
-        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr,
+        logits, labels, rates, grad, found, n,
+        K: tl.constexpr, KP: tl.constexpr, ROWS: tl.constexpr, IGNORED: tl.constexpr,
+        SMOOTHING: tl.constexpr,
     ):  # fmt: skip
         """Softmax less the target, times what the row counts."""
-        x, label, counted, _, inside, place = _tile(logits, labels, n, ignored, K, KP, ROWS)
+        x, label, counted, _, inside, place = _tile(logits, labels, n, K, KP, ROWS, IGNORED)
         rate = tl.load(rates + label, mask=counted, other=0.0) * tl.load(grad)
         own = label[:, None] == tl.arange(0, KP)[None, :]
-        target = tl.where(own, 1.0 - smoothing, 0.0) + smoothing / K
+        target = tl.where(own, 1.0 - SMOOTHING, 0.0) + SMOOTHING / K
         e = tl.exp(x)
         slope = (e / tl.sum(e, 1)[:, None] - target) * rate[:, None]
         slope = tl.where(counted[:, None], slope, 0.0)
@@ -273,11 +307,14 @@ if triton:
         share = (budget - tl.sum(above, 0)) / tl.maximum(tl.sum(tied, 0), 1e-300)
         return lower + above + tied * tl.minimum(tl.maximum(share, 0.0), 1.0)
 
-    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    @Kernel
+    @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
+        do_not_specialize_on_alignment=list(range(10))
+    )
     def _move(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0915, PLR0917  as above
-        sums, local, table, remembered, state, masses, steps, broken, rates, value, ranks,
+        sums, local, table, remembered, state, masses, steps, broken, rates, value,
         K: tl.constexpr, KP: tl.constexpr, WHOLE: tl.constexpr, EXACT: tl.constexpr,
-        MEAN: tl.constexpr, KEPT: tl.constexpr = KEPT,
+        MEAN: tl.constexpr, RANKS: tl.constexpr, KEPT: tl.constexpr,
     ):  # fmt: skip
         """Remember the sums of a batch, move the masses, and say what rows count."""
         at = tl.arange(0, KP)
@@ -322,7 +359,7 @@ if triton:
         weights = found / shares
         if MEAN:
             counted = total + tl.sum(bad, 0) + stray
-            weights = weights * (ranks / tl.maximum(counted, 1.0))
+            weights = weights * (RANKS / tl.maximum(counted, 1.0))
         whole = tl.where(unsound > 0, float("nan"), tl.sum(weights * ours, 0))
         # All of what is written below has been read by all.
         tl.debug_barrier()
