@@ -307,6 +307,15 @@ if triton:
         share = (budget - tl.sum(above, 0)) / tl.maximum(tl.sum(tied, 0), 1e-300)
         return lower + above + tied * tl.minimum(tl.maximum(share, 0.0), 1.0)
 
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _mean_losses(losses, rows, prior):  # type: ignore[no-untyped-def]
+        """Risks of the classes; the mean of the others, by priors, where there are no rows."""
+        known = rows > 0
+        risks = tl.where(known, losses / tl.where(known, rows, 1.0), 0.0)
+        prior = tl.where(known, prior, 0.0)
+        others = tl.sum(prior * risks, 0) / tl.maximum(tl.sum(prior, 0), 1e-300)
+        return tl.where(known, risks, others)
+
     @Kernel
     @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
         do_not_specialize_on_alignment=list(range(10))
@@ -324,8 +333,8 @@ if triton:
         bad = tl.load(sums + 2 * K + at, mask=here, other=0.0)
         stray = tl.load(sums + 3 * K)
         ours = tl.load(local + at, mask=here, other=0.0)
-        unsound = tl.load(local + 2 * K + at, mask=here, other=0.0)
-        unsound = tl.sum(unsound, 0) + tl.load(local + 3 * K)
+        unsound = tl.sum(tl.load(local + 2 * K + at, mask=here, other=0.0), 0)
+        unsound += tl.load(local + 3 * K)
         number = tl.load(steps) + 1
         first = tl.load(broken + at, mask=here, other=0)
         first_stray = tl.load(broken + K)
@@ -338,18 +347,11 @@ if triton:
         upper = tl.load(table + 3 + 3 * K + at, mask=here, other=0.0)
         kept_losses = tl.load(remembered + at, mask=here, other=0.0) * fade + losses
         kept_rows = tl.load(remembered + K + at, mask=here, other=0.0) * fade + rows
-        known = kept_rows > 0
-        risks = tl.where(known, kept_losses / tl.where(known, kept_rows, 1.0), 0.0)
-        prior = tl.where(known, prior, 0.0)
-        others = tl.sum(prior * risks, 0) / tl.maximum(tl.sum(prior, 0), 1e-300)
-        risks = tl.where(known, risks, others)
+        risks = _mean_losses(kept_losses, kept_rows, prior)
         top = tl.max(tl.where(here, risks, 0.0), 0)
         if EXACT:
-            if WHOLE:
-                worst = tl.where(here & (risks == top), 1.0, 0.0).to(tl.float64)
-                found = worst / tl.sum(worst, 0)
-            else:
-                found = _filled(risks, here, lower, upper)
+            worst = tl.where(here & (risks == top), 1.0, 0.0).to(tl.float64)
+            found = worst / tl.sum(worst, 0) if WHOLE else _filled(risks, here, lower, upper)
         else:
             start = tl.load(table + 3 + 4 * K + at, mask=here, other=0.0)
             rate = tl.load(table + 2) * passes
