@@ -15,6 +15,7 @@ number of sound rows, the number of broken ones, and at last that of targets tha
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 import torch
@@ -61,7 +62,19 @@ def fits(loss: Any, logits: Any, labels: Any) -> bool:
         and logits.shape[1] <= MOST_CLASSES
         and logits.shape[0] < 2**31
         and masses.dtype == torch.float64
+        and _works(logits.get_device())
     )
+
+
+@cache
+def _works(device: int) -> bool:
+    """Whether Triton can launch a kernel on a device: it needs a C compiler, and a GPU it knows."""
+    try:
+        with torch.cuda.device(device):
+            _set_one[1,](torch.zeros(1, device="cpu" if device < 0 else device))
+    except Exception:
+        return False
+    return True
 
 
 class FusedStep(torch.autograd.Function):  # type: ignore[misc]
@@ -77,7 +90,7 @@ class FusedStep(torch.autograd.Function):  # type: ignore[misc]
             _over_rows(_sum_rows, loss, logits, labels, sums)
             ranks, local = n_ranks(loss.process_group), sums
             if ranks > 1:
-                loss.agree()
+                loss._agree()
                 local = sums.clone()
                 sum_over_ranks(sums, loss.process_group)
             rule, held = loss._modules["rule"], loss._buffers
@@ -146,13 +159,13 @@ def _padded(k: int) -> int:
 def _held(loss: Any) -> tuple[Any, Any]:
     """Constants of the loss in one vector, and zeros for sums; kept as long as they are valid."""
     key = loss.window, loss.ascent
-    if loss.fused is None or loss.fused[0] != key:
+    if loss._fused is None or loss._fused[0] != key:
         rule, n_rows = loss.rule, loss.n_rows.reshape(1)
         bounds = [rule.lower, rule.upper, rule.start] if type(rule) is FillingRule else []
         numbers = [n_rows, *(torch.full_like(n_rows, number or 0.0) for number in key)]
         table = torch.cat([*numbers, loss.shares, loss.prior, *bounds])
-        loss.fused = key, table, table.new_zeros(3 * len(loss.masses) + 1)
-    _, table, sums = loss.fused
+        loss._fused = key, table, table.new_zeros(3 * len(loss.masses) + 1)
+    _, table, sums = loss._fused
     return table, sums
 
 
@@ -160,7 +173,7 @@ def _move_by_tensors(loss: Any, sums: Any, local: Any, rates: Any, value: Any) -
     """What the second kernel does, by the tensor operations of the loss."""
     k, ours, joint = len(rates), local.clone(), sums.clone()
     sums.zero_()
-    weights, total = loss.remember(joint[: 2 * k].reshape(2, k), joint[2 * k :])
+    weights, total = loss._remember(joint[: 2 * k].reshape(2, k), joint[2 * k :])
     if loss.reduction == "mean":
         weights = weights * (n_ranks(loss.process_group) / total.clamp_min(1.0))
     rates.copy_(weights)
@@ -177,6 +190,10 @@ def _differentiable(loss: Any, logits: Any, labels: Any, rates: Any, grad: Any) 
 
 
 if triton:
+
+    @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def _set_one(place):  # type: ignore[no-untyped-def]
+        tl.store(place, 1.0)
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _tile(  # type: ignore[no-untyped-def]

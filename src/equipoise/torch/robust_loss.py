@@ -156,7 +156,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self._fact = f"{self.uncertainty!r}, loss {loss!r} and counts {counts.tolist()}"
         self._agreed = False
         # What a fused step keeps where the buffers are.
-        self.fused: Any = None
+        self._fused: Any = None
         constants = {"prior": prior, "shares": counts / counts.sum(), "n_rows": counts.sum()}
         for name, values in constants.items():
             self.register_buffer(name, _double(values), persistent=False)
@@ -184,7 +184,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         with torch.no_grad():
             sums, bad = self._sums(losses.detach(), labels, counted, stray)
             if self.training:
-                weights, total = self.remember(sums, bad)
+                weights, total = self._remember(sums, bad)
             else:
                 weights, total = self._of_batch(sums)
             weights = weights.to(losses.dtype)[labels]
@@ -238,17 +238,17 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         found = torch.zeros(3, k, dtype=kind, device=losses.device).index_add(1, labels, values)
         flat = torch.cat([found.reshape(-1), stray.sum().to(kind).reshape(1)])
         if self.training:
-            self.agree()
+            self._agree()
             flat = sum_over_ranks(flat, self.process_group)
         return flat[: 2 * k].reshape(2, k), flat[2 * k :]
 
-    def agree(self) -> None:
+    def _agree(self) -> None:
         """In the first step, refuse ranks that train with something else."""
         if not self._agreed and not torch.compiler.is_compiling():
             check_agreement(self._fact, self.process_group)
             self._agreed = True
 
-    def remember(self, sums: Any, bad: Any) -> tuple[Any, Any]:
+    def _remember(self, sums: Any, bad: Any) -> tuple[Any, Any]:
         """Weights of rows by class for the risks with this batch, and its number of rows."""
         self.step.add_(1)
         fresh = (bad > 0) & (self.broken == 0)
@@ -336,7 +336,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 return fn(tensor.float() if tensor.is_floating_point() else tensor)
             return found if found.dtype == tensor.dtype else tensor.to(found.device)
 
-        self.fused = None
+        self._fused = None
         return super()._apply(moved, recurse)
 
     def extra_repr(self) -> str:
