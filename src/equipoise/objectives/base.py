@@ -86,8 +86,11 @@ class Objective(ABC):
         """``evaluate`` and ``class_gradients`` in one pass."""
 
     @abstractmethod
-    def class_gradients(self, state: Evaluation) -> Matrix:
-        """Gradients of all class risks, shape ``(n_classes, size)``: one pass at most."""
+    def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
+        """Gradients of all class risks, shape ``(n_classes, size)``: one pass at most.
+
+        They may be written into the memory of others that are ``spent``.
+        """
 
     @abstractmethod
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:

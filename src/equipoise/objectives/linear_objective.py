@@ -39,6 +39,8 @@ PIECES = 16
 BLOCKS_PER_PIECE = 4
 # Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
 WIDE = 1 << 18
+# Stored values for each column in the blocks of sparse rows that are multiplied with residuals.
+PULLED_PER_COLUMN = 16
 # Rows of a block of the Hessian, per parameter of a score, and how many passes it may cost.
 SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
 # A trial point may lie far too far out.
@@ -96,6 +98,9 @@ class LinearObjective(Objective):
         self.bounds, self.shares, self.workers = bounds, shares, workers
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
+        # Products of fewer values cost less than adding them up does.
+        least = int(PULLED_PER_COLUMN * features.width / max(1.0, 4 * features.row_cost))
+        self._pulled_rows = max(self._block_rows, least)
         # Hessians of a few rows are still worth sharing when one pass over them is not.
         light = self.n_rows * features.row_cost * features.n_scores <= WORTH_A_THREAD
         self._sharing = Workers() if light else workers
@@ -120,9 +125,12 @@ class LinearObjective(Objective):
         return Evaluation(theta, self._total(work, self._pieces()), kept)
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
+        if self.size >= WIDE:  # no block stays in the cache beside its gradient
+            state = self.evaluate(theta)
+            return state, self.class_gradients(state)
         # Block by block, while it is in the cache.
         raw, kept = self._begin(theta)
-        risks = np.zeros(self.n_classes)
+        found: dict[int, float] = {}  # risks of pieces, by where they start
 
         def part(block: slice) -> tuple[float, Matrix]:
             loaded = self.features.load(block)
@@ -132,32 +140,21 @@ class LinearObjective(Objective):
             kept[:, block] = scores
             return risk, self.features.pull(self.kernel.residual(scores, labels, shares), loaded)
 
-        def work(piece: slice) -> tuple[float, Vector]:
+        def pulled(piece: slice) -> Vector:
             with np.errstate(**QUIET):
-                found = [part(block) for block in self._blocks(piece)]
-                pulled = reduce(iadd, (pulled for _, pulled in found))
-                return sum(risk for risk, _ in found), self.features.finish(pulled)
+                parts = [part(block) for block in self._blocks(piece)]
+                found[piece.start] = sum(risk for risk, _ in parts)
+                return self.features.finish(reduce(iadd, (pulled for _, pulled in parts)))
 
-        pieces, parts = list(self._pieces(by_class=True)), []
-        for piece, (risk, pulled) in zip(pieces, self._sharing.map(work, pieces), strict=True):
-            risks[self.labels[piece.start]] += risk
-            parts.append(pulled)
-        return Evaluation(theta, risks, kept), self._gathered(pieces, parts)
+        pieces, risks = list(self._pieces(by_class=True)), np.zeros(self.n_classes)
+        gradients = self._gathered(pulled, pieces)
+        for piece in pieces:
+            risks[self.labels[piece.start]] += found[piece.start]
+        return Evaluation(theta, risks, kept), gradients
 
-    def class_gradients(self, state: Evaluation) -> Matrix:
-        pulled = self.features.pull_classes(
-            lambda rows: self.kernel.residual(
-                state.kept[:, rows], self.labels[rows], self.shares[rows]
-            ),
-            self.bounds,
-        )
-        if pulled is not None:
-            for row in pulled:
-                self.features.finish(row)
-            return pulled
-        pieces = list(self._pieces(by_class=True))
-        parts = self._sharing.map(lambda piece: self._pulled(state, piece, self.shares), pieces)
-        return self._gathered(pieces, parts)
+    def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
+        pieces = list(self._pieces(self.size, by_class=True))
+        return self._gathered(lambda piece: self._pulled(state, piece, self.shares), pieces, spent)
 
     def _begin(self, theta: Vector) -> tuple[Matrix, Matrix]:
         """A parameter in raw units, unfolded, and room for what is kept of its scores."""
@@ -166,14 +163,23 @@ class LinearObjective(Objective):
             raw = self.features.unfold(self.features.raw(theta))
         return raw, np.empty((self.features.n_scores, self.n_rows))
 
-    def _gathered(self, pieces: list[slice], parts: Iterable[Vector]) -> Matrix:
-        """Gradients of pieces, summed by the class that owns them."""
-        gradients, written = np.zeros((self.n_classes, self.size)), -1
-        for owner, part in zip((self.labels[piece.start] for piece in pieces), parts, strict=True):
-            if owner == written:
-                gradients[owner] += part
-            else:
-                gradients[owner], written = part, owner
+    def _gathered(
+        self, pulled: Callable[[slice], Vector], pieces: list[slice], spent: Matrix | None = None
+    ) -> Matrix:
+        """Gradients of pieces, summed by the class that owns them, always in the same order."""
+        gradients = np.empty((self.n_classes, self.size)) if spent is None else spent
+        gradients[np.diff(self.bounds) == 0] = 0
+
+        def work(piece: slice) -> Vector | None:
+            part, owner = pulled(piece), self.labels[piece.start]
+            if piece.start > self.bounds[owner]:
+                return part
+            gradients[owner] = part  # here, not by one thread for all
+            return None
+
+        for piece, part in zip(pieces, self._sharing.map(work, pieces), strict=True):
+            if part is not None:
+                gradients[self.labels[piece.start]] += part
         return gradients
 
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
@@ -312,7 +318,8 @@ class LinearObjective(Objective):
                 residual = self.kernel.bend(*given, scale[block], change)
             return self.features.pull(residual, loaded)
 
-        return self.features.finish(reduce(iadd, map(part, self._blocks(piece))))
+        blocks = self._blocks(piece, self._pulled_rows)
+        return self.features.finish(reduce(iadd, map(part, blocks)))
 
     def _class_sums(self, values: Vector, block: slice) -> Vector:
         """Shares times values, summed by class."""

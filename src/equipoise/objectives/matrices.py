@@ -9,9 +9,7 @@ features. Only the penalty must know the scale.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from copy import copy
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -101,10 +99,6 @@ class Features(ABC):
     @abstractmethod
     def pull(self, residual: Matrix, loaded: Any) -> Matrix:
         """Residuals of a block times its rows as they are stored: a fresh float64 array."""
-
-    def pull_classes(self, residual: Callable[[slice], Matrix], bounds: Indices) -> Matrix | None:
-        """``pull`` for the rows of every class at once, a row each; None where blocks do better."""
-        return None
 
     @abstractmethod
     def dense(self, loaded: Any) -> Matrix:
@@ -271,7 +265,6 @@ class SparseFeatures(Features):
 
     def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
-        self._stacked: Any = None
         self.n_rows, self.n_features = X.shape[0], X.shape[1] - fit_intercept
         # Blocks of sparse rows gain little from the cache and lose much by being many.
         self.row_cost = float(X.nnz / max(1, self.n_rows)) / 4
@@ -334,23 +327,6 @@ class SparseFeatures(Features):
         columns = sp.csc_matrix(loaded.shape[::-1], dtype=loaded.dtype)
         columns.data, columns.indices, columns.indptr = loaded.data, loaded.indices, loaded.indptr
         return np.asarray(columns @ np.ascontiguousarray(residual.T))
-
-    def pull_classes(self, residual: Callable[[slice], Matrix], bounds: Indices) -> Matrix | None:
-        # One product with a matrix that has the columns of every class beside each other: the
-        # result, often larger than all rows, is written once.
-        X, n_classes = self._X, len(bounds) - 1
-        tall = n_classes * self.width
-        if self.n_rows > tall or tall > np.iinfo(X.indices.dtype).max:
-            return None
-        if self._stacked is None:
-            first = np.arange(n_classes, dtype=X.indices.dtype) * self.width  # columns of a class
-            self._stacked = sp.csc_matrix((tall, self.n_rows), dtype=X.dtype)
-            self._stacked.data, self._stacked.indptr = X.data, X.indptr
-            self._stacked.indices = X.indices + np.repeat(first, np.diff(X.indptr[bounds]))
-        residuals = np.empty((self.n_rows, self.n_scores))
-        for rows in (slice(*pair) for pair in pairwise(bounds)):
-            residuals[rows] = residual(rows).T
-        return np.asarray(self._stacked @ residuals).reshape(n_classes, -1)
 
     def dense(self, loaded: Any) -> Matrix:
         return np.asarray(loaded.todense())

@@ -174,7 +174,7 @@ class PartitionedObjective(Objective):
         point = Point(theta, np.zeros(self.kernel.n_scores), slopes[0] if slopes else None)
         return Evaluation(theta, risks, point)
 
-    def class_gradients(self, state: Evaluation) -> Matrix:
+    def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
         if state.kept.gradients is None:
             return self._total(Risks(state.kept.theta, gradients=True))[1]
         return np.asarray(state.kept.gradients)

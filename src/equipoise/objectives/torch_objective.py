@@ -215,7 +215,7 @@ class TorchObjective(Objective):
         risks, gradients = self._pass(self.features.unfold(to_numpy(theta)))
         return Evaluation(theta, risks, None), self._handed(gradients)
 
-    def class_gradients(self, state: Evaluation) -> Any:
+    def class_gradients(self, state: Evaluation, spent: Any = None) -> Any:
         if self._known is not None and self._known[0] is state:
             return self._known[1]
         if state.kept is None:

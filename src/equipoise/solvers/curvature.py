@@ -123,14 +123,12 @@ class InverseCurvature:
         step = -(-whole // (PIECES * SHORT)) * SHORT
         cuts = [*range(0, whole, max(step, 1)), whole, size]
         self._pieces = [slice(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
-        self._empty = getattr(theta, "new_empty", np.empty)
-        self._steps, self._changes = (self._empty((memory, size)) for _ in range(2))
+        self._kept = getattr(theta, "new_empty", np.empty)((2 * memory, size))
         self.clear()
 
     def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
-        self._images = self._empty(self._changes.shape) if self.base else self._changes
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
         self._SY, self._YY = np.zeros((2, self._memory, self._memory))
         self._middle = np.zeros((0, 0))
@@ -158,44 +156,36 @@ class InverseCurvature:
         full = len(self._order) == self._memory
         row = self._order.pop(0) if full else len(self._order)
         self._order.append(row)
-        self._steps[row], self._changes[row] = step, change
-        image = self._images[row] = self._by_base(change[None])[0]
+        self._kept[2 * row] = step
+        self._kept[2 * row + 1] = change if self.base is None else self._by_base(change[None])[0]
         n = len(self._order)
-        changes = self._changes[:n]
-        self._SY[:n, row] = self._products(self._S, change[None])[:, 0]
-        self._SY[row, :n] = self._products(changes, step[None])[:, 0]
-        self._YY[row, :n] = self._YY[:n, row] = self._products(changes, image[None])[:, 0]
+        found = self._products(self._pairs, change[None])[:, 0]
+        self._SY[:n, row] = found[::2]
+        self._YY[row, :n] = self._YY[:n, row] = found[1::2]
         if self.base is None and rescale:
             self._gamma = product / length
         self._middle = self._middle_matrix()
 
     @property
-    def _S(self) -> Any:
-        return self._steps[: len(self._order)]
-
-    @property
-    def _Z(self) -> Any:
-        return self._images[: len(self._order)]
+    def _pairs(self) -> Any:
+        """Steps and images of gradient changes by the base, in turns."""
+        return self._kept[: 2 * len(self._order)]
 
     def _middle_matrix(self) -> Matrix:
-        """The matrix M, rows in the order of storage."""
-        order, n = self._order, len(self._order)
+        """The matrix M, rows in the order of storage, for images without their factor."""
+        order, n = np.array(self._order), len(self._order)
+        # Of a step and a later change; what is below the diagonal is of no use.
         SY = self._SY[np.ix_(order, order)]
         inverse = np.linalg.inv(np.triu(SY))
         inner = np.diag(np.diag(SY)) + self._gamma * self._YY[np.ix_(order, order)]
         out = np.zeros((2 * n, 2 * n))
-        where = np.concatenate([order, n + np.array(order)])
-        block = np.block([[inverse.T @ inner @ inverse, -inverse.T], [-inverse, np.zeros((n, n))]])
-        out[np.ix_(where, where)] = block
+        out[np.ix_(2 * order, 2 * order)] = inverse.T @ inner @ inverse
+        out[np.ix_(2 * order + 1, 2 * order)] = -self._gamma * inverse
+        out[np.ix_(2 * order, 2 * order + 1)] = -self._gamma * inverse.T
         return out
 
     def _by_base(self, rows: Matrix) -> Matrix:
         return rows if self.base is None else self.base.apply(rows)
-
-    def _coordinates(self, rows: Matrix) -> Matrix:
-        r"""Products of the rows with :math:`[S \; \gamma H_0 Y]`, shape ``(2 pairs, rows)``."""
-        by_images = self._gamma * self._products(self._Z, rows)
-        return np.vstack([self._products(self._S, rows), by_images])
 
     def _products(self, rows: Any, others: Any) -> Matrix:
         """All products of two rows, formed in a fixed cut of their length."""
@@ -215,24 +205,23 @@ class InverseCurvature:
         A = self._gamma * self._products(images, rows)
         c = self._gamma * self._products(images, vector[None])[:, 0]
         if self._order:
-            T = self._coordinates(rows)
+            T = self._products(self._pairs, rows)
             A += T.T @ self._middle @ T
-            c += T.T @ (self._middle @ self._coordinates(vector[None])[:, 0])
+            c += T.T @ (self._middle @ self._products(self._pairs, vector[None])[:, 0])
         return 0.5 * (A + A.T), c
 
     def apply(self, vector: Vector) -> Any:
         r"""The product :math:`B^{-1} v`."""
         out = self._gamma * self._by_base(vector[None])[0]
         if self._order:
-            weights = self._middle @ self._coordinates(vector[None])[:, 0]
-            steps, images = np.split(weights, 2)
+            weights = self._middle @ self._products(self._pairs, vector[None])[:, 0]
             if is_tensor(out):
-                added = weighted_sum(steps, self._S) + weighted_sum(self._gamma * images, self._Z)
-                return out + added
+                return out + weighted_sum(weights, self._pairs)
 
-            def add(cut: slice) -> None:
-                out[cut] += np.dot(steps, self._S[:, cut])
-                out[cut] += np.dot(self._gamma * images, self._Z[:, cut])
+            def add(piece: slice) -> None:
+                for start in range(piece.start, piece.stop, SHORT):
+                    cut = slice(start, min(start + SHORT, piece.stop))
+                    out[cut] += np.dot(weights, self._pairs[:, cut])
 
             list(self._share(add, self._pieces))
         return out

@@ -220,7 +220,8 @@ class MinimaxSqp(Solver[SqpIterate]):
             value = problem.value(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
                 if gradients is None:
-                    gradients = problem.objective.class_gradients(state)
+                    spent = iterate.class_gradients  # no step is taken from there again
+                    gradients = problem.objective.class_gradients(state, spent)
                 return state, gradients
             # What this trial keeps would stay in memory beside that of the next.
             del state, gradients
