@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -16,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import (
@@ -27,7 +29,7 @@ from equipoise import (
     RobustClassifier,
     RobustLogisticRegression,
 )
-from equipoise.estimators.class_weighted import ClassWeighted, weight_argument
+from equipoise.estimators.class_weighted import ClassWeighted, repeats, weight_argument
 from equipoise.exceptions import (
     EquipoiseWarning,
     FewRowsWarning,
@@ -93,6 +95,48 @@ def test_weights_find_the_step_that_takes_them():
         plain = clone(base).fit(X, y)
         assert clf.training_weights_["rare"] > 2
         assert np.any(clf.predict_proba(X) != plain.predict_proba(X))
+
+
+@pytest.mark.parametrize("word", ["between", "balanced"])
+def test_a_class_with_fewer_rows_than_a_leaf_is_learnt(word):
+    # With weights alone, no split sets its eight rows apart: a leaf must hold twenty.
+    X, y = np.r_[np.zeros(300), np.ones(8)][:, None], np.repeat(["common", "rare"], [300, 8])
+    boosting = HistGradientBoostingClassifier(max_iter=5)
+    alone = clone(boosting).fit(X, y, sample_weight=compute_sample_weight("balanced", y))
+    assert len(np.unique(alone.predict(X))) == 1
+    clf = RobustClassifier(boosting, "worst-class", training=word, cv=4).fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X), y)
+    assert clf.class_risks_.max() == 0
+
+
+def test_rows_that_are_repeated_share_their_weight():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.repeat([0, 1], [80, 10])
+    tree, own = DecisionTreeClassifier(min_samples_leaf=5, random_state=0), rng.uniform(1, 2, 90)
+    weights = {0: 1.0, 1: 8.0}
+    ours = ClassWeighted(tree, weights).fit(X, y, sample_weight=own)
+    # A class has rows for ten leaves.
+    times = np.array([1, 5])[y]
+    rows = np.repeat(np.arange(90), times)
+    shared = (own * np.array([1.0, 8.0])[y] / times)[rows]
+    theirs = clone(tree).fit(X[rows], y[rows], sample_weight=shared)
+    np.testing.assert_array_equal(ours.estimator_.predict_proba(X), theirs.predict_proba(X))
+
+
+def test_rows_are_not_repeated_for_what_splits_them_itself():
+    labels = np.repeat([0, 1], [300, 8])
+    leaves = DecisionTreeClassifier(min_samples_leaf=20)
+    boosting = HistGradientBoostingClassifier()
+    assert repeats(leaves, labels).max() == repeats(make_pipeline(leaves), labels).max() == 25
+    assert repeats(boosting, labels).max() == 25
+    search = GridSearchCV(leaves, {"min_samples_leaf": [5, 20]})
+    stops = HistGradientBoostingClassifier(early_stopping=True)
+    for base in (TREE, LogisticRegression(), search, CalibratedClassifierCV(leaves), stops):
+        assert repeats(base, labels).max() == 1
+    assert repeats(leaves, np.repeat([0, 1, 2], [300, 8, 8])).max() == 1
+    # By itself it stops early from 10,000 rows on.
+    many = np.repeat([0, 1], [9_990, 8])
+    assert repeats(boosting, many).max() == 1
 
 
 # What is chosen, and what is returned

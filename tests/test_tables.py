@@ -470,6 +470,17 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
     assert not recwarn.list
 
 
+def test_a_forest_has_more_trees_for_a_table_of_few_rows(table):
+    def trees(X, **options):
+        return learner_for(X, "forest", **options)[-1].n_estimators
+
+    many = pd.DataFrame({"x": np.arange(10_001.0)})
+    assert (trees(table), trees(many), trees(many[:-1])) == (300, 100, 300)
+    # Columns alone do not tell.
+    columns = columns_of(table)
+    assert [trees(columns, n_rows=n) for n in (None, 10_000, 10_001)] == [100, 300, 100]
+
+
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_the_plain_learner_is_outermost_only_for_standard_weights(table, kind):
     plain = learner_for(table, kind, C=0.5, random_state=3)

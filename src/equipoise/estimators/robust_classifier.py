@@ -54,7 +54,9 @@ class RobustClassifier(DecidingClassifier):
     plainest is taken, and the model trained once more on all rows. For a set of weightings, no
     others are tried where the plain one does as well as the balanced one. For a metric that counts
     rows, such as macro F1, a model that was trained with weights decides as it was trained unless
-    tuned weights are better by a standard error.
+    tuned weights are better by a standard error. Trees whose leaves must hold so many rows cannot
+    set apart a class of fewer, whatever its weight: of two classes, training with weights repeats
+    the rows of the smaller one for them.
 
     Parameters
     ----------

@@ -379,7 +379,7 @@ def _compared_in_blocks(
     blocks: Blocks, models: Any, source: InBlocks, *, seed: int, **options: Any
 ) -> Comparison:
     """Compare on a sample of rows in blocks, and count on all others."""
-    learners, kinds = named_learners(models, source.columns_like, seed)
+    learners, kinds = named_learners(models, source.columns_like, seed, None)
     sampled = SampledBlocks.draw(blocks, learners, seed=seed, **source.sample)
     sample, rows = sampled.sample, sampled.sample.rows
     y, weights = sample.classes[rows.labels], None if sample.is_whole else sample.weights()
@@ -416,8 +416,8 @@ def compared(  # noqa: PLR0913  the table, what to compare, and how
     else:
         design = Design.for_table(table, QUICK_SHARE if quick else cv, seed)
     wanted = named_goals(goals, table.prior[design.deciding])
-    like = table.columns if source is None else source.columns_like
-    learners, kinds = named_learners(models, like, seed)
+    like = (table.columns, len(table.labels)) if source is None else (source.columns_like, None)
+    learners, kinds = named_learners(models, like[0], seed, like[1])
     candidates = make_candidates(learners, wanted, price)
     memory = FitMemory(
         table.labels, table.classes, most_rows=QUICK_ROWS if quick else MOST_ROWS, seed=seed,

@@ -9,7 +9,7 @@ estimated.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,9 @@ def make_candidates(
     return tuple(rank)
 
 
-def named_learners(models: Any, columns: Any, seed: int) -> tuple[dict[str, Any], list[str]]:
+def named_learners(
+    models: Any, columns: Any, seed: int, n_rows: int | None
+) -> tuple[dict[str, Any], list[str]]:
     """Classifiers by name, not fitted, and which of them are ours."""
     if isinstance(models, Mapping):
         for name, each in models.items():
@@ -174,7 +176,8 @@ def named_learners(models: Any, columns: Any, seed: int) -> tuple[dict[str, Any]
         raise InvalidParameterError(
             f"models must be some of {names}, or a dict of classifiers by name, got {models!r}."
         )
-    return {kind: learner_for(columns, kind, random_state=seed) for kind in kinds}, kinds
+    made = partial(learner_for, columns, random_state=seed, n_rows=n_rows)
+    return {kind: made(kind) for kind in kinds}, kinds
 
 
 def _takes_weights(estimator: Any) -> bool:

@@ -24,6 +24,7 @@ from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.decisions import left_out
 from equipoise.estimators.class_weighted import (
     is_robust,
+    repeats,
     stops_early,
     train_weighted,
     weight_argument,
@@ -103,7 +104,7 @@ class FitMemory:
         if isinstance(learners[name], FrozenEstimator):
             return self.models[name, b""]
         given = decided.training, design.parts[0][0], table.labels, table.weights
-        own = learners[name].weights_on(*given)
+        _, own = learners[name].trained_on(*given)
         return self.models[name, b"" if own is None else own.tobytes()]
 
     def _trained(
@@ -121,7 +122,8 @@ class FitMemory:
         if key is None or (weights is None and not stops_early(estimator)):
             return left_out.train_on(estimator, rows, y, {}, np.arange(len(y)))
         own = np.ones(len(y)) if weights is None else weights
-        return train_weighted(estimator, rows, y, {}, key, own)
+        # Rows that are to be repeated are so already.
+        return train_weighted(estimator, rows, y, {}, key, own, np.ones(len(y), dtype=np.intp))
 
 
 def notebook_bar() -> Progress | None:
@@ -176,20 +178,21 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Probabilities of the rows of all parts, by fits with class weights to the others."""
         return np.concatenate(
             [
-                self.ask(test, train, self.weights_on(training, train, labels, weights))
+                self.ask(test, *self.trained_on(training, train, labels, weights))
                 for train, test in parts
             ]
         )
 
-    def weights_on(
+    def trained_on(
         self, training: Vector | None, train: Indices, labels: Indices, weights: Vector | None
-    ) -> Vector | None:
-        """Weights of the rows of a training part; equal ones are none."""
+    ) -> tuple[Indices, Vector | None]:
+        """Rows of a training part as they are trained on, and weights; equal ones are none."""
         own = None if weights is None else weights[train]
         if training is not None and not np.all(training == training[0]):
-            of_class = training[labels[train]]
-            own = of_class if own is None else of_class * own
-        return None if own is None or np.all(own == own[0]) else own
+            of_class, times = training[labels[train]], repeats(self, labels[train])
+            own = np.repeat((of_class if own is None else of_class * own) / times, times)
+            train = np.repeat(train, times)
+        return train, None if own is None or np.all(own == own[0]) else own
 
 
 class UnweightedLearner(RememberedLearner):

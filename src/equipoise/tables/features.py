@@ -41,7 +41,8 @@ MISSING = "(missing)"
 # Five folds for tables up to so many rows, or so many rows times classes; one hold-out beyond.
 FOLDED_ROWS, FOLDED_CELLS = 20_000, 100_000
 FOLDS, HELD_OUT = 5, 0.25
-TREES = 100
+# Trees of a forest, and those up to so many rows, where chance counts more and trees cost less.
+TREES, MORE_TREES, FEW_ROWS = 100, 300, 10_000
 # Up to so many levels are read in the order of their names: splits of categories pass over levels
 # of few rows, and cannot find a rare class among them.
 ORDERED_LEVELS = 8
@@ -191,7 +192,14 @@ def booster_for(X: Any, *, random_state: int = 0) -> HistGradientBoostingClassif
     )
 
 
-def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: int = 0) -> Pipeline:
+def learner_for(
+    X: Any,
+    kind: str = "linear",
+    *,
+    C: float = 1.0,
+    random_state: int = 0,
+    n_rows: int | None = None,
+) -> Pipeline:
     """A plain classifier, not fitted: a pipeline of ``table``, ``features`` and ``model``.
 
     Parameters
@@ -204,6 +212,9 @@ def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: i
         Inverse strength of the penalty of the linear model.
     random_state : int
         Seed of the trees.
+    n_rows : int, optional
+        Rows of the table, where ``X`` are columns: up to 10,000, a forest has 300 trees and not
+        100.
 
     Examples
     --------
@@ -212,12 +223,16 @@ def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: i
     >>> learner_for(X, "forest").fit(X, ["a", "a", "b", "b"] * 5).predict(X[:4]).tolist()
     ['a', 'a', 'b', 'b']
     """
-    columns = X if isinstance(X, tuple) else columns_of(as_frame(X))
+    if isinstance(X, tuple):
+        columns, few = X, n_rows is not None and n_rows <= FEW_ROWS
+    else:
+        frame = as_frame(X)
+        columns, few = columns_of(frame), len(frame) <= FEW_ROWS
     table = AsTable([(each.name, each.kind) for each in columns])
     features = preprocessor(columns, kind)
     model: Any = RobustLogisticRegression("standard", C=C)
     if kind == "forest":
-        model = OrderedForest(TREES, random_state=random_state)
+        model = OrderedForest(MORE_TREES if few else TREES, random_state=random_state)
     if kind == "boosting":
         model = booster_for(columns, random_state=random_state)
     return Pipeline([("table", table), ("features", features), ("model", model)])
