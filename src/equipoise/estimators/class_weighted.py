@@ -70,7 +70,7 @@ class ClassWeighted(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         assert key is not None
         given = params.pop(key, None)
         own = self.weights_[places] * (1.0 if given is None else np.asarray(given))
-        times = repeats(self.estimator, places)
+        times = repeats(self.estimator, np.bincount(places))[places]
         fitted = train_weighted(self.estimator, X, np.asarray(y), params, key, own, times)
         self.estimator_, self.classes_ = fitted, np.asarray(fitted.classes_)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -148,8 +148,8 @@ def refuse_own_weights(estimator: Any) -> None:
         )
 
 
-def repeats(estimator: Any, labels: Indices) -> Indices:
-    """How often each row is trained on, for leaves that count rows whatever they weigh.
+def repeats(estimator: Any, counts: Indices) -> Indices:
+    """How often rows of each class are trained on, for leaves that count rows whatever they weigh.
 
     Only of two classes: among more, trees that set apart a handful of rows of each small class took
     longer, and were worse on other rows.
@@ -157,22 +157,20 @@ def repeats(estimator: Any, labels: Indices) -> Indices:
     Examples
     --------
     >>> from sklearn.ensemble import HistGradientBoostingClassifier
-    >>> labels = np.repeat([0, 1], [500, 4])
-    >>> np.unique(repeats(HistGradientBoostingClassifier(min_samples_leaf=20), labels))
+    >>> repeats(HistGradientBoostingClassifier(min_samples_leaf=20), np.array([500, 4]))
     array([ 1, 50])
     """
     known = [(name.split("__")[-1], value) for name, value in estimator.get_params().items()]
-    once = np.ones(len(labels), dtype=np.intp)
+    once = np.ones(len(counts), dtype=np.intp)
     needed = max((value for name, value in known if name in _LEAF_ROWS and value), default=1)
-    if needed == 1 or any(name in _SPLITS_ROWS for name, _ in known):
+    splits_rows = any(name in _SPLITS_ROWS for name, _ in known)
+    if needed == 1 or splits_rows or np.count_nonzero(counts) != 2:
         return once
-    _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    if len(counts) != 2:
-        return once
-    rows = min(_LEAVES * (needed if needed > 1 else needed * len(labels)), counts.max())
-    times = np.maximum(1, np.round(rows / counts)).astype(np.intp)[places]
+    rows = _LEAVES * (needed if needed > 1 else needed * counts.sum())
+    times = np.round(min(rows, counts.max()) / np.where(counts, counts, np.inf))
+    times = np.maximum(times, once).astype(np.intp)
     stops = dict(known).get("early_stopping", False)
-    by_itself = stops == "auto" and times.sum() > _STOPS_FROM
+    by_itself = stops == "auto" and times @ counts > _STOPS_FROM
     return once if stops is True or by_itself else times
 
 

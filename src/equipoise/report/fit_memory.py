@@ -189,7 +189,9 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Rows of a training part as they are trained on, and weights; equal ones are none."""
         own = None if weights is None else weights[train]
         if training is not None and not np.all(training == training[0]):
-            of_class, times = training[labels[train]], repeats(self, labels[train])
+            own_labels = labels[train]
+            of_class = training[own_labels]
+            times = repeats(self, np.bincount(own_labels))[own_labels]
             own = np.repeat((of_class if own is None else of_class * own) / times, times)
             train = np.repeat(train, times)
         return train, None if own is None or np.all(own == own[0]) else own
