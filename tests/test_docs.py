@@ -87,10 +87,16 @@ def test_the_recalls_of_the_guide_are_those_of_the_study():
     named |= {name: name.lower() for name in ("LightGBM", "XGBoost", "CatBoost")}
     for shown, name in named.items():
         (part,) = re.findall(rf"^{name}, 26 sets: worst.*?\n\n", study, re.DOTALL | re.MULTILINE)
-        remedies = ("none", "balanced", "plug-in, worst-class", "ours, worst-class")
-        recalls = [re.search(rf"^  {each} +([\d.]+)", part, re.MULTILINE)[1] for each in remedies]
-        row = " | ".join([shown, *(f"{float(each):.1%}" for each in recalls)])
-        assert f"| {row} |" in PAGES["guide/should-i-weight.md"]
+        recall = dict(re.findall(r"^  (\S.*?) +(0\.\d+)", part, re.MULTILINE))
+        none, balanced, smote = (recall[each] for each in ("none", "balanced", "SMOTE"))
+        decided, ours = recall["plug-in, worst-class"], recall["ours, worst-class"]
+        shares = [f"{float(each):.1%}" for each in (none, balanced, decided, ours)]
+        assert f"| {' | '.join([shown, *shares])} |" in PAGES["guide/should-i-weight.md"]
+        row = f"| {shown} | {none} | {balanced} | {smote} | {ours} |"
+        assert row in (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+        if name == "forest":
+            said = f"plain {none}, balanced weights {balanced}, SMOTE {smote}, `RobustClassifier` "
+            assert said + ours in (DOCS.parent / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_recalls_of_networks_are_those_of_the_study():
@@ -107,6 +113,18 @@ def test_the_recalls_of_networks_are_those_of_the_study():
         for cell, more in zip(cells, ("", r" \+ decision weights"), strict=True):
             found = re.search(rf"^{name}{more} +([\d.]+) +[\d.]+ +([\d.]+)", study, re.MULTILINE)
             assert cell == f"{found[1]}%, {found[2]}%"
+
+
+def test_the_table_of_long_tails_is_that_of_the_study():
+    study = (DOCS / "studies" / "long_tail.txt").read_text(encoding="utf-8")
+    table = (
+        (DOCS / "deep.md").read_text(encoding="utf-8").split("| | imbalance")[1].split("\n\n")[0]
+    )
+    rows = [re.sub(r"[*`]|the ", "", line).strip("| ") for line in table.splitlines()[2:]]
+    assert len(rows) == 10
+    for name, *cells in (row.split(" | ") for row in rows):
+        pattern = rf"^{re.escape(name)} +([\d.]+) +[\d.]+ +([\d.]+)"
+        assert [x for pair in re.findall(pattern, study, re.MULTILINE) for x in pair] == cells
 
 
 def test_the_times_of_the_guide_are_those_of_the_benchmarks():

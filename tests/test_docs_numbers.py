@@ -164,12 +164,14 @@ def numbers_of(page):
     given = set(" ".join(re.findall(r"<!-- given: (.*?) -->", prose)).split())
     prose = re.sub(r"<!--.*?-->", "", prose, flags=re.DOTALL)
     for section in re.split(r"^(?=#+ )", prose, flags=re.MULTILINE):
-        outputs = [shown, *(printed().get(name, []) for name in commands_of(section) | about)]
         titles = re.findall(r"^(\|.*)\n\|-", section, re.MULTILINE)
         for block in re.split(r"\n\s*\n|\n(?=\|| *[*-] | *\d\. )|(?<=\S)\n(?=#)", section):
             text = plain(block)
             found = [each for each in NUMBER.findall(text) if each not in given]
             if found:
+                # A paragraph or a row with a command of its own is about that one.
+                beside = commands_of(block) or commands_of(section)
+                outputs = [shown, *(printed().get(name, []) for name in beside | about)]
                 words = words_of(" ".join([block, *titles]) if block.startswith("|") else block)
                 values = frozenset(x for lines in outputs for x in values_about(words, lines))
                 yield from (Number(each, text, values) for each in found)
