@@ -141,7 +141,8 @@ def parts_of(page):
 
 def plain(block):
     """The text of a block, without code, mathematics, targets of links, and what is given."""
-    text = re.sub(r"\{\w+\}`[^`]*`|`[^`]*`|\$[^$]*\$", " ", block)
+    text = re.sub(r"\$n\^\{-([\d.]+)\}\$", r"\1", block)  # a rate that was seen
+    text = re.sub(r"\{\w+\}`[^`]*`|`[^`]*`|\$[^$]*\$", " ", text)
     text = re.sub(r"\]\([^)]*\)|^ *\d\. |:\w+:", " ", text)
     return re.sub("|".join(GIVEN), " ", " ".join(text.split()))
 
