@@ -20,7 +20,8 @@ from equipoise import (
     RobustLogisticRegression,
     WorstClass,
 )
-from equipoise.blocks.base import Stream
+from equipoise.blocks import partitions
+from equipoise.blocks.base import AskedOf, Stream
 from equipoise.blocks.partitions import HeldPartitions, from_dask
 from equipoise.exceptions import InvalidInputError
 from equipoise.objectives import RowsInBlocks
@@ -145,7 +146,9 @@ def test_a_cluster_finds_the_optimum_in_memory(kind, client):
     assert there.status_ == "converged" and there.lower_bound_ <= here.objective_
 
 
-def test_answers_do_not_depend_on_where_partitions_are(client):
+@pytest.mark.parametrize("largest", [0, 1 << 20], ids=["large answers", "small answers"])
+def test_answers_do_not_depend_on_where_partitions_are(client, monkeypatch, largest):
+    monkeypatch.setattr(partitions, "_MANY_NUMBERS", largest)
     X, y = draw(k=3, n=2000)
     rows = parted(X, y, ends=range(0, 2000, 90))
     two = robust().fit(*rows)
@@ -340,19 +343,70 @@ def test_memory_of_the_client_does_not_grow_with_rows(client):
     assert peaks[1] < 1.3 * peaks[0] + (4 << 20)
 
 
+def note(what, place):
+    """On a worker: that something was done with a partition, and whether again."""
+    seen = distributed.Event(f"{what} {place}")
+    (distributed.Event(f"{what} again") if seen.is_set() else seen).set()
+
+
+def was_done_once(what, count):
+    everywhere = all(distributed.Event(f"{what} {place}").is_set() for place in range(count))
+    return everywhere and not distributed.Event(f"{what} again").is_set()
+
+
 def test_rows_stay_where_they_are(client):
     """Every partition is computed once, whatever the number of passes."""
     X, y = draw(k=3, n=800)
 
     def read(place):
-        seen = distributed.Event(f"read {place}")
-        (distributed.Event("again") if seen.is_set() else seen).set()
+        note("read", place)
         return X[100 * place : 100 * place + 100], y[100 * place : 100 * place + 100]
 
     clf = robust().fit(*of_partitions(read, 8))
     assert clf.n_passes_ > 3
-    assert all(distributed.Event(f"read {place}").is_set() for place in range(8))
-    assert not distributed.Event("again").is_set()
+    assert was_done_once("read", 8)
+
+
+def test_a_pass_is_one_task_for_every_thread_and_nothing_is_made_again(client):
+    """Even where Dask lets go of copies of what was sent out, which it does every two seconds."""
+    X, y = draw(k=3, n=800)
+    blocks = from_dask(*parted(X, y, ends=range(0, 800, 50)), None, 1 << 20)
+
+    def make(place, block):
+        note("made", place)
+        return block.X
+
+    asked = AskedOf(make, lambda X: (X.sum(axis=0),), n_numbers=4)
+    assert list(blocks.map(lambda place, block: (place, len(block.y)))) == [
+        (p, 50) for p in range(16)
+    ]
+    for first in (True, False, False):
+        with distributed.get_task_stream() as stream:
+            np.testing.assert_allclose(blocks.total(asked)[0], X.sum(axis=0), rtol=1e-12)
+        assert len(stream.data) <= 2 + first, [task["key"] for task in stream.data]
+        client.amm.run_once()
+        time.sleep(0.1)
+    assert was_done_once("made", 16)
+    blocks.close()
+
+
+def test_threads_have_equal_shares_of_what_is_where_they_are(monkeypatch):
+    monkeypatch.setattr(partitions, "_ASKED_BYTES", 60)
+    random, threads = np.random.default_rng(0), {"a": 2, "b": 1, "new": 4}
+    homes = random.choice(["a", "b"], 90, p=[2 / 3, 1 / 3])
+    held = [((str(home),), int(random.integers(20))) for home in homes]
+    held += [(("a", "b"), 5), (("gone",), 5), ((), 0)]
+    groups = partitions._grouped(held, threads)
+    assert sorted(place for group in groups for place in group.places) == list(range(93))
+    for home, places in groups:
+        assert len(places) == 1 if home is None else all(home in held[at][0] for at in places)
+        assert sum(held[at][1] for at in places) < 60 + 20
+    whole = {home: sum(size for homes, size in held if homes == (home,)) for home in "ab"}
+    monkeypatch.setattr(partitions, "_ASKED_BYTES", 1 << 28)
+    shares = [(home, sum(held[at][1] for at in places))
+              for home, places in partitions._grouped(held, threads) if home]  # fmt: skip
+    assert [home for home, _ in sorted(shares)] == ["a", "a", "b"]
+    assert all(abs(size - whole[home] / threads[home]) <= 20 for home, size in shares)
 
 
 def test_nothing_is_left_running_without_a_client():

@@ -1,8 +1,10 @@
 """Rows in the partitions of Dask collections.
 
 On a cluster (any client of ``distributed``) every partition is held by a worker, as one object with
-its rows; functions are sent there and small answers come back, sums added in a tree of fixed shape,
-whichever worker adds them. What a worker that dies has held is computed again from the collection.
+its rows; functions are sent there and small answers come back, one message for each thread of a
+worker. Sums are added in the order of partitions, or in a tree of fixed shape where answers are
+large, whichever worker adds them. What a worker that dies has held is computed again from the
+collection.
 Without a client, partitions are computed in threads where a pass needs them, and kept while they
 fit in memory.
 """
@@ -15,7 +17,8 @@ from contextlib import contextmanager
 from functools import reduce
 from threading import Lock
 from time import sleep
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
 
 import numpy as np
 from scipy.sparse import issparse
@@ -26,8 +29,10 @@ from equipoise.exceptions import EquipoiseError, InvalidInputError, in_a_sentenc
 from equipoise.extras import require
 
 T = TypeVar("T")
-# Answers that are added at a time.
-_TOGETHER = 8
+# Large answers that are added at a time, and how many numbers of small ones come here together.
+_TOGETHER, _MANY_NUMBERS = 8, 1 << 20
+# Bytes of partitions that are asked together: when their worker dies, they may meet at another.
+_ASKED_BYTES = 1 << 28
 # The part of the memory in which partitions are kept where there is no cluster.
 _KEPT_SHARE = 2
 # Times to look for the partition that failed.
@@ -54,7 +59,7 @@ class HeldBlock:
 
     def part(self, make: Callable[[int, Block], T], place: int) -> T:
         """What ``make`` makes of the rows: once."""
-        if self._made[0] is not make:
+        if self._made[0] != make:  # it may have come here again
             self._made = make, make(place, Block(self.X, self.y, self.weights))
         part: T = self._made[1]
         return part
@@ -123,6 +128,13 @@ class ComputedPartitions(Blocks):
             yield from super().map(function, n_threads, begin)
 
 
+class Group(NamedTuple):
+    """Partitions that are asked together, and the worker that holds them, where it is known."""
+
+    home: str | None
+    places: list[int]
+
+
 class HeldPartitions(Blocks):
     """Partitions that workers of a cluster hold."""
 
@@ -136,6 +148,8 @@ class HeldPartitions(Blocks):
         hold = self._send(_hold, pure=False)
         self._held = client.compute([hold(place, *part) for place, part in enumerate(parts)])
         self._maker: tuple[Any, Any] = (None, None)
+        # In the first pass each is asked as soon as it is there; then it is known where.
+        self._groups = [Group(None, [place]) for place in range(len(parts))]
 
     def __len__(self) -> int:
         return len(self._held)
@@ -149,22 +163,43 @@ class HeldPartitions(Blocks):
         n_threads: int = 1,
         begin: Callable[[], Any] | None = None,
     ) -> Iterator[T]:
-        call, sent = self._send(_call, pure=False), self._sent(function)
-        return iter(self._answers([call(sent, *part) for part in enumerate(self._held)]))
+        return iter(self._each(_Sent(function)))
 
     def total(
         self, asked: AskedOf, n_threads: int = 1, begin: Callable[[], Any] | None = None
     ) -> Answer:
         if self._maker[0] is not asked.make:
             self._maker = asked.make, self._client.compute(self._sent(asked.make))
-        ask, add = self._send(_ask, pure=False), self._send(_sum, pure=False)
-        make, sent = self._maker[1], self._sent(asked.ask)
-        level = [ask(make, sent, *part) for part in enumerate(self._held)]
+        total: Answer
+        if asked.n_numbers * len(self) <= _MANY_NUMBERS:
+            total = _sum(self._each(_Sent(asked.ask), self._maker[1]))
+            return total
+        call, add = (self._send(each, pure=False) for each in (_call, _sum))
+        ask = self._sent(asked.ask)
+        level = [call(*part, ask, self._maker[1]) for part in enumerate(self._held)]
         while len(level) > 1:
             groups = range(0, len(level), _TOGETHER)
             level = [add(level[start : start + _TOGETHER]) for start in groups]
-        total: Answer = self._answers(level)[0]
+        total = self._answers(level)[0]
         return total
+
+    def _each(self, *sent: Any) -> list[Any]:
+        """Answers of all partitions, in their order: one message to every group."""
+        call = self._send(_call_each, pure=False)
+        found = self._answers(
+            [call(places, [self._held[at] for at in places], *sent) for _, places in self._groups]
+        )
+        answers: dict[int, Any] = {}
+        for group, (_, own) in zip(self._groups, found, strict=True):
+            answers.update(zip(group.places, own, strict=True))
+        if [group.home for group in self._groups] != [home for home, _ in found]:
+            keys = [held.key for held in self._held]
+            homes, threads = self._client.who_has(self._held), self._client.nthreads()
+            sizes = self._client.nbytes(keys, summary=False)
+            self._groups = _grouped(
+                [(homes.get(key, ()), sizes.get(key, 0)) for key in keys], threads
+            )
+        return [answers[place] for place in range(len(self))]
 
     def close(self) -> None:
         for future in (*self._held, self._maker[1]):
@@ -212,22 +247,57 @@ def _named() -> Iterator[None]:
         raise type(error)("Partition " + text.removeprefix("Block ")) from error
 
 
+def _grouped(held: list[tuple[tuple[str, ...], int]], threads: dict[str, int]) -> list[Group]:
+    """Partitions, of each of which homes and bytes are known: a share for every thread.
+
+    Examples
+    --------
+    >>> _grouped([(("a",), 3), (("a",), 5), (("a", "b"), 4), ((), 0)], {"a": 1, "b": 1})
+    [Group(home='a', places=[1, 0]), Group(home='b', places=[2]), Group(home=None, places=[3])]
+    """
+    loads = {home: [0] * count for home, count in threads.items()}
+    found: dict[tuple[Any, int, int], list[int]] = {}
+    for place in sorted(range(len(held)), key=lambda place: -held[place][1]):
+        homes, size = held[place]
+        least = [(load, home, at) for home in homes for at, load in enumerate(loads.get(home, ()))]
+        load, home, at = min(least, default=(0, None, place))
+        found.setdefault((home, at, load // _ASKED_BYTES), []).append(place)
+        if home is not None:
+            loads[home][at] += size
+    return [Group(home, places) for (home, *_), places in found.items()]
+
+
 class _Sent:
-    """A callable as data: Dask would put a function into every task that calls it."""
+    """A callable as data: Dask would put a function into every task that calls it.
+
+    Copies of it are equal: a worker may let go of one, and be sent it again.
+    """
 
     def __init__(self, thing: Any) -> None:
-        self.thing = thing
+        self.thing, self._name = thing, uuid4().hex
+
+    def __call__(self, *given: Any) -> Any:
+        return self.thing(*given)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Sent) and other._name == self._name
+
+    def __hash__(self) -> int:
+        return hash(self._name)
 
 
-def _call(sent: _Sent, place: int, held: HeldBlock) -> Any:
-    return sent.thing(place, held)
+def _call(place: int, held: Any, sent: _Sent, make: _Sent | None = None) -> Any:
+    """What a function says of a partition, or what a question says of what is made of it."""
+    return sent(place, held) if make is None else AskedOf(make, sent)(place, held)
 
 
-def _ask(make: _Sent, ask: _Sent, place: int, held: Any) -> Answer | None:
-    return AskedOf(make.thing, ask.thing)(place, held)
+def _call_each(places: list[int], held: list[HeldBlock], *sent: Any) -> tuple[str, list[Any]]:
+    """Answers of some partitions, and where they are."""
+    worker = require("distributed", extra="dask").get_worker()
+    return worker.address, [_call(*part, *sent) for part in zip(places, held, strict=True)]
 
 
-def _sum(answers: list[Answer | None]) -> Answer | None:
+def _sum(answers: list[Answer | None]) -> Any:
     """The sum of some answers in memory of its own: they may be needed again."""
     found = [answer for answer in answers if answer is not None]
     if not found:
