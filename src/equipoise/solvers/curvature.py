@@ -212,16 +212,22 @@ class InverseCurvature:
 
     def apply(self, vector: Vector) -> Any:
         r"""The product :math:`B^{-1} v`."""
-        out = self._gamma * self._by_base(vector[None])[0]
-        if self._order:
-            weights = self._middle @ self._products(self._pairs, vector[None])[:, 0]
-            if is_tensor(out):
-                return out + weighted_sum(weights, self._pairs)
+        known = self._by_base(vector[None])[0]
+        if not self._order:
+            return self._gamma * known
+        weights = self._middle @ self._products(self._pairs, vector[None])[:, 0]
+        out = self.combine(weights, self._pairs)
+        out += self._gamma * known
+        return out
 
-            def add(piece: slice) -> None:
-                for start in range(piece.start, piece.stop, SHORT):
-                    cut = slice(start, min(start + SHORT, piece.stop))
-                    out[cut] += np.dot(weights, self._pairs[:, cut])
+    def combine(self, weights: Vector, rows: Any) -> Any:
+        """Rows as long as the parameter, added up with weights."""
+        if is_tensor(rows):
+            return weighted_sum(weights, rows)
+        out = np.empty(rows.shape[1])
 
-            list(self._share(add, self._pieces))
+        def part(cut: slice) -> None:
+            np.matmul(weights, rows[:, cut], out=out[cut])
+
+        list(self._share(part, self._pieces))
         return out

@@ -51,8 +51,9 @@ class Problem:
 
     @cached_property
     def _held(self) -> tuple[Any, Any]:
-        """Places of the parameters with a penalty, and of those without."""
-        return places_of(self.ridges > 0), places_of(self.ridges <= 0)
+        """Inverses of the ridges, zero where there are none, and the places of the latter."""
+        held = self.ridges > 0
+        return held / (self.ridges + ~held), places_of(~held)
 
     def penalty(self, theta: Vector) -> float:
         return 0.5 * float(self.ridges @ (theta * theta))
@@ -106,8 +107,8 @@ class Problem:
         """
         if not self.has_bounds:
             return -np.inf
-        held, free = self._held
-        slack = 0.5 * float((gradient[held] ** 2 / self.ridges[held]).sum())
+        inverse, free = self._held
+        slack = 0.5 * float((gradient * gradient) @ inverse)
         guess = 0.5 * float((gradient[free] ** 2).sum()) / TYPICAL_CURVATURE
         return self.lagrangian(state, mass) - slack - guess
 

@@ -247,7 +247,8 @@ def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
     # The masses matter as exactly as a part of the progress that is still to be made.
     left = max(1e-3 * min(value, iterate.decrease), 1e-13 * value)
     mass = iterate.program.solve(A, state.risks - c, 1e-3 * left)
-    gradient = weighted_sum(mass, G) + pull
+    gradient = curvature.combine(mass, G)
+    gradient += pull
     direction = -curvature.apply(gradient)
     promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
     return QuadraticModel(mass, gradient, direction, value - promised)
@@ -261,7 +262,8 @@ def _moved(
     gradients: Matrix,
 ) -> SqpIterate:
     """The iterate after a step, which the curvature learns from."""
-    gradient = weighted_sum(model.mass, gradients) + problem.pull(state.theta)
+    gradient = iterate.curvature.combine(model.mass, gradients)
+    gradient += problem.pull(state.theta)
     step = state.theta - iterate.state.theta
     size, change = norm(step), gradient - model.gradient
     cut = size < 0.9 * norm(model.direction)
