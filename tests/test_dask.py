@@ -1,6 +1,7 @@
 """Fits to Dask collections: the same optimum, rows that stay where they are, workers that die."""
 
 import os
+import platform
 import signal
 import threading
 import time
@@ -42,6 +43,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 pandas = pytest.importorskip("pandas")
+resource = pytest.importorskip("resource", reason="about systems that count page faults")
 
 pytestmark = pytest.mark.timeout(300)
 SAME = 2e-6
@@ -388,6 +390,25 @@ def test_a_pass_is_one_task_for_every_thread_and_nothing_is_made_again(client):
         time.sleep(0.1)
     assert was_done_once("made", 16)
     blocks.close()
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about the allocator of glibc")
+def test_a_pass_does_not_fetch_its_memory_again_and_again(client):
+    def faults(place, block):
+        """Of arrays as a pass makes them, once some were made and freed."""
+        found = []
+        for _ in range(40):
+            before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+            np.ones(1 << 17)
+            found.append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
+        return sorted(found)[20]
+
+    blocks = from_dask(*parted(*draw(k=3, n=200)), None, 1 << 20)
+    pages = (1 << 20) // resource.getpagesize()
+    assert max(blocks.map(faults)) < pages / 8
+    again = list(client.run(faults, 0, None).values())
+    blocks.close()
+    assert min(again) > pages / 8  # elsewhere memory is given back as before
 
 
 def test_threads_have_equal_shares_of_what_is_where_they_are(monkeypatch):
