@@ -123,7 +123,7 @@ class InverseCurvature:
         step = -(-whole // (PIECES * SHORT)) * SHORT
         cuts = [*range(0, whole, max(step, 1)), whole, size]
         self._pieces = [slice(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
-        self._kept = getattr(theta, "new_empty", np.empty)((2 * memory, size))
+        self._kept = getattr(theta, "new_empty", np.empty)((2 * memory + 1, size))
         self.clear()
 
     def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
@@ -201,11 +201,12 @@ class InverseCurvature:
 
     def gram(self, rows: Matrix, vector: Vector) -> tuple[Matrix, Vector]:
         r"""Products :math:`G B^{-1} G^\top` and :math:`G B^{-1} v` for the rows of G."""
-        images = self._by_base(rows)
-        A = self._gamma * self._products(images, rows)
-        c = self._gamma * self._products(images, vector[None])[:, 0]
+        n = 2 * len(self._order)
+        self._kept[n] = self._by_base(vector[None])[0]  # beside the pairs: one product for all
+        found = self._products(self._kept[: n + 1], rows)
+        A, c = self._gamma * self._products(self._by_base(rows), rows), self._gamma * found[n]
         if self._order:
-            T = self._products(self._pairs, rows)
+            T = found[:n]
             A += T.T @ self._middle @ T
             c += T.T @ (self._middle @ self._products(self._pairs, vector[None])[:, 0])
         return 0.5 * (A + A.T), c
