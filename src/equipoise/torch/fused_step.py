@@ -38,8 +38,43 @@ except ImportError:  # without Triton, steps are plain tensor operations
 _TILE, MOST_CLASSES = 4096, 4096
 _DTYPES = {torch.float32, torch.bfloat16, torch.float16}
 _LABELS = {torch.int64, torch.int32}
+_TYPES = {torch.Tensor, torch.nn.Parameter}
 # Where Triton's interpreter stands in for a GPU.
 _INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def fused_loss(loss: Any, logits: Any, targets: Any) -> Any:
+    """The loss of a batch, of which its module remembers what it must; None where no step fits.
+
+    What a step depends on is compared with the last one, and only what is new is looked at again.
+    """
+    if (
+        not triton
+        or not (logits.is_cuda or _INTERPRETED)
+        or torch.compiler.is_compiling()
+        or type(logits) not in _TYPES
+        or torch._C._are_functorch_transforms_active()
+    ):
+        return None
+    if logits.dim() != 2 or not (logits.is_contiguous() and targets.is_contiguous()):
+        logits, targets = (rows.contiguous() for rows in loss._rows(logits, targets))
+    device, masses = logits.get_device(), loss._buffers["masses"]
+    kind = (
+        logits.shape, logits.dtype, device, logits.data_ptr() % 16,
+        targets.shape, targets.dtype, targets.get_device(), masses.dtype, masses.get_device(),
+        loss.training, loss.window, loss.ascent, loss.reduction, loss.check, loss.ignore_index,
+        loss.loss, n_ranks(loss.process_group), torch.are_deterministic_algorithms_enabled(),
+    )  # fmt: skip
+    plan = loss._plan
+    if plan is None or plan.kind != kind:
+        loss._rows(logits, targets)
+        plan = loss._plan = Plan(kind, loss, logits, targets)
+    if not plan.fits:
+        return None
+    if device < 0 or torch.cuda.current_device() == device:
+        return _apply(logits, plan.step(loss, logits, targets))
+    with torch.cuda.device(device):
+        return _apply(logits, plan.step(loss, logits, targets))
 
 
 def fits(loss: Any, logits: Any, labels: Any) -> bool:
@@ -47,16 +82,13 @@ def fits(loss: Any, logits: Any, labels: Any) -> bool:
 
     Compiled programs take plain tensors; so do deterministic ones, for rows are added in any order.
     """
-    if not triton or not loss.training or not (logits.is_cuda or _INTERPRETED):
-        return False
     masses = loss._buffers["masses"]
-    return (
-        logits.dtype in _DTYPES
+    return bool(
+        loss.training
+        and logits.dtype in _DTYPES
         and labels.dtype in _LABELS
-        and not torch.compiler.is_compiling()
         and not torch.are_deterministic_algorithms_enabled()
         and logits.get_device() == labels.get_device() == masses.get_device()
-        and type(logits) in {torch.Tensor, torch.nn.Parameter}
         and type(loss.loss) is CrossEntropyOfRows
         and loss.reduction != "none"
         and logits.shape[1] <= MOST_CLASSES
@@ -77,92 +109,128 @@ def _works(device: int) -> bool:
     return True
 
 
+class Plan:
+    """A step for batches of one kind: its kernels, and what they take besides the batch.
+
+    It is made again where it is missing: copies and stored modules have None in its place.
+    """
+
+    def __init__(self, kind: Any, loss: Any, logits: Any, labels: Any) -> None:
+        self.kind, self.fits = kind, fits(loss, logits, labels)
+        if not self.fits:
+            return
+        self.device = logits.get_device()
+        self.n, k = logits.shape
+        self.loss, self.ignore_index = loss.loss, loss.ignore_index
+        self.ranks, rule = n_ranks(loss.process_group), loss.rule
+        self.table, self.sums = _held(loss)
+        self.like = {"dtype": torch.float32, "device": logits.device}
+        kp = 1 << (k - 1).bit_length()
+        rows = max(1, _TILE // kp)
+        self.grid = -(-self.n // rows)
+        tiles = self.device, logits.dtype, labels.dtype, logits.data_ptr() % 16
+        constants = k, kp, rows, loss.ignore_index, loss.loss.label_smoothing
+        self.sum_rows = _launch(_sum_rows, tiles, constants, 4)
+        self.write_gradient = _launch(_write_gradient, tiles, constants, 4)
+        self.move = None
+        if type(rule) is FillingRule and not loss.check:
+            exact, mean = loss.ascent is None, loss.reduction == "mean"
+            constants = k, kp, rule.whole, exact, mean, self.ranks, KEPT
+            self.move = _launch(_move, self.device, constants, max(1, min(16, kp // 128)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()
+
+    def stream(self) -> Any:
+        return torch._C._cuda_getCurrentRawStream(self.device) if self.device >= 0 else 0
+
+    def step(self, loss: Any, logits: Any, labels: Any) -> tuple[Any, ...]:
+        """Remember a batch; its labels, what rows of each class count, and the value."""
+        rates = torch.empty(logits.shape[1], **self.like)
+        value = torch.empty((), **self.like)
+        stream, sums, held = self.stream(), self.sums, loss._buffers
+        if self.n:
+            self.sum_rows(self.grid, stream, (logits, labels, sums), self.n)
+        local = sums
+        if self.ranks > 1:
+            loss._agree()
+            local = sums.clone()
+            sum_over_ranks(sums, loss.process_group)
+        if self.move is None:
+            _move_by_tensors(loss, sums, local, rates, value)
+        else:
+            self.move(
+                1, stream,
+                (sums, local, self.table, held["remembered"], held["state"], held["masses"],
+                 held["step"], held["broken"], rates, value),
+            )  # fmt: skip
+        return self, labels, rates, value
+
+
 class FusedStep(torch.autograd.Function):  # type: ignore[misc]
-    """The loss of a table of logits, and its gradient; the module remembers the batch."""
+    """The value of a step that was taken, and its gradient."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Any, labels: Any, loss: Any) -> Any:
-        k = logits.shape[1]
-        rates = torch.empty(k, dtype=torch.float32, device=logits.device)
-        value = torch.empty((), dtype=torch.float32, device=logits.device)
-        table, sums = _held(loss)
-        with torch.cuda.device_of(logits):
-            _over_rows(_sum_rows, loss, logits, labels, sums)
-            ranks, local = n_ranks(loss.process_group), sums
-            if ranks > 1:
-                loss._agree()
-                local = sums.clone()
-                sum_over_ranks(sums, loss.process_group)
-            rule, held = loss._modules["rule"], loss._buffers
-            if type(rule) is FillingRule and not loss.check:
-                kp = _padded(k)
-                _move(
-                    1, logits.get_device(),
-                    (sums, local, table, held["remembered"], held["state"], held["masses"],
-                     held["step"], held["broken"], rates, value),
-                    (k, kp, rule.whole, loss.ascent is None, loss.reduction == "mean", ranks, KEPT),
-                    max(1, min(16, kp // 128)),
-                )  # fmt: skip
-            else:
-                _move_by_tensors(loss, sums, local, rates, value)
-        ctx.save_for_backward(logits, labels, rates)
-        ctx.loss = loss
+    def forward(ctx: Any, logits: Any, taken: tuple[Any, ...]) -> Any:
+        ctx.plan, labels, ctx.rates, value = taken
+        ctx.save_for_backward(logits, labels)
         return value
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        logits, labels, rates = ctx.saved_tensors
+        logits, labels = ctx.saved_tensors
+        plan, rates = ctx.plan, ctx.rates
         if torch.is_grad_enabled():
-            return _differentiable(ctx.loss, logits, labels, rates, grad), None, None
+            return _differentiable(plan, logits, labels, rates, grad), None
         found = torch.empty_like(logits)
-        _over_rows(_write_gradient, ctx.loss, logits, labels, rates, grad, found)
-        return found, None, None
+        if plan.n:
+            given = logits, labels, rates, grad, found
+            plan.write_gradient(plan.grid, plan.stream(), given, plan.n)
+        return found, None
 
 
-class Kernel:
-    """A kernel; once compiled, it is launched without another look at the kinds of its arguments.
+# As ``FusedStep.apply``, without a look at transforms of functions: none is at work here.
+_apply = super(torch.autograd.Function, FusedStep).apply
 
-    That look takes the host longer than all else in a launch. ``kind`` and ``constants`` are all
-    that a compiled kernel depends on.
+
+class Launch:
+    """A kernel with its constants; once compiled, it is launched without a look at its arguments.
+
+    That look, and one at each pointer, take the host longer than all else in a launch.
     """
 
-    def __init__(self, jitted: Any) -> None:
-        self.jitted, self.compiled = jitted, dict[Any, Any]()
+    def __init__(self, jitted: Any, constants: tuple[Any, ...], warps: int) -> None:
+        self.jitted, self.constants, self.warps = jitted, constants, warps
+        self.compiled: Any = None
 
-    def __call__(
-        self, grid: int, kind: Any, given: tuple[Any, ...], constants: tuple[Any, ...], warps: int
-    ) -> None:
-        compiled = self.compiled.get((kind, constants))
-        if compiled is None:
-            launched = self.jitted[grid,](*given, *constants, num_warps=warps)
-            self.compiled[kind, constants] = launched
-        else:
-            compiled[grid, 1, 1](*given, *constants)
-
-
-def _over_rows(kernel: Kernel, loss: Any, logits: Any, labels: Any, *others: Any) -> None:
-    """Launch a kernel over tiles of rows."""
-    n, k = logits.shape
-    if not n:
-        return
-    kp = _padded(k)
-    rows = max(1, _TILE // kp)
-    kind = logits.get_device(), logits.dtype, labels.dtype, logits.data_ptr() % 16 == 0
-    constants = k, kp, rows, loss.ignore_index, loss.loss.label_smoothing
-    kernel(-(-n // rows), kind, (logits, labels, *others, n), constants, 4)
+    def __call__(self, grid: int, stream: int, tensors: tuple[Any, ...], *numbers: int) -> None:
+        if self.compiled:
+            run, function, packed = self.compiled
+            places = map(torch.Tensor.data_ptr, tensors)
+            run(
+                grid, 1, 1, stream, function, packed, None, None, None,
+                *places, *numbers, *self.constants,
+            )  # fmt: skip
+            return
+        given = *tensors, *numbers, *self.constants
+        found = self.jitted[grid,](*given, num_warps=self.warps)
+        if found is not None:  # as the interpreter has it
+            self.compiled = found.run, found.function, found.packed_metadata
 
 
-def _padded(k: int) -> int:
-    return 1 << (k - 1).bit_length()
+@cache
+def _launch(jitted: Any, kind: Any, constants: tuple[Any, ...], warps: int) -> Launch:
+    """The kernel; ``kind`` and ``constants`` are all that a compiled one depends on."""
+    return Launch(jitted, constants, warps)
 
 
 def _held(loss: Any) -> tuple[Any, Any]:
     """Constants of the loss in one vector, and zeros for sums; kept as long as they are valid."""
-    key = loss.window, loss.ascent
+    key = loss.window, loss.ascent, loss.masses.device
     if loss._fused is None or loss._fused[0] != key:
         rule, n_rows = loss.rule, loss.n_rows.reshape(1)
         bounds = [rule.lower, rule.upper, rule.start] if type(rule) is FillingRule else []
-        numbers = [n_rows, *(torch.full_like(n_rows, number or 0.0) for number in key)]
+        numbers = [n_rows, *(torch.full_like(n_rows, number or 0.0) for number in key[:2])]
         table = torch.cat([*numbers, loss.shares, loss.prior, *bounds])
         loss._fused = key, table, table.new_zeros(3 * len(loss.masses) + 1)
     _, table, sums = loss._fused
@@ -181,11 +249,11 @@ def _move_by_tensors(loss: Any, sums: Any, local: Any, rates: Any, value: Any) -
     value.copy_(torch.where((ours[2 * k :] > 0).any(), torch.nan, whole))
 
 
-def _differentiable(loss: Any, logits: Any, labels: Any, rates: Any, grad: Any) -> Any:
+def _differentiable(plan: Plan, logits: Any, labels: Any, rates: Any, grad: Any) -> Any:
     """The gradient by tensor operations, where it is to be differentiated in turn."""
-    counted = (labels != loss.ignore_index) & (labels >= 0) & (labels < len(rates))
+    counted = (labels != plan.ignore_index) & (labels >= 0) & (labels < len(rates))
     labels = torch.where(counted, labels, 0)
-    losses = torch.where(counted, loss.loss(logits.float(), labels), 0.0) * rates[labels]
+    losses = torch.where(counted, plan.loss(logits.float(), labels), 0.0) * rates[labels]
     return torch.autograd.grad(losses.sum(), logits, grad, create_graph=True)[0]
 
 
@@ -219,7 +287,6 @@ if triton:
         x = x - tl.max(x, 1)[:, None]
         return x, label, counted & (stray == 0), stray, inside, place
 
-    @Kernel
     @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
         do_not_specialize=["n"], do_not_specialize_on_alignment=["labels", "sums"]
     )
@@ -253,7 +320,6 @@ if triton:
             tl.atomic_add(sums + 2 * K + label, one, mask=broken)
         tl.atomic_add(sums + 3 * K + 0 * label, tl.full((ROWS,), 1.0, tl.float64), mask=stray)
 
-    @Kernel
     @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
         do_not_specialize=["n"], do_not_specialize_on_alignment=["labels", "rates", "grad"]
     )
@@ -333,7 +399,6 @@ if triton:
         others = tl.sum(prior * risks, 0) / tl.maximum(tl.sum(prior, 0), 1e-300)
         return tl.where(known, risks, others)
 
-    @Kernel
     @triton.jit(  # type: ignore[untyped-decorator, unused-ignore]
         do_not_specialize_on_alignment=list(range(10))
     )
