@@ -1,13 +1,14 @@
 """What a robust loss costs on a GPU beside the cross-entropy, and whether a step waits for it.
 
-python benchmarks/loss_cost.py [--rows 4096] [--classes 1000] [--plain] [--out FILE]
+python benchmarks/loss_cost.py [--rows 4096] [--classes 1000] [--only NAME ...] [--plain]
+    [--out FILE]
 
-Forward and backward of losses on logits in float32. First as people call them, in a loop of 200
-steps that the host launches one by one, in turn with the cross-entropy: the median of 15 rounds, by
-CUDA events and by the host's clock. Then the same steps replayed as a CUDA graph, the time of the
-kernels alone. Without ``--plain`` also as ``torch.compile`` leaves them, in its mode
-"reduce-overhead", and the compiled ones replayed as a CUDA graph (the median of 20 rounds of 50
-steps). Ten steps run under PyTorch's profiler, which counts calls that wait for the device and
+Losses on logits in float32. First as people call them, forward alone and forward with backward, in
+loops of 200 steps that the host launches one by one, all losses in turn: medians of 15 rounds by
+CUDA events, medians and minima by the host's clock. Then forward and backward replayed as a CUDA
+graph, the time of the kernels alone. Without ``--plain`` also as ``torch.compile`` leaves them, in
+its mode "reduce-overhead", and the compiled ones replayed as a CUDA graph (the median of 20 rounds
+of 50 steps). Ten steps run under PyTorch's profiler, which counts waits for the device and
 copies to the host, and one under ``torch.cuda.set_sync_debug_mode("error")``. Without a GPU the
 same on the CPU, fewer times, without graphs and without the profiler.
 """
@@ -16,6 +17,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,10 @@ LOSSES: dict[str, Callable[[Any], Any]] = {
 }
 # What a program calls when it waits for the device.
 WAITS = ("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "Memcpy DtoH")
+
+
+def as_on(loss: Any, device: Any) -> Any:
+    return loss.to(device) if isinstance(loss, torch.nn.Module) else loss
 
 
 def step_of(loss: Any, logits: Any, targets: Any, mode: str | None) -> Callable[[], None]:
@@ -70,32 +76,42 @@ def microseconds(step: Callable[[], Any], on_gpu: bool) -> float:
     return float(np.median(times))
 
 
-def in_turn(step: Callable[[], Any], other: Callable[[], Any], on_gpu: bool) -> dict[str, float]:
-    """Microseconds of a step on the device and on the host, and by how much they are over others.
+def in_turn(steps: dict[Any, Callable[[], Any]], on_gpu: bool) -> dict[Any, Any]:
+    """Microseconds of each step in every round, on the device and on the host.
 
-    Rounds of both follow each other, so that what slows the machine slows both.
+    Rounds of all follow each other, so that what slows the machine slows all.
     """
-    rounds, steps = (15, 200) if on_gpu else (3, 2)
-    found = np.empty((rounds, 2, 2))
+    rounds, times = (15, 200) if on_gpu else (3, 2)
+    found: dict[Any, Any] = {name: np.empty((rounds, 2)) for name in steps}
     for turn in range(-1, rounds):  # the first is not counted
-        for which, each in enumerate((step, other)):
+        for name, step in steps.items():
             if on_gpu:
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 torch.cuda.synchronize()
                 start.record()
             began = time.perf_counter()
-            for _ in range(steps):
-                each()
-            host = device = 1e6 * (time.perf_counter() - began) / steps
+            for _ in range(times):
+                step()
+            host = device = 1e6 * (time.perf_counter() - began) / times
             if on_gpu:
                 end.record()
                 torch.cuda.synchronize()
-                device = 1000 * start.elapsed_time(end) / steps
-            found[turn, which] = device, host
-    middle, over = np.median(found[:, 0], 0), np.median(found[:, 0] - found[:, 1], 0)
-    names = ("as it is", "as it is, host")
-    values = {name: float(value) for name, value in zip(names, middle, strict=True)}
-    return values | {f"{name}, over": float(more) for name, more in zip(names, over, strict=True)}
+                device = 1000 * start.elapsed_time(end) / times
+            found[name][turn] = device, host
+    return found
+
+
+def summary(times: Any, others: Any) -> dict[str, float]:
+    """Medians and the least of rounds, and by how much they are over others."""
+    over = np.median(times - others, 0)
+    return {
+        "device": float(np.median(times[:, 0])),
+        "device, over": float(over[0]),
+        "host": float(np.median(times[:, 1])),
+        "host, over": float(over[1]),
+        "host, least": float(times[:, 1].min()),
+        "host, least, over": float(times[:, 1].min() - others[:, 1].min()),
+    }
 
 
 def replayed(step: Callable[[], None]) -> float:
@@ -155,6 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=4096)
     parser.add_argument("--classes", type=int, default=1000)
+    parser.add_argument("--only", nargs="+", choices=LOSSES, default=list(LOSSES))
     parser.add_argument("--plain", action="store_true", help="without compiling anything")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
@@ -167,13 +184,20 @@ def main() -> None:
     name = torch.cuda.get_device_name() if on_gpu else "CPU"
     print(f"{given.rows} x {given.classes} on {name}, torch {torch.__version__}: microseconds")
     found: dict[str, Any] = {"device": name, "torch": torch.__version__}
-    plain = step_of(F.cross_entropy, logits, targets, None)
-    for loss_name, make in LOSSES.items():
-        loss = make(counts)
-        loss = loss.to(device) if isinstance(loss, torch.nn.Module) else loss
-        step = step_of(loss, logits, targets, None)
-        line: dict[str, Any] = in_turn(step, plain, on_gpu)
+    names = dict.fromkeys(["cross-entropy", *given.only])
+    losses = {name: as_on(LOSSES[name](counts), device) for name in names}
+    steps: dict[Any, Callable[[], Any]] = {}
+    for loss_name, loss in losses.items():
+        steps[loss_name, "forward"] = partial(loss, logits, targets)
+        steps[loss_name, "as it is"] = step_of(loss, logits, targets, None)
+    times = in_turn(steps, on_gpu)
+    for loss_name, loss in losses.items():
+        line: dict[str, Any] = {}
+        for kind in ("forward", "as it is"):
+            of_kind = summary(times[loss_name, kind], times["cross-entropy", kind])
+            line |= {f"{kind}, {name}": value for name, value in of_kind.items()}
         if on_gpu:
+            step = steps[loss_name, "as it is"]
             line |= {"waits": waits(step), "as it is, a graph": replayed(step)}
         if not given.plain:
             line |= compiled(loss, logits, targets, on_gpu)
@@ -182,7 +206,7 @@ def main() -> None:
         print(f"{loss_name}: waits {line.get('waits')}, {line.get('compiled waits')}", flush=True)
         for kind in (key for key in line if "waits" not in key and "over" not in key[-4:]):
             over = line.get(f"{kind}, over", line[kind] - first[kind])
-            print(f"  {kind:17} {line[kind]:8.1f}, {over:+8.1f} over cross-entropy", flush=True)
+            print(f"  {kind:21} {line[kind]:8.1f}, {over:+8.1f} over cross-entropy", flush=True)
     if given.out:
         given.out.write_text(json.dumps(found, indent=1))
 

@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="torch has no Triton here")
 
 from equipoise import LabelCVaR, PriorBall, WeightBox, WeightHull, WorstClass  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.torch import RobustLoss, fused_step, robust_loss  # noqa: E402
+from equipoise.torch import RobustLoss, fused_kernels, fused_step, robust_loss  # noqa: E402
 from torch_cases import COUNTS  # noqa: E402
 
 ON_GPU = torch.cuda.is_available()
@@ -214,6 +214,68 @@ def test_several_steps_before_their_gradients(plain):
         torch.testing.assert_close(logits.grad, twin.grad, rtol=1e-5, atol=1e-8)
 
 
+def test_gradients_twice_from_tensors_kept_elsewhere(plain):
+    fused, other = pair(LabelCVaR(0.3), COUNTS)
+    logits, labels = next(batches())
+    twin = logits.detach().clone().requires_grad_()
+    with torch.autograd.graph.save_on_cpu():
+        value = fused(logits, labels)
+    expected = plain(other, twin, labels)
+    value /= 4
+    value.backward(retain_graph=True)
+    first = logits.grad
+    before = first.clone()
+    (again,) = torch.autograd.grad(value, logits)
+    assert torch.equal(first, before) and torch.equal(again, before)
+    (expected / 4).backward()
+    torch.testing.assert_close(before, twin.grad, rtol=1e-5, atol=1e-8)
+    with pytest.raises(RuntimeError, match="second time"):
+        value.backward()
+    changed = fused(logits, labels)
+    labels.add_(0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        changed.backward()
+
+
+def test_batches_of_many_kinds_in_turn(plain):
+    """What a step keeps for the next one is of no use where anything else is asked for."""
+    fused, other = pair(LabelCVaR(0.3), COUNTS)
+    logits, labels = next(batches())
+    flat = torch.zeros(3 * 9 + 1, device=DEVICE)[1:].reshape(9, 3)  # not at a multiple of 16 bytes
+    given = [
+        (logits, labels),
+        (logits[:17], labels[:17]),
+        (logits.bfloat16(), labels),
+        (flat, labels[:9].int()),
+        (logits, labels),
+    ]
+    for batch in given:
+        assert_same_step(fused, other, (batch[0].detach().requires_grad_(), batch[1]), plain)
+    for name, option in (("reduction", "sum"), ("ignore_index", 1), ("ascent", 3.0)):
+        for loss in (fused, other):
+            setattr(loss, name, option)
+        kept = torch.where(labels < 0, 2, labels)
+        assert_same_step(fused, other, (logits.detach().requires_grad_(), kept), plain)
+    fused.eval(), other.eval()
+    torch.testing.assert_close(fused(logits, labels % 3), plain(other, logits, labels % 3))
+    fused.train(), other.train()
+    assert_same_step(fused, other, (logits.detach().requires_grad_(), labels % 3), plain)
+    with pytest.raises(InvalidInputError, match="one entry for each row"):
+        fused(logits, labels[:5])
+
+
+def test_buffers_of_another_call(plain):
+    fused, other = pair(LabelCVaR(0.3), COUNTS)
+    first, second = batches(n_batches=2)
+    fused(*first), plain(other, *first)
+    before = copy.deepcopy(fused.state_dict())
+    held = {name: value.clone() for name, value in fused.state_dict().items()}
+    value = torch.func.functional_call(fused, held, second)
+    torch.testing.assert_close(value, plain(other, *second))
+    torch.testing.assert_close(fused.state_dict(), before, rtol=0, atol=0)
+    torch.testing.assert_close(held, dict(other.state_dict()))
+
+
 def test_checkpoints_copies_moves_and_other_rates(plain):
     loss = RobustLoss(LabelCVaR(0.3), COUNTS).to(DEVICE)
     given = list(batches(n_batches=4))
@@ -239,7 +301,7 @@ def test_plain_tensors_where_triton_cannot_compile(monkeypatch):
 
     logits, labels = next(batches())
     loss = RobustLoss(None, COUNTS).to(DEVICE)
-    monkeypatch.setattr(fused_step, "_set_one", {(1,): without_compiler})
+    monkeypatch.setattr(fused_kernels, "set_one", {(1,): without_compiler})
     fused_step._works.cache_clear()
     assert not fused_step.fits(loss, logits, labels)
     loss(logits, labels).backward()

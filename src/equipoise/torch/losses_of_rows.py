@@ -1,6 +1,7 @@
 """Losses of rows of logits, with the values that the losses of the same names have in NumPy."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -77,6 +78,7 @@ def loss_of_rows(loss: str | LossOfRows, label_smoothing: float = 0.0) -> LossOf
     return _BY_NAME[loss]
 
 
+@dataclass(frozen=True, eq=False)
 class CrossEntropyOfRows:
     """The cross-entropy of softmax(logits), with shares of every row spread over all classes.
 
@@ -86,8 +88,7 @@ class CrossEntropyOfRows:
     0.6931
     """
 
-    def __init__(self, label_smoothing: float) -> None:
-        self.label_smoothing = label_smoothing
+    label_smoothing: float
 
     def __call__(self, logits: Any, labels: Any) -> Any:
         return F.cross_entropy(
