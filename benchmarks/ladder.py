@@ -20,7 +20,7 @@ CEILINGS = {
     "covertype-random": 0.5,
     "seven-classes": 0.5,
     "seven-unequal": 0.5,
-    "sparse": 1.5,
+    "sparse": 0.6,
     "hundred-classes": 1.0,
     "thousand-classes": 3.0,
 }

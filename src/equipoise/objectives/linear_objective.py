@@ -104,6 +104,9 @@ class LinearObjective(Objective):
         # Hessians of a few rows are still worth sharing when one pass over them is not.
         light = self.n_rows * features.row_cost * features.n_scores <= WORTH_A_THREAD
         self._sharing = Workers() if light else workers
+        # Threads that wait for each other would only crowd the cache with their gradients.
+        alone = features.locked and self.size >= WIDE
+        self._pulling = Workers() if alone else self._sharing
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values, so many each, stay in a core's cache."""
@@ -177,7 +180,7 @@ class LinearObjective(Objective):
             gradients[owner] = part  # here, not by one thread for all
             return None
 
-        for piece, part in zip(pieces, self._sharing.map(work, pieces), strict=True):
+        for piece, part in zip(pieces, self._pulling.map(work, pieces), strict=True):
             if part is not None:
                 gradients[self.labels[piece.start]] += part
         return gradients

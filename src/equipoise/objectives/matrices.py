@@ -41,6 +41,7 @@ class Features(ABC):
     n_rows: int
     n_features: int
     row_cost: float  # stored values in an average row
+    locked: bool = False  # whether products hold the interpreter's lock
     unit: float = 1.0  # the intercept's column holds this value
     moments: tuple[Vector, Vector] | None = None  # shift and scale of the columns, if any
 
@@ -262,6 +263,8 @@ class SparseFeatures(Features):
     Parameters are laid out ``(width, n_scores)``: products with sparse rows then read and write
     whole cache lines, and no transposed copy is ever made. The intercept is a stored column.
     """
+
+    locked = True
 
     def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
         self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
