@@ -123,12 +123,16 @@ class InverseCurvature:
         step = -(-whole // (PIECES * SHORT)) * SHORT
         cuts = [*range(0, whole, max(step, 1)), whole, size]
         self._pieces = [slice(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
-        self._kept = getattr(theta, "new_empty", np.empty)((2 * memory + 1, size))
+        self._empty = getattr(theta, "new_empty", np.empty)
+        self._kept = self._empty((2 * memory, size))
         self.clear()
 
     def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
+        # Without a base, changes are their own images.
+        shape = (self._memory, self._kept.shape[1])
+        self._changes = self._empty(shape) if self.base else self._kept[1::2]
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
         self._SY, self._YY = np.zeros((2, self._memory, self._memory))
         self._middle = np.zeros((0, 0))
@@ -156,12 +160,13 @@ class InverseCurvature:
         full = len(self._order) == self._memory
         row = self._order.pop(0) if full else len(self._order)
         self._order.append(row)
-        self._kept[2 * row] = step
-        self._kept[2 * row + 1] = change if self.base is None else self._by_base(change[None])[0]
-        n = len(self._order)
-        found = self._products(self._pairs, change[None])[:, 0]
-        self._SY[:n, row] = found[::2]
-        self._YY[row, :n] = self._YY[:n, row] = found[1::2]
+        self._kept[2 * row], self._changes[row] = step, change
+        if self.base is not None:
+            self._kept[2 * row + 1] = self.base.apply(change[None])[0]
+        n, image = len(self._order), self._kept[2 * row + 1]
+        self._SY[:n, row] = self._products(self._kept[: 2 * n : 2], change[None])[:, 0]
+        by_image = self._products(self._changes[:n], image[None])[:, 0]
+        self._YY[row, :n] = self._YY[:n, row] = by_image
         if self.base is None and rescale:
             self._gamma = product / length
         self._middle = self._middle_matrix()
@@ -201,12 +206,11 @@ class InverseCurvature:
 
     def gram(self, rows: Matrix, vector: Vector) -> tuple[Matrix, Vector]:
         r"""Products :math:`G B^{-1} G^\top` and :math:`G B^{-1} v` for the rows of G."""
-        n = 2 * len(self._order)
-        self._kept[n] = self._by_base(vector[None])[0]  # beside the pairs: one product for all
-        found = self._products(self._kept[: n + 1], rows)
-        A, c = self._gamma * self._products(self._by_base(rows), rows), self._gamma * found[n]
+        images = self._by_base(rows)
+        A = self._gamma * self._products(images, rows)
+        c = self._gamma * self._products(images, vector[None])[:, 0]
         if self._order:
-            T = found[:n]
+            T = self._products(self._pairs, rows)
             A += T.T @ self._middle @ T
             c += T.T @ (self._middle @ self._products(self._pairs, vector[None])[:, 0])
         return 0.5 * (A + A.T), c
