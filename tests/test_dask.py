@@ -392,6 +392,26 @@ def test_a_pass_is_one_task_for_every_thread_and_nothing_is_made_again(client):
     blocks.close()
 
 
+@pytest.mark.parametrize("kept", ["by futures", "by persist"])
+def test_what_workers_hold_already_takes_no_task_by_another_name(client, kept):
+    X, y = draw(k=3, n=800)
+    homes, rows = list(client.nthreads()), ([], [])
+    for place in range(16):
+        for whole, parts in zip((X, y), rows, strict=True):
+            part = whole[50 * place : 50 * place + 50]
+            sent = client.scatter(part, workers=[homes[place % 2]], hash=False)
+            parts.append(da.from_delayed(sent, part.shape, dtype=part.dtype))
+    rows = [da.concatenate(parts) for parts in rows]
+    if kept == "by persist":
+        rows = list(client.persist(rows))
+        distributed.wait(rows)
+    with distributed.get_task_stream() as stream:
+        blocks = from_dask(*rows, None, 1 << 20)
+        assert list(blocks.map(lambda place, block: len(block.y))) == [50] * 16
+    blocks.close()
+    assert len(stream.data) <= 16 + 2, [task["key"] for task in stream.data]
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about the allocator of glibc")
 def test_a_pass_does_not_fetch_its_memory_again_and_again(client):
     def faults(place, block):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
 from threading import Lock
@@ -150,15 +150,21 @@ class HeldPartitions(Blocks):
         self._client, self.columns = client, columns
         self._send = require("dask", extra="dask").delayed
         hold = self._send(_hold, pure=False)
-        self._held = client.compute([hold(place, *part) for place, part in enumerate(parts)])
+        parts = [tuple(_at_hand(one, client) for one in part) for part in parts]
+        self._held = [hold(place, *part) for place, part in enumerate(parts)]
         self._maker: tuple[Any, Any] = (None, None)
+        self._spent: list[Any] = []
         # In the first pass each is asked as soon as it is there; then it is known where.
         self._groups = [Group(None, [place]) for place in range(len(parts))]
+        rows = [part[0] for part in parts]
+        if all(_is_sent(one) and one.done() for one in rows):
+            self._groups = self._grouped_as(rows)
 
     def __len__(self) -> int:
         return len(self._held)
 
     def __getitem__(self, place: int) -> Any:
+        self._computed([])
         return self._held[place].result()
 
     def map(
@@ -173,7 +179,8 @@ class HeldPartitions(Blocks):
         self, asked: AskedOf, n_threads: int = 1, begin: Callable[[], Any] | None = None
     ) -> Answer:
         if self._maker[0] is not asked.make:
-            self._maker = asked.make, self._client.compute(self._sent(asked.make))
+            _release(self._maker[1:])
+            self._maker = asked.make, self._sent(asked.make)
         total: Answer
         if asked.n_numbers * len(self) <= _MANY_NUMBERS:
             total = _sum(self._each(_Sent(asked.ask), self._maker[1]))
@@ -197,36 +204,46 @@ class HeldPartitions(Blocks):
         for group, (_, own) in zip(self._groups, found, strict=True):
             answers.update(zip(group.places, own, strict=True))
         if [group.home for group in self._groups] != [home for home, _ in found]:
-            keys = [held.key for held in self._held]
-            homes, threads = self._client.who_has(self._held), self._client.nthreads()
-            sizes = self._client.nbytes(keys, summary=False)
-            self._groups = _grouped(
-                [(homes.get(key, ()), sizes.get(key, 0)) for key in keys], threads
-            )
+            self._groups = self._grouped_as(self._held)
         return [answers[place] for place in range(len(self))]
 
+    def _grouped_as(self, futures: list[Any]) -> list[Group]:
+        """Partitions in groups, by where what stands for each of them is now."""
+        keys = [future.key for future in futures]
+        homes, threads = self._client.who_has(futures), self._client.nthreads()
+        sizes = self._client.nbytes(keys, summary=False)
+        return _grouped([(homes.get(key, ()), sizes.get(key, 0)) for key in keys], threads)
+
     def close(self) -> None:
-        for future in (*self._held, self._maker[1]):
-            if future is not None:
-                future.release()
+        _release((*self._held, *self._spent, self._maker[1]))
 
     def _sent(self, thing: Any) -> Any:
         """Something that goes out once, however many partitions it is for."""
         return self._send(_Sent(thing), pure=False, traverse=False)
 
     def _answers(self, work: list[Any]) -> list[Any]:
-        futures = self._client.compute(work)
+        futures = self._computed(work)
+        # Dask sends nothing for some milliseconds after a message: what is spent goes after work.
+        _release(self._spent)
+        self._spent = futures
         try:
             with _named():
                 return list(self._client.gather(futures))
-        except EquipoiseError:
+        except BaseException as error:
+            _release(self._spent)  # a traceback may live on
+            if isinstance(error, Exception) and not isinstance(error, EquipoiseError):
+                self._refuse_failed()
             raise
-        except Exception as error:
-            self._refuse_failed()
-            raise error
-        finally:  # a traceback may live on
-            for future in futures:
-                future.release()
+
+    def _computed(self, work: list[Any]) -> list[Any]:
+        """Futures of work, which goes out in one message with what it needs and is to stay."""
+        make, maker = self._maker
+        new = [thing for thing in (*self._held, maker) if not (thing is None or _is_sent(thing))]
+        futures = self._client.compute([*new, *work])
+        sent = {future.key: future for future in futures[: len(new)]}
+        self._held = [sent.get(held.key, held) for held in self._held]
+        self._maker = make, None if maker is None else sent.get(maker.key, maker)
+        return list(futures[len(new) :])
 
     def _refuse_failed(self) -> None:
         """Name the partition that could not be computed, once it is known."""
@@ -237,6 +254,32 @@ class HeldPartitions(Blocks):
                     with _named(), in_a_sentence(start, Exception):
                         raise held.exception()
             sleep(0.05)
+
+
+def _at_hand(part: Any, client: Any) -> Any:
+    """The future of a partition that was computed or sent out before, whatever it is called now.
+
+    Collections that are made of others have names of their own for the same partitions: tasks that
+    do nothing, and take the scheduler as long as others.
+    """
+    iskey = require("dask.core", extra="dask").iskey
+    graph, key = getattr(part, "dask", {}), getattr(part, "key", None)
+    while iskey(key) and (found := graph.get(key)) is not None:
+        if getattr(found, "client", None) is client:
+            return found
+        key = getattr(found, "target", found)
+    return part
+
+
+def _is_sent(thing: Any) -> bool:
+    """Whether it is a future, and not something to compute."""
+    return isinstance(thing, require("distributed", extra="dask").Future)
+
+
+def _release(futures: Iterable[Any]) -> None:
+    """Let go of what workers keep for futures."""
+    for future in filter(_is_sent, futures):
+        future.release()
 
 
 @contextmanager
