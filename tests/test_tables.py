@@ -470,6 +470,16 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
     assert not recwarn.list
 
 
+def test_boosting_has_a_smaller_penalty_where_a_table_is_folded(table):
+    def penalty(X, **options):
+        return learner_for(X, "boosting", **options)[-1].l2_regularization
+
+    many = pd.DataFrame({"x": np.arange(20_001.0)})
+    assert (penalty(table), penalty(many), penalty(many[:-1])) == (0.1, 1.0, 0.1)
+    columns = columns_of(table)
+    assert [penalty(columns, n_rows=n) for n in (None, 20_000, 20_001)] == [1.0, 0.1, 1.0]
+
+
 def test_a_forest_has_more_trees_for_a_table_of_few_rows(table):
     def trees(X, **options):
         return learner_for(X, "forest", **options)[-1].n_estimators
