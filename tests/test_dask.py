@@ -27,6 +27,7 @@ from equipoise.blocks.partitions import HeldPartitions, from_dask
 from equipoise.exceptions import InvalidInputError
 from equipoise.objectives import RowsInBlocks
 from equipoise.objectives import rows as rows_module
+from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.risks import RiskScorer, class_risks, classifier_risks
 from logistic_cases import assert_same_bits, draw, few_rows_allowed
 from test_logistic_optimum import (
@@ -410,6 +411,20 @@ def test_what_workers_hold_already_takes_no_task_by_another_name(client, kept):
         assert list(blocks.map(lambda place, block: len(block.y))) == [50] * 16
     blocks.close()
     assert len(stream.data) <= 16 + 2, [task["key"] for task in stream.data]
+
+
+def test_the_client_works_while_it_waits_for_the_first_evaluation(client, monkeypatch, before_pass):
+    waits, begun, hessian = [], threading.Event(), LinearObjective.hessian
+
+    def noted(self, *args, **settings):
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+        return hessian(self, *args, **settings)
+
+    monkeypatch.setattr(LinearObjective, "hessian", noted)
+    before_pass(lambda done: waits or waits.append(begun.wait(5)))
+    robust().fit(*parted(*draw(k=3, n=400)))
+    assert waits == [True]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about the allocator of glibc")

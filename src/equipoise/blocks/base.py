@@ -107,6 +107,8 @@ class Blocks(ABC):
     noun: str = "Block"
     # The largest share of the rows that is worth bringing here as a sample.
     sampled_share: float = 1.0
+    # Whether passes leave this process free for other work.
+    elsewhere: bool = False
 
     @abstractmethod
     def __len__(self) -> int:

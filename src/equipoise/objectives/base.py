@@ -57,6 +57,8 @@ class Objective(ABC):
     n_rows: int
     # Rows of the sample that thinned problems are of; 0 where they are of all rows.
     sample_rows: int = 0
+    # Whether evaluations are the work of other processes.
+    elsewhere: bool = False
     # A pass over fewer rows costs no less.
     coarse_rows: int = 0
     # Newton steps in the intercepts end where they promise less than this share of the risk.

@@ -154,6 +154,7 @@ class PartitionedObjective(Objective):
         super().__init__(maker.features, maker.kernel, len(maker.survey.classes))
         self.n_rows, self.sample_rows = maker.survey.n_rows, sample.n_rows
         self._stream, self._maker, self._sample = stream, maker, sample
+        self.elsewhere = stream.blocks.elsewhere
         self._few = self.n_classes * self.size <= MANY_GRADIENTS
         self._last: tuple[tuple[Any, ...], Answer] = ((), ())
 

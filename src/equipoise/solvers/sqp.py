@@ -11,13 +11,15 @@ With exact curvature this converges quadratically; with the last few gradients i
 problem what L-BFGS is to the plain one.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from equipoise.arrays import Matrix, Vector, norm, weighted_sum
 from equipoise.objectives import Evaluation
+from equipoise.objectives.registry import limit_openmp
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import BlockInverse, InverseCurvature, NewtonInverse
@@ -98,9 +100,14 @@ class MinimaxSqp(Solver[SqpIterate]):
         self._sample, self._sampled = sample, sampled and sample is not None
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
-        state, gradients = problem.objective.evaluate_with_gradients(theta)
+        sample = self._sample if problem.objective.elsewhere else None
+        with ThreadPoolExecutor(1, initializer=limit_openmp) as here:
+            first = here.submit(_inverse_at, sample, theta, mass) if sample else None
+            state, gradients = problem.objective.evaluate_with_gradients(theta)
+        base = first.result() if first else None
         memory = MEMORY if self._newton or len(theta) < WIDE else FEWER
-        # The first Hessian waits for the first step: the start is known, and timed, without it.
+        # The first Hessian waits for the first step, and costs nothing where it need not: the start
+        # is known, and timed, without it.
         return SqpIterate(
             state,
             mass,
@@ -108,20 +115,18 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(None, theta, memory, problem.objective.share),
-            age=-1 if self._newton else 0,
+            curvature=InverseCurvature(base, theta, memory, problem.objective.share),
+            age=-1 if self._newton and base is None else 0,
         )
 
     def _hessian(
         self, problem: Problem, iterate: SqpIterate, mass: Vector, *, sampled: bool
     ) -> NewtonInverse:
         """The inverse Hessian at an iterate, of the sample where there is one and it may be."""
-        state = iterate.state
+        settings: dict[str, Any] = {"precise": iterate.precise, "damping": iterate.damping}
         if sampled and self._sample is not None:
-            problem = self._sample
-            state = problem.objective.evaluate(state.theta)
-        precise, damping = iterate.precise, iterate.damping
-        return NewtonInverse(problem, state, mass, precise=precise, damping=damping)
+            return _inverse_at(self._sample, iterate.state.theta, mass, **settings)
+        return NewtonInverse(problem, iterate.state, mass, **settings)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
         if iterate.age < 0:
@@ -229,6 +234,10 @@ class MinimaxSqp(Solver[SqpIterate]):
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
+
+
+def _inverse_at(problem: Problem, theta: Vector, mass: Vector, **settings: Any) -> NewtonInverse:
+    return NewtonInverse(problem, problem.objective.evaluate(theta), mass, **settings)
 
 
 def _more_damped(problem: Problem, iterate: SqpIterate) -> tuple[SqpIterate, QuadraticModel]:
