@@ -687,3 +687,17 @@ def test_many_classes_converge_as_fast_as_blocks_of_their_hessian_allow():
     fit = RobustLogisticRegression(WorstClass(), tol=1e-6).fit(X, y)
     # The memory of past steps alone takes 121.
     assert fit.status_ == "converged" and fit.n_evaluations_ <= 60
+
+
+def test_problems_that_only_give_a_start_are_not_certified(monkeypatch):
+    random, sizes, certify = np.random.default_rng(0), [], Problem.certify
+
+    def noted(self, *args):
+        sizes.append(self.objective.n_rows)
+        return certify(self, *args)
+
+    monkeypatch.setattr(Problem, "certify", noted)
+    y = random.choice(3, 60_000, p=[0.6, 0.3, 0.1])
+    X = 0.5 * y[:, None] + random.normal(size=(len(y), 3))
+    assert RobustLogisticRegression("worst-class").fit(X, y).status_ == "converged"
+    assert set(sizes) == {len(y)}

@@ -185,7 +185,8 @@ class BestSoFar:
         if gap < 0.99 * self._smallest_gap:
             self.idle, self._smallest_gap = 0, gap
         target = limits.target(self.objective)
-        if gap <= target and gap <= 0.7 * self.attempted:
+        wanted = limits.certified or not self.problem.objective.convex  # starts need no bound
+        if wanted and gap <= target and gap <= 0.7 * self.attempted:
             # The estimate, with intercepts as they are, may even lie above the objective.
             self.attempted = max(gap, 0.1 * target)
             self.certify(iterate, target)
