@@ -346,3 +346,19 @@ def test_probabilities_next_to_nothing_leave_all_weights_positive():
         if goal.masses is not None:
             averaged = tune_resampled(predictions, goal)
             assert np.all(np.isfinite(averaged)) and np.all(averaged > 0), goal
+
+
+def test_the_first_of_classes_wins_that_rounding_keeps_apart():
+    third = 0.1 + 0.2  # one digit above 0.3
+    table = np.array(
+        [[0.3, third, 0.4 - 1e-16], [third, 0.3, 0.1], [0.2, 0.3, third], [0.3, 0.29, 0.1]]
+    )
+    np.testing.assert_array_equal(decide(table, np.array([1.0, 1.0, 0.75])), [0, 0, 1, 0])
+    np.testing.assert_array_equal(decide(table[:, :2], np.ones(2)), [0, 0, 1, 0])
+    # A difference that means something decides.
+    np.testing.assert_array_equal(decide(np.array([[0.3, 0.3 + 1e-9]]), np.ones(2)), [1])
+    # In whatever order weights are multiplied.
+    rng = np.random.default_rng(0)
+    votes, own = rng.integers(0, 4, (500, 3)) / 3.0, np.array([0.7, 1.3, 2.9])
+    again = votes / own / (votes / own).sum(axis=1, keepdims=True).clip(1e-9)
+    np.testing.assert_array_equal(decide(votes, np.ones(3)), decide(again, own))

@@ -41,6 +41,8 @@ FOLDS_OF_A_CLASS = 3
 FOLDS = 5
 # Rows whose products stay in the cache.
 _BLOCK = 1 << 12
+# Weighted probabilities differ by less than this share of them where they differ by rounding alone.
+_ROUNDING = 1e-12
 
 Parts = list[tuple[Indices, Indices]]
 
@@ -160,8 +162,16 @@ def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> V
 # Decisions
 
 
+def steadied(rule: Vector) -> Vector:
+    """Decision weights by which the first of classes wins that rounding alone keeps apart."""
+    return np.asarray(rule * (1 - _ROUNDING * np.arange(len(rule))))
+
+
 def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
     """Class indices chosen by decision weights, or by a matrix of costs.
+
+    Weighted probabilities that differ by rounding alone are equal, as votes of trees often are: the
+    first class is taken, in whatever order the weights were multiplied.
 
     Examples
     --------
@@ -171,6 +181,7 @@ def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
     """
     if rule.ndim == 2:
         return np.asarray(np.argmax(scores(probabilities, rule), axis=1), dtype=np.intp)
+    rule = steadied(rule)
     if probabilities.shape[1] == 2:
         second = probabilities[:, 1] * rule[1] > probabilities[:, 0] * rule[0]
         return np.asarray(second, dtype=np.intp)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import Matrix, NDArray, Vector
-from equipoise.decisions.left_out import NumberedClasses
+from equipoise.decisions.left_out import NumberedClasses, steadied
 from equipoise.estimators import RobustPathCV
 from equipoise.estimators.plug_in import DecidingClassifier
 from equipoise.estimators.robust_linear import RobustLinearModel
@@ -301,7 +301,7 @@ def _aligned(graph: Graph, probabilities: str, parts: ClassifierParts) -> str:
 def _weighted(graph: Graph, probabilities: str, rule: Vector | Matrix) -> str:
     """What decides, computed as :func:`equipoise.decisions.left_out.scores` does."""
     if rule.ndim == 1:
-        return graph.add("Mul", probabilities, graph.constant(rule))
+        return graph.add("Mul", probabilities, graph.constant(steadied(rule)))
     total = graph.constant(np.zeros((1, len(rule))))
     for place, prices in enumerate(rule):
         column = graph.add("Gather", probabilities, graph.constant(np.array([place])), axis=1)
