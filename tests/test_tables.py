@@ -470,25 +470,22 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
     assert not recwarn.list
 
 
-def test_boosting_has_a_smaller_penalty_where_a_table_is_folded(table):
-    def penalty(X, **options):
-        return learner_for(X, "boosting", **options)[-1].l2_regularization
+@pytest.mark.parametrize(
+    ("kind", "option", "most_rows", "few", "many"),
+    [
+        ("forest", "n_estimators", 10_000, 300, 100),
+        ("boosting", "l2_regularization", 20_000, 0.1, 1.0),
+    ],
+)
+def test_learners_of_few_rows_are_others(table, kind, option, most_rows, few, many):
+    def made(X, **options):
+        return getattr(learner_for(X, kind, **options)[-1], option)
 
-    many = pd.DataFrame({"x": np.arange(20_001.0)})
-    assert (penalty(table), penalty(many), penalty(many[:-1])) == (0.1, 1.0, 0.1)
-    columns = columns_of(table)
-    assert [penalty(columns, n_rows=n) for n in (None, 20_000, 20_001)] == [1.0, 0.1, 1.0]
-
-
-def test_a_forest_has_more_trees_for_a_table_of_few_rows(table):
-    def trees(X, **options):
-        return learner_for(X, "forest", **options)[-1].n_estimators
-
-    many = pd.DataFrame({"x": np.arange(10_001.0)})
-    assert (trees(table), trees(many), trees(many[:-1])) == (300, 100, 300)
+    more = pd.DataFrame({"x": np.arange(most_rows + 1.0)})
+    assert (made(table), made(more[:-1]), made(more)) == (few, few, many)
     # Columns alone do not tell.
-    columns = columns_of(table)
-    assert [trees(columns, n_rows=n) for n in (None, 10_000, 10_001)] == [100, 300, 100]
+    columns, rows = columns_of(table), (most_rows, most_rows + 1, None)
+    assert [made(columns, n_rows=n) for n in rows] == [few, many, many]
 
 
 @pytest.mark.parametrize("kind", MODEL_KINDS)
