@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 import tracemalloc
+from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,9 +22,10 @@ from equipoise import (
     RobustLogisticRegression,
     WorstClass,
 )
-from equipoise.blocks import partitions
+from equipoise.blocks import cluster as cluster_module
 from equipoise.blocks.base import AskedOf, Stream
-from equipoise.blocks.partitions import HeldPartitions, from_dask
+from equipoise.blocks.cluster import HeldPartitions
+from equipoise.blocks.partitions import from_dask
 from equipoise.exceptions import InvalidInputError
 from equipoise.objectives import RowsInBlocks
 from equipoise.objectives import rows as rows_module
@@ -151,7 +153,7 @@ def test_a_cluster_finds_the_optimum_in_memory(kind, client):
 
 @pytest.mark.parametrize("largest", [0, 1 << 20], ids=["large answers", "small answers"])
 def test_answers_do_not_depend_on_where_partitions_are(client, monkeypatch, largest):
-    monkeypatch.setattr(partitions, "_MANY_NUMBERS", largest)
+    monkeypatch.setattr(cluster_module, "_MANY_NUMBERS", largest)
     X, y = draw(k=3, n=2000)
     rows = parted(X, y, ends=range(0, 2000, 90))
     two = robust().fit(*rows)
@@ -346,51 +348,84 @@ def test_memory_of_the_client_does_not_grow_with_rows(client):
     assert peaks[1] < 1.3 * peaks[0] + (4 << 20)
 
 
-def note(what, place):
-    """On a worker: that something was done with a partition, and whether again."""
-    seen = distributed.Event(f"{what} {place}")
-    (distributed.Event(f"{what} again") if seen.is_set() else seen).set()
+def note(folder, place):
+    """On a worker: that something was done with a partition, once more."""
+    with (folder / str(place)).open("a") as stream:
+        stream.write(".")
 
 
-def was_done_once(what, count):
-    everywhere = all(distributed.Event(f"{what} {place}").is_set() for place in range(count))
-    return everywhere and not distributed.Event(f"{what} again").is_set()
+def was_done_once(folder, count):
+    return [(folder / str(place)).read_text() for place in range(count)] == ["."] * count
 
 
-def test_rows_stay_where_they_are(client):
+def test_rows_stay_where_they_are(client, tmp_path):
     """Every partition is computed once, whatever the number of passes."""
     X, y = draw(k=3, n=800)
 
     def read(place):
-        note("read", place)
+        note(tmp_path, place)
         return X[100 * place : 100 * place + 100], y[100 * place : 100 * place + 100]
 
     clf = robust().fit(*of_partitions(read, 8))
     assert clf.n_passes_ > 3
-    assert was_done_once("read", 8)
+    assert was_done_once(tmp_path, 8)
 
 
-def test_a_pass_is_one_task_for_every_thread_and_nothing_is_made_again(client):
-    """Even where Dask lets go of copies of what was sent out, which it does every two seconds."""
+def tasks_of(stream):
+    return [task["key"] for task in stream.data]
+
+
+def summed(folder, after=lambda: None):
+    """Tasks of each of three passes; columns of 16 partitions are summed, something done after."""
     X, y = draw(k=3, n=800)
-    blocks = from_dask(*parted(X, y, ends=range(0, 800, 50)), None, 1 << 20)
+    blocks, tasks = from_dask(*parted(X, y, ends=range(0, len(X), 50)), None, 1 << 20), []
 
     def make(place, block):
-        note("made", place)
+        note(folder, place)
         return block.X
 
     asked = AskedOf(make, lambda X: (X.sum(axis=0),), n_numbers=4)
     assert list(blocks.map(lambda place, block: (place, len(block.y)))) == [
         (p, 50) for p in range(16)
     ]
-    for first in (True, False, False):
+    for _ in range(3):
         with distributed.get_task_stream() as stream:
             np.testing.assert_allclose(blocks.total(asked)[0], X.sum(axis=0), rtol=1e-12)
-        assert len(stream.data) <= 2 + first, [task["key"] for task in stream.data]
+        tasks.append(tasks_of(stream))
+        after()
+    blocks.close()
+    assert was_done_once(folder, 16)
+    return tasks
+
+
+@pytest.fixture
+def all_quick(monkeypatch):
+    monkeypatch.setattr(cluster_module, "_LONG", inf)
+
+
+def test_a_pass_takes_no_task_and_nothing_is_made_again(client, tmp_path, all_quick):
+    """Even where Dask lets go of copies of what was sent out, which it does every two seconds."""
+
+    def wait():
         client.amm.run_once()
         time.sleep(0.1)
-    assert was_done_once("made", 16)
-    blocks.close()
+
+    assert summed(tmp_path, wait) == [[], [], []]
+
+
+def forget_some():
+    for name in list(cluster_module._MET)[:3]:
+        del cluster_module._MET[name]
+
+
+def test_tasks_ask_again_for_what_messages_did_not_find(client, tmp_path, all_quick):
+    tasks = summed(tmp_path, lambda: client.run(forget_some))
+    assert [len(each) for each in tasks] == [0, 3, 2]
+
+
+def test_long_passes_are_tasks_for_all_to_see(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "_LONG", 0.0)
+    assert [len(each) for each in summed(tmp_path)] == [0, 3, 2]
 
 
 @pytest.mark.parametrize("kept", ["by futures", "by persist"])
@@ -447,20 +482,20 @@ def test_a_pass_does_not_fetch_its_memory_again_and_again(client):
 
 
 def test_threads_have_equal_shares_of_what_is_where_they_are(monkeypatch):
-    monkeypatch.setattr(partitions, "_ASKED_BYTES", 60)
+    monkeypatch.setattr(cluster_module, "_ASKED_BYTES", 60)
     random, threads = np.random.default_rng(0), {"a": 2, "b": 1, "new": 4}
     homes = random.choice(["a", "b"], 90, p=[2 / 3, 1 / 3])
     held = [((str(home),), int(random.integers(20))) for home in homes]
     held += [(("a", "b"), 5), (("gone",), 5), ((), 0)]
-    groups = partitions._grouped(held, threads)
+    groups = cluster_module._grouped(held, threads)
     assert sorted(place for group in groups for place in group.places) == list(range(93))
     for home, places in groups:
         assert len(places) == 1 if home is None else all(home in held[at][0] for at in places)
         assert sum(held[at][1] for at in places) < 60 + 20
     whole = {home: sum(size for homes, size in held if homes == (home,)) for home in "ab"}
-    monkeypatch.setattr(partitions, "_ASKED_BYTES", 1 << 28)
+    monkeypatch.setattr(cluster_module, "_ASKED_BYTES", 1 << 28)
     shares = [(home, sum(held[at][1] for at in places))
-              for home, places in partitions._grouped(held, threads) if home]  # fmt: skip
+              for home, places in cluster_module._grouped(held, threads) if home]  # fmt: skip
     assert [home for home, _ in sorted(shares)] == ["a", "a", "b"]
     assert all(abs(size - whole[home] / threads[home]) <= 20 for home, size in shares)
 
