@@ -161,32 +161,36 @@ class HeldPartitions(Blocks):
 
     def _each(self, ask: _Sent, *make: _Sent) -> list[Any]:
         """Answers of all partitions, in their order."""
-        start = perf_counter() if _is_sent(self._held[0]) else inf
+        start = perf_counter() if self._there else inf
         answers = self._told(ask, *(one.alone() if self._made else one for one in make))
-        left = [(home, [at for at in places if at not in answers]) for home, places in self._groups]
-        left = [(home, places) for home, places in left if places]
+        left = [Group(home, [at for at in places if at not in answers])
+                for home, places in self._groups]  # fmt: skip
+        left = [group for group in left if group.places]
         if left:
-            call = self._send(_call_each, pure=False)
-            held = [[self._held[at] for at in places] for _, places in left]
-            sent = (ask, *(self._maker[1] for _ in make))
+            call, sent = self._send(_call_each, pure=False), (ask, *(self._maker[1] for _ in make))
             found = self._answers([
-                call(self._name, places, own, *sent)
-                for (_, places), own in zip(left, held, strict=True)
+                call(self._name, places, [self._held[at] for at in places], *sent)
+                for _, places in left
             ])  # fmt: skip
-            for (_, places), (_, own) in zip(left, found, strict=True):
-                answers.update(zip(places, own, strict=True))
-            if [home for home, _ in left] != [home for home, _ in found]:
+            for group, (_, own) in zip(left, found, strict=True):
+                answers.update(zip(group.places, own, strict=True))
+            if [group.home for group in left] != [home for home, _ in found]:
                 self._groups = self._grouped_as(self._held)
         self._seconds, self._made = perf_counter() - start, bool(make)
         return [answers[place] for place in range(len(self))]
 
+    @property
+    def _there(self) -> bool:
+        """Whether partitions have been computed."""
+        return all(map(_is_sent, self._held))
+
     def _told(self, *sent: _Sent) -> dict[int, Any]:
         """Answers, by place, of what workers hold that were asked in messages."""
-        homes = {home for home, _ in self._groups if home is not None}
-        if not homes or self._seconds > _LONG or not _is_sent(self._held[0]):
+        if self._seconds > _LONG or not self._there:
             return {}
-        shares = {home: [group.places for group in self._groups if group.home == home]
-                  for home in homes}  # fmt: skip
+        shares: dict[str | None, list[list[int]]] = {}
+        for home, places in self._groups:
+            shares.setdefault(home, []).append(places)
         # All that there are now: those that have gone would be waited for.
         found = self._client.run(_tell, self._name, shares, *sent, on_error="return")
         return {
