@@ -192,7 +192,9 @@ class HeldPartitions(Blocks):
         for home, places in self._groups:
             shares.setdefault(home, []).append(places)
         # All that there are now: those that have gone would be waited for.
-        found = self._client.run(_tell, self._name, shares, *sent, on_error="return")
+        found: dict[str, Any] = {}
+        with suppress(Exception):  # whatever happens to messages, tasks are left
+            found = self._client.run(_tell, self._name, shares, *sent, on_error="return")
         return {
             place: answer
             for own in found.values()
