@@ -13,38 +13,29 @@ Conventions
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
-from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
+from equipoise.exceptions import EquipoiseWarning
+from equipoise.validation.folds import Parts, folds_of
 from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities
 
-# Weights are judged without one fold, and shrunk by what they do without another: a class must
-# have rows beside these two.
-FOLDS_OF_A_CLASS = 3
-# Folds of rows that were predicted by one model.
-FOLDS = 5
 # Rows whose products stay in the cache.
 _BLOCK = 1 << 12
 # Weighted probabilities differ by less than this share of them where they differ by rounding alone.
 _ROUNDING = 1e-12
-
-Parts = list[tuple[Indices, Indices]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +184,7 @@ def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
 
 
 def decide_by_folds(
-    probabilities: Matrix, rule: Vector | Matrix, fold_weights: Matrix | None, parts: "Parts",
+    probabilities: Matrix, rule: Vector | Matrix, fold_weights: Matrix | None, parts: Parts,
     labels: Indices, seed: int,
 ) -> Indices:  # fmt: skip
     """Every row decided by the weights that were tuned without its fold, or by one rule."""
@@ -216,149 +207,6 @@ def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
     for column, prices in zip(probabilities.T, rule, strict=True):
         found -= column[:, None] * prices
     return found
-
-
-# Which rows are predicted by which model
-
-
-def split_rows(
-    cv: Any, X: Any, y: NDArray[Any], labels: Indices, params: Mapping[str, Any], seed: int,
-    *, once: bool = False,
-) -> tuple[Parts, Mask, str]:  # fmt: skip
-    """The splits of ``cv`` as scikit-learn understands it, or one that holds out a share.
-
-    They test no row twice, and no row left out, which a splitter or its groups may count. With
-    them come the classes that have too few rows, and in words what they would have to have. If
-    ``once``, a number of folds holds out the share of one, and a splitter gives its first split.
-    """
-    if isinstance(cv, str):
-        raise InvalidParameterError(
-            "cv must be a number of folds, a share of rows to hold out, a splitter, an iterable "
-            f'of splits or "prefit", got {cv!r}.'
-        )
-    used = np.flatnonzero(labels >= 0)
-    if once and (cv is None or isinstance(cv, Integral)):
-        cv = 1 / check_cv(5 if cv is None else cv, y[used], classifier=True).get_n_splits()
-    if isinstance(cv, Real) and not isinstance(cv, Integral):
-        parts, few, rule = _hold_out(float(cv), labels[used], seed)
-    else:
-        splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
-        if once or not isinstance(splitter, StratifiedKFold):
-            return _given(islice(splitter.split(X, y, **params), 1 if once else None), labels)
-        if splitter is not cv:
-            # Rows may come in an order; folds of neighbours would be predicted as no new row is.
-            splitter = StratifiedKFold(splitter.n_splits, shuffle=True, random_state=seed)
-        parts, few, rule = _stratified(splitter, labels[used])
-    return [(used[train], used[test]) for train, test in parts], few, rule
-
-
-def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
-    """Splits of a splitter, which may test some rows never, but none twice."""
-    parts = [(np.asarray(train), np.asarray(test)) for train, test in splits]
-    times = np.bincount(np.concatenate([test for _, test in parts]), minlength=len(labels))
-    if np.any(times > 1):
-        raise InvalidInputError(
-            f"cv must test no row twice, got row {int(np.argmax(times > 1))} in "
-            f"{int(times.max())} test parts: repeated rows would count as new ones. Use a splitter "
-            "without repeats, such as StratifiedKFold."
-        )
-    parts = _used(parts, labels)
-    k = labels.max() + 1
-    trained, tested = (
-        np.array([np.bincount(labels[part], minlength=k) for part in side])
-        for side in zip(*parts, strict=True)
-    )
-    # Rows of fewer parts are dealt out to folds.
-    times = tested.sum(axis=0) if len(parts) < FOLDS_OF_A_CLASS else (tested > 0).sum(axis=0)
-    rule = (
-        f"rows of every class in all training parts of cv and in {FOLDS_OF_A_CLASS} of its test "
-        f"parts (or {FOLDS_OF_A_CLASS} rows in fewer parts)"
-    )
-    return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
-
-
-def without_classes(few: Mask, labels: Indices, parts: Parts) -> tuple[Indices, Parts, Indices]:
-    """Labels, splits and used rows when those of some classes are not used."""
-    labels = np.where(few[labels], -1, labels)
-    return labels, _used(parts, labels), np.flatnonzero(labels >= 0)
-
-
-def _used(parts: Parts, labels: Indices) -> Parts:
-    """The same splits without the rows whose label is -1."""
-    return [(train[labels[train] >= 0], test[labels[test] >= 0]) for train, test in parts]
-
-
-def _stratified(splitter: StratifiedKFold, labels: Indices) -> tuple[Parts, Mask, str]:
-    needed = max(FOLDS_OF_A_CLASS, splitter.get_n_splits())
-    few, rule = np.bincount(labels) < needed, f"at least {needed} rows of every class"
-    if np.count_nonzero(~few) < 2:
-        return [], few, rule
-    with warnings.catch_warnings():
-        # It would warn of small classes, about which we say more.
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        return list(splitter.split(labels, labels)), few, rule
-
-
-def _hold_out(share: float, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
-    """One split, stratified; classes of few rows are for training alone."""
-    if not 0 < share < 1:
-        raise InvalidParameterError(
-            f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "
-            "an integer."
-        )
-    counts = np.bincount(labels)
-    few = (np.floor(share * counts) < FOLDS_OF_A_CLASS) | (np.ceil(share * counts) >= counts)
-    rule = f"at least {int(np.ceil(FOLDS_OF_A_CLASS / share))} rows of every class"
-    if np.count_nonzero(~few) < 2:
-        return [], few, rule
-    many = np.flatnonzero(~few[labels])
-    splitter = StratifiedShuffleSplit(n_splits=1, test_size=share, random_state=seed)
-    _, test = next(splitter.split(many, labels[many]))
-    train = np.setdiff1d(np.arange(len(labels)), many[test])
-    return [(train, np.sort(many[test]))], few, rule
-
-
-def refuse_few(
-    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str, min_rows: int = 1
-) -> Mask:
-    """Refuse classes that are too rare to be tuned, or find those to be kept or dropped.
-
-    Where fewer than two classes have ``min_rows``, classes that are kept need no so many.
-    """
-    if rare == "keep" and np.count_nonzero((counts >= min_rows) & ~few) < 2:
-        min_rows = 1
-    if np.any((counts < min_rows) & ~few):
-        few, rule = few | (counts < min_rows), f"at least {min_rows} rows of every class"
-    enough = np.count_nonzero(~few) >= 2
-    if not np.any(few) or (rare != "error" and enough):
-        return few
-    named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
-    remedy = (
-        "Collect more rows, merge it with another class, use fewer folds (cv), let rare='drop' "
-        "leave its rows out, or rare='keep' (without a confidence) leave its weight and risk open."
-        if enough
-        else "Fewer than two classes are left; collect more rows, use fewer folds (cv), or give "
-        "known weights."
-    )
-    raise InvalidInputError(
-        f"Too few rows of class {named}: decision weights need {rule}. {remedy}"
-    )
-
-
-def folds_of(parts: Parts, labels: Indices, seed: int) -> Indices:
-    """Fold of every tested row; rows of fewer than three splits are dealt out to folds."""
-    if len(parts) < FOLDS_OF_A_CLASS:
-        return deal(labels, seed)
-    return np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])
-
-
-def deal(labels: Indices, seed: int) -> Indices:
-    """Rows dealt out to folds at random, class after class, so that each fold has its share."""
-    shuffled = np.random.default_rng(seed).permutation(len(labels))
-    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
-    folds = np.empty(len(labels), dtype=np.intp)
-    folds[order] = np.arange(len(labels)) % FOLDS
-    return folds
 
 
 # Training, and the probabilities that come out

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
-from equipoise.decisions.left_out import (
-    FOLDS_OF_A_CLASS,
-    Predictions,
-    deal,
-    decide,
-    refuse_few,
-    row_weights,
-)
+from equipoise.decisions.left_out import Predictions, decide, row_weights
 from equipoise.decisions.search import FoldTuner, Shrinkage, group_tables, last_as_good
 from equipoise.exceptions import (
     FewRowsWarning,
@@ -32,6 +25,7 @@ from equipoise.exceptions import (
 from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
+from equipoise.validation.folds import FOLDS_OF_A_CLASS, deal, refuse_few
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities

@@ -16,6 +16,7 @@ from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning, warn
 from equipoise.goals import Goal, SetGoal
 from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import AlphaChoice, LabelCVaR, path_risks
+from equipoise.validation.folds import Parts, folds_of, refuse_few, split_rows
 from equipoise.validation.labels import encode_labels
 from equipoise.weights.priors import check_prior
 
@@ -53,13 +54,13 @@ def fit_along(
         prior = check_prior(model.class_prior, classes, name="class_prior")
     alphas = choice.levels(prior)
     used = np.where(weights > 0, labels, -1)
-    parts, few, needed = left_out.split_rows(cv, X, y, used, groups or {}, seed)
-    left_out.refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
+    parts, few, needed = split_rows(cv, X, y, used, groups or {}, seed)
+    refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
     settings = [{"uncertainty": LabelCVaR(alpha)} for alpha in alphas.tolist()]
     decided = decided_along(model, settings, X, y, weights, parts, n_jobs)
     tested = np.concatenate([test for _, test in parts])
     own = labels[tested]
-    folds = left_out.folds_of(parts, own, seed)
+    folds = folds_of(parts, own, seed)
     shape = int(folds.max()) + 1, len(classes)
     sums = [
         left_out.error_sums(
@@ -81,7 +82,7 @@ def fit_at(model: Any, alpha: float, X: Any, y: Any, sample_weight: Any) -> Any:
 
 def decided_along(
     model: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: NDArray[Any], weights: Vector,
-    parts: left_out.Parts, n_jobs: Any,
+    parts: Parts, n_jobs: Any,
 ) -> NDArray[Any]:  # fmt: skip
     """Classes of the tested rows, a line for each setting of a linear model; each fit goes on."""
     found = Parallel(n_jobs=n_jobs)(

@@ -14,6 +14,7 @@ from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegressio
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
+from equipoise.validation.folds import refuse_few, split_rows
 from equipoise.validation.labels import encode_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
 from equipoise.weights.priors import check_prior
@@ -124,8 +125,8 @@ class RobustLogisticRegressionCV(LogisticModel):
                 "give its weights as FixedWeights, or wrap the classifier in PlugInClassifier."
             )
         used = np.where(weights > 0, labels, -1)
-        parts, few, needed = left_out.split_rows(self.cv, X, y, used, {}, seed)
-        left_out.refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
+        parts, few, needed = split_rows(self.cv, X, y, used, {}, seed)
+        refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
         settings = [{"C": C} for C in grid.tolist()]
         decided = decided_along(self._model(), settings, X, y, weights, parts, self.n_jobs)
         tested = np.concatenate([test for _, test in parts])

@@ -36,6 +36,14 @@ from equipoise.exceptions import (
 from equipoise.goals import Criterion, Goal, SetGoal, as_goal
 from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
 from equipoise.validation.classifiers import check_base, refuse_rows_to_stop_by, take_tags
+from equipoise.validation.folds import (
+    Parts,
+    deal,
+    folds_of,
+    refuse_few,
+    split_rows,
+    without_classes,
+)
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.priors import check_prior
@@ -156,7 +164,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         if self._is_fitted_before():
             predictions = self._predicted_before(X, used, labels, weights, classes)
             tune_goal = partial(
-                tune_predicted, predictions, left_out.deal(predictions.labels, seed), prior=prior,
+                tune_predicted, predictions, deal(predictions.labels, seed), prior=prior,
                 classes=classes, shrinkage=shrinkage, rare=rare, min_rows=min_rows, seed=seed,
             )  # fmt: skip
             return self.estimator, *_settled(goal, choice, tune_goal, classes, prior)
@@ -167,13 +175,13 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
         # What cannot be tuned is refused before any training; a confidence is about one model.
         once = goal.confidence is not None
-        parts, few, needed = left_out.split_rows(self.cv, X, y, labels, to_split, seed, once=once)
-        few = left_out.refuse_few(few, needed, np.bincount(labels[used]), classes, rare, min_rows)
+        parts, few, needed = split_rows(self.cv, X, y, labels, to_split, seed, once=once)
+        few = refuse_few(few, needed, np.bincount(labels[used]), classes, rare, min_rows)
         refit = 0.0 if once else self._refit_of(parts)
         first = goal if choice is None else SetGoal(LabelCVaR(choice.central(prior[~few])))
         criterion = first.resolve_some(prior, classes, few)
         if rare == "drop":
-            labels, parts, used = left_out.without_classes(few, labels, parts)
+            labels, parts, used = without_classes(few, labels, parts)
         criterion.allowed_errors(np.bincount(labels[parts[0][1]], minlength=len(few))[~few])
         # Every row is predicted by a model that has not seen it.
         tune = partial(tuning.tune_on_folds, drop=rare == "drop", shrinkage=shrinkage, seed=seed)
@@ -184,7 +192,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             predictions, model = left_out.predict_parts(
                 train, X, labels, weights, parts, classes=classes, n_jobs=self.n_jobs
             )
-            folds = left_out.folds_of(parts, predictions.labels, seed)
+            folds = folds_of(parts, predictions.labels, seed)
             at = partial(judge, predictions, folds, few=few, refit=refit)
             found = _LATER if choice and not self.chooses_training else at(criterion)
             if as_trained is not None:
@@ -239,7 +247,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         classes = np.asarray(self.estimator.classes_)
         return X, y, classes, known_labels(y, classes, owner="the fitted estimator")
 
-    def _refit_of(self, parts: left_out.Parts) -> float:
+    def _refit_of(self, parts: Parts) -> float:
         """Rows judged for each row of a training part, 0 where the model of that part is kept."""
         if not self.refit and len(parts) > 1:
             raise InvalidParameterError(

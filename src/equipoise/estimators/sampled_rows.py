@@ -35,6 +35,7 @@ from equipoise.objectives.survey import (
 )
 from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import takes_gaps
+from equipoise.validation.folds import FOLDS, FOLDS_OF_A_CLASS, deal
 from equipoise.validation.labels import as_labels, known_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
 from equipoise.weights.by_class import ByClass
@@ -233,7 +234,7 @@ def _wanted(classifier: Any, known: Survey, n_rows: int, seed: int) -> Indices:
     else:
         # As in memory, a class of too few rows is for training alone.
         aside = np.floor(_share(classifier.cv) * by_class).astype(np.intp)
-        aside[aside < left_out.FOLDS_OF_A_CLASS] = 0
+        aside[aside < FOLDS_OF_A_CLASS] = 0
         half = n_rows // 2 if tunes else n_rows
         train = evenly(by_class - aside, half)
         if weight_argument(classifier.estimator) is None:
@@ -314,9 +315,9 @@ def _by_folds(
 ) -> list[Answer]:
     """Counts of rows that weights were tuned on, each fold by weights that were tuned without."""
     chances = left_out.class_probabilities(decided.model, rows.X, decided.classes)
-    final, folds = decide(chances, decided.rule), left_out.deal(rows.labels, seed)
+    final, folds = decide(chances, decided.rule), deal(rows.labels, seed)
     own = final.copy()
     for fold, line in enumerate(() if fold_weights is None else fold_weights):
         own[folds == fold] = decide(chances[folds == fold], line)
-    masks = [folds == fold for fold in range(left_out.FOLDS)]
+    masks = [folds == fold for fold in range(FOLDS)]
     return [counted(rows.taken(m), own[m], final[m], len(decided.classes)) for m in masks]

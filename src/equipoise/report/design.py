@@ -33,6 +33,7 @@ from equipoise.tables import (
     made_for,
 )
 from equipoise.text import listing
+from equipoise.validation.folds import TRAINS_ONLY, spread
 from equipoise.validation.numbers import check_count, check_number
 
 STANDARD, BALANCED, WORST = "standard", "balanced", "worst class"
@@ -48,8 +49,6 @@ _ABOUT = {
 DECIDING_ROWS = TUNED_ROWS
 # Folds, unless others are asked for or the table is large.
 FOLDS = 5
-# Rows that no fold judges.
-TRAINS_ONLY = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +209,7 @@ class Design:
             design = cls(table, fold, 1)
         else:
             folds = check_count(wanted, "cv", least=2)
-            design = cls(table, _spread(table, folds, seed), folds)
+            design = cls(table, spread(table.groups, table.labels, folds, seed), folds)
         if np.count_nonzero(design.estimable) < 2:
             raise InvalidInputError(
                 f"At least two classes need {wanted} different rows or more, to be judged on rows "
@@ -283,37 +282,6 @@ class Design:
     def order(self) -> Indices:
         """The rows judged, one fold after the other."""
         return np.concatenate([test for _, test in self.parts])
-
-
-def _spread(table: LabelledTable, n_folds: int, seed: int) -> Indices:
-    """The fold of every row: groups of equal rows dealt out class by class in random order."""
-    of_group, size = table.group_labels, np.bincount(table.groups)
-    fold = np.full(len(size), TRAINS_ONLY, dtype=np.intp)
-    rng = np.random.default_rng(seed)
-    for label in range(len(table.classes)):
-        own = rng.permutation(np.flatnonzero(of_group == label))
-        if len(own) >= n_folds:
-            fold[own] = _dealt(size[own], n_folds, rng)
-    of_row, k = fold[table.groups], len(table.classes)
-    # Every class is in every training part: one that would be missing only trains.
-    judged = of_row != TRAINS_ONLY
-    cells = of_row[judged] * k + table.labels[judged]
-    counts = np.bincount(cells, minlength=n_folds * k).reshape(n_folds, k)
-    missing = (counts == table.counts).any(axis=0)
-    # Rows of other classes with equal features go with them.
-    affected = np.isin(table.groups, table.groups[missing[table.labels]])
-    return np.where(affected, TRAINS_ONLY, of_row)
-
-
-def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
-    """Folds of groups of these sizes: the largest first, each to the fold with the fewest rows."""
-    fold = np.empty(len(sizes), dtype=np.intp)
-    # Ties are broken in a random order, so that the first fold is not always the larger one.
-    loads, order = [0] * n_folds, rng.permutation(n_folds).tolist()
-    for group in np.argsort(-sizes, kind="stable").tolist():
-        fold[group] = lightest = min(order, key=loads.__getitem__)
-        loads[lightest] += int(sizes[group])
-    return fold
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,13 +27,14 @@ from equipoise.estimators import RobustClassifier, RobustPathCV
 from equipoise.estimators.robust_classifier import TRAININGS
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal
-from equipoise.report.design import FOLDS, PLAIN, TRAINS_ONLY, Candidate, Decided, Design
+from equipoise.report.design import FOLDS, PLAIN, Candidate, Decided, Design
 from equipoise.report.fit_memory import FitMemory
 from equipoise.report.sampled import SampledBlocks
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
 from equipoise.sets import LabelCVaR, alpha_grid
 from equipoise.tables import TUNED_ROWS, LabelledTable
+from equipoise.validation.folds import TRAINS_ONLY
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95

@@ -31,6 +31,7 @@ from equipoise.estimators.class_weighted import (
 )
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
 from equipoise.report.design import Decided, Design
+from equipoise.validation.folds import Parts
 
 # Called with the share of the work that is done, from 0 to 1, and what comes next.
 Progress = Callable[[float, str], None]
@@ -172,7 +173,7 @@ class RememberedLearner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.ask(rows, self._rows, self._weights)
 
     def held_out(
-        self, parts: left_out.Parts, labels: Indices, training: Vector | None,
+        self, parts: Parts, labels: Indices, training: Vector | None,
         weights: Vector | None,
     ) -> Matrix:  # fmt: skip
         """Probabilities of the rows of all parts, by fits with class weights to the others."""
@@ -205,7 +206,7 @@ class UnweightedLearner(RememberedLearner):
         return super().fit(X, y)
 
     def held_out(
-        self, parts: left_out.Parts, labels: Indices, training: Vector | None,
+        self, parts: Parts, labels: Indices, training: Vector | None,
         weights: Vector | None,
     ) -> Matrix:  # fmt: skip
         """Probabilities of the rows of all parts, by fits to the others."""

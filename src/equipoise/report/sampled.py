@@ -21,10 +21,11 @@ from equipoise.estimators.class_weighted import is_robust, weight_argument
 from equipoise.estimators.sampled_rows import DrawnRows, Sample, draw_sample, stream_of
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.extras import require
-from equipoise.report.design import TRAINS_ONLY, Decided, Design
+from equipoise.report.design import Decided, Design
 from equipoise.report.fit_memory import FitMemory
 from equipoise.tables import LabelledTable
 from equipoise.tables.features import HELD_OUT
+from equipoise.validation.folds import TRAINS_ONLY
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,8 @@ from equipoise.tables.columns import Column, features_of, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
+from equipoise.validation.equal_rows import equal_rows
+from equipoise.validation.folds import set_aside
 from equipoise.validation.labels import (
     as_labels,
     check_classes,
@@ -81,15 +83,7 @@ class LabelledTable:
     @cached_property
     def groups(self) -> Indices:
         """Equal numbers for rows with equal features."""
-        hashes = require("pandas", extra="cli").util.hash_pandas_object(self.X, index=False)
-        return np.asarray(np.unique(hashes.to_numpy(), return_inverse=True)[1], dtype=np.intp)
-
-    @cached_property
-    def group_labels(self) -> Indices:
-        """The class of every group: that of its first row, also where those of others differ."""
-        found = np.zeros(self.groups.max() + 1, dtype=np.intp)
-        found[self.groups[::-1]] = self.labels[::-1]
-        return found
+        return equal_rows(self.X)
 
     def counts_at(self, rows: Indices) -> Indices:
         """How many of some rows each class has."""
@@ -164,22 +158,10 @@ def unseen_rows(
     weights = None
     if sample_weight is not None:
         weights = weights_and_totals(sample_weight, labels, names)[0]
-    alike = np.arange(len(labels)) if X is None else _equal_rows(X)
+    alike = np.arange(len(labels)) if X is None else equal_rows(X)
     check_length(labels, len(alike), name="y", of="X")
     frame = require("pandas", extra="report").DataFrame({"row": alike})
     return LabelledTable(frame, names, labels, (), (), weights)
-
-
-def _equal_rows(X: Any) -> Indices:
-    """Equal numbers for equal rows of what is no table."""
-    if hasattr(X, "tocsr"):
-        rows = X.tocsr().sorted_indices()
-        bounds = list(zip(rows.indptr[:-1].tolist(), rows.indptr[1:].tolist(), strict=True))
-        keys = [rows.indices[a:b].tobytes() + rows.data[a:b].tobytes() for a, b in bounds]
-    else:
-        keys = [each.tobytes() if hasattr(each, "tobytes") else repr(each).encode() for each in X]
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
 
 
 def _warnings(
@@ -247,30 +229,8 @@ def hold_out(
     (6, 4)
     """
     check_number(share, "share", "[0, 1)")
-    groups, labels, classes = table.groups, table.labels, table.classes
-    of_group, size = table.group_labels, np.bincount(groups)
-    aside = np.zeros(len(size), dtype=bool)
-    rng = np.random.default_rng(random_state)
-    for label in range(len(classes)):
-        own = rng.permutation(np.flatnonzero(of_group == label))
-        aside[_some(own, size[own], share)] = True
-    left = np.bincount(labels[~aside[groups]], minlength=len(classes))
-    # A class all of whose rows repeat rows of others may have lost every one of them.
-    aside[groups[left[labels] == 0]] = False
-    return np.flatnonzero(~aside[groups]), np.flatnonzero(aside[groups])
-
-
-def _some(groups: Indices, sizes: Indices, share: float) -> Indices:
-    """The first groups that hold a share of the rows together, passing over too large ones."""
-    if len(groups) < 2 or share == 0:
-        return groups[:0]
-    room = share * float(sizes.sum())
-    fitting = sizes <= room
-    if not fitting.any():
-        # Of a handful of rows one is set aside, unless it stands for most of them.
-        return groups[:1] if 2 * sizes[0] <= sizes.sum() else groups[:0]
-    fits, filled = groups[fitting], np.cumsum(sizes[fitting])
-    return np.asarray(fits[: int(np.searchsorted(filled, room * (1 + 1e-9), side="right"))])
+    aside = set_aside(table.groups, table.labels, share, random_state)
+    return np.flatnonzero(~aside), np.flatnonzero(aside)
 
 
 # The label column: which classes a table has, and how to recognise them in another table.

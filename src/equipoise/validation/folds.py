@@ -1,0 +1,311 @@
+"""Which rows are predicted by which model: folds, or a share of the rows held out.
+
+Every class is spread evenly. Rows with equal features stay together, or a model would be judged by
+what it has seen; splits that are given are taken as they are.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing
+
+from equipoise.arrays import Indices, Mask, NDArray
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.validation.equal_rows import equal_rows
+
+# Weights are judged without one fold, and shrunk by what they do without another: a class must
+# have rows beside these two.
+FOLDS_OF_A_CLASS = 3
+# Folds of rows that were predicted by one model.
+FOLDS = 5
+# The fold of rows that are not judged.
+TRAINS_ONLY = -1
+
+# Rows to train on and rows to judge, of every split.
+Parts = list[tuple[Indices, Indices]]
+
+
+def split_rows(
+    cv: Any, X: Any, y: NDArray[Any], labels: Indices, params: Mapping[str, Any], seed: int,
+    *, once: bool = False,
+) -> tuple[Parts, Mask, str]:  # fmt: skip
+    """The splits of ``cv`` as scikit-learn understands it, or one that holds out a share.
+
+    They test no row twice, and no row left out, which a splitter or its groups may count. With
+    them come the classes that have too few rows, and in words what they would have to have. If
+    ``once``, a number of folds holds out the share of one, and a splitter gives its first split.
+    """
+    if isinstance(cv, str):
+        raise InvalidParameterError(
+            "cv must be a number of folds, a share of rows to hold out, a splitter, an iterable "
+            f'of splits or "prefit", got {cv!r}.'
+        )
+    used = np.flatnonzero(labels >= 0)
+    if once and (cv is None or isinstance(cv, Integral)):
+        cv = 1 / check_cv(5 if cv is None else cv, y[used], classifier=True).get_n_splits()
+    if isinstance(cv, Real) and not isinstance(cv, Integral):
+        # A confidence is about rows that were drawn one by one.
+        groups = (
+            np.arange(len(used))
+            if once
+            else equal_rows(_safe_indexing(X, used) if len(used) < len(labels) else X)
+        )
+        parts, few, rule = _hold_out(float(cv), groups, labels[used], seed)
+    else:
+        splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
+        if once or not isinstance(splitter, StratifiedKFold):
+            return _given(islice(splitter.split(X, y, **params), 1 if once else None), labels)
+        if splitter is cv:
+            parts, few, rule = _stratified(splitter, labels[used])
+        else:
+            # Rows may come in an order; folds of neighbours would be predicted as no new row is.
+            groups = _groups(X, used, len(labels))
+            parts, few, rule = _dealt_out(splitter.n_splits, groups, labels[used], seed)
+    return [(used[train], used[test]) for train, test in parts], few, rule
+
+
+def _groups(X: Any, rows: Indices, n_rows: int) -> Indices:
+    return equal_rows(X if len(rows) == n_rows else _safe_indexing(X, rows))
+
+
+def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
+    """Splits of a splitter, which may test some rows never, but none twice."""
+    parts = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    times = np.bincount(np.concatenate([test for _, test in parts]), minlength=len(labels))
+    if np.any(times > 1):
+        raise InvalidInputError(
+            f"cv must test no row twice, got row {int(np.argmax(times > 1))} in "
+            f"{int(times.max())} test parts: repeated rows would count as new ones. Use a splitter "
+            "without repeats, such as StratifiedKFold."
+        )
+    parts = _used(parts, labels)
+    k = labels.max() + 1
+    trained, tested = (
+        np.array([np.bincount(labels[part], minlength=k) for part in side])
+        for side in zip(*parts, strict=True)
+    )
+    # Rows of fewer parts are dealt out to folds.
+    times = tested.sum(axis=0) if len(parts) < FOLDS_OF_A_CLASS else (tested > 0).sum(axis=0)
+    rule = (
+        f"rows of every class in all training parts of cv and in {FOLDS_OF_A_CLASS} of its test "
+        f"parts (or {FOLDS_OF_A_CLASS} rows in fewer parts)"
+    )
+    return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
+
+
+def without_classes(few: Mask, labels: Indices, parts: Parts) -> tuple[Indices, Parts, Indices]:
+    """Labels, splits and used rows when those of some classes are not used."""
+    labels = np.where(few[labels], -1, labels)
+    return labels, _used(parts, labels), np.flatnonzero(labels >= 0)
+
+
+def _used(parts: Parts, labels: Indices) -> Parts:
+    """The same splits without the rows whose label is -1."""
+    return [(train[labels[train] >= 0], test[labels[test] >= 0]) for train, test in parts]
+
+
+def _stratified(splitter: StratifiedKFold, labels: Indices) -> tuple[Parts, Mask, str]:
+    needed = max(FOLDS_OF_A_CLASS, splitter.get_n_splits())
+    few, rule = np.bincount(labels) < needed, f"at least {needed} rows of every class"
+    if np.count_nonzero(~few) < 2:
+        return [], few, rule
+    with warnings.catch_warnings():
+        # It would warn of small classes, about which we say more.
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        return list(splitter.split(labels, labels)), few, rule
+
+
+def _dealt_out(
+    n_folds: int, groups: Indices, labels: Indices, seed: int
+) -> tuple[Parts, Mask, str]:
+    """Folds in which equal rows stay together; classes of few rows are for training alone."""
+    needed = max(FOLDS_OF_A_CLASS, n_folds)
+    few, rule = np.bincount(labels) < needed, f"at least {needed} rows of every class"
+    if np.count_nonzero(~few) < 2:
+        return [], few, rule
+    deal_out = lambda own: spread(own, labels, n_folds, seed)  # noqa: E731
+    fold = _judging(deal_out, groups, labels, few, needed)
+    parts = [
+        (np.flatnonzero(fold != each), np.flatnonzero(fold == each)) for each in range(n_folds)
+    ]
+    return parts, few, rule
+
+
+def _judging(
+    deal_out: Callable[[Indices], Indices], groups: Indices, labels: Indices, few: Mask,
+    needed: int,
+) -> Indices:  # fmt: skip
+    """Folds by groups of rows that stay together, unless some class cannot be judged by them.
+
+    Then the rows of classes of few groups are taken one by one, and if that is not enough, all.
+    """
+    k, each = len(few), np.arange(len(labels))
+    distinct = np.bincount(np.unique(groups * k + labels) % k, minlength=k)
+    alone = (distinct < needed)[labels]
+    apart = np.unique(np.where(alone, groups.max() + 1 + each, groups), return_inverse=True)[1]
+    for own in (groups, apart, each):
+        fold = deal_out(own)
+        judged = fold != TRAINS_ONLY
+        cells = fold[judged] * k + labels[judged]
+        tested = np.bincount(cells, minlength=max(fold.max() + 1, 1) * k).reshape(-1, k)
+        often = tested[0] if len(tested) == 1 else (tested > 0).sum(axis=0)
+        if np.all(often[~few] >= min(FOLDS_OF_A_CLASS, max(len(tested), 2))):
+            break
+    return fold
+
+
+def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
+    """One split, stratified; classes of few rows are for training alone."""
+    if not 0 < share < 1:
+        raise InvalidParameterError(
+            f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "
+            "an integer."
+        )
+    counts = np.bincount(labels)
+    few = (np.floor(share * counts) < FOLDS_OF_A_CLASS) | (np.ceil(share * counts) >= counts)
+    rule = f"at least {int(np.ceil(FOLDS_OF_A_CLASS / share))} rows of every class"
+    if np.count_nonzero(~few) < 2:
+        return [], few, rule
+    aside = lambda own: np.where(  # noqa: E731
+        set_aside(own, labels, share, seed) & ~few[labels], 0, TRAINS_ONLY
+    )
+    fold = _judging(aside, groups, labels, few, FOLDS_OF_A_CLASS)
+    return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], few, rule
+
+
+def refuse_few(
+    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str, min_rows: int = 1
+) -> Mask:
+    """Refuse classes that are too rare to be tuned, or find those to be kept or dropped.
+
+    Where fewer than two classes have ``min_rows``, classes that are kept need no so many.
+    """
+    if rare == "keep" and np.count_nonzero((counts >= min_rows) & ~few) < 2:
+        min_rows = 1
+    if np.any((counts < min_rows) & ~few):
+        few, rule = few | (counts < min_rows), f"at least {min_rows} rows of every class"
+    enough = np.count_nonzero(~few) >= 2
+    if not np.any(few) or (rare != "error" and enough):
+        return few
+    named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
+    remedy = (
+        "Collect more rows, merge it with another class, use fewer folds (cv), let rare='drop' "
+        "leave its rows out, or rare='keep' (without a confidence) leave its weight and risk open."
+        if enough
+        else "Fewer than two classes are left; collect more rows, use fewer folds (cv), or give "
+        "known weights."
+    )
+    raise InvalidInputError(
+        f"Too few rows of class {named}: decision weights need {rule}. {remedy}"
+    )
+
+
+def folds_of(parts: Parts, labels: Indices, seed: int) -> Indices:
+    """Fold of every tested row; rows of fewer than three splits are dealt out to folds."""
+    if len(parts) < FOLDS_OF_A_CLASS:
+        return deal(labels, seed)
+    return np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])
+
+
+def deal(labels: Indices, seed: int) -> Indices:
+    """Rows dealt out to folds at random, class after class, so that each fold has its share."""
+    shuffled = np.random.default_rng(seed).permutation(len(labels))
+    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    folds = np.empty(len(labels), dtype=np.intp)
+    folds[order] = np.arange(len(labels)) % FOLDS
+    return folds
+
+
+# Groups of rows that stay together
+
+
+def label_of_groups(groups: Indices, labels: Indices) -> Indices:
+    """The class of every group: that of its first row, also where those of others differ."""
+    found = np.zeros(groups.max() + 1, dtype=np.intp)
+    found[groups[::-1]] = labels[::-1]
+    return found
+
+
+def spread(groups: Indices, labels: Indices, n_folds: int, seed: int) -> Indices:
+    """The fold of every row: groups of equal rows dealt out class by class in random order.
+
+    A class of fewer groups than folds only trains, and so does one that some fold would hold alone:
+    it would be missing from a training part.
+
+    Examples
+    --------
+    >>> folds = spread(np.array([0, 1, 0, 2]), np.zeros(4, dtype=int), 3, seed=0)
+    >>> bool(folds[0] == folds[2])
+    True
+    """
+    of_group, size = label_of_groups(groups, labels), np.bincount(groups)
+    fold, k = np.full(len(size), TRAINS_ONLY, dtype=np.intp), int(labels.max()) + 1
+    rng = np.random.default_rng(seed)
+    for label in range(k):
+        own = rng.permutation(np.flatnonzero(of_group == label))
+        if len(own) >= n_folds:
+            fold[own] = _dealt(size[own], n_folds, rng)
+    of_row = fold[groups]
+    judged = of_row != TRAINS_ONLY
+    cells = of_row[judged] * k + labels[judged]
+    counts = np.bincount(cells, minlength=n_folds * k).reshape(n_folds, k)
+    missing = (counts == np.bincount(labels, minlength=k)).any(axis=0)
+    # Rows of other classes with equal features go with them.
+    affected = np.isin(groups, groups[missing[labels]])
+    return np.where(affected, TRAINS_ONLY, of_row)
+
+
+def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
+    """Folds of groups of these sizes: the largest first, each to the fold with the fewest rows."""
+    fold = np.empty(len(sizes), dtype=np.intp)
+    # Ties are broken in a random order, so that the first fold is not always the larger one.
+    loads, order = [0] * n_folds, rng.permutation(n_folds).tolist()
+    by_size = np.argsort(-sizes, kind="stable")
+    for place, group in enumerate(by_size.tolist()):
+        if sizes[group] == 1 and len(set(loads)) == 1:
+            # Single rows go round from here on.
+            fold[by_size[place:]] = np.resize(order, len(by_size) - place)
+            break
+        fold[group] = lightest = min(order, key=loads.__getitem__)
+        loads[lightest] += int(sizes[group])
+    return fold
+
+
+def set_aside(groups: Indices, labels: Indices, share: float, seed: int) -> Mask:
+    """Rows to judge by: about a share of every class, at random; groups stay on one side.
+
+    A group that would fill the share by itself trains, and so does a class of one group.
+
+    Examples
+    --------
+    >>> set_aside(np.arange(10), np.array([0, 1] * 5), 0.4, seed=0).sum()
+    np.int64(4)
+    """
+    of_group, size = label_of_groups(groups, labels), np.bincount(groups)
+    aside = np.zeros(len(size), dtype=bool)
+    rng, k = np.random.default_rng(seed), int(labels.max()) + 1
+    for label in range(k):
+        own = rng.permutation(np.flatnonzero(of_group == label))
+        aside[_some(own, size[own], share)] = True
+    left = np.bincount(labels[~aside[groups]], minlength=k)
+    # A class all of whose rows repeat rows of others may have lost every one of them.
+    aside[groups[left[labels] == 0]] = False
+    return aside[groups]
+
+
+def _some(groups: Indices, sizes: Indices, share: float) -> Indices:
+    """The first groups that hold a share of the rows together, passing over too large ones."""
+    if len(groups) < 2 or share == 0:
+        return groups[:0]
+    room = share * float(sizes.sum())
+    fitting = sizes <= room
+    if not fitting.any():
+        # Of a handful of rows one is set aside, unless it stands for most of them.
+        return groups[:1] if 2 * sizes[0] <= sizes.sum() else groups[:0]
+    fits, filled = groups[fitting], np.cumsum(sizes[fitting])
+    return np.asarray(fits[: int(np.searchsorted(filled, room * (1 + 1e-9), side="right"))])
