@@ -368,8 +368,10 @@ class PlugInClassifier(DecidingClassifier):
     cv : int, float, splitter, iterable or "prefit", default=5
         The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
         tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
-        already fitted. Floors with a confidence are about one model: there is one split, the first
-        of a splitter, and a number of folds holds out the share of one (a fifth by default).
+        already fitted. Rows with equal features are in one fold, or a model would be judged by what
+        it has seen; where they are different cases, give ``StratifiedKFold(5, shuffle=True)``.
+        Floors with a confidence are about one model: there is one split, the first of a splitter,
+        and a number of folds holds out the share of one (a fifth by default).
     refit : bool, default=True
         Whether the base estimator is trained on all rows in the end; False keeps the one of a
         single split. That one is always kept for floors with a confidence.

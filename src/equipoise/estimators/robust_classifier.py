@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import Mask, NDArray, Vector
 from equipoise.decisions import TunedWeights, left_out
-from equipoise.decisions.search import last_as_good
+from equipoise.decisions.search import excess_errors, last_as_good
 from equipoise.estimators.class_weighted import (
     ClassWeighted,
     is_robust,
@@ -38,8 +38,11 @@ _FIRST = ("plain", "balanced")
 # Rounds in which the classes that fail most get more weight, and by which factor the worst does.
 ROUNDS = 2
 _FACTOR = 2.0
-# Trainings that are worse than the best by fewer standard errors than this are as good.
-_NOISE = 1.0
+# Trainings that are worse than the best by fewer standard errors than this are as good: for a
+# metric, and for a set, whose value hangs on a class or two.
+_NOISE, _NOISE_OF_SETS = 1.0, 2.0
+# Rows of every class by which one training may be called better in all of them.
+_MANY = 50
 
 
 class RobustClassifier(DecidingClassifier):
@@ -51,12 +54,13 @@ class RobustClassifier(DecidingClassifier):
     are chosen on rows left out: for training weights from none over balanced ones to those that an
     adversary asks for after seeing which classes fail, decision weights are tuned as in
     :class:`PlugInClassifier`. Of trainings that do as well as the best, up to a standard error, the
-    plainest is taken, and the model trained once more on all rows. For a set of weightings, no
-    others are tried where the plain one does as well as the balanced one. For a metric that counts
-    rows, such as macro F1, a model that was trained with weights decides as it was trained unless
-    tuned weights are better by a standard error. Trees whose leaves must hold so many rows cannot
-    set apart a class of fewer, whatever its weight: of two classes, training with weights repeats
-    the rows of the smaller one for them.
+    plainest is taken, and the model trained once more on all rows. For a set of weightings, whose
+    value hangs on a class or two, it is two standard errors, unless another training gets no class
+    more wrong and is better in the mean by as much; and no others are tried where the plain one
+    does as well as the balanced one. For a metric that counts rows, such as macro F1, a model that
+    was trained with weights decides as it was trained unless tuned weights are better by a standard
+    error. Trees whose leaves must hold so many rows cannot set apart a class of fewer, whatever its
+    weight: of two classes, training with weights repeats the rows of the smaller one for them.
 
     Parameters
     ----------
@@ -273,7 +277,33 @@ def _plainest(names: list[str], found: list[Judged], criterion: Criterion) -> in
     ranks = [*TRAININGS, *names]
     # The last that is as good is taken, so that the plainest comes last.
     order = sorted(range(len(found)), key=lambda place: -ranks.index(names[place]))
-    return order[last_as_good([found[place][2][1] for place in order], criterion, _NOISE)]
+    noise = _NOISE if criterion.masses is None else _NOISE_OF_SETS
+    place = order[last_as_good([found[each][2][1] for each in order], criterion, noise)]
+    if criterion.masses is not None:
+        for other in reversed(order):
+            place = other if _is_better(found[other], found[place]) else place
+    return place
+
+
+def _is_better(one: Judged, other: Judged) -> bool:
+    """Whether one gets no class more wrong, and all together less by more than noise.
+
+    For a set this is told apart where no single class tells.
+    """
+    tables, few = [each[2][1] for each in (one, other)], one[2][0].get("held_out")
+    if few is None or not all(map(len, tables)) or few.sum(axis=0)[0].min() < _MANY:
+        return False
+    totals = np.array([table.sum(axis=0) for table in tables])
+    without = np.array([total - table for total, table in zip(totals, tables, strict=True)])
+    own, means = _recalls(totals), _recalls(without).mean(axis=2)
+    error = excess_errors(means, 1)[0]
+    gain = own[0].mean() - own[1].mean()
+    return bool(np.all(own[0] >= own[1]) and gain > _NOISE_OF_SETS * error)
+
+
+def _recalls(tables: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares of rows that are right, by class, of tables by class and decision."""
+    return np.asarray(np.diagonal(tables, axis1=-2, axis2=-1) / tables.sum(axis=-1))
 
 
 def _risks(judged: Judged) -> Vector:
