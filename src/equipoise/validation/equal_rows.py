@@ -22,20 +22,24 @@ def equal_rows(X: Any) -> Indices:
     [0, 1, 0]
     """
     try:
-        if hasattr(X, "iloc"):
+        if hasattr(X, "iloc") and not all(map(_is_numeric, X.dtypes)):
             from pandas.util import hash_pandas_object
 
             return _numbered(hash_pandas_object(X, index=False).to_numpy())
         if hasattr(X, "tocsr"):
             return _numbered(_sparse_hashes(X.tocsr()))
         cells = np.asarray(X)
-        if cells.ndim == 2 and cells.dtype.kind in "biuf":
+        if cells.ndim == 2 and _is_numeric(cells.dtype):
             return _numbered(_hashes(cells))
         keys: dict[Any, int] = {}
         rows = ((each.dtype.kind != "O" and each.tobytes()) or repr(each) for each in cells)
         return np.array([keys.setdefault(key, len(keys)) for key in rows], dtype=np.intp)
     except (TypeError, ValueError, AttributeError, RuntimeError):
         return np.arange(X.shape[0] if hasattr(X, "shape") else len(X), dtype=np.intp)
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 def _numbered(keys: NDArray[Any]) -> Indices:
