@@ -2,9 +2,10 @@
 
 Models are made for several ideas of how much the classes matter, and judged in folds in which no
 row is judged by a fit that has seen it. Rows with equal features stay together, or a fit would be
-judged by what it has seen. Every class is spread evenly over the folds. A class of fewer distinct
-rows than folds only trains: it would be missing from some of the fits, and its risk cannot be
-estimated.
+judged by what it has seen, unless this leaves a class of ten rows unjudged: then there are few
+kinds of rows, of which new ones will be too. Every class is spread evenly over the folds. A smaller
+class of fewer distinct rows than folds only trains: it would be missing from some of the fits, and
+its risk cannot be estimated.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ from equipoise.tables import (
     made_for,
 )
 from equipoise.text import listing
-from equipoise.validation.folds import TRAINS_ONLY, spread
+from equipoise.validation.folds import TRAINS_ONLY, dealt_folds
 from equipoise.validation.numbers import check_count, check_number
 
 STANDARD, BALANCED, WORST = "standard", "balanced", "worst class"
@@ -209,7 +210,9 @@ class Design:
             design = cls(table, fold, 1)
         else:
             folds = check_count(wanted, "cv", least=2)
-            design = cls(table, spread(table.groups, table.labels, folds, seed), folds)
+            few = table.counts < max(folds, DECIDING_ROWS)
+            fold = dealt_folds(table.groups, table.labels, folds, seed, few)
+            design = cls(table, fold, folds)
         if np.count_nonzero(design.estimable) < 2:
             raise InvalidInputError(
                 f"At least two classes need {wanted} different rows or more, to be judged on rows "

@@ -128,12 +128,17 @@ def _dealt_out(
     few, rule = np.bincount(labels) < needed, f"at least {needed} rows of every class"
     if np.count_nonzero(~few) < 2:
         return [], few, rule
-    deal_out = lambda own: spread(own, labels, n_folds, seed)  # noqa: E731
-    fold = _judging(deal_out, groups, labels, few, needed)
+    fold = dealt_folds(groups, labels, n_folds, seed, few)
     parts = [
         (np.flatnonzero(fold != each), np.flatnonzero(fold == each)) for each in range(n_folds)
     ]
     return parts, few, rule
+
+
+def dealt_folds(groups: Indices, labels: Indices, n_folds: int, seed: int, few: Mask) -> Indices:
+    """The fold of every row, as of :func:`spread`; all classes but few are judged in three."""
+    deal_out = lambda own: spread(own, labels, n_folds, seed)  # noqa: E731
+    return _judging(deal_out, groups, labels, few, max(FOLDS_OF_A_CLASS, n_folds))
 
 
 def _judging(
