@@ -151,7 +151,7 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
         ("urgent", "truth"),
     ]
     assert facts.goal == "LabelCVaR(alpha=0.1)" and facts.seed == 0 and facts.model == "linear"
-    assert facts.held_out is not None and sum(facts.held_out["rows"]) == pytest.approx(80, abs=3)
+    assert facts.held_out is not None and sum(facts.held_out["rows"]) == pytest.approx(80, abs=5)
 
 
 @pytest.mark.usefixtures("few_stages")

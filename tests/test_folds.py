@@ -51,6 +51,7 @@ def test_equal_rows_are_those_whose_values_are_equal(rows):
 
 def test_equal_rows_of_other_things():
     assert equal_rows(["well", "ill", "well"]).tolist() == [0, 1, 0]
+    assert equal_rows(pd.Series(["well", "ill", "well"])).tolist() == [0, 1, 0]
     images = np.zeros((3, 2, 2))
     images[1, 0, 1] = 1
     assert equal_rows(images).tolist() == [0, 1, 0]

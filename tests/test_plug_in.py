@@ -14,7 +14,6 @@ from sklearn.metrics import f1_score, precision_recall_curve
 from sklearn.model_selection import (
     GroupKFold,
     PredefinedSplit,
-    StratifiedKFold,
     cross_val_predict,
 )
 
@@ -31,6 +30,7 @@ from equipoise import (
 from equipoise.estimators import PlugInClassifier, TunedWeights, tune_weights
 from equipoise.exceptions import SeenRowsWarning
 from equipoise.goals import SetGoal
+from equipoise.validation.folds import split_rows
 from equipoise.weights.by_class import ByClass
 
 NAMES = np.array(["common", "middle", "rare"])
@@ -206,13 +206,13 @@ def test_a_class_prior_puts_the_probabilities_on_another_scale():
 # Tuned weights
 
 
-def folds(count):
-    """The folds that a number of them stands for."""
-    return StratifiedKFold(count, shuffle=True, random_state=0)
+def folds(X, y, count=5):
+    """The folds that a number of them stands for; tests/test_folds.py says which they are."""
+    return split_rows(count, X, y, np.unique(y, return_inverse=True)[1], {}, 0)[0]
 
 
-def out_of_fold(X, y, cv=5):
-    return cross_val_predict(BASE, X, y, cv=folds(cv), method="predict_proba")
+def out_of_fold(X, y):
+    return cross_val_predict(BASE, X, y, cv=folds(X, y), method="predict_proba")
 
 
 def thresholds(eta):
@@ -304,7 +304,7 @@ def test_risks_come_from_weights_that_were_tuned_without_the_rows():
     clf = PlugInClassifier(BASE, goal="worst-class", shrinkage=0).fit(X, y)
     eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
     decided = np.empty(len(y), dtype=bool)
-    for fold, (rest, test) in enumerate(folds(5).split(X, y)):
+    for fold, (rest, test) in enumerate(folds(X, y)):
         w0, w1 = clf.fold_weights_[fold]
         own = w0 / (w0 + w1)
         best = max(recalls(positive[rest], eta[rest] > t).min() for t in thresholds(eta[rest]))
@@ -338,7 +338,7 @@ def test_the_metric_is_that_of_the_cross_fitted_decisions():
     X, y = draw(2)
     clf = PlugInClassifier(BASE, goal="f1").fit(X, y)
     eta, decided = out_of_fold(X, y), np.empty(len(y), dtype=bool)
-    for fold, (_, test) in enumerate(folds(5).split(X, y)):
+    for fold, (_, test) in enumerate(folds(X, y)):
         weighted = eta[test] * clf.fold_weights_[fold]
         decided[test] = weighted[:, 1] > weighted[:, 0]
     assert clf.metric_value_ == pytest.approx(f1_score(y == "middle", decided), rel=1e-12)

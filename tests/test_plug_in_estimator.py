@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
 from equipoise.estimators import LocalPolynomialClassifier, PlugInClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
+from equipoise.validation.folds import split_rows
 
 BASE = LogisticRegression()
 NAMES = np.array(["common", "middle", "rare"])
@@ -286,11 +287,12 @@ def test_other_arguments_of_fit_follow_the_rows():
 
 
 @pytest.mark.parametrize("cv", [3, None])
-def test_a_number_of_folds_is_stratified_and_shuffled(cv):
+def test_a_number_of_folds_stands_for_splits(cv):
     X, y = draw()
     clf = PlugInClassifier(BASE, goal="accuracy", shrinkage=0, cv=cv).fit(X, y)
-    folds = StratifiedKFold(cv or 5, shuffle=True, random_state=0)
-    assert_same(clf, clone(clf).set_params(cv=list(folds.split(X, y))).fit(X, y))
+    folds = split_rows(cv or 5, X, y, np.unique(y, return_inverse=True)[1], {}, 0)[0]
+    assert len(folds) == (cv or 5)
+    assert_same(clf, clone(clf).set_params(cv=folds).fit(X, y))
 
 
 def test_a_splitter_is_taken_as_it_is():

@@ -22,7 +22,7 @@ def equal_rows(X: Any) -> Indices:
     [0, 1, 0]
     """
     try:
-        if hasattr(X, "iloc") and not all(map(_is_numeric, X.dtypes)):
+        if hasattr(X, "iloc") and not (X.ndim == 2 and all(map(_is_numeric, X.dtypes))):
             from pandas.util import hash_pandas_object
 
             return _numbered(hash_pandas_object(X, index=False).to_numpy())
