@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, Mask, NDArray
@@ -50,11 +50,7 @@ def split_rows(
         cv = 1 / check_cv(5 if cv is None else cv, y[used], classifier=True).get_n_splits()
     if isinstance(cv, Real) and not isinstance(cv, Integral):
         # A confidence is about rows that were drawn one by one.
-        groups = (
-            np.arange(len(used))
-            if once
-            else equal_rows(_safe_indexing(X, used) if len(used) < len(labels) else X)
-        )
+        groups = None if once else _groups(X, used, len(labels))
         parts, few, rule = _hold_out(float(cv), groups, labels[used], seed)
     else:
         splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
@@ -164,8 +160,10 @@ def _judging(
     return fold
 
 
-def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
-    """One split, stratified; classes of few rows are for training alone."""
+def _hold_out(
+    share: float, groups: Indices | None, labels: Indices, seed: int
+) -> tuple[Parts, Mask, str]:
+    """One split, stratified, of groups or of rows; classes of few rows are for training alone."""
     if not 0 < share < 1:
         raise InvalidParameterError(
             f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "
@@ -176,11 +174,17 @@ def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tupl
     rule = f"at least {int(np.ceil(FOLDS_OF_A_CLASS / share))} rows of every class"
     if np.count_nonzero(~few) < 2:
         return [], few, rule
-    aside = lambda own: np.where(  # noqa: E731
-        set_aside(own, labels, share, seed) & ~few[labels], 0, TRAINS_ONLY
-    )
-    fold = _judging(aside, groups, labels, few, FOLDS_OF_A_CLASS)
-    return [(np.flatnonzero(fold), np.flatnonzero(fold == 0))], few, rule
+    if groups is None:
+        many = np.flatnonzero(~few[labels])
+        splitter = StratifiedShuffleSplit(n_splits=1, test_size=share, random_state=seed)
+        aside = np.zeros(len(labels), dtype=bool)
+        aside[many[next(splitter.split(many, labels[many]))[1]]] = True
+    else:
+        some = lambda own: np.where(  # noqa: E731
+            set_aside(own, labels, share, seed) & ~few[labels], 0, TRAINS_ONLY
+        )
+        aside = _judging(some, groups, labels, few, FOLDS_OF_A_CLASS) == 0
+    return [(np.flatnonzero(~aside), np.flatnonzero(aside))], few, rule
 
 
 def refuse_few(
