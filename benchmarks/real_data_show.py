@@ -98,7 +98,7 @@ def judge_learner(values: Values, learner: str) -> None:
         if not other.startswith(("ours", "plug-in, b", "plug-in, m")):
             gain = paired(values, learner, ours, other, "worst-class")
             sentence = f"{gain.mean():+.4f}, standard error {error(gain):.4f}"
-            say(gain.mean() > -error(gain), f"{learner}: not below {other}: {sentence}")
+            say(gain.mean() >= -error(gain), f"{learner}: not below {other}: {sentence}")
     price = paired(values, learner, ours, "balanced", "balanced_accuracy")
     say(price.mean() > -0.02, f"{learner}: balanced accuracy against balanced: {price.mean():+.4f}")
     for goal in MEASURES[1:]:

@@ -36,14 +36,7 @@ from equipoise.exceptions import (
 from equipoise.goals import Criterion, Goal, SetGoal, as_goal
 from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
 from equipoise.validation.classifiers import check_base, refuse_rows_to_stop_by, take_tags
-from equipoise.validation.folds import (
-    Parts,
-    deal,
-    folds_of,
-    refuse_few,
-    split_rows,
-    without_classes,
-)
+from equipoise.validation.folds import deal, folds_of, refuse_few, split_rows, without_classes
 from equipoise.validation.labels import encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.priors import check_prior
@@ -247,7 +240,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         classes = np.asarray(self.estimator.classes_)
         return X, y, classes, known_labels(y, classes, owner="the fitted estimator")
 
-    def _refit_of(self, parts: Parts) -> float:
+    def _refit_of(self, parts: list[tuple[Indices, Indices]]) -> float:
         """Rows judged for each row of a training part, 0 where the model of that part is kept."""
         if not self.refit and len(parts) > 1:
             raise InvalidParameterError(
@@ -368,10 +361,10 @@ class PlugInClassifier(DecidingClassifier):
     cv : int, float, splitter, iterable or "prefit", default=5
         The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
         tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
-        already fitted. Rows with equal features are in one fold, or a model would be judged by what
-        it has seen; where they are different cases, give ``StratifiedKFold(5, shuffle=True)``.
-        Floors with a confidence are about one model: there is one split, the first of a splitter,
-        and a number of folds holds out the share of one (a fifth by default).
+        already fitted. Equal rows stay together, or a model would be judged by what it has seen
+        (``StratifiedKFold(5, shuffle=True)`` parts them). Floors with a confidence are about one
+        model: there is one split, the first of a splitter, and a number of folds holds out the
+        share of one (a fifth by default).
     refit : bool, default=True
         Whether the base estimator is trained on all rows in the end; False keeps the one of a
         single split. That one is always kept for floors with a confidence.
