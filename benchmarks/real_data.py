@@ -1,6 +1,7 @@
 """Remedies for unequal classes on 26 real data sets and six learners, judged on the other half.
 
 python benchmarks/real_data.py run [--data NAME ...] [--learners NAME ...] [--jobs 2]
+    [--remedies none balanced plug-in ours]
 python benchmarks/real_data.py show
 
 ``run`` goes on where it stopped: every piece of work (a data set, a split, a learner) is a line of
@@ -28,6 +29,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +48,13 @@ def pieces(names: list[str], of: list[str]) -> list[tuple[str, int, str]]:
     return [(name, split, one) for name in names for split in range(SPLITS) for one in of]
 
 
-def work(name: str, split: int, learner: str) -> dict[str, Any]:
-    """What all remedies do for one learner on one split."""
+def work(name: str, split: int, learner: str, remedies: tuple[str, ...] = ("",)) -> dict[str, Any]:
+    """What all remedies do for one learner on one split, or those whose names begin so."""
     whole = name in tables.OURS and learner in learners.ON_WHOLE_HALVES
     part = tables.halves(name, split, None if whole else tables.MOST_ROWS)
     began = time.perf_counter()
-    found = learners.compare(learner, part, split, with_game=name in learners.GAME_SETS)
+    game = name in learners.GAME_SETS
+    found = learners.compare(learner, part, split, with_game=game, wanted=remedies)
     seconds = time.perf_counter() - began
     return {"data": name, "split": split, "learner": learner, "seconds": seconds, "found": found}
 
@@ -75,8 +78,9 @@ def run(
 
 
 def main(
-    doc: str | None, names: list[str], out: Path, work: Callable[..., Any], show: Callable[..., Any]
-) -> None:
+    doc: str | None, names: list[str], out: Path, work: Callable[..., Any],
+    show: Callable[..., Any], *, with_remedies: bool = False,
+) -> None:  # fmt: skip
     """The command line of a study: run it, or show what it has found."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("what", choices=("run", "show"))
@@ -84,12 +88,16 @@ def main(
     parser.add_argument("--learners", nargs="+", choices=names, default=names)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, default=out)
+    if with_remedies:
+        parser.add_argument("--remedies", nargs="+", default=("",), help="how their names begin")
     given = parser.parse_args()
     if given.what == "run":
+        if with_remedies:
+            work = partial(work, remedies=tuple(given.remedies))
         run(given.data, given.learners, given.jobs, given.out, work)
     else:
         show([json.loads(line) for line in given.out.read_text().splitlines()])
 
 
 if __name__ == "__main__":
-    main(__doc__, list(learners.LEARNERS), OUT, work, show)
+    main(__doc__, list(learners.LEARNERS), OUT, work, show, with_remedies=True)

@@ -125,12 +125,16 @@ class Remembered(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(X)
 
 
-def compare(learner: str, part: Halves, seed: int, *, with_game: bool) -> dict[str, Any]:
+def compare(
+    learner: str, part: Halves, seed: int, *, with_game: bool, wanted: tuple[str, ...]
+) -> dict[str, Any]:
     """For each remedy: how many test rows of each class got which decision, and the seconds."""
     Remembered.known = {}
     base = Remembered(LEARNERS[learner](seed))
     found = {}
     for name, fit in remedies(learner, base, seed, with_game=with_game).items():
+        if not name.startswith(wanted):
+            continue
         if name == "tuned threshold" and len(np.unique(part.y)) > 2:
             continue
         Remembered.saved, began = 0.0, time.perf_counter()

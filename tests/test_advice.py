@@ -52,7 +52,7 @@ def test_rows_of_few_kinds_are_dealt_one_by_one():
     rng = np.random.default_rng(0)
     y = np.repeat(["often", "seldom"], [300, 100])
     X = pd.DataFrame({"a": np.where(y == "often", 0, 1), "b": rng.integers(4, size=400)})
-    learn, rest = _sides(advice_tables.Table(X, y))
+    _, rest = _sides(advice_tables.Table(X, y))
     assert pd.Series(rest.y).value_counts().to_dict() == {"often": 120, "seldom": 40}
 
 

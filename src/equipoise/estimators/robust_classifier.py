@@ -27,6 +27,7 @@ from equipoise.exceptions import EquipoiseWarning, InvalidParameterError, warn
 from equipoise.goals import Criterion
 from equipoise.goals.base import prior_among
 from equipoise.sets import LabelCVaR, MassSet
+from equipoise.sets.alphas import NOISE_OF_SETS
 from equipoise.validation.numbers import check_numbers, check_verbosity, check_word
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import weights_of
@@ -38,9 +39,9 @@ _FIRST = ("plain", "balanced")
 # Rounds in which the classes that fail most get more weight, and by which factor the worst does.
 ROUNDS = 2
 _FACTOR = 2.0
-# Trainings that are worse than the best by fewer standard errors than this are as good: for a
-# metric, and for a set, whose value hangs on a class or two.
-_NOISE, _NOISE_OF_SETS = 1.0, 2.0
+# Trainings that are worse than the best by fewer standard errors than this are as good for a
+# metric.
+_NOISE = 1.0
 # Rows of every class by which one training may be called better in all of them.
 _MANY = 50
 
@@ -277,7 +278,7 @@ def _plainest(names: list[str], found: list[Judged], criterion: Criterion) -> in
     ranks = [*TRAININGS, *names]
     # The last that is as good is taken, so that the plainest comes last.
     order = sorted(range(len(found)), key=lambda place: -ranks.index(names[place]))
-    noise = _NOISE if criterion.masses is None else _NOISE_OF_SETS
+    noise = _NOISE if criterion.masses is None else NOISE_OF_SETS
     place = order[last_as_good([found[each][2][1] for each in order], criterion, noise)]
     if criterion.masses is not None:
         for other in reversed(order):
@@ -298,7 +299,7 @@ def _is_better(one: Judged, other: Judged) -> bool:
     own, means = _recalls(totals), _recalls(without).mean(axis=2)
     error = excess_errors(means, 1)[0]
     gain = own[0].mean() - own[1].mean()
-    return bool(np.all(own[0] >= own[1]) and gain > _NOISE_OF_SETS * error)
+    return bool(np.all(own[0] >= own[1]) and gain > NOISE_OF_SETS * error)
 
 
 def _recalls(tables: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     taken, and made from all rows:
 
     - ``"regret"``: whatever level turns out to be the right one, the least is lost, and of levels
-      that lose as little up to a standard error, the most robust is taken;
+      that lose as little up to two standard errors, the most robust is taken;
     - ``"price"``: the lowest risk of the worst class that costs at most so many points of the
       standard risk, 'I give up at most one point';
     - ``"recall"``: the least robust one by which every class has such a recall.
@@ -49,7 +49,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     rule : {"regret", "price", "recall"}, default="regret"
         With robust risks :math:`V_a` over the sets of all levels, ``"regret"`` takes the smallest
         :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`, or the lowest level at which it is
-        larger by at most one standard error of the difference, by the jackknife over folds.
+        larger by at most two standard errors of the difference, by the jackknife over folds.
     price : float in [0, 100], default=None
         For ``rule="price"``: points above the lowest standard risk of all levels, 1 for 0.01.
     recall : float in (0, 1), default=None

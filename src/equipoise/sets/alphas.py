@@ -62,6 +62,9 @@ def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
 
 # Risks that differ by less are the same.
 _SAME = 1e-12
+# Robust risks of rows left out are as good up to so many standard errors: they hang on the rows of
+# a class or two.
+NOISE_OF_SETS = 2.0
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,10 @@ class AlphaChoice:
     Parameters
     ----------
     rule : {"regret", "price", "recall"}, default="regret"
-        The most robust level whose largest regret is the smallest, up to noise; or the lowest risk
-        of the worst class among levels whose standard risk is within a price of the lowest; or the
-        least robust level that reaches a recall of the worst class, or else comes closest.
+        The most robust level whose largest regret is the smallest, up to two standard errors; or
+        the lowest risk of the worst class among levels whose standard risk is within a price of the
+        lowest; or the least robust level that reaches a recall of the worst class, or else comes
+        closest.
     price : float in [0, 100]
         For ``"price"``: points of the standard risk that may be given up, 1 for 0.01.
     recall : float in (0, 1)
@@ -149,7 +153,7 @@ class AlphaChoice:
         standard, worst = found["standard_risk"], found["worst_class_risk"]
         if self.rule == "regret":
             above = found["largest_regret"] - found["largest_regret"].min()
-            return int(np.flatnonzero(above <= np.asarray(noise) + _SAME)[-1])
+            return int(np.flatnonzero(above <= NOISE_OF_SETS * np.asarray(noise) + _SAME)[-1])
         if self.price is not None:
             kept = np.flatnonzero(standard <= standard.min() + self.price / 100 + _SAME)
             return int(kept[_first_lowest(worst[kept])])
