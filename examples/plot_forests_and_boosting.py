@@ -3,7 +3,7 @@ Does it work with forests and boosting?
 =======================================
 
 Yes: ``RobustClassifier(model, "worst-class")`` takes any classifier. The errors of the worst class
-fall from 83% to 28% for a random forest, from 97% to 25% for extra trees and from 73% to 27% for
+fall from 83% to 25% for a random forest, from 97% to 25% for extra trees and from 73% to 27% for
 gradient boosting; balanced weights leave them at 54%, 69% and 53%.
 
 The price is errors in all, about twice as many: a goal is a choice of who is to be served.
