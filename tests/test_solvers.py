@@ -394,7 +394,7 @@ def test_a_tolerance_below_rounding_ends_without_a_warning(solver):
 @every_solver
 def test_without_a_bound_the_masses_are_the_last_ones(solver):
     case = ProblemCase("", 3, 0.0, SETS["worst class"])
-    found = case.solve(solver, tol=1e-15, max_iter=30 if solver == "multipliers" else 3)
+    found = case.solve(solver, tol=1e-15, max_iter=10 if solver == "multipliers" else 3)
     assert found.status is Status.MAX_ITER and found.lower_bound == -np.inf
     assert np.abs(found.mass - case.prior).max() > 1e-3
 
@@ -521,6 +521,7 @@ class Sized(NamedTuple):
 
     n_rows: int
     size: int
+    slopes: bool = False
 
 
 @pytest.mark.parametrize(

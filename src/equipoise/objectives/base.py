@@ -63,6 +63,8 @@ class Objective(ABC):
     coarse_rows: int = 0
     # Newton steps in the intercepts end where they promise less than this share of the risk.
     no_gain: float = -np.inf
+    # Whether slopes of all class risks along the intercepts are to be had.
+    slopes: bool = False
     # Iterations without progress before there is none to be had; None where rounding is small.
     patience: int | None = None
 
@@ -139,6 +141,13 @@ class Objective(ABC):
         The curvature is a matrix, or with more than ``MANY_INTERCEPTS`` its diagonal.
         """
 
+    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
+        """Growth of the class risks after a shift, and their slopes ``(n_classes, n_scores)``.
+
+        Where there are no ``slopes`` they are not offered: no solver depends on them.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
         """The state after a shift of the scores, with the parameter and the risks there."""
@@ -192,6 +201,10 @@ class Objective(ABC):
         risks = state.risks + growths
         if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
             risks[mass > 0] = 0  # the only class left is certain, however small it was
+        return self.with_shift(state, shift, risks)
+
+    def with_shift(self, state: Evaluation, shift: Vector, risks: Vector) -> Evaluation:
+        """The state after a shift of the intercepts, with the risks there."""
         step = np.zeros((self.features.n_scores, self.features.width))
         step[:, -1] = np.where(np.isfinite(shift), shift, 0.0) / self.features.unit
         theta = state.theta + self.vector(self.features.fold(step))

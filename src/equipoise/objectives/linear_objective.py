@@ -86,6 +86,8 @@ class LinearObjective(Objective):
     share of its class, sample weights divided by their sum over the class.
     """
 
+    slopes = True
+
     def __init__(
         self,
         features: Features,
@@ -286,6 +288,23 @@ class LinearObjective(Objective):
         total = self._total(work, self._pieces(n**2))
         growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
         return ShiftMoments(growths, slope, curvature if many else curvature.reshape(n, n))
+
+    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
+        n = len(shift)
+
+        def work(piece: slice) -> Matrix:
+            total = np.zeros((self.n_classes, 1 + n))
+            for block in self._blocks(piece):
+                kept, labels = state.kept[:, block], self.labels[block]
+                total[:, 0] += self._class_sums(self.kernel.growth(kept, labels, shift), block)
+                kept = self.kernel.moved(kept, shift)
+                residual = self.kernel.residual(kept, labels, self.shares[block])
+                first = np.flatnonzero(np.diff(labels, prepend=-1))
+                total[labels[first], 1:] += np.add.reduceat(residual, first, axis=1).T
+            return total
+
+        total = self._total(work, self._pieces(self.n_classes * n))
+        return total[:, 0], total[:, 1:]
 
     def with_loss(self, loss: TrainedLoss) -> "LinearObjective":
         kernel = loss.kernel(self.n_classes)

@@ -8,10 +8,13 @@ With masses :math:`m_t` kept from the last round,
 is smooth, and its maximiser is one projection. L-BFGS minimises it until its gradient is small
 beside what the masses still miss; then :math:`m_{t+1}` is that maximiser (Rockafellar 1976). Only
 weighted gradients are formed, never one gradient per class.
+
+The first round is a plain fit under the masses of the start. Where intercepts can then make all
+risks equal, under masses of the set, one more round is enough: see ``level.py``.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +22,14 @@ from equipoise.arrays import Vector, norm
 from equipoise.objectives import Evaluation
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature
+from equipoise.solvers.level import leveled
 from equipoise.solvers.problem import Problem
 
 # Rounds end when the gradient's part of the gap is below this share of the masses' part.
 INNER = 0.003
+# For equal risks the first round is left when it is below this share; if they cannot be had yet, it
+# is tried again at ever smaller shares and at the ends of rounds, so many times.
+FIRST, LATER, TRIES = 0.1, 0.1, 5
 # Where the memory took a gradient for small that was not, rounds go on to so much less.
 TIGHTER = 0.01
 # The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
@@ -43,6 +50,16 @@ class MultiplierIterate(Iterate):
     mu: float = 0.0
     value: float = np.inf
     last_gap: float = np.inf
+    level: bool = False  # whether risks are kept equal
+    tries: int = 0  # how often they could not be made equal
+
+
+class Seen(NamedTuple):
+    """What is made of a point: the smooth objective there, and its masses."""
+
+    state: Evaluation
+    value: float
+    mass: Vector
 
 
 class Multipliers(Solver[MultiplierIterate]):
@@ -53,7 +70,7 @@ class Multipliers(Solver[MultiplierIterate]):
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses.
         iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)
-        return self._at(problem, iterate, state)
+        return self._at(problem, iterate, self._seen(problem, iterate, state))
 
     def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
         direction = self._direction(iterate)
@@ -62,12 +79,24 @@ class Multipliers(Solver[MultiplierIterate]):
             iterate.curvature.clear()
             moved = self._search(problem, iterate, self._direction(iterate))
         if moved is None:
-            return self._next_round(problem, replace(iterate, stuck=iterate.mu > 0))
+            stuck = iterate.mu > 0 and not iterate.level
+            left = replace(iterate, stuck=stuck, level=False, tries=iterate.tries + iterate.level)
+            return self._next_round(problem, left)
         step = moved.state.theta - iterate.state.theta
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
+        if moved.level:
+            return moved
         masses, gradient = _gaps(problem, moved)
-        enough = INNER * TIGHTER**moved.doubts * masses
-        return self._next_round(problem, moved) if gradient <= enough else moved
+        over = gradient <= INNER * TIGHTER**moved.doubts * masses
+        early = moved.mu == 0 and gradient <= FIRST * LATER**moved.tries * masses
+        if (over or early) and moved.tries < TRIES:
+            mu = moved.mu or self._first_mu(problem, moved)
+            level = replace(moved, level=True, mu=mu, anchor=moved.mass)
+            seen = self._seen(problem, level, moved.state)
+            if np.isfinite(seen.value):
+                return self._at(problem, level, seen)
+            moved = replace(moved, tries=moved.tries + 1)
+        return self._next_round(problem, moved) if over else moved
 
     def _direction(self, iterate: MultiplierIterate) -> Any:
         if iterate.curvature.n_pairs:
@@ -82,43 +111,45 @@ class Multipliers(Solver[MultiplierIterate]):
             return None
         for _ in range(TRIALS):
             state = problem.objective.evaluate(iterate.state.theta + length * direction)
-            value, _ = self._smooth(problem, iterate, state)
-            if value <= iterate.value + SUFFICIENT * length * slope:
-                return self._at(problem, iterate, state, length * direction)
-            if value <= iterate.value + FLAT * abs(iterate.value):
+            seen = self._seen(problem, iterate, state)
+            if seen.value <= iterate.value + SUFFICIENT * length * slope:
+                return self._at(problem, iterate, seen)
+            if seen.value <= iterate.value + FLAT * abs(iterate.value):
                 # Rounding hides the decrease; the slope at the end of the step does not.
-                moved = self._at(problem, iterate, state, length * direction)
+                moved = self._at(problem, iterate, seen)
                 if float(moved.gradient @ direction) <= (2 * SUFFICIENT - 1) * slope:
                     return moved
-            del state  # what it keeps would stay in memory beside that of the next trial
+            # What these keep would stay in memory beside that of the next trial.
+            value = seen.value
+            del state, seen
             rise = value - iterate.value - slope * length
             best = -0.5 * slope * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
 
-    def _smooth(
-        self, problem: Problem, iterate: MultiplierIterate, state: Evaluation
-    ) -> tuple[float, Vector]:
-        """The smooth objective and its masses."""
+    def _seen(self, problem: Problem, iterate: MultiplierIterate, state: Evaluation) -> Seen:
+        """The smooth objective and its masses, where risks are to be equal at other intercepts."""
         if not np.all(np.isfinite(state.risks)):
-            return np.inf, iterate.anchor
+            return Seen(state, np.inf, iterate.anchor)
+        if iterate.level:
+            found = leveled(problem, state)
+            if found is None:
+                return Seen(state, np.inf, iterate.anchor)
+            state, mass = found
+            return Seen(state, problem.value(state), mass)
         if iterate.mu == 0:
-            return problem.lagrangian(state, iterate.anchor), iterate.anchor
+            return Seen(state, problem.lagrangian(state, iterate.anchor), iterate.anchor)
         mass = problem.masses.project(iterate.anchor + iterate.mu * state.risks)
         moved = mass - iterate.anchor
-        return problem.lagrangian(state, mass) - float(moved @ moved) / (2 * iterate.mu), mass
+        smoothed = float(moved @ moved) / (2 * iterate.mu)
+        return Seen(state, problem.lagrangian(state, mass) - smoothed, mass)
 
-    def _at(
-        self,
-        problem: Problem,
-        iterate: MultiplierIterate,
-        state: Evaluation,
-        step: Vector | None = None,
-    ) -> MultiplierIterate:
-        value, mass = self._smooth(problem, iterate, state)
+    def _at(self, problem: Problem, iterate: MultiplierIterate, seen: Seen) -> MultiplierIterate:
+        """The iterate at a point, from the one before it."""
+        state, value, mass = seen
+        step = norm(state.theta - iterate.state.theta)
+        length = step / max(1e-300, norm(state.theta)) if step > 0 else np.inf
         gradient = problem.gradient(state, mass)
-        size = max(1e-300, norm(state.theta))
-        length = np.inf if step is None else norm(step) / size
         moved = replace(
             iterate, state=state, mass=mass, gradient=gradient, value=value, step=length
         )
@@ -128,12 +159,16 @@ class Multipliers(Solver[MultiplierIterate]):
         masses, _ = _gaps(problem, iterate)
         mu = iterate.mu
         if mu == 0:
-            spread = max(float(np.std(iterate.state.risks)), 1e-300)
-            mu = 1 / (problem.masses.n_classes * spread)
+            mu = self._first_mu(problem, iterate)
         elif masses > max(0.25 * iterate.last_gap, FLAT * abs(iterate.value)):
             mu *= GROWTH
         fresh = replace(iterate, anchor=iterate.mass, mu=mu, last_gap=masses)
-        return replace(self._at(problem, fresh, iterate.state), stuck=iterate.stuck)
+        seen = self._seen(problem, fresh, iterate.state)
+        return replace(self._at(problem, fresh, seen), stuck=iterate.stuck)
+
+    def _first_mu(self, problem: Problem, iterate: MultiplierIterate) -> float:
+        spread = max(float(np.std(iterate.state.risks)), 1e-300)
+        return 1 / (problem.masses.n_classes * spread)
 
 
 def _gaps(problem: Problem, iterate: MultiplierIterate) -> tuple[float, float]:

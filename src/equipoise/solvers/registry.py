@@ -4,10 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from equipoise.arrays import Vector
 from equipoise.registry import Registry
+from equipoise.sets import CappedSimplex
 from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, Status, solve
 from equipoise.solvers.descent_ascent import DescentAscent
+from equipoise.solvers.level import can_level
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.sqp import MinimaxSqp
@@ -16,8 +20,11 @@ from equipoise.validation.numbers import check_word
 # Class gradients may hold so many numbers (256 MiB) before only weighted ones are formed.
 MANY_NUMBERS = 1 << 25
 # A programme in the masses costs as many evaluations as there are classes to each row of a class.
-# Up to so many it pays: multipliers take ten times the iterations, and more of long-tailed classes.
-CLASSES_PER_ROW = 120
+# Up to so many it pays: multipliers take ten times the iterations, and more of long-tailed classes,
+# unless they can keep all risks equal.
+CLASSES_PER_ROW, IF_EQUAL = 120, 8
+# Caps that are so many times the mean mass hardly ever bind.
+WIDE_CAPS = 10
 # Rows of the coarsest problem and of a sampled Hessian, at least and per parameter; and how much
 # each finer problem grows.
 COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
@@ -66,10 +73,19 @@ def choose(problem: Problem) -> str:
     objective, classes = problem.objective, problem.masses.n_classes
     if objective.size <= FEW_PARAMETERS:
         return "sqp-newton"
-    costly = classes**2 > CLASSES_PER_ROW * objective.n_rows
+    per_row = IF_EQUAL if _may_be_equal(problem) else CLASSES_PER_ROW
+    costly = classes**2 > per_row * objective.n_rows
     if costly or classes * objective.size > MANY_NUMBERS:
         return "multipliers"
     return "sqp-lbfgs"
+
+
+def _may_be_equal(problem: Problem) -> bool:
+    """Whether intercepts may make all risks equal under masses of the set."""
+    masses, k = problem.masses, problem.masses.n_classes
+    if not isinstance(masses, CappedSimplex) or np.any(masses.lower) or not can_level(problem):
+        return False
+    return bool(masses.upper.min() >= min(WIDE_CAPS / k, 1.0))
 
 
 def run(

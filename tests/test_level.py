@@ -1,0 +1,143 @@
+"""Intercepts that make all class risks equal: brute force, and the optimum of other solvers."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+
+from equipoise import RobustLogisticRegression, WorstClass
+from equipoise.objectives import open_objective
+from equipoise.sets import FixedWeights, LabelCVaR
+from equipoise.solvers import Problem, choose
+from equipoise.solvers.level import can_level, leveled
+from linear_models import small_data
+
+
+def opened(n_classes, seed=0, *, fit_intercept=True):
+    X, labels, weights = small_data(n_classes, n_rows=40 * n_classes, seed=seed)
+    given = {"n_classes": n_classes, "fit_intercept": fit_intercept}
+    return (X, labels, weights), open_objective(X, labels, weights, **given)
+
+
+def class_means(values, labels, weights):
+    k = labels.max() + 1
+    return np.array(
+        [np.average(values[labels == i], axis=0, weights=weights[labels == i]) for i in range(k)]
+    )
+
+
+def risks_at(data, coef, intercept):
+    X, labels, weights = data
+    scores = X @ coef.T + intercept
+    losses = logsumexp(scores, axis=1) - scores[np.arange(len(labels)), labels]
+    return class_means(losses, labels, weights), softmax(scores, axis=1)
+
+
+@pytest.mark.parametrize("n_classes", [3, 5, 12])
+@pytest.mark.parametrize("seed", range(3))
+def test_risks_are_equal_and_the_masses_stationary(n_classes, seed):
+    data, opening = opened(n_classes, seed)
+    with opening as objective:
+        theta = 0.3 * np.random.default_rng(seed).normal(size=objective.size)
+        masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
+        state, mass = leveled(Problem(objective, masses, 0.1), objective.evaluate(theta))
+        coef, intercept = objective.unpack(state.theta)
+        before, _ = objective.unpack(theta)
+        np.testing.assert_allclose(coef, before)  # the intercepts alone have changed
+        again = objective.evaluate(state.theta).risks
+    risks, chances = risks_at(data, coef, intercept)
+    np.testing.assert_allclose(risks, risks[0], rtol=1e-8)
+    np.testing.assert_allclose(state.risks, risks, rtol=1e-10)
+    np.testing.assert_allclose(again, risks, rtol=1e-10)
+    # The stationary distribution, by walking.
+    walk, place = class_means(chances, data[1], data[2]), np.full(n_classes, 1 / n_classes)
+    for _ in range(5_000):
+        place = place @ walk
+    np.testing.assert_allclose(mass, place, atol=1e-6)
+
+
+def test_no_intercepts_have_a_smaller_largest_risk():
+    data, opening = opened(3)
+    with opening as objective:
+        theta = 0.5 * np.random.default_rng(1).normal(size=objective.size)
+        masses = WorstClass().resolve(np.ones(3) / 3)
+        state, _ = leveled(Problem(objective, masses, 0.1), objective.evaluate(theta))
+        coef, _ = objective.unpack(theta)
+
+    def largest(free):
+        return risks_at(data, coef, np.append(free, 0.0))[0].max()
+
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 5_000}
+    best = minimize(largest, np.zeros(2), method="Nelder-Mead", options=options)
+    assert state.risks.max() == pytest.approx(best.fun, rel=1e-7)
+
+
+def test_slopes_of_all_risks_are_differences_of_risks():
+    _, opening = opened(4)
+    with opening as objective:
+        state = objective.evaluate(np.random.default_rng(0).normal(size=objective.size))
+        shift, h = np.array([0.3, -0.2, 0.1, 0.0]), 1e-6
+        growths, slopes = objective.class_slopes(state, shift)
+        np.testing.assert_allclose(growths, objective.growths(state, shift), atol=1e-12)
+        for score, unit in enumerate(np.eye(4)):
+            above, below = (objective.growths(state, shift + h * s * unit) for s in (1, -1))
+            np.testing.assert_allclose(slopes[:, score], (above - below) / (2 * h), atol=1e-8)
+
+
+def test_masses_outside_the_set_are_none():
+    prior = np.array([0.5, 0.3, 0.2])
+    _, opening = opened(3)
+    with opening as objective:
+        state = objective.evaluate(np.zeros(objective.size))
+        for recipe in (FixedWeights([1.0, 1.0, 1.0]), LabelCVaR(0.95)):
+            assert leveled(Problem(objective, recipe.resolve(prior), 0.1), state) is None
+
+
+@pytest.mark.parametrize(("n_classes", "fit_intercept"), [(2, True), (3, False)])
+def test_there_must_be_an_intercept_for_every_class(n_classes, fit_intercept):
+    _, opening = opened(n_classes, fit_intercept=fit_intercept)
+    with opening as objective:
+        masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
+        problem = Problem(objective, masses, 0.1)
+        assert not can_level(problem)
+        assert leveled(problem, objective.evaluate(np.zeros(objective.size))) is None
+
+
+def many_classes(n_classes=120, n_features=30, rows=12):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(n_classes), rows)
+    centers = rng.normal(size=(n_classes, n_features))
+    return centers[y] + rng.normal(size=(len(y), n_features)), y
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+@pytest.mark.parametrize("uncertainty", ["worst-class", LabelCVaR(0.05), LabelCVaR(0.9)])
+def test_the_optimum_is_that_of_another_solver(uncertainty):
+    X, y = many_classes()
+    ours = RobustLogisticRegression(uncertainty, solver="multipliers").fit(X, y)
+    other = RobustLogisticRegression(uncertainty, solver="sqp-lbfgs").fit(X, y)
+    assert ours.status_ == other.status_ == "converged"
+    assert ours.objective_ == pytest.approx(other.objective_, rel=2e-6)
+    assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+def test_many_classes_take_no_more_evaluations_than_a_plain_fit():
+    X, y = many_classes()
+    plain = RobustLogisticRegression("standard", solver="multipliers").fit(X, y)
+    robust = RobustLogisticRegression("worst-class", solver="multipliers").fit(X, y)
+    assert robust.n_evaluations_ <= 1.5 * plain.n_evaluations_
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [
+        (WorstClass(), "multipliers"),
+        (LabelCVaR(0.02), "multipliers"),
+        (LabelCVaR(0.9), "sqp-lbfgs"),
+    ],
+)
+def test_sets_whose_caps_hardly_bind_have_their_risks_made_equal(recipe, name):
+    X, y = many_classes(rows=6)
+    with open_objective(X, y, np.ones(len(y)), n_classes=120, fit_intercept=True) as objective:
+        assert choose(Problem(objective, recipe.resolve(np.ones(120) / 120), 0.1)) == name
