@@ -15,14 +15,14 @@ TARGET = 1e-6
 TOLERANCES = ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-7", "1e-8", "1e-9")
 
 CEILINGS = {
-    "covertype-all": 0.15,
+    "covertype-all": 0.05,
     "covertype-first": 0.5,
     "covertype-random": 0.5,
     "seven-classes": 0.5,
     "seven-unequal": 0.5,
     "sparse": 0.6,
-    "hundred-classes": 1.0,
-    "thousand-classes": 3.0,
+    "hundred-classes": 0.35,
+    "thousand-classes": 0.9,
 }
 FIRST_RUNGS = {"lbfgs": "1e-4", "newton-cg": "1e-3", "newton-cholesky": "1e-4", "sag": "1e-3"}
 SOLVERS = {
