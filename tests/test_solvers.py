@@ -521,7 +521,7 @@ class Sized(NamedTuple):
 
     n_rows: int
     size: int
-    slopes: bool = False
+    has_slopes: bool = False
 
 
 @pytest.mark.parametrize(

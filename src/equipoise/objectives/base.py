@@ -64,7 +64,7 @@ class Objective(ABC):
     # Newton steps in the intercepts end where they promise less than this share of the risk.
     no_gain: float = -np.inf
     # Whether slopes of all class risks along the intercepts are to be had.
-    slopes: bool = False
+    has_slopes: bool = False
     # Iterations without progress before there is none to be had; None where rounding is small.
     patience: int | None = None
 
@@ -144,7 +144,7 @@ class Objective(ABC):
     def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
         """Growth of the class risks after a shift, and their slopes ``(n_classes, n_scores)``.
 
-        Where there are no ``slopes`` they are not offered: no solver depends on them.
+        Unless the objective ``has_slopes`` they are not offered: no solver depends on them.
         """
         raise NotImplementedError
 

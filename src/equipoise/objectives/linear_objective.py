@@ -86,7 +86,7 @@ class LinearObjective(Objective):
     share of its class, sample weights divided by their sum over the class.
     """
 
-    slopes = True
+    has_slopes = True
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ INSIDE = 1e-12
 def can_level(problem: Problem) -> bool:
     """Whether there is an intercept for every class, and slopes of risks are to be had."""
     objective = problem.objective
-    if not objective.slopes or not objective.features.fit_intercept:
+    if not objective.has_slopes or not objective.features.fit_intercept:
         return False
     return objective.features.n_scores == objective.n_classes
 
