@@ -190,7 +190,8 @@ class RobustClassifier(DecidingClassifier):
                 best, rounds = int(np.argmin(values)), len(found) - len(TRAININGS)
                 if rounds < 0:
                     trainings["between"] = shares ** -TRAININGS["between"]
-                elif rounds < ROUNDS:
+                # After a round that was no better, the next would be the same.
+                elif rounds < ROUNDS and (rounds == 0 or best == len(found) - 1):
                     raised = weights[best] * _raised(_risks(found[best]), few)
                     trainings[f"round {rounds + 1}"] = raised
         risks = np.array([_risks(each) for each in found])
