@@ -292,8 +292,8 @@ def set_aside(groups: Indices, labels: Indices, share: float, seed: int) -> Mask
 
     Examples
     --------
-    >>> set_aside(np.arange(10), np.array([0, 1] * 5), 0.4, seed=0).sum()
-    np.int64(4)
+    >>> int(set_aside(np.arange(10), np.array([0, 1] * 5), 0.4, seed=0).sum())
+    4
     """
     of_group, size = label_of_groups(groups, labels), np.bincount(groups)
     aside = np.zeros(len(size), dtype=bool)
