@@ -471,3 +471,74 @@ def test_a_training_that_is_better_in_every_class_is_taken(weighted, sizes, trai
     model = RobustClassifier(Told(), "worst-class", random_state=0).fit(X, y)
     assert bool(np.ptp(np.asarray(model.training_weights_)) > 0) == trained
     assert bool(model.estimator_.column_) == trained
+
+
+# Macro F1 of two classes, whose best decisions lie between those as trained and balanced ones
+
+
+def two_classes(n_common, n_rare, seed=0):
+    """Overlapping Gaussian classes, the second one rare."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], [n_common, n_rare])
+    return rng.normal(size=(len(y), 2)) + 1.2 * y[:, None], y
+
+
+def log_ratio(weights):
+    return float(np.diff(np.log(np.asarray(weights)))[0])
+
+
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
+@pytest.mark.parametrize("n_rare", [10, 50, 400])
+@pytest.mark.parametrize(("training", "power"), [("plain", 0.0), ("balanced", 1.0)])
+def test_the_fewer_rows_the_more_decisions_for_macro_f1_are_guessed(n_rare, training, power):
+    X, y = two_classes(1_000, n_rare)
+    clf = RobustClassifier(GaussianNB(), "macro_f1", training=training).fit(X, y)
+    shares = np.bincount(y) / len(y)
+    base = GaussianNB()
+    if power:
+        base = ClassWeighted(base, dict(enumerate(shares**-power)))
+    tuned = log_ratio(PlugInClassifier(base, "macro_f1").fit(X, y).weights_)
+    guess = log_ratio(shares ** (-(1 + power) / 2))
+    share = 50 / (50 + n_rare)
+    # On the scale of the base, which for a model that was trained with weights is theirs.
+    expected = (1 - share) * tuned + share * guess - log_ratio(shares**-power)
+    assert log_ratio(clf.weights_) == pytest.approx(expected)
+
+
+class Resampling(GaussianNB):
+    """Trains on as many rows of each class, so that its probabilities are not those of the rows."""
+
+    def fit(self, X, y, sample_weight=None):
+        given = np.ones(len(y)) if sample_weight is None else sample_weight
+        return super().fit(X, y, sample_weight=given * compute_sample_weight("balanced", y))
+
+
+def test_what_resamples_is_not_guessed_for():
+    X, y = two_classes(1_000, 20)
+    clf = RobustClassifier(Resampling(), "macro_f1", training="plain").fit(X, y)
+    plug_in = PlugInClassifier(Resampling(), "macro_f1").fit(X, y)
+    np.testing.assert_allclose(clf.weights_, plug_in.weights_)
+
+
+@pytest.mark.parametrize(
+    "other", [LogisticRegression(), RobustLogisticRegression("worst-class", C=1.0)], ids=repr
+)
+@pytest.mark.parametrize("goal", ["accuracy", "balanced_accuracy", "worst-class"])
+def test_nothing_is_guessed_for_other_goals(other, goal):
+    X, y = two_classes(300, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = RobustClassifier(other, goal, training="plain").fit(X, y)
+        plug_in = PlugInClassifier(other, goal).fit(X, y)
+    np.testing.assert_allclose(clf.weights_, plug_in.weights_)
+
+
+def test_a_guess_is_on_the_scale_of_the_population():
+    X, y = two_classes(1_000, 40)
+    prior = np.array([0.8, 0.2])
+    clf = RobustClassifier(GaussianNB(), "macro_f1", training="plain", class_prior=prior).fit(X, y)
+    plug_in = PlugInClassifier(GaussianNB(), "macro_f1", class_prior=prior).fit(X, y)
+    shares, share = np.bincount(y) / len(y), 50 / 90
+    guess = log_ratio(np.sqrt(prior / shares / shares))
+    expected = (1 - share) * log_ratio(plug_in.weights_) + share * guess
+    assert log_ratio(clf.weights_) == pytest.approx(expected)

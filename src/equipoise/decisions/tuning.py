@@ -13,7 +13,7 @@ import numpy as np
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.left_out import Predictions, decide, row_weights
-from equipoise.decisions.search import FoldTuner, Shrinkage, group_tables, last_as_good
+from equipoise.decisions.search import FoldTuner, Shrinkage, group_tables, last_as_good, shrunk
 from equipoise.exceptions import (
     FewRowsWarning,
     InvalidInputError,
@@ -35,6 +35,9 @@ from equipoise.weights.priors import check_prior
 # Warned of is a class of fewer rows, and fewer than such a share of the others', that costs these
 # so large a share in errors.
 HANDFUL, COSTLY = 20, 0.05
+# Rows of the rarest class by which tuned weights and a guess at them count the same; and how many
+# times as often as it occurs a class may be predicted by what is on the scale of the rows.
+GUESSED_ROWS, FREQUENT = 50, 3.0
 # So many rows without an error make it likely that the model was trained on them.
 ROWS_WITHOUT_ERROR = 100
 # What to do with a class of too few rows.
@@ -354,14 +357,15 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
 def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
     predictions: Predictions, folds: Indices, criterion: Criterion, shares: Vector,
     classes: NDArray[Any], few: Mask, *, drop: bool, shrinkage: Shrinkage, seed: int,
-    refit: float = 0.0, n_candidates: int = 1,
+    refit: float = 0.0, n_candidates: int = 1, as_trained: Vector | None = None,
 ) -> Outcome:  # fmt: skip
     """Weights tuned on all rows, and judged fold by fold on rows left out: fields of the result.
 
     With them come tables of true class by decision, by which results are compared, and a warning
     or nothing. The criterion is among the classes that have rows enough. Classes of too ``few`` are
     neither tuned nor judged, and never decided if ``drop``; otherwise they have weight 1.
-    ``shares`` are those of the rows that the probabilities were learnt from.
+    ``shares`` are those of the rows that the probabilities were learnt from, which are on the scale
+    of the rows if it is known by which weights a model ``as_trained`` decides.
     """
     rows = np.flatnonzero(~few[predictions.labels])
     among, own = predictions.among(~few), shares[~few]
@@ -377,6 +381,10 @@ def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
         if criterion.confidence is None:
             raise
         judges = []
+    guess = None if as_trained is None else _guess(among, criterion, as_trained[~few], factors)
+    if guess is not None:
+        share = GUESSED_ROWS / (GUESSED_ROWS + among.effective_rows.min())
+        tuned, *judges = (shrunk(found, guess, share) for found in (tuned, *judges))
     every = np.full((1 + len(judges), len(few)), 0.0 if drop else 1.0)
     for line, found in zip(every, (tuned, *judges), strict=True):
         # With a mean of one over the classes that count.
@@ -407,6 +415,24 @@ def tune_on_folds(  # noqa: PLR0913  rows, what for, and how
         "shrinkage": amount,
     }
     return fields, tables, _words_of_cost(predictions, weights, final, few, classes)
+
+
+def _guess(
+    predictions: Predictions, criterion: Criterion, as_trained: Vector, factors: Vector
+) -> Vector | None:
+    """Weights between those by which a model decides as trained, and balanced ones.
+
+    None where there is nothing to guess by: a model that was trained without weights and predicts
+    a rare class far too often draws its rows itself, and is not on their scale.
+    """
+    if criterion.lean is None:
+        return None
+    if np.all(as_trained == as_trained[0]):
+        shares = predictions.sample_weight @ predictions.probabilities / predictions.totals.sum()
+        if np.any(shares > FREQUENT * predictions.prior):
+            return None
+    lean, own = criterion.lean, as_trained * factors
+    return np.asarray(own ** (1 - lean) * predictions.prior**-lean / factors)
 
 
 def _words_of_cost(

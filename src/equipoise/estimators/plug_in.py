@@ -187,8 +187,9 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             )
             folds = folds_of(parts, predictions.labels, seed)
             at = partial(judge, predictions, folds, few=few, refit=refit)
-            found = _LATER if choice and not self.chooses_training else at(criterion)
-            if as_trained is not None:
+            own = {} if criterion.lean is None else {"as_trained": as_trained}
+            found = _LATER if choice and not self.chooses_training else at(criterion, **own)
+            if as_trained is not None and criterion.lean is None:
                 rule = as_trained * ~few if rare == "drop" else as_trained
                 found = tuning.judge_either(found, predictions, folds, criterion, rule, few, refit)
             return estimator, model, found, at if choice else None

@@ -58,10 +58,13 @@ class RobustClassifier(DecidingClassifier):
     plainest is taken, and the model trained once more on all rows. For a set of weightings, whose
     value hangs on a class or two, it is two standard errors, unless another training gets no class
     more wrong and is better in the mean by as much; and no others are tried where the plain one
-    does as well as the balanced one. For a metric that counts rows, such as macro F1, a model that
-    was trained with weights decides as it was trained unless tuned weights are better by a standard
-    error. Trees whose leaves must hold so many rows cannot set apart a class of fewer, whatever its
-    weight: of two classes, training with weights repeats the rows of the smaller one for them.
+    does as well as the balanced one. For macro F1 of two classes the tuned weights are drawn to
+    half way between decisions as trained and balanced ones, the more the fewer rows the smaller
+    class has (with 50, they and the tuned ones count the same). For other metrics that count rows,
+    such as accuracy or macro F1 of more classes, a model that was trained with weights decides as
+    it was trained unless tuned weights are better by a standard error. Trees whose leaves must hold
+    so many rows cannot set apart a class of fewer, whatever its weight: of two classes, training
+    with weights repeats the rows of the smaller one for them.
 
     Parameters
     ----------
@@ -178,8 +181,8 @@ class RobustClassifier(DecidingClassifier):
             began = time.perf_counter()
             weights.append(v / (shares @ v))
             estimator = self._weighted(weights[-1], classes)
-            own = None if estimator is self.estimator else weights[-1]
-            found.append(judged(estimator, own))
+            told = estimator is not self.estimator or self._is_told(criterion)
+            found.append(judged(estimator, weights[-1] if told else None))
             table = found[-1][2][1]
             values.append(criterion.of_table(table.sum(axis=0)) if len(table) else np.nan)
             seconds.append(time.perf_counter() - began)
@@ -247,6 +250,10 @@ class RobustClassifier(DecidingClassifier):
                 "would not be learnt at all."
             )
         return {"given": own}
+
+    def _is_told(self, criterion: Criterion) -> bool:
+        """Whether what is trained without weights decides by a guess, too, which it needs."""
+        return criterion.lean is not None and not is_robust(self.estimator)
 
     def _weighted(self, weights: Vector, classes: NDArray[Any]) -> Any:
         if np.all(weights == weights[0]):

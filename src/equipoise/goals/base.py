@@ -50,6 +50,9 @@ class Criterion(ABC):
     # Class frequencies that the value counts rows by, where class risks alone do not tell it: the
     # best weights of two classes then are not drawn towards balanced ones.
     counted_by: Vector | None = None
+    # Where the best decisions are likely to lie, from those as trained (0) to balanced ones (1), if
+    # that can be guessed.
+    lean: float | None = None
     # The probability of what is promised about new rows, if anything is.
     confidence: float | None = None
     # What the value is reported as; a metric is one minus it.

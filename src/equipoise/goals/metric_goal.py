@@ -39,6 +39,7 @@ class MetricLoss(Criterion):
     loss: Callable[[Matrix, Any, Vector], Vector]
     needs_decided: bool = False
     counted_by: Vector | None = None
+    lean: float | None = None
     measures = "metric"
 
     def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
@@ -57,7 +58,10 @@ def _mean_fbeta(beta: float, prior: Vector) -> MetricLoss:
             f"class_prior must be positive for every class, got {prior.tolist()}: a class that the "
             "population lacks has no F-beta."
         )
-    return MetricLoss(lambda hits, d, n: 1 - mean_fbeta(hits, d, n, beta), True, prior)
+    # Of recalls alone, which a large beta comes to, balanced decisions are the best. With more than
+    # two classes, tuned weights are drawn towards balanced ones as far as this helps.
+    lean = beta**2 / (1 + beta**2) if len(prior) == 2 else None
+    return MetricLoss(lambda hits, d, n: 1 - mean_fbeta(hits, d, n, beta), True, prior, lean)
 
 
 def _fractional(metric: LinearFractional, prior: Vector) -> MetricLoss:
