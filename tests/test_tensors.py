@@ -349,6 +349,19 @@ def test_a_device_without_float64_reaches_the_same_optimum(k, weighted, monkeypa
         assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_what_few_digits_have_begun_is_ended_in_doubles(seed, monkeypatch):
+    # The second fit begins where the first could go no further: masses of its first step must be as
+    # exact as the little that is left.
+    for module in (torch_objective, opening):
+        monkeypatch.setattr(module, "has_doubles", lambda device: False)
+    monkeypatch.setattr(opening, "FUSED_ROWS", 1)
+    X, y, _ = small_data(3, n_rows=300)
+    X = (X + 1e-3 * np.random.default_rng(seed).normal(size=X.shape)).astype(np.float32)
+    model = RobustLogisticRegression("worst-class", C=10, tol=1e-8).fit(*tensors("cpu", X, y))
+    assert model.status_ == "converged"
+
+
 class CupyLike:
     """An array of a library that torch reads through DLPack alone."""
 

@@ -263,13 +263,19 @@ def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
     A, c = curvature.gram(G, pull)
     value = problem.value(state)
     # The masses matter as exactly as a part of the progress that is still to be made.
-    left = max(1e-3 * min(value, iterate.decrease), 1e-13 * value)
-    mass = iterate.program.solve(A, state.risks - c, 1e-3 * left)
-    gradient = curvature.combine(mass, G)
-    gradient += pull
-    direction = -curvature.apply(gradient)
-    promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
-    return QuadraticModel(mass, gradient, direction, value - promised)
+    least = 1e-13 * value
+    left = max(1e-3 * min(value, iterate.decrease), least)
+    while True:
+        mass = iterate.program.solve(A, state.risks - c, 1e-3 * left)
+        gradient = curvature.combine(mass, G)
+        gradient += pull
+        direction = -curvature.apply(gradient)
+        promised = problem.lagrangian(state, mass) + 0.5 * float(gradient @ direction)
+        model = QuadraticModel(mass, gradient, direction, value - promised)
+        if model.decrease >= left or left == least:
+            return model
+        # A start may be nearer to the solution than anything that was known of it.
+        left = max(1e-3 * min(left, model.decrease), least)
 
 
 def _moved(
