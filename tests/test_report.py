@@ -49,14 +49,9 @@ from equipoise.report import (  # noqa: E402
     compare_predictions,
 )
 from equipoise.report.design import Design, make_candidates, named_goals  # noqa: E402
-from equipoise.report.findings import (  # noqa: E402
-    Decided,
-    held_out_risks,
-    recommend,
-    regrets_of,
-    resampled_costs,
-)
+from equipoise.report.findings import Decided, held_out_risks, resampled_costs  # noqa: E402
 from equipoise.report.fit_memory import stratified_sample  # noqa: E402
+from equipoise.report.recommendation import Ties, recommend, regrets_of  # noqa: E402
 from equipoise.report.refit import Refit  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, learner_for, made_for  # noqa: E402
@@ -245,15 +240,15 @@ def test_the_recommended_choice_has_the_smallest_largest_regret(found):
     largest = (risks - risks.min(axis=0)).max(axis=1)
     np.testing.assert_allclose(frame["largest_regret"], largest)
     chosen = int(np.flatnonzero(frame["recommended"])[0])
-    # By a standard error at most it is not, where it comes out best most often.
+    # By a standard error at most it is not, where it errs least over the classes.
     assert frame["recommended"].sum() == 1 and largest[chosen] <= largest.min() + 0.03
     assert found.to_dict()["recommendation"]["stability"] > 1 / len(frame)
 
 
-def simple(costs, resampled=None, allowed=None, plain=None):
+def simple(costs, resampled=None, allowed=None, plain=None, ties=None):
     every = np.ones(len(costs), dtype=bool)
     return recommend(
-        costs, costs[None] if resampled is None else resampled, costs[:, 0],
+        costs, costs[None] if resampled is None else resampled, ties, costs[:, 0],
         every if allowed is None else allowed, every if plain is None else plain,
     )  # fmt: skip
 
@@ -292,6 +287,46 @@ def test_of_those_that_rows_can_hardly_tell_apart_the_most_frequent_best_is_take
     equal = np.array([[0.1, 0.3], [0.1, 0.3], [0.1, 0.3]])
     assert simple(equal, equal[None] + np.zeros((7, 1, 1))).place == 0
     assert simple(costs, again, allowed=np.array([False, True, False])).place == 1
+
+
+def test_of_those_that_rows_can_hardly_tell_apart_the_one_that_errs_least_is_taken():
+    costs, means = np.array([[0.30], [0.31], [0.40]]), np.array([0.3, 0.2, 0.1])
+    again = np.array([[[0.25], [0.35], [0.45]], [[0.33], [0.28], [0.35]]] * 10)
+    drawn = np.tile(means, (20, 1))
+    found = simple(costs, again, ties=Ties(means, drawn))
+    # The first two differ by less than their difference spreads, the third by more.
+    assert found.place == 1 and found.best_plain == 1
+    # So it is in every draw, where the second is never worse than the first by more than that.
+    spread = (again - again[:, :1]).std(axis=0)[:, 0]
+    near = again[:, :, 0] <= again[:, :, 0].min(axis=1, keepdims=True) + spread + 1e-12
+    first = np.where(near, means, np.inf).argmin(axis=1)
+    assert found.stability == np.mean(first == 1)
+    assert simple(costs, again, ties=Ties(means, drawn), allowed=means > 0.2).place == 0
+    # Equal risks leave it to the plainest, and costs without noise to the costs.
+    assert simple(costs, again, ties=Ties(0 * means, 0 * drawn)).place == 0
+    assert simple(costs, costs[None], ties=Ties(means, means[None])).place == 0
+
+
+def test_ties_are_broken_by_classes_for_sets_alone(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "equipoise.report.findings.recommend",
+        lambda costs, resampled, ties, *more, **options: (
+            seen.append((costs, resampled, ties))
+            or recommend(costs, resampled, ties, *more, **options)
+        ),
+    )
+    for goal in ("worst-class", "macro_f1"):
+        compare(X, Y, models=["linear"], goals=goal, cv=3)
+    (costs, again, ties), (_, _, none) = seen
+    assert none is None
+    frame = compare(X, Y, models=["linear"], goals="worst-class", cv=3).to_frame(by="choice")
+    np.testing.assert_allclose(ties.risks, frame["balanced"])
+    assert again.shape == (200, *costs.shape) and ties.resampled.shape == again.shape[:2]
+    error = ties.resampled.std(axis=0) / np.sqrt(200)
+    np.testing.assert_array_less(
+        np.abs(ties.resampled.mean(axis=0) - ties.risks), 5 * error + 1e-12
+    )
 
 
 def criteria_of(design, goals=None):

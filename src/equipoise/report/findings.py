@@ -3,11 +3,10 @@ r"""Every candidate judged on rows that it has not seen, by every goal.
 .. math:: C_{f g} = \text{value of goal } g \text{ for candidate } f, \qquad
           \text{regret}_{f g} = C_{f g} - \min_h C_{h g}
 
-Values are risks, or one minus a metric. The recommended candidate is the one whose largest regret
-over the goals is the smallest; of those that come within a standard error of it, the one that comes
-out best most often when the rows judged are drawn anew. One that has failed altogether is not
-recommended, and none that costs more errors in all than a given price. Classes of too few rows are
-shown and left out of these values.
+Values are risks, or one minus a metric. One of the candidates is recommended by its regrets: see
+:mod:`equipoise.report.recommendation`. One that has failed altogether is not, and none that costs
+more errors in all than a given price. Classes of too few rows are shown and left out of these
+values.
 
 Candidates are what the printed code makes: a plain classifier, or a ``RobustClassifier`` around it.
 Each fold is judged by fits and decision weights that have not seen it. The fits are shared.
@@ -26,9 +25,10 @@ from equipoise.decisions.left_out import decide_by_folds
 from equipoise.estimators import RobustClassifier, RobustPathCV
 from equipoise.estimators.robust_classifier import TRAININGS
 from equipoise.exceptions import EquipoiseError
-from equipoise.goals import Criterion, Goal
+from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.report.design import FOLDS, PLAIN, Candidate, Decided, Design
 from equipoise.report.fit_memory import FitMemory
+from equipoise.report.recommendation import Recommendation, Ties, recommend, regrets_of
 from equipoise.report.sampled import SampledBlocks
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
@@ -191,24 +191,6 @@ class HeldOutRisks:
 
 
 @dataclass(frozen=True, eq=False)
-class Recommendation:
-    """The place of the candidate to take, and what speaks for it.
-
-    ``plain`` is the candidate that errs least over all rows, ``largest_regrets`` the most that
-    each costs beyond the best one, ``stability`` the share of resamplings of the judged rows that
-    recommend the same; the others recommend ``rivals``, the most frequent first. ``best_plain`` is
-    the plain model that would be taken if there were no others.
-    """
-
-    place: int
-    plain: int
-    best_plain: int
-    largest_regrets: Vector
-    stability: float
-    rivals: tuple[int, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Findings:
     """All numbers of a comparison.
 
@@ -263,7 +245,7 @@ def find(
     risks = _judged(design, decided)
     standard = np.array([each.risks.standard() for each in risks])
     found = recommend(
-        costs, resampled_costs(design, decided, criteria, seed=seed), standard,
+        costs, *_drawn_anew(design, decided, criteria, seed=seed), standard,
         allowed=_allowed(risks, standard, price),
         plain=np.array([each.candidate.goal is None for each in decided]),
     )  # fmt: skip
@@ -426,11 +408,6 @@ def _failures(design: Design, shares: Matrix, risks: ClassRisks) -> tuple[tuple[
     return tuple(found), hopeless
 
 
-def regrets_of(costs: Any) -> Any:
-    """Costs minus the smallest of their column."""
-    return costs - costs.min(axis=-2, keepdims=True)
-
-
 def resampled_costs(
     design: Design, decided: Sequence[Decided], criteria: Sequence[Criterion], *,
     times: int = RESAMPLES, seed: int = 0,
@@ -457,29 +434,17 @@ def resampled_costs(
     )
 
 
-def recommend(
-    costs: Matrix, resampled: Matrix, standard: Vector, allowed: Mask, plain: Mask
-) -> Recommendation:
-    """The candidate for these costs, and how often resampled costs say the same."""
-    largest, again = regrets_of(costs).max(axis=1), regrets_of(resampled).max(axis=2)
-    place, times = _steadiest(largest, again, allowed)
-    rivals = [int(other) for other in np.argsort(-times, kind="stable") if times[other]]
-    return Recommendation(
-        place=place,
-        plain=int(standard.argmin()),
-        best_plain=_steadiest(largest, again, plain)[0],
-        largest_regrets=largest,
-        stability=float(times[place] / times.sum()),
-        rivals=tuple(other for other in rivals if other != place),
-    )
+def _drawn_anew(
+    design: Design, decided: Sequence[Decided], criteria: Sequence[Criterion], *, seed: int
+) -> tuple[Matrix, Ties | None]:
+    """Costs if other rows had been judged, and what tells apart candidates that are as good.
 
-
-def _steadiest(largest: Vector, again: Matrix, allowed: Mask) -> tuple[int, Indices]:
-    """The best of those allowed, most often, and how often each is; the plainest come first."""
-    own = np.where(allowed, largest, np.inf)
-    best = int(own.argmin())
-    noise = (again - again[:, [best]]).std(axis=0)
-    first = np.round(np.where(allowed, again, np.inf), 12).argmin(axis=1)
-    times = np.bincount(first, minlength=len(own))
-    close = own <= own[best] + noise + 1e-12
-    return int(np.where(close, times, -1).argmax()), times
+    The worst case over a set hangs on a class or two, and so on chance: of candidates that it
+    cannot tell apart, the others tell which errs less. What a metric is made of is in it already.
+    """
+    by_class = as_goal("balanced_accuracy").resolve(design.prior)
+    again = resampled_costs(design, decided, [*criteria, by_class], seed=seed)
+    if any(each.measures == "metric" for each in criteria):
+        return again[:, :, :-1], None
+    own = np.array([_costs(design, each, [by_class], design.deciding) for each in decided])
+    return again[:, :, :-1], Ties(own[:, 0], again[:, :, -1])

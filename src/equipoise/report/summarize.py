@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Mask
+from equipoise.goals import MetricGoal
 from equipoise.report.design import BALANCED, DECIDING_ROWS, Candidate, Design, about, goal_text
-from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks, regrets_of
+from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
+from equipoise.report.recommendation import regrets_of
 from equipoise.report.refit import Refit
 from equipoise.text import in_words, quoted
 from equipoise.theory import conditional_bound
@@ -24,7 +26,9 @@ _FAINT = (
     "are left out of the weighted risks, of what decisions are tuned for and of the "
     "recommendation: one row more or less would decide."
 )
-_CLOSE = "and comes out best most often when they are drawn anew"
+_CLOSE = "and the rows can hardly tell them apart"
+_ERRS_LEAST = f"{_CLOSE}: it errs least over the classes"
+_MOST_OFTEN = f"{_CLOSE}: it comes out best most often when they are drawn anew"
 
 
 def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict[str, Any]:
@@ -228,7 +232,8 @@ def _reasons(found: Findings) -> list[str]:
         only = next(iter(found.goals))
         said = [f"{name} is the best choice for {quoted(only)} on rows that it had not seen."]
         if largest[chosen.place] > 0:
-            why = "at the price that was given" if found.price is not None else _CLOSE
+            why = _MOST_OFTEN if isinstance(found.goals[only], MetricGoal) else _ERRS_LEAST
+            why = "at the price that was given" if found.price is not None else why
             said = [
                 f"For {quoted(only)}, {name} comes within {_points(largest[chosen.place])} of the "
                 f"best choice on rows that it had not seen, {why}."
