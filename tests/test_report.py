@@ -240,7 +240,7 @@ def test_the_recommended_choice_has_the_smallest_largest_regret(found):
     largest = (risks - risks.min(axis=0)).max(axis=1)
     np.testing.assert_allclose(frame["largest_regret"], largest)
     chosen = int(np.flatnonzero(frame["recommended"])[0])
-    # By a standard error at most it is not, where it errs least over the classes.
+    # By a standard error at most it is not, where it comes out best most often.
     assert frame["recommended"].sum() == 1 and largest[chosen] <= largest.min() + 0.03
     assert found.to_dict()["recommendation"]["stability"] > 1 / len(frame)
 
@@ -297,7 +297,7 @@ def test_of_those_that_rows_can_hardly_tell_apart_the_one_that_errs_least_is_tak
     # The first two differ by less than their difference spreads, the third by more.
     assert found.place == 1 and found.best_plain == 1
     # So it is in every draw, where the second is never worse than the first by more than that.
-    spread = (again - again[:, :1]).std(axis=0)[:, 0]
+    spread = 0.5 * (again - again[:, :1]).std(axis=0)[:, 0]
     near = again[:, :, 0] <= again[:, :, 0].min(axis=1, keepdims=True) + spread + 1e-12
     first = np.where(near, means, np.inf).argmin(axis=1)
     assert found.stability == np.mean(first == 1)
@@ -316,10 +316,10 @@ def test_ties_are_broken_by_classes_for_sets_alone(monkeypatch):
             or recommend(costs, resampled, ties, *more, **options)
         ),
     )
-    for goal in ("worst-class", "macro_f1"):
+    for goal in ("worst-class", "macro_f1", None):
         compare(X, Y, models=["linear"], goals=goal, cv=3)
-    (costs, again, ties), (_, _, none) = seen
-    assert none is None
+    (costs, again, ties), *others = seen
+    assert all(each[2] is None for each in others)
     frame = compare(X, Y, models=["linear"], goals="worst-class", cv=3).to_frame(by="choice")
     np.testing.assert_allclose(ties.risks, frame["balanced"])
     assert again.shape == (200, *costs.shape) and ties.resampled.shape == again.shape[:2]

@@ -440,11 +440,12 @@ def _drawn_anew(
     """Costs if other rows had been judged, and what tells apart candidates that are as good.
 
     The worst case over a set hangs on a class or two, and so on chance: of candidates that it
-    cannot tell apart, the others tell which errs less. What a metric is made of is in it already.
+    cannot tell apart, the others tell which errs less. In a metric, and in several goals together,
+    all classes are counted already.
     """
+    if len(criteria) > 1 or criteria[0].measures == "metric":
+        return resampled_costs(design, decided, criteria, seed=seed), None
     by_class = as_goal("balanced_accuracy").resolve(design.prior)
     again = resampled_costs(design, decided, [*criteria, by_class], seed=seed)
-    if any(each.measures == "metric" for each in criteria):
-        return again[:, :, :-1], None
     own = np.array([_costs(design, each, [by_class], design.deciding) for each in decided])
     return again[:, :, :-1], Ties(own[:, 0], again[:, :, -1])

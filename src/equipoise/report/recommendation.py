@@ -1,10 +1,10 @@
 """Which candidate is recommended, by what each costs under every goal.
 
 It is the one whose largest regret over the goals is the smallest. Others may come within a standard
-error of it, as far as the rows tell. Of these it is the one that errs least over the classes: the
-worst case over a set of weightings hangs on a class or two, and so on chance, and the others say
-more. For a metric, which all classes are in, it is the one that comes out best most often when the
-rows judged are drawn anew.
+error of it, as far as the rows tell: of these it is the one that comes out best most often when the
+rows judged are drawn anew. Where the only goal is the worst case over a set of weightings, which
+hangs on a class or two and so on chance, it is the one of those within half a standard error that
+errs least over all classes.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
+
+# Standard errors up to which candidates are as good: as they come, and where others tell them apart.
+CLOSE, TIED = 1.0, 0.5
 
 
 class Ties(NamedTuple):
@@ -68,12 +71,12 @@ def _steadiest(
 ) -> tuple[int, Indices]:
     """The best of those allowed, and how often each is, if rows are drawn anew.
 
-    Of those that are as good, up to a standard error, it is the one that errs least over the
-    classes, or without them the one that is best most often; the plainest come first.
+    Of those that are as good it is the one that errs least over the classes, or, where there are no
+    ties to be broken, the one that is best most often; the plainest come first.
     """
     own, drawn = np.where(allowed, largest, np.inf), np.where(allowed, again, np.inf)
     best = int(own.argmin())
-    noise = (again - again[:, [best]]).std(axis=0)
+    noise = (again - again[:, [best]]).std(axis=0) * (CLOSE if ties is None else TIED)
     close = own <= own[best] + noise + 1e-12
     if ties is None:
         times = np.bincount(np.round(drawn, 12).argmin(axis=1), minlength=len(own))
