@@ -14,7 +14,7 @@ import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
 
-# Standard errors up to which candidates are as good: as they come, and where others tell them apart.
+# Standard errors up to which candidates are as good, and where other classes tell them apart.
 CLOSE, TIED = 1.0, 0.5
 
 
