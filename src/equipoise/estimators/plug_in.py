@@ -189,16 +189,15 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             at = partial(judge, predictions, folds, few=few, refit=refit)
             own = {} if criterion.lean is None else {"as_trained": as_trained}
             found = _LATER if choice and not self.chooses_training else at(criterion, **own)
-            if as_trained is not None and criterion.lean is None:
-                rule = as_trained * ~few if rare == "drop" else as_trained
+            if as_trained is not None and not own:
+                rule = as_trained * ~(few & (rare == "drop"))
                 found = tuning.judge_either(found, predictions, folds, criterion, rule, few, refit)
             return estimator, model, found, at if choice else None
 
         (estimator, model, found, at), more = self._choose(judged, criterion, classes, shares, few)
         level = lambda other: at(other.resolve_some(prior, classes, few)) if at else found  # noqa: E731
         tuned, path = _settled(goal, choice, level, classes, prior, few)
-        if refit:
-            model = left_out.train_on(estimator, X, y, to_fit, used)
+        model = left_out.train_on(estimator, X, y, to_fit, used) if refit else model
         return model, tuned, more | path
 
     def _predicted_before(
