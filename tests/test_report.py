@@ -51,7 +51,7 @@ from equipoise.report import (  # noqa: E402
 from equipoise.report.design import Design, make_candidates, named_goals  # noqa: E402
 from equipoise.report.findings import Decided, held_out_risks, resampled_costs  # noqa: E402
 from equipoise.report.fit_memory import stratified_sample  # noqa: E402
-from equipoise.report.recommendation import Ties, recommend, regrets_of  # noqa: E402
+from equipoise.report.recommendation import Recommendation, Ties, regrets_of  # noqa: E402
 from equipoise.report.refit import Refit  # noqa: E402
 from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, learner_for, made_for  # noqa: E402
@@ -247,7 +247,7 @@ def test_the_recommended_choice_has_the_smallest_largest_regret(found):
 
 def simple(costs, resampled=None, allowed=None, plain=None, ties=None):
     every = np.ones(len(costs), dtype=bool)
-    return recommend(
+    return Recommendation.among(
         costs, costs[None] if resampled is None else resampled, ties, costs[:, 0],
         every if allowed is None else allowed, every if plain is None else plain,
     )  # fmt: skip
@@ -308,14 +308,13 @@ def test_of_those_that_rows_can_hardly_tell_apart_the_one_that_errs_least_is_tak
 
 
 def test_ties_are_broken_by_classes_for_sets_alone(monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        "equipoise.report.findings.recommend",
-        lambda costs, resampled, ties, *more, **options: (
-            seen.append((costs, resampled, ties))
-            or recommend(costs, resampled, ties, *more, **options)
-        ),
-    )
+    seen, among = [], Recommendation.among
+
+    def spy(costs, resampled, ties, *more, **options):
+        seen.append((costs, resampled, ties))
+        return among(costs, resampled, ties, *more, **options)
+
+    monkeypatch.setattr(Recommendation, "among", spy)
     for goal in ("worst-class", "macro_f1", None):
         compare(X, Y, models=["linear"], goals=goal, cv=3)
     (costs, again, ties), *others = seen

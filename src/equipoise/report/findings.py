@@ -28,7 +28,7 @@ from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal, as_goal
 from equipoise.report.design import FOLDS, PLAIN, Candidate, Decided, Design
 from equipoise.report.fit_memory import FitMemory
-from equipoise.report.recommendation import Recommendation, Ties, recommend, regrets_of
+from equipoise.report.recommendation import Recommendation, Ties, regrets_of
 from equipoise.report.sampled import SampledBlocks
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
@@ -244,7 +244,7 @@ def find(
     costs = np.array([_costs(design, each, criteria, design.deciding) for each in decided])
     risks = _judged(design, decided)
     standard = np.array([each.risks.standard() for each in risks])
-    found = recommend(
+    found = Recommendation.among(
         costs, *_drawn_anew(design, decided, criteria, seed=seed), standard,
         allowed=_allowed(risks, standard, price),
         plain=np.array([each.candidate.goal is None for each in decided]),

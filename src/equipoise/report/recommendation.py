@@ -42,28 +42,28 @@ class Recommendation:
     stability: float
     rivals: tuple[int, ...]
 
+    @classmethod
+    def among(
+        cls, costs: Matrix, resampled: Matrix, ties: Ties | None, standard: Vector, allowed: Mask,
+        plain: Mask,
+    ) -> "Recommendation":  # fmt: skip
+        """The candidate for these costs, and how often resampled costs say the same."""
+        largest, again = regrets_of(costs).max(axis=1), regrets_of(resampled).max(axis=2)
+        place, times = _steadiest(largest, again, ties, allowed)
+        rivals = [int(other) for other in np.argsort(-times, kind="stable") if times[other]]
+        return cls(
+            place=place,
+            plain=int(standard.argmin()),
+            best_plain=_steadiest(largest, again, ties, plain)[0],
+            largest_regrets=largest,
+            stability=float(times[place] / times.sum()),
+            rivals=tuple(other for other in rivals if other != place),
+        )
+
 
 def regrets_of(costs: Any) -> Any:
     """Costs minus the smallest of their column."""
     return costs - costs.min(axis=-2, keepdims=True)
-
-
-def recommend(
-    costs: Matrix, resampled: Matrix, ties: Ties | None, standard: Vector, allowed: Mask,
-    plain: Mask,
-) -> Recommendation:  # fmt: skip
-    """The candidate for these costs, and how often resampled costs say the same."""
-    largest, again = regrets_of(costs).max(axis=1), regrets_of(resampled).max(axis=2)
-    place, times = _steadiest(largest, again, ties, allowed)
-    rivals = [int(other) for other in np.argsort(-times, kind="stable") if times[other]]
-    return Recommendation(
-        place=place,
-        plain=int(standard.argmin()),
-        best_plain=_steadiest(largest, again, ties, plain)[0],
-        largest_regrets=largest,
-        stability=float(times[place] / times.sum()),
-        rivals=tuple(other for other in rivals if other != place),
-    )
 
 
 def _steadiest(
