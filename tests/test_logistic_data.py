@@ -171,7 +171,7 @@ def test_single_precision_data_are_never_copied_to_double(store):
     size = X.size * 4 * (1 if store is np.asarray else 2)
     clf = RobustLogisticRegression(LabelCVaR(0.4), tol=1e-2)
     # One copy to sort the rows by class; a second in float64 would be two sizes more.
-    assert peak_bytes(lambda: clf.fit(given, y)) < 2.5 * size
+    assert peak_bytes(lambda: clf.fit(given, y)) < 2.8 * size
     assert peak_bytes(lambda: clf.predict(given)) < 0.9 * size
 
 
@@ -179,8 +179,9 @@ def test_rows_that_come_sorted_are_not_copied_at_all():
     X, y = draw(k=3, n=24_000, d=60)
     given, labels = X[np.argsort(y, kind="stable")].astype(np.float32), np.sort(y)
     clf = RobustLogisticRegression(LabelCVaR(0.4), tol=1e-2)
-    # Its probabilities and the sample that judges the scales are smaller than the data.
-    assert peak_bytes(lambda: clf.fit(given, labels)) < 1.5 * given.nbytes
+    # Its probabilities and the sample of its Hessians are smaller than the data; a copy of these
+    # would be one size more.
+    assert peak_bytes(lambda: clf.fit(given, labels)) < 1.8 * given.nbytes
 
 
 def test_sparse_data_stay_sparse():

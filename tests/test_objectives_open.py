@@ -389,3 +389,23 @@ def test_a_forked_process_keeps_the_limit_of_its_own_blocks_alone(free):
         assert in_child(block) == [one, one]
     leave()
     assert threads_now() == free
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_thinned_rows_stand_for_all_of_them(store, n_classes):
+    """Curvature of a tenth of the rows is that of all, along columns that are rare as well."""
+    rng = np.random.default_rng(5)
+    n, chances = 20_000, np.array([0.5, 0.1, 0.01, 0.002])
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.random((n, 4)) < chances]).astype(float)
+    labels, weights = rng.choice(n_classes, size=n), rng.exponential(size=n)
+    with open_objective(store(X), labels, weights, n_classes=n_classes, fit_intercept=True) as all_:
+        few = all_.thin(n // (10 * n_classes))
+        theta, mass = 0.3 * rng.normal(size=all_.size), np.ones(n_classes) / n_classes
+        state, thin = all_.evaluate(theta), few.evaluate(theta)
+        np.testing.assert_allclose(thin.risks, state.risks, rtol=0.1)
+        ours, wanted = few.hessian(thin, mass), all_.hessian(state, mass)
+    np.testing.assert_allclose(np.diag(ours), np.diag(wanted), rtol=0.3)
+    # Of rows taken at random, the rarest column would be known from four.
+    rare = matrix_of(few.features)[:, 5]
+    assert np.asarray(rare.sum()) >= 10

@@ -1,9 +1,9 @@
 """Every solver in the registry on small problems: CVXPY's optimum, and an honest certificate."""
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -33,7 +33,7 @@ from equipoise.solvers import (
 from equipoise.solvers.base import Iterate, Solver, solve
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
-from equipoise.solvers.sqp import MinimaxSqp
+from equipoise.solvers.sqp import ASTRAY, MinimaxSqp, QuadraticModel
 from linear_models import optimum, small_data
 from set_examples import every_example
 from test_covtype import STORED, needs_data
@@ -655,30 +655,62 @@ def test_one_solver_may_solve_two_problems_in_turns(solver):
     np.testing.assert_array_equal(together[1], risks([1] * 6)[1])
 
 
-@needs_data
-def test_near_the_solution_a_cut_step_is_not_followed_by_another_hessian(monkeypatch):
+def test_near_the_solution_a_cut_step_is_not_followed_by_another_hessian():
     """Rows of rare columns cut whole steps, one Hessian after the other, where none knows more."""
-    walk, step = [], MinimaxSqp.step
+    solver = MinimaxSqp(newton=True, tol=1e-6)
+    with one_problem() as (problem, start):
+        iterate = replace(solver.step(problem, solver.start(problem, *start)), age=1)
 
-    def watched(self, problem, iterate):
-        evaluations = problem.objective.n_evaluations
-        after = step(self, problem, iterate)
-        if problem.objective.n_rows == len(y):
-            trials = problem.objective.n_evaluations - evaluations
-            near = after.decrease < 1e-4 * problem.value(iterate.state)
-            walk.append((near, after.age == 1, trials > 1))
-        return after
+        def pays(part, *, cut):
+            value, slopes = iterate.recent[-1], iterate.gradient
+            model = QuadraticModel(iterate.mass, slopes, slopes, part * value)
+            before = replace(iterate, cut=cut, decrease=1.1 * part * value)
+            return solver._pays(problem, before, model)
 
-    monkeypatch.setattr(MinimaxSqp, "step", watched)
-    X, y = fetch_covtype(STORED, return_X_y=True)
-    rows = np.random.default_rng(0).permutation(len(y))[:25_000]
-    X, y = StandardScaler().fit_transform(X[rows]), y[rows]
-    model = RobustLogisticRegression(WorstClass()).fit(X, y)
-    assert model.status_ == "converged"
-    near = [(fresh, cut) for close, fresh, cut in walk if close]
-    assert any(fresh and cut for fresh, cut in near)
-    for (fresh, cut), (renewed, _) in pairwise(near):
-        assert not (fresh and cut and renewed)
+        assert pays(1e-5, cut=False) and not pays(1e-5, cut=True)
+        assert pays(1e-2, cut=False) and pays(1e-2, cut=True)
+
+
+@contextmanager
+def one_problem():
+    """A problem on a few hundred rows, and where to start."""
+    X, labels, weights = small_data(3, n_rows=300)
+    with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
+        masses = LabelCVaR(0.5).resolve(np.ones(3) / 3)
+        yield Problem(objective, masses, 1e-3), (np.zeros(objective.size), np.ones(3) / 3)
+
+
+@pytest.mark.parametrize(
+    ("use", "part", "misled", "sampled"),
+    [
+        ("first", 1e-1, 0, False),
+        ("far", 1e-1, 0, True),
+        ("far", 1e-5, 0, False),  # near the solution they are exact
+        ("far", 1e-1, ASTRAY, False),  # and where steps never are as foretold
+        ("always", 1e-5, ASTRAY, True),
+    ],
+)
+def test_hessians_are_those_of_the_sample_while_it_serves(use, part, misled, sampled):
+    with one_problem() as (problem, start):
+        solver = MinimaxSqp(newton=True, tol=1e-6, sample=problem.thin(20), sampled=use)
+        iterate = solver.start(problem, *start)
+        slopes, decrease = iterate.gradient, part * iterate.recent[-1]
+        model = QuadraticModel(iterate.mass, slopes, slopes, decrease)
+        assert solver._is_sampled(replace(iterate, misled=misled), model) is sampled
+
+
+@pytest.mark.parametrize("rows_per_class", [3, 8])
+def test_a_sample_that_says_little_costs_steps_and_not_the_optimum(rows_per_class):
+    with one_problem() as (problem, start):
+        solver = MinimaxSqp(
+            newton=True, tol=1e-8, sample=problem.thin(rows_per_class), sampled="far"
+        )
+        found = solve(problem, solver, start, Limits(1e-8, 100), Progress())
+        exact = solve(
+            problem, MinimaxSqp(newton=True, tol=1e-8), start, Limits(1e-8, 100), Progress()
+        )
+    assert found.status is exact.status is Status.CONVERGED
+    assert found.objective == pytest.approx(exact.objective, rel=2e-8)
 
 
 def test_many_classes_converge_as_fast_as_blocks_of_their_hessian_allow():

@@ -128,7 +128,10 @@ class Objective(ABC):
 
     @abstractmethod
     def thin(self, rows_per_class: int) -> "Objective":
-        """The same problem on at most so many rows of each class (a fixed random choice)."""
+        """The same problem on about so many rows of each class, a fixed choice, or on all it has.
+
+        What they stand for is made up for by their shares.
+        """
 
     @abstractmethod
     def growths(self, state: Evaluation, shift: Vector) -> Vector:

@@ -18,7 +18,7 @@ Features stay as they came, float32 as float32; all arithmetic is in float64, a 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from operator import iadd
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import MANY_INTERCEPTS, Evaluation, Objective, ShiftMoments
 from equipoise.objectives.matrices import Features
+from equipoise.objectives.thinning import drawn
 
 T = TypeVar("T")
 BLOCK_BYTES = 1 << 21
@@ -311,16 +312,46 @@ class LinearObjective(Objective):
         return LinearObjective(self.features, kernel, self.bounds, self.shares, self.workers)
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
-        random = np.random.default_rng(0)
-        # Rows that weigh nothing could leave a class without any weight.
-        weighty = [a + np.flatnonzero(self.shares[a:b]) for a, b in pairwise(self.bounds)]
-        chosen = [np.sort(random.permutation(rows)[:rows_per_class]) for rows in weighty]
-        rows = np.concatenate(chosen)
-        bounds = np.concatenate([[0], np.cumsum([len(part) for part in chosen])])
-        shares = self.shares[rows].astype(np.float64)
-        totals = np.add.reduceat(shares, bounds[:-1])
-        shares /= np.repeat(totals, np.diff(bounds))
-        return LinearObjective(self.features.take(rows), self.kernel, bounds, shares, self.workers)
+        chosen, shares, bounds = [], [], [0]
+        for start, stop in pairwise(self.bounds):
+            places, chances = drawn(self._sizes[start:stop], rows_per_class)
+            chosen.append(start + places)
+            own = self.shares[chosen[-1]] / chances
+            shares.append(own / own.sum())
+            bounds.append(bounds[-1] + len(places))
+        features = self.features.take(np.concatenate(chosen))
+        return LinearObjective(
+            features, self.kernel, np.array(bounds), np.concatenate(shares), self.workers
+        )
+
+    @cached_property
+    def _sizes(self) -> Vector:
+        """How surely rows are to stand for others: by their shares, and by how far out they lie.
+
+        The squared length of a row is taken in units in which all columns have the same. It counts
+        for a half: without the other, some rows would stand for very many.
+        """
+        step, out = self._fitting(8 * self.features.width), np.empty(self.n_rows)
+
+        def squares(block: slice) -> Matrix:
+            return np.square(self.features.design(self.features.load(block)))
+
+        def by_column(piece: slice) -> Vector:
+            blocks = self._blocks(piece, step)
+            return reduce(iadd, (self.shares[block] @ squares(block) for block in blocks))
+
+        def fill(piece: slice) -> None:
+            for block in self._blocks(piece, step):
+                out[block] = np.dot(squares(block), units)
+
+        with np.errstate(**QUIET):
+            means = self._total(by_column, self._pieces()) / self.n_classes
+            units = 1 / np.maximum(means, np.finfo(float).tiny)
+            list(self._sharing.map(fill, self._pieces()))
+        # Squares that overflow are those of a row that is all of its column.
+        out[~np.isfinite(out)] = self.n_rows
+        out *= self.shares
+        return out / np.bincount(self.labels, weights=out)[self.labels] + self.shares
 
     def _scale(self, mass: Vector) -> Vector:
         """Each row's share of the weighted risk."""

@@ -24,6 +24,7 @@ from equipoise.objectives.registry import (
     open_objective,
 )
 from equipoise.objectives.survey import survey
+from equipoise.objectives.thinning import drawn
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
 # Parts of the memory: that of one block, and of the sample with what is kept of its scores.
@@ -150,8 +151,7 @@ def spread(counts: Indices, wanted: Indices, seed: int = 0) -> Indices:
 class TakenRows:
     """Random rows of every block, about so many of each class, with weights that make up for it.
 
-    Rows that lie far out in some column are taken more often: of a column that is rarely other
-    than zero, a uniform sample would know nothing.
+    Rows that lie far out in some column are taken more surely.
     """
 
     maker: PartMaker
@@ -173,26 +173,12 @@ class TakenRows:
         chosen, chances = [], []
         for label in np.flatnonzero(self.wanted[place]):
             rows = np.flatnonzero(labels == label)
-            chance = _chances(reach[rows], int(self.wanted[place, label]))
-            # Every row with its chance, and as many in all as they sum to.
-            ends = np.floor(np.cumsum(chance) + random.random())
-            taken = np.diff(ends, prepend=0.0) > 0
+            wanted = int(self.wanted[place, label])
+            taken, chance = drawn(reach[rows], wanted, random.random())
             chosen.append(rows[taken])
-            chances.append(chance[taken])
+            chances.append(chance)
         rows, chance = np.concatenate(chosen), np.concatenate(chances)
         return X[rows], labels[rows], weights[rows] / chance
-
-
-def _chances(sizes: Vector, count: int) -> Vector:
-    """Chances in proportion to sizes that sum to a count; none above one."""
-    sure = np.zeros(len(sizes), dtype=bool)
-    while True:
-        left = count - np.count_nonzero(sure)
-        chance = np.where(sure, 1.0, sizes * (left / max(sizes[~sure].sum(), 1e-300)))
-        more = chance > 1
-        if not np.any(more):
-            return np.asarray(chance)
-        sure |= more
 
 
 def _farthest(X: Any, mean: Vector, spread: Vector) -> Vector:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Indices, Matrix, Vector, to_numpy
+from equipoise.arrays import Indices, Matrix, Vector, on_host, to_numpy
 from equipoise.extras import require
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import (
@@ -68,14 +68,16 @@ class SortedRows:
         counts = np.diff(self.bounds)
         return one_a_row(np.arange(len(counts)), counts, self.shares, dtype=torch().int64)
 
-    def take(self, chosen: list[Indices]) -> "SortedRows":
-        """Chosen rows of every class."""
-        bounds = np.concatenate([[0], np.cumsum([len(part) for part in chosen])])
-        index = self.shares.new_tensor(np.concatenate(chosen), dtype=torch().int64)
-        shares, values = self.shares[index], self.values[index.to(self.values.device)]
+    def take(self, chances: Any) -> "SortedRows":
+        """Rows that are taken with these chances, which sum to one at least in every class."""
+        ends = (chances.cumsum(0) + 0.5).floor()
+        index = (ends.diff(prepend=ends.new_zeros(1)) > 0).nonzero()[:, 0]
+        counts = on_host(self.labels[index].bincount(minlength=len(self.bounds) - 1))
+        bounds = np.concatenate([[0], np.cumsum(counts)])
+        shares, values = (self.shares / chances)[index], self.values[index.to(self.values.device)]
         totals = np.add.reduceat(to_numpy(shares), bounds[:-1])
-        shares *= one_a_row(1 / totals, np.diff(bounds), shares)
-        return SortedRows(values, bounds, shares, self.weighted)
+        shares *= one_a_row(1 / totals, counts, shares)
+        return SortedRows(values, bounds, shares, weighted=True)
 
 
 def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any:
@@ -265,17 +267,22 @@ class TorchObjective(Objective):
         raise NotImplementedError(f"{loss} is not fitted on tensors.")
 
     def thin(self, rows_per_class: int) -> "TorchObjective":
-        random, chosen = np.random.default_rng(0), []
-        for first, stop in pairwise(self.rows.bounds):
-            few = min(rows_per_class, stop - first)
-            # One of every few neighbours: random, and in order without being sorted.
-            places = (np.arange(few) + random.random(few)) * ((stop - first) / few)
-            whole = few == stop - first
-            chosen.append(first + (np.arange(few) if whole else places.astype(np.intp)))
-        rows = self.rows.take(chosen)
+        rows = self.rows.take((rows_per_class * self._sizes).clamp(max=1.0))
         return TorchObjective(
             self.features, self.kernel, rows, long=self._long, fused=self._pass is not None
         )
+
+    @cached_property
+    def _sizes(self) -> Any:
+        """How surely rows are to stand for others, as in memory; they sum to one in each class."""
+        rows, shares = self.rows, self.rows.shares
+        blocks = list(self._blocks())
+        means = sum(shares[block].to(rows.values) @ rows.values[block].square() for block in blocks)
+        units = 1 / (means / self.n_classes).clamp(min=torch().finfo(rows.values.dtype).tiny)
+        lengths = torch().cat([rows.values[block].square() @ units for block in blocks])
+        out = lengths.nan_to_num(nan=rows.n_rows, posinf=rows.n_rows).to(shares) * shares
+        sums = self._class_sums([out[block] for block in self._blocks()])
+        return (out * one_a_row(1 / sums, np.diff(rows.bounds), shares) + shares) / 2
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         kept, by = self.exactly(state).kept, self._tensor(shift)

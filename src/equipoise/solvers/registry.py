@@ -14,7 +14,7 @@ from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.level import can_level
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.sqp import MinimaxSqp
+from equipoise.solvers.sqp import MinimaxSqp, Sampled
 from equipoise.validation.numbers import check_word
 
 # Class gradients may hold so many numbers (256 MiB) before only weighted ones are formed.
@@ -25,10 +25,10 @@ MANY_NUMBERS = 1 << 25
 CLASSES_PER_ROW, IF_EQUAL = 120, 8
 # Caps that are so many times the mean mass hardly ever bind.
 WIDE_CAPS = 10
-# Rows of the coarsest problem and of a sampled Hessian, at least and per parameter; and how much
-# each finer problem grows.
+# Rows of the coarsest problem and of a sampled Hessian, at least, per parameter and as a part of
+# all (the rows of small classes are all among them); and how much each finer problem grows.
 COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
-SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER = 8_000, 20
+SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER, SAMPLE_SHARE = 8_000, 20, 0.1
 REFINEMENT = 8
 # On the way to a problem that is not convex, others that are not are solved to this tolerance.
 ROUGH = 1e-3
@@ -51,11 +51,12 @@ def _sampled_rows(problem: Problem) -> int:
 
 
 def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
-    enough = _sampled_rows(problem)
+    enough, n_rows = _sampled_rows(problem), problem.objective.n_rows
     at_hand = problem.objective.sample_rows
-    if at_hand or enough < problem.objective.n_rows / 2:
-        sample = problem.thin(at_hand or enough // problem.masses.n_classes)
-        return MinimaxSqp(newton=True, sample=sample, sampled=at_hand >= enough, tol=tol)
+    if at_hand or enough < n_rows / 2:
+        rows = at_hand or max(enough, int(n_rows * SAMPLE_SHARE)) // problem.masses.n_classes
+        use: Sampled = "far" if not at_hand else "always" if at_hand >= enough else "first"
+        return MinimaxSqp(newton=True, sample=problem.thin(rows), sampled=use, tol=tol)
     return MinimaxSqp(newton=True, tol=tol)
 
 
@@ -150,7 +151,7 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
         if before is not None:
             few = before.objective.n_rows < _sampled_rows(problem)
             before = None if few else replace(before, ridge=coarse.ridge)
-        solver = MinimaxSqp(newton=True, tol=tol, sample=before, sampled=True)
+        solver = MinimaxSqp(newton=True, tol=tol, sample=before, sampled="always")
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
         rows, tol, before = rows * REFINEMENT, tol / 10, coarse if sample else None

@@ -14,7 +14,7 @@ problem what L-BFGS is to the plain one.
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import sleep
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -46,12 +46,17 @@ FRESH_CONTRACTION = 0.05
 # Along a step slopes change by at least this part of what good curvature says: where losses are
 # exponentials, which fade by a factor of e along a whole step, by two thirds.
 FAITHFUL = 0.3
+# After so many steps in a row that curvature foretold badly, that of a sample is not to be trusted.
+ASTRAY = 4
 # Damping, where it is needed, begins with the first of these and ends with the second. Features are
 # scaled: their curvature, where a loss has any, is about one.
 SLIGHT, STRONG = 1e-7, 1e2
 DAMPING_STEP = 10.0
 # Seconds in which a question reaches other processes, where nothing else keeps this one busy.
 HEAD_START = 5e-3
+
+# Which Hessians are those of a sample of the rows.
+Sampled = Literal["first", "far", "always"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +72,7 @@ class SqpIterate(Iterate):
     program: MassProgram
     age: int = 0  # steps since the last Hessian; below zero before the first
     cut: bool = False  # whether only a part of the last step was taken
-    misled: bool = False  # or slopes changed far less along it than the curvature said
+    misled: int = 0  # steps in a row that were cut, or along which slopes changed far too little
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
     wait: int = 1  # steps before the next Hessian of a sample
@@ -90,17 +95,24 @@ class QuadraticModel(NamedTuple):
 class MinimaxSqp(Solver[SqpIterate]):
     """Minimax SQP with Hessians (``newton``) or with the memory of past steps alone.
 
-    The first Hessian is that of a ``sample``, the problem on fewer rows; when it contracts too
-    slowly it is followed by exact ones, or, where these are ``sampled``, by others of the sample,
-    and exact ones only where it leads nowhere. A few pairs of steps and gradient changes are kept
-    on top; ``tol``, the relative accuracy that will be asked for, decides when a new Hessian pays.
+    The first Hessian is that of a ``sample``, the problem on fewer rows, and those that follow are
+    ``sampled`` as long as it is ``"far"`` to the solution, or ``"always"``; they are exact
+    otherwise, and where the sample leads nowhere. A few pairs of steps and gradient changes are
+    kept on top; ``tol``, the relative accuracy that will be asked for, decides when a new Hessian
+    pays.
     """
 
     def __init__(
-        self, *, newton: bool, tol: float, sample: Problem | None = None, sampled: bool = False
+        self,
+        *,
+        newton: bool,
+        tol: float,
+        sample: Problem | None = None,
+        sampled: Sampled = "first",
     ) -> None:
-        self._newton, self._tol = newton, tol
-        self._sample, self._sampled = sample, sampled and sample is not None
+        self._newton, self._tol, self._sample = newton, tol, sample
+        self._far = sample is not None and sampled == "far"
+        self._always = sample is not None and sampled == "always"
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
         sample = self._sample if problem.objective.elsewhere else None
@@ -142,9 +154,10 @@ class MinimaxSqp(Solver[SqpIterate]):
                 iterate.curvature.clear(BlockInverse(problem, blocks))
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(problem, iterate, model):
-            useless = self._sampled and iterate.age == iterate.wait and iterate.misled
+            useless = self._always and iterate.age == iterate.wait and iterate.misled
             iterate = replace(iterate, wait=2 * iterate.wait if useless else iterate.wait)
-            iterate = self._renewed(problem, iterate, model.mass, sampled=self._sampled)
+            sampled = self._is_sampled(iterate, model)
+            iterate = self._renewed(problem, iterate, model.mass, sampled=sampled)
             model = _model(problem, iterate)
         iterate, model = self._damped(problem, iterate, model)
         found = self._search(problem, iterate, model)
@@ -162,6 +175,11 @@ class MinimaxSqp(Solver[SqpIterate]):
             mass, gradient, _, decrease = model
             return replace(iterate, mass=mass, gradient=gradient, decrease=decrease, stuck=True)
         return _moved(problem, iterate, model, *found)
+
+    def _is_sampled(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
+        """Whether the next Hessian is that of the sample."""
+        far = model.decrease > NEAR_WITH_HESSIAN * iterate.recent[-1]
+        return self._always or (self._far and far and iterate.misled < ASTRAY)
 
     def _pays(self, problem: Problem, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save.
@@ -183,7 +201,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         if left == 0:
             return False
         price = len(model.direction) / PARAMETERS_PER_EVALUATION
-        if self._sample is not None and self._sampled:
+        if self._sample is not None and self._is_sampled(iterate, model):
             price *= self._sample.objective.n_rows / problem.objective.n_rows
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
 
@@ -291,6 +309,7 @@ def _moved(
     step = state.theta - iterate.state.theta
     size, change = norm(step), gradient - model.gradient
     cut = size < 0.9 * norm(model.direction)
+    misled = cut or float(step @ change) < FAITHFUL * -float(step @ model.gradient)
     iterate.curvature.update(step, change)
     return replace(
         iterate,
@@ -300,7 +319,7 @@ def _moved(
         decrease=model.decrease,
         step=size / max(1e-300, norm(state.theta)),
         cut=cut,
-        misled=cut or float(step @ change) < FAITHFUL * -float(step @ model.gradient),
+        misled=iterate.misled + 1 if misled else 0,
         class_gradients=gradients,
         recent=(*iterate.recent, problem.value(state))[-RECENT:],
         age=iterate.age + 1,

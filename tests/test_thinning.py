@@ -1,0 +1,40 @@
+"""Rows that stand for others: how many, which, and that they do so in the mean."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise.objectives.thinning import drawn
+
+SIZES = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=60).filter(any)
+
+
+@settings(deadline=None)
+@given(sizes=SIZES, count=st.integers(1, 70), offset=st.floats(0.01, 0.99))
+def test_as_many_rows_as_are_asked_for_or_all(sizes, count, offset):
+    sizes = np.array(sizes)
+    places, chances = drawn(sizes, count, offset)
+    assert len(places) == min(count, np.count_nonzero(sizes))
+    assert np.all(sizes[places] > 0) and np.all(np.diff(places) > 0)
+    assert np.all((chances > 0) & (chances <= 1))
+
+
+@settings(deadline=None)
+@given(sizes=SIZES, count=st.integers(1, 70))
+def test_larger_rows_are_taken_more_surely(sizes, count):
+    sizes = np.array(sizes)
+    places, chances = drawn(sizes, count)
+    order = np.argsort(sizes[places], kind="stable")
+    assert np.all(np.diff(chances[order]) >= -1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 7, 25])
+def test_rows_are_drawn_as_often_as_their_chances_say(count):
+    sizes = np.random.default_rng(0).exponential(size=40)
+    often, said = np.zeros(40), np.zeros(40)
+    for offset in (np.arange(2000) + 0.5) / 2000:
+        places, chances = drawn(sizes, count, offset)
+        often[places] += 1 / 2000
+        said[places] = chances
+    np.testing.assert_allclose(often, said, atol=1e-3)
