@@ -113,16 +113,17 @@ def _cvxpy_risks(X, labels, weights, fit_intercept, loss):
     return coef, cp.hstack(risks)
 
 
-def optimum(data, constraints, ridge, *, fit_intercept=True, loss="cross_entropy"):
+def optimum(data, constraints, ridge, *, fit_intercept=True, loss="cross_entropy", offsets=0.0):
     """min over models of max <m, R> + ridge/2 |w|^2 over masses m that meet the constraints.
 
-    Masses are not negative, so the risks may be replaced by anything above them.
+    Masses are not negative, so the risks may be replaced by anything above them. Offsets are added
+    to the risks.
     """
     coef, risks = _cvxpy_risks(*data, fit_intercept, loss)
     mass, above = cp.Variable(risks.shape[0]), cp.Variable(risks.shape[0])
     support = cp.suppfunc(mass, [mass >= 0, cp.sum(mass) == 1, *constraints(mass)])
     problem = cp.Problem(
-        cp.Minimize(support(above) + ridge / 2 * cp.sum_squares(coef)), [risks <= above]
+        cp.Minimize(support(above) + ridge / 2 * cp.sum_squares(coef)), [risks + offsets <= above]
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # its own doubts are asked for below

@@ -20,6 +20,8 @@ from equipoise.validation.folds import Parts, folds_of, refuse_few, split_rows
 from equipoise.validation.labels import encode_labels
 from equipoise.weights.priors import check_prior
 
+# How much linear models allow for the optimism of small classes where their level is chosen.
+ADJUSTMENT = 0.5
 # Sums over rows left out that risks and intervals are made of, as ``error_sums`` gives them.
 Sums = NDArray[np.float64]
 
@@ -52,7 +54,7 @@ def fit_along(
     prior = np.asarray(totals / totals.sum())
     if model.class_prior is not None:
         prior = check_prior(model.class_prior, classes, name="class_prior")
-    alphas = choice.levels(prior)
+    alphas, model = choice.levels(prior), left_out.unfitted(model).set_params(**_allowing(model))
     used = np.where(weights > 0, labels, -1)
     parts, few, needed = split_rows(cv, X, y, used, groups or {}, seed)
     refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
@@ -77,7 +79,13 @@ def fit_at(model: Any, alpha: float, X: Any, y: Any, sample_weight: Any) -> Any:
     with warnings.catch_warnings():
         # Where no cap binds, that is what was chosen.
         warnings.simplefilter("ignore", InactiveCapsWarning)
-        return model.set_params(uncertainty=LabelCVaR(alpha)).fit(X, y, sample_weight)
+        settings = {"uncertainty": LabelCVaR(alpha)} | _allowing(model)
+        return model.set_params(**settings).fit(X, y, sample_weight)
+
+
+def _allowing(model: Any) -> dict[str, float]:
+    """How much a linear model allows for what its training rows hide, unless it is told."""
+    return {"adjustment": ADJUSTMENT if model.adjustment is None else model.adjustment}
 
 
 def decided_along(

@@ -20,7 +20,7 @@ from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.risks.population import odds_factors
-from equipoise.sets import alpha_choice
+from equipoise.sets import Uncertainty, alpha_choice
 from equipoise.weights.priors import check_prior
 
 # Below this mass a class decides nothing, and dividing by it would amplify rounding.
@@ -117,6 +117,11 @@ class RobustLogisticRegression(LogisticModel):
     memory : int or str, default="1 GiB"
         Where rows are read in blocks, about how much memory to use for it: bytes, or a text such as
         ``"500 MB"``.
+    adjustment : float, default=None
+        A model does better on the rows it was fitted to than on others, and the more so for a class
+        of few: the risk of class ``i`` counts as :math:`R_i + a / \sqrt{n_i}`, with this ``a`` and
+        the number of its rows. None is 0, the objective above; with ``LabelCVaR("auto")``, whose
+        level is judged by the errors of other rows, it is 0.5.
     verbose : int, default=0
         Above 0, a line of progress with the gap.
 
@@ -131,7 +136,8 @@ class RobustLogisticRegression(LogisticModel):
     class_risks_ : ByClass
         Cross-entropy of each class on the training rows.
     robust_risk_ : float
-        The largest weighted risk over the set, without the penalty.
+        The largest weighted risk over the set, without the penalty; of adjusted risks where there
+        is an ``adjustment``, as are the numbers that follow.
     worst_case_weights_ : ByClass
         The weights that attain it at the optimum: the world the fit was made robust against.
     worst_case_masses_ : ByClass
@@ -160,6 +166,9 @@ class RobustLogisticRegression(LogisticModel):
     Xu, Dan, Khim and Ravikumar (2020), "Class-Weighted Classification: Trade-offs and Robust
     Approaches", definitions 2 to 4.
 
+    Sagawa, Koh, Hashimoto and Liang (2020), "Distributionally Robust Neural Networks", for the
+    ``adjustment``.
+
     Examples
     --------
     >>> from equipoise import LabelCVaR, RobustLogisticRegression
@@ -171,6 +180,35 @@ class RobustLogisticRegression(LogisticModel):
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
     """
+
+    def __init__(
+        self,
+        uncertainty: Uncertainty | str | None = None,
+        *,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+        solver: str = "auto",
+        class_prior: Any = None,
+        warm_start: bool = False,
+        memory: int | str = "1 GiB",
+        adjustment: float | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.adjustment = adjustment
+        super().__init__(
+            uncertainty,
+            C=C,
+            fit_intercept=fit_intercept,
+            tol=tol,
+            max_iter=max_iter,
+            solver=solver,
+            class_prior=class_prior,
+            warm_start=warm_start,
+            memory=memory,
+            verbose=verbose,
+        )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         for name in {"alpha_", "chosen_", "path_"} & set(vars(self)):

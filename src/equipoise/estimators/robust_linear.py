@@ -126,6 +126,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.verbose = verbose
 
     memory: int | str = "1 GiB"
+    adjustment: float | None = None
     # The estimator of scikit-learn that predicts in the same way.
     plain_kind: ClassVar[type] = LinearSVC
 
@@ -191,6 +192,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             )
         ridge = 1 / (float(self.C) * total)
         with rows.open(fit_intercept=fit_intercept, ridge=ridge, loss=loss) as objective:
+            objective.offsets = self._offsets(rows.counts)
             problem = Problem(objective, masses, ridge)
             start, cold = self._start(objective, masses, prior, classes)
             way = [replace(problem, objective=objective.with_loss(other)) for other in loss.way]
@@ -225,6 +227,13 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             del self.feature_names_in_
         return rows
 
+    def _offsets(self, counts: Indices) -> Vector | float:
+        """What is added to the class risks."""
+        if self.adjustment is None:
+            return 0.0
+        adjustment = check_number(self.adjustment, "adjustment", "[0, inf)")
+        return np.asarray(adjustment / np.sqrt(counts))
+
     def _start(
         self, objective: Objective, masses: MassSet, prior: Vector, classes: NDArray[Any]
     ) -> tuple[tuple[Vector, Vector], bool]:
@@ -250,7 +259,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             intercept = intercept - intercept.mean()
         self.classes_, self.coef_, self.intercept_ = classes, back(coef), back(intercept)
         self.class_prior_ = ByClass(prior, classes)
-        self.class_risks_ = ByClass(solution.risks, classes)
+        self.class_risks_ = ByClass(solution.risks - problem.objective.offsets, classes)
         self.worst_case_masses_ = ByClass(solution.mass, classes)
         self.worst_case_weights_ = ByClass(weights_of(solution.mass, prior), classes)
         self.robust_risk_ = float(problem.masses.support(solution.risks))

@@ -24,6 +24,7 @@ from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.matrices import Features
 
 T = TypeVar("T")
+O = TypeVar("O", bound="Objective")  # noqa: E741  an objective
 CENTER_STEPS, CENTER_HALVINGS = 30, 10
 # A rise of the weighted risk by so small a share may be rounding.
 ROUNDING = 1e-13
@@ -55,6 +56,8 @@ class Objective(ABC):
     """
 
     n_rows: int
+    # Added to the class risks wherever they are counted; no derivative knows of it.
+    offsets: Vector | float = 0.0
     # Rows of the sample that thinned problems are of; 0 where they are of all rows.
     sample_rows: int = 0
     # Whether evaluations are the work of other processes.
@@ -159,6 +162,11 @@ class Objective(ABC):
         """What is known of the inverse curvature along the intercepts of a centered state."""
         return lambda slopes: slopes
 
+    def _like(self, other: O) -> O:
+        """Another objective over rows of this one, whose risks count as they do here."""
+        other.offsets = self.offsets
+        return other
+
     def vector(self, values: Vector) -> Vector:
         """A parameter in the memory where the objective has its own, for solvers to start from."""
         return values
@@ -203,7 +211,8 @@ class Objective(ABC):
         shift, growths = self._center_shift(state, mass)
         risks = state.risks + growths
         if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
-            risks[mass > 0] = 0  # the only class left is certain, however small it was
+            # The only class left is certain, however small it was.
+            risks[mass > 0] = np.broadcast_to(self.offsets, risks.shape)[mass > 0]
         return self.with_shift(state, shift, risks)
 
     def with_shift(self, state: Evaluation, shift: Vector, risks: Vector) -> Evaluation:

@@ -128,7 +128,7 @@ class LinearObjective(Objective):
                     risks += self._class_sums(losses, block)
             return risks
 
-        return Evaluation(theta, self._total(work, self._pieces()), kept)
+        return Evaluation(theta, self._total(work, self._pieces()) + self.offsets, kept)
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
         if self.size >= WIDE:  # no block stays in the cache beside its gradient
@@ -156,7 +156,7 @@ class LinearObjective(Objective):
         gradients = self._gathered(pulled, pieces)
         for piece in pieces:
             risks[self.labels[piece.start]] += found[piece.start]
-        return Evaluation(theta, risks, kept), gradients
+        return Evaluation(theta, risks + self.offsets, kept), gradients
 
     def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
         pieces = list(self._pieces(self.size, by_class=True))
@@ -309,7 +309,9 @@ class LinearObjective(Objective):
 
     def with_loss(self, loss: TrainedLoss) -> "LinearObjective":
         kernel = loss.kernel(self.n_classes)
-        return LinearObjective(self.features, kernel, self.bounds, self.shares, self.workers)
+        return self._like(
+            LinearObjective(self.features, kernel, self.bounds, self.shares, self.workers)
+        )
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
         chosen, shares, bounds = [], [], [0]
@@ -319,9 +321,9 @@ class LinearObjective(Objective):
             own = self.shares[chosen[-1]] / chances
             shares.append(own / own.sum())
             bounds.append(bounds[-1] + len(places))
-        features = self.features.take(np.concatenate(chosen))
-        return LinearObjective(
-            features, self.kernel, np.array(bounds), np.concatenate(shares), self.workers
+        rows = self.features.take(np.concatenate(chosen)), self.kernel
+        return self._like(
+            LinearObjective(*rows, np.array(bounds), np.concatenate(shares), self.workers)
         )
 
     @cached_property

@@ -177,7 +177,7 @@ class PartitionedObjective(Objective):
         self.n_evaluations += 1
         risks, *slopes = self._total(Risks(theta, gradients))
         point = Point(theta, np.zeros(self.kernel.n_scores), slopes[0] if slopes else None)
-        return Evaluation(theta, risks, point)
+        return Evaluation(theta, risks + self.offsets, point)
 
     def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
         if state.kept.gradients is None:
@@ -237,8 +237,9 @@ class PartitionedObjective(Objective):
 
     def with_loss(self, loss: TrainedLoss) -> "PartitionedObjective":
         maker = replace(self._maker, kernel=loss.kernel(self.n_classes))
-        return PartitionedObjective(self._stream, maker, self._sample.with_loss(loss))
+        return self._like(PartitionedObjective(self._stream, maker, self._sample.with_loss(loss)))
 
     def thin(self, rows_per_class: int) -> LinearObjective:
         most = int(np.diff(self._sample.bounds).max())
-        return self._sample if rows_per_class >= most else self._sample.thin(rows_per_class)
+        whole = rows_per_class >= most
+        return self._like(self._sample if whole else self._sample.thin(rows_per_class))

@@ -197,7 +197,7 @@ class TorchObjective(Objective):
             return None
         out = TorchObjective(self.features, self.kernel, self.rows, long=self._long, fused=False)
         out.n_evaluations = self.n_evaluations
-        return out
+        return self._like(out)
 
     def _evaluated(self, theta: Vector) -> Evaluation:
         """Risks in float64, and what is kept."""
@@ -207,7 +207,7 @@ class TorchObjective(Objective):
             losses, keep = self._tensors.losses(scores, self.rows.labels[block])
             kept.append(keep)
             sums.append(losses * self.rows.shares[block])
-        return Evaluation(theta, self._class_sums(sums), torch().cat(kept))
+        return Evaluation(theta, self._class_sums(sums) + self.offsets, torch().cat(kept))
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Any]:
         if self._pass is None:
@@ -215,7 +215,7 @@ class TorchObjective(Objective):
             return state, self.class_gradients(state)
         self.n_evaluations += 1
         risks, gradients = self._pass(self.features.unfold(to_numpy(theta)))
-        return Evaluation(theta, risks, None), self._handed(gradients)
+        return Evaluation(theta, risks + self.offsets, None), self._handed(gradients)
 
     def class_gradients(self, state: Evaluation, spent: Any = None) -> Any:
         if self._known is not None and self._known[0] is state:
@@ -268,8 +268,9 @@ class TorchObjective(Objective):
 
     def thin(self, rows_per_class: int) -> "TorchObjective":
         rows = self.rows.take((rows_per_class * self._sizes).clamp(max=1.0))
-        return TorchObjective(
-            self.features, self.kernel, rows, long=self._long, fused=self._pass is not None
+        fused = self._pass is not None
+        return self._like(
+            TorchObjective(self.features, self.kernel, rows, long=self._long, fused=fused)
         )
 
     @cached_property
