@@ -19,7 +19,7 @@ def drawn(sizes: Vector, count: int, offset: float = 0.5) -> tuple[Indices, Vect
     Examples
     --------
     >>> drawn(np.array([1.0, 1.0, 6.0, 1.0, 1.0]), 3)
-    (array([1, 2, 4]), array([0.5, 1. , 0.5]))
+    (array([0, 2, 3]), array([0.5, 1. , 0.5]))
     """
     usable = int(np.count_nonzero(sizes))
     chance = np.where(sizes > 0, 1.0, 0.0) if usable <= count else _chances(sizes, count)
