@@ -487,6 +487,30 @@ def log_ratio(weights):
     return float(np.diff(np.log(np.asarray(weights)))[0])
 
 
+@pytest.mark.parametrize(
+    ("n_rare", "goal", "half_way"),
+    [(8, "macro_f1", True), (14, "macro_f1", True), (8, "balanced_accuracy", False)],
+)
+def test_a_handful_of_rows_is_trained_half_way_for_macro_f1(n_rare, goal, half_way):
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [400, n_rare])
+    X = rng.normal(size=(len(y), 2)) + 4.0 * y[:, None]  # plain training does as well as any
+    clf = RobustClassifier(GaussianNB(), goal).fit(X, y)
+    assert clf.candidates_["training"].tolist() == ["plain", "between", "balanced"]
+    ratio = clf.training_weights_[1] / clf.training_weights_[0]
+    assert ratio == pytest.approx((400 / n_rare) ** 0.5 if half_way else 1.0)
+    given = RobustClassifier(GaussianNB(), goal, training="plain").fit(X, y)
+    assert given.training_weights_[1] == given.training_weights_[0]
+
+
+def test_with_more_rows_for_macro_f1_the_plainest_training_is_taken():
+    rng = np.random.default_rng(3)
+    y = np.repeat([0, 1], [400, 15])
+    X = rng.normal(size=(len(y), 2)) + 4.0 * y[:, None]
+    clf = RobustClassifier(GaussianNB(), "macro_f1").fit(X, y)
+    assert clf.training_weights_[1] == clf.training_weights_[0]
+
+
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 @pytest.mark.parametrize("n_rare", [10, 50, 400])
 @pytest.mark.parametrize(("training", "power"), [("plain", 0.0), ("balanced", 1.0)])

@@ -42,6 +42,7 @@ from equipoise import (
     tune_weights,
 )
 from equipoise.display import RobustPathDisplay
+from equipoise.estimators.alpha_path import ADJUSTMENT
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.goals import parse_goal
 from equipoise.sets import AlphaChoice, alpha_grid, middle_alpha
@@ -155,10 +156,10 @@ def test_the_levels_are_those_of_the_one_grid_or_those_given():
 def test_the_risks_of_a_linear_path_are_those_of_plain_cross_validation():
     X, y = draw()
     folds = StratifiedKFold(4)
-    base = RobustLogisticRegression(tol=1e-9, C=0.3)
+    base = RobustLogisticRegression(tol=1e-9, C=0.3, adjustment=0.1)
     clf = RobustPathCV(base, alphas=LEVELS, cv=folds).fit(X, y)
     for place, alpha in enumerate(LEVELS):
-        plain = RobustLogisticRegression(LabelCVaR(alpha), tol=1e-9, C=0.3)
+        plain = clone(base).set_params(uncertainty=LabelCVaR(alpha))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EquipoiseWarning)
             predicted = cross_val_predict(plain, X, y, cv=folds)
@@ -166,7 +167,7 @@ def test_the_risks_of_a_linear_path_are_those_of_plain_cross_validation():
         np.testing.assert_allclose(clf.path_["class_risks"][place], np.asarray(risks.risks))
         assert clf.path_["standard_risk"][place] == pytest.approx(np.mean(predicted != y))
         assert clf.path_["worst_class_risk"][place] == pytest.approx(risks.worst())
-    final = RobustLogisticRegression(LabelCVaR(clf.alpha_), tol=1e-9, C=0.3).fit(X, y)
+    final = clone(base).set_params(uncertainty=LabelCVaR(clf.alpha_)).fit(X, y)
     np.testing.assert_array_equal(clf.estimator_.coef_, final.coef_)
 
 
@@ -177,7 +178,9 @@ def test_decisions_are_those_of_the_estimator_at_the_level_chosen(kind):
     assert clf.path_["alpha"][clf.chosen_] == clf.alpha_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EquipoiseWarning)
-        alone = kinds(clf.alpha_)[kind].fit(X, y)
+        alone = kinds(clf.alpha_)[kind]
+        own = {"adjustment": ADJUSTMENT} if kind == "logistic" else {}
+        alone.set_params(**own).fit(X, y)
     name = "uncertainty" if kind == "logistic" else "goal"
     np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
     np.testing.assert_array_equal(clf.predict_proba(X), alone.predict_proba(X))
@@ -233,10 +236,11 @@ def largest_regrets(y, decided, alphas):
 def test_regret_takes_the_most_robust_level_that_is_as_good_up_to_two_standard_errors(seed):
     X, y = draw(seed=seed)
     folds, alphas = StratifiedKFold(5), alpha_grid([0.85, 0.15])
-    clf = RobustPathCV(RobustLogisticRegression(tol=1e-9), cv=folds).fit(X, y)
+    base = RobustLogisticRegression(tol=1e-9, adjustment=0)
+    clf = RobustPathCV(base, cv=folds).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EquipoiseWarning)
-        models = [RobustLogisticRegression(LabelCVaR(a), tol=1e-9) for a in alphas]
+        models = [clone(base).set_params(uncertainty=LabelCVaR(a)) for a in alphas]
         decided = np.array([cross_val_predict(model, X, y, cv=folds) for model in models])
     regrets = largest_regrets(y, decided, alphas)
     above = regrets - regrets.min()

@@ -44,6 +44,10 @@ _FACTOR = 2.0
 _NOISE = 1.0
 # Rows of every class by which one training may be called better in all of them.
 _MANY = 50
+# Rows of a class, three a fold, below which folds hardly tell trainings apart where decisions are
+# guessed too: half way between plain and balanced is then the better guess, unless another is so
+# much better on the rows left out.
+_HANDFUL, _CLEARLY = 15, 0.02
 
 
 class RobustClassifier(DecidingClassifier):
@@ -60,11 +64,12 @@ class RobustClassifier(DecidingClassifier):
     more wrong and is better in the mean by as much; and no others are tried where the plain one
     does as well as the balanced one. For macro F1 of two classes the tuned weights are drawn to
     half way between decisions as trained and balanced ones, the more the fewer rows the smaller
-    class has (with 50, they and the tuned ones count the same). For other metrics that count rows,
-    such as accuracy or macro F1 of more classes, a model that was trained with weights decides as
-    it was trained unless tuned weights are better by a standard error. Trees whose leaves must hold
-    so many rows cannot set apart a class of fewer, whatever its weight: of two classes, training
-    with weights repeats the rows of the smaller one for them.
+    class has (with 50, they and the tuned ones count the same); with fewer than 15, which hardly
+    tell trainings apart, the training is half way as well unless another is better by two points.
+    For other metrics that count rows, such as accuracy or macro F1 of more classes, a model that
+    was trained with weights decides as it was trained unless tuned weights are better by a standard
+    error. Trees whose leaves must hold so many rows cannot set apart a class of fewer, whatever its
+    weight: of two classes, training with weights repeats the rows of the smaller one for them.
 
     Parameters
     ----------
@@ -282,12 +287,22 @@ def _worst(masses: MassSet, risks: Vector, shares: ByClass) -> ByClass:
 
 
 def _plainest(names: list[str], found: list[Judged], criterion: Criterion) -> int:
-    """The place of the plainest training that is as good as the best."""
+    """The place of the plainest training that is as good as the best, or of the one to guess."""
+    tables, few = [each[2][1] for each in found], _fewest(found[0]) < _HANDFUL
+    if (
+        criterion.lean is not None
+        and few
+        and len(found) == len(TRAININGS)
+        and all(map(len, tables))
+    ):
+        values = [criterion.of_table(table.sum(axis=0)) for table in tables]
+        guess, best = names.index("between"), int(np.argmin(values))
+        return guess if values[guess] <= values[best] + _CLEARLY else best
     ranks = [*TRAININGS, *names]
     # The last that is as good is taken, so that the plainest comes last.
     order = sorted(range(len(found)), key=lambda place: -ranks.index(names[place]))
     noise = _NOISE if criterion.masses is None else NOISE_OF_SETS
-    place = order[last_as_good([found[each][2][1] for each in order], criterion, noise)]
+    place = order[last_as_good([tables[each] for each in order], criterion, noise)]
     if criterion.masses is not None:
         for other in reversed(order):
             place = other if _is_better(found[other], found[place]) else place
@@ -299,8 +314,8 @@ def _is_better(one: Judged, other: Judged) -> bool:
 
     For a set this is told apart where no single class tells.
     """
-    tables, few = [each[2][1] for each in (one, other)], one[2][0].get("held_out")
-    if few is None or not all(map(len, tables)) or few.sum(axis=0)[0].min() < _MANY:
+    tables = [each[2][1] for each in (one, other)]
+    if not all(map(len, tables)) or _fewest(one) < _MANY:
         return False
     totals = np.array([table.sum(axis=0) for table in tables])
     without = np.array([total - table for total, table in zip(totals, tables, strict=True)])
@@ -308,6 +323,12 @@ def _is_better(one: Judged, other: Judged) -> bool:
     error = excess_errors(means, 1)[0]
     gain = own[0].mean() - own[1].mean()
     return bool(np.all(own[0] >= own[1]) and gain > NOISE_OF_SETS * error)
+
+
+def _fewest(judged: Judged) -> float:
+    """Rows left out of the smallest class; none where nothing was judged."""
+    held_out = judged[2][0].get("held_out")
+    return 0.0 if held_out is None else float(held_out.sum(axis=0)[0].min())
 
 
 def _recalls(tables: NDArray[np.float64]) -> NDArray[np.float64]:
