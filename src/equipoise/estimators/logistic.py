@@ -20,7 +20,7 @@ from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.risks.population import odds_factors
-from equipoise.sets import Uncertainty, alpha_choice
+from equipoise.sets import alpha_choice
 from equipoise.weights.priors import check_prior
 
 # Below this mass a class decides nothing, and dividing by it would amplify rounding.
@@ -180,35 +180,6 @@ class RobustLogisticRegression(LogisticModel):
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
     """
-
-    def __init__(
-        self,
-        uncertainty: Uncertainty | str | None = None,
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        class_prior: Any = None,
-        warm_start: bool = False,
-        memory: int | str = "1 GiB",
-        adjustment: float | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.adjustment = adjustment
-        super().__init__(
-            uncertainty,
-            C=C,
-            fit_intercept=fit_intercept,
-            tol=tol,
-            max_iter=max_iter,
-            solver=solver,
-            class_prior=class_prior,
-            warm_start=warm_start,
-            memory=memory,
-            verbose=verbose,
-        )
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         for name in {"alpha_", "chosen_", "path_"} & set(vars(self)):

@@ -112,6 +112,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         class_prior: Any = None,
         warm_start: bool = False,
         memory: int | str = "1 GiB",
+        adjustment: float | None = None,
         verbose: int = 0,
     ) -> None:
         self.uncertainty = uncertainty
@@ -123,6 +124,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.class_prior = class_prior
         self.warm_start = warm_start
         self.memory = memory
+        self.adjustment = adjustment
         self.verbose = verbose
 
     memory: int | str = "1 GiB"
