@@ -43,9 +43,10 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     ----------
     estimator : RobustLogisticRegression, PlugInClassifier or RobustClassifier
         Its set or goal is replaced by ``LabelCVaR`` of the level that is chosen. The first is
-        fitted for every level, each fit started from the last; the models of the others are
-        trained once, and their decisions tuned for every level. ``RobustClassifier`` chooses its
-        training weights by the level in the middle, ``sets.middle_alpha``.
+        fitted for every level, each fit started from the last, with an ``adjustment`` of 0.5 unless
+        it has one; the models of the others are trained once, and their decisions tuned for every
+        level. ``RobustClassifier`` chooses its training weights by the level in the middle,
+        ``sets.middle_alpha``.
     rule : {"regret", "price", "recall"}, default="regret"
         With robust risks :math:`V_a` over the sets of all levels, ``"regret"`` takes the smallest
         :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`, or the lowest level at which it is
