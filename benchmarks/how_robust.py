@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
@@ -79,9 +78,7 @@ def work(name: str, split: int, learner: str) -> dict[str, Any]:
             # Our linear models refuse a class that not every fold has.
             found[key] = {"refused": str(reason)}
             continue
-        decided = np.ravel(model.predict(part.X_test))
-        table = confusion_matrix(part.y_test, decided, labels=np.unique(part.y))
-        found[key] = {"table": table.tolist()}
+        found[key] = {"table": tables.decided(part, model)}
         last = model[-1] if learner == LINEAR else model
         if hasattr(last, "path_"):
             found[key] |= {"level": last.alpha_, "chosen": int(last.chosen_)}

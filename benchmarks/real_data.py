@@ -29,7 +29,7 @@ Intervals are Student's over the means of the data sets.
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -80,13 +80,13 @@ def run(
 
 def main(
     doc: str | None, names: list[str], out: Path, work: Callable[..., Any],
-    show: Callable[..., Any], *, with_remedies: bool = False,
+    show: Callable[..., Any], *, data: Sequence[str] = tables.ALL, with_remedies: bool = False,
 ) -> None:  # fmt: skip
     """The command line of a study: run it, or show what it has found."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("what", choices=("run", "show"))
     known = (*tables.ALL, *tables.NOT_STUDIED)
-    parser.add_argument("--data", nargs="+", choices=known, default=list(tables.ALL))
+    parser.add_argument("--data", nargs="+", choices=known, default=list(data))
     parser.add_argument("--others", action="store_true", help="tables outside of the study")
     parser.add_argument("--learners", nargs="+", choices=names, default=names)
     parser.add_argument("--jobs", type=int, default=2)

@@ -10,14 +10,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedKFold, TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
 from equipoise import PlugInClassifier, RobustClassifier
-from real_data_tables import Halves
+from real_data_tables import Halves, decided
 
 GOALS = ("worst-class", "balanced_accuracy", "macro_f1")
 BOOSTERS = ("boosting", "lightgbm", "xgboost", "catboost")
@@ -142,9 +141,7 @@ def compare(
             warnings.simplefilter("ignore")
             model = fit(part.X, part.y)
             seconds = time.perf_counter() - began + Remembered.saved
-            decided = np.ravel(model.predict(part.X_test))
-        table = confusion_matrix(part.y_test, decided, labels=np.unique(part.y))
-        found[name] = {"table": table.tolist(), "seconds": seconds}
+            found[name] = {"table": decided(part, model), "seconds": seconds}
         if isinstance(model, RobustClassifier):
             found[name]["training"] = np.asarray(model.training_weights_).tolist()
             found[name]["candidates"] = model.candidates_["value"].tolist()

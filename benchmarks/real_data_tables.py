@@ -3,10 +3,11 @@
 import gzip
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedGroupKFold
 
 OURS = ("ann_thyroid", "page_blocks", "wine_quality", "mammography", "kr_vs_k", "satimage")
@@ -105,6 +106,22 @@ def halves(name: str, split: int, most_rows: int | None) -> Halves:
     if most_rows is not None and len(train) > most_rows:
         train = _fewer(train, y, most_rows, np.random.default_rng(split))
     return Halves(X[train], y[train], X[test], y[test])
+
+
+def decided(part: Halves, model: Any) -> list[list[int]]:
+    """How many rows to judge by of each class get which decision."""
+    found = np.ravel(model.predict(part.X_test))
+    return confusion_matrix(part.y_test, found, labels=np.unique(part.y)).tolist()
+
+
+def with_few(part: Halves, fewest: int, seed: int) -> Halves:
+    """So many rows of the smallest class to learn from."""
+    classes, counts = np.unique(part.y, return_counts=True)
+    smallest = part.y == classes[np.argmin(counts)]
+    rng = np.random.default_rng(seed)
+    kept = rng.permutation(np.flatnonzero(smallest))[:fewest]
+    rows = np.sort(np.concatenate([np.flatnonzero(~smallest), kept]))
+    return part._replace(X=part.X[rows], y=part.y[rows])
 
 
 def _fewer(rows: np.ndarray, y: np.ndarray, most_rows: int, rng: np.random.Generator) -> np.ndarray:
