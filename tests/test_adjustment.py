@@ -10,7 +10,7 @@ from sklearn.base import clone
 from equipoise import LabelCVaR, RobustLogisticRegression, RobustPathCV, WorstClass
 from equipoise.blocks import from_blocks
 from equipoise.estimators.alpha_path import ADJUSTMENT
-from equipoise.exceptions import FewRowsWarning, InvalidParameterError
+from equipoise.exceptions import FewRowsWarning, InvalidParameterError, SeparableDataWarning
 from linear_models import optimum, small_data
 from test_sets_laws import constraints
 
@@ -118,3 +118,12 @@ def test_what_is_no_amount_is_refused(adjustment):
     X, labels, _ = data(2)
     with pytest.raises((InvalidParameterError, TypeError, ValueError), match="adjustment"):
         RobustLogisticRegression(adjustment=adjustment).fit(X, labels)
+
+
+@pytest.mark.parametrize("adjustment", [None, 0.5, 1, 3])
+def test_classes_that_can_be_separated_are_told_whatever_is_added(adjustment):
+    y = np.repeat([0, 1, 2], [300, 80, 20])
+    X = 0.3 * np.random.default_rng(0).normal(size=(400, 3)) + 4 * np.eye(3)[y]
+    clf = RobustLogisticRegression(WorstClass(), C=np.inf, adjustment=adjustment)
+    with pytest.warns(SeparableDataWarning, match="can be separated"):
+        clf.fit(X, y)

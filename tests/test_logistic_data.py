@@ -20,7 +20,8 @@ from equipoise import (
     WeightBox,
     WorstClass,
 )
-from equipoise.exceptions import FewRowsWarning, InactiveCapsWarning
+from equipoise.blocks import from_blocks
+from equipoise.exceptions import FewRowsWarning, InactiveCapsWarning, NotConvergedWarning
 from logistic_cases import (
     NAMES,
     assert_same_bits,
@@ -431,3 +432,25 @@ def test_numbers_that_came_as_objects_are_numbers(names, kind):
         model = PlugInClassifier(LogisticRegression(), "balanced")
     found, expected = model.fit(X, y).predict(X), clone(model).fit(X, y.astype(int)).predict(X)
     assert found.dtype.kind in "if" and found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("value", [1e8, 1e10, 1.7e12, 1.7e15])
+def test_a_large_constant_column_is_left_to_the_intercept(value):
+    """As a column of a moment in milliseconds is, where all rows are of one."""
+    X, y = draw(k=3, n=2000)
+    best = RobustLogisticRegression(WorstClass(), tol=1e-8).fit(X, y)
+    wide = np.column_stack([X, np.full(len(y), value)])
+    clf = RobustLogisticRegression(WorstClass()).fit(wide, y)
+    assert clf.status_ == "converged" and np.all(clf.coef_[:, -1] == 0)
+    assert clf.lower_bound_ <= best.objective_ * (1 + 1e-9) <= clf.objective_ * (1 + 2e-9)
+    # Warmed by a model that balances the column with its intercept.
+    clf.set_params(warm_start=True).coef_[:, -1] = 1e-3
+    clf.intercept_ -= 1e-3 * value
+    np.testing.assert_allclose(clf.fit(wide, y).coef_[:, :-1], best.coef_, rtol=1e-3, atol=1e-3)
+    assert np.all(clf.coef_[:, -1] == 0)
+    # In blocks nobody has looked at all of it before: no bound is claimed that rounding makes.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        clf.fit(from_blocks([(wide[:900], y[:900]), (wide[900:], y[900:])]))
+    assert clf.lower_bound_ <= best.objective_ * (1 + 1e-9) and clf.n_passes_ > 0
+    assert not hasattr(clf.fit(wide, y), "n_passes_")

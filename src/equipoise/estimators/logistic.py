@@ -120,8 +120,9 @@ class RobustLogisticRegression(LogisticModel):
     adjustment : float, default=None
         A model does better on the rows it was fitted to than on others, and the more so for a class
         of few: the risk of class ``i`` counts as :math:`R_i + a / \sqrt{n_i}`, with this ``a`` and
-        the number of its rows. None is 0, the objective above; with ``LabelCVaR("auto")``, whose
-        level is judged by the errors of other rows, it is 0.5.
+        the number of its rows that weigh anything, whatever they weigh. None is 0, the objective
+        above; with ``LabelCVaR("auto")``, whose level is judged by the errors of other rows, it is
+        0.5.
     verbose : int, default=0
         Above 0, a line of progress with the gap.
 

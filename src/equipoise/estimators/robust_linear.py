@@ -203,11 +203,13 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             self._take(problem, solution, prior, classes, back)
         if isinstance(rows, RowsInBlocks):
             self.n_passes_ = rows.stream.n_passes
+        else:
+            vars(self).pop("n_passes_", None)
         # Where the set does not hold the worst case back from the worst class, the model and its
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
         self.caps_bind_ = excess > _SAME_RISK * limits.target(solution.objective)
-        self._warn(solution, limits, masses, rows.counts)
+        self._warn(solution, limits, problem, rows.counts)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         """The rows to fit to, where they are."""
@@ -277,7 +279,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         names = solution.history[0]._fields
         self.history_ = {n: np.array(column) for n, column in zip(names, columns, strict=True)}
 
-    def _warn(self, solution: Solution, limits: Limits, masses: MassSet, rows: Indices) -> None:
+    def _warn(self, solution: Solution, limits: Limits, problem: Problem, rows: Indices) -> None:
+        masses = problem.masses
         if not solution.status.converged:
             target = limits.target(solution.objective)
             gap = f"The gap is {solution.gap:.3g}, the target was {target:.3g}, "
@@ -286,7 +289,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 f"after {solution.n_iter} iterations. {_ADVICE[solution.status]}",
                 NotConvergedWarning,
             )
-        if np.isinf(self.C) and _diverges(solution, self._trained_loss()):
+        if np.isinf(self.C) and _diverges(solution, problem.least, self._trained_loss()):
             barred = np.any(masses.bounds[1] <= 0)
             reason = "a class can carry no mass" if barred else "some classes can be separated"
             warn(
@@ -366,10 +369,10 @@ def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.vstack([safe_sparse_dot(part, coef.T, dense_output=True) for part in parts])
 
 
-def _diverges(solution: Solution, loss: TrainedLoss) -> bool:
+def _diverges(solution: Solution, least: float, loss: TrainedLoss) -> bool:
     """Whether large parameters were still growing, or have left no risk of a loss that has some."""
     large = norm(solution.theta) > 1
-    vanished = solution.objective < 1e-6 and not loss.reaches_zero
+    vanished = solution.objective - least < 1e-6 and not loss.reaches_zero
     return (large and _DIVERGING < solution.last_step < np.inf) or vanished
 
 

@@ -84,6 +84,10 @@ class Objective(ABC):
         zeros = np.zeros((kernel.n_scores, n_classes))
         self.zero_risk = float(kernel.losses(zeros, np.arange(n_classes)).max())
 
+    def blur(self, theta: Vector) -> float:
+        """How far rounding may move scores where large values cancel."""
+        return self.features.blur(theta)
+
     @abstractmethod
     def evaluate(self, theta: Vector) -> Evaluation:
         """Class risks at ``theta``: one pass over the data."""

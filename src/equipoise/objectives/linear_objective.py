@@ -353,7 +353,9 @@ class LinearObjective(Objective):
         # Squares that overflow are those of a row that is all of its column.
         out[~np.isfinite(out)] = self.n_rows
         out *= self.shares
-        return out / np.bincount(self.labels, weights=out)[self.labels] + self.shares
+        # Rows of zeros are as long as each other.
+        sums = np.maximum(np.bincount(self.labels, weights=out), np.finfo(float).tiny)
+        return out / sums[self.labels] + self.shares
 
     def _scale(self, mass: Vector) -> Vector:
         """Each row's share of the weighted risk."""

@@ -44,6 +44,7 @@ class Features(ABC):
     locked: bool = False  # whether products hold the interpreter's lock
     unit: float = 1.0  # the intercept's column holds this value
     moments: tuple[Vector, Vector] | None = None  # shift and scale of the columns, if any
+    fixed: Mask | None = None  # columns of one value, which the intercept stands for
 
     @classmethod
     @abstractmethod
@@ -109,11 +110,25 @@ class Features(ABC):
     def take(self, rows: Indices) -> "Features":
         """Chosen rows, as a copy."""
 
-    def standardized(self, moments: tuple[Vector, Vector] | None, unit: float) -> Self:
+    def standardized(
+        self, moments: tuple[Vector, Vector] | None, unit: float, fixed: Mask | None = None
+    ) -> Self:
         """The same rows, seen in other units."""
         out = copy(self)
-        out.moments, out.unit = moments, unit
+        out.moments, out.unit, out.fixed = moments, unit, fixed
         return out
+
+    def of_one_value(self, columns: Indices) -> Mask:
+        """Which of some columns hold the same value in all rows; none where nobody has looked."""
+        return np.zeros(len(columns), dtype=bool)
+
+    def blur(self, theta: Matrix) -> float:
+        """How far rounding may move scores where large values cancel."""
+        if self.moments is None:
+            return 0.0
+        coef, intercept = self._parts(np.abs(self.raw(theta)))
+        largest = float(np.max(coef @ np.abs(self.moments[0]) + intercept))
+        return float(np.finfo(np.float64).eps) * largest
 
     @property
     def _is_raw(self) -> bool:
@@ -140,6 +155,8 @@ class Features(ABC):
             shift, scale = self.moments
             intercept += coef @ shift
             coef *= scale
+            if self.fixed is not None:
+                coef[:, self.fixed] = 0.0
         intercept /= self.unit
         return out
 
@@ -158,6 +175,8 @@ class Features(ABC):
             shift, scale = self.moments
             coef -= np.outer(intercept, shift)
             coef /= scale
+            if self.fixed is not None:  # but for rounding
+                coef[:, self.fixed] = 0.0
         intercept *= self.unit
         return out
 
@@ -254,7 +273,12 @@ class DenseFeatures(Features):
     def take(self, rows: Indices) -> "DenseFeatures":
         chosen = rows if self._order is None else self._order[rows]
         taken = DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
-        return taken.standardized(self.moments, self.unit)
+        return taken.standardized(self.moments, self.unit, self.fixed)
+
+    def of_one_value(self, columns: Indices) -> Mask:
+        if self.n_rows == 0:  # a layout for rows elsewhere
+            return super().of_one_value(columns)
+        return np.array([np.all(self._X[:, at] == self._X[0, at]) for at in columns], dtype=bool)
 
 
 class SparseFeatures(Features):
@@ -388,4 +412,7 @@ def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: f
     # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
     scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
     unit = max(1.0, float(np.sum(~constant)) ** 0.25)
-    return features.standardized((shift, scale), unit)
+    fixed = np.zeros(len(shift), dtype=bool)
+    if features.fit_intercept:
+        fixed[constant] = features.of_one_value(np.flatnonzero(constant))
+    return features.standardized((shift, scale), unit, fixed if np.any(fixed) else None)

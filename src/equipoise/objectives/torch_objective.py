@@ -209,6 +209,9 @@ class TorchObjective(Objective):
             sums.append(losses * self.rows.shares[block])
         return Evaluation(theta, self._class_sums(sums) + self.offsets, torch().cat(kept))
 
+    def blur(self, theta: Vector) -> float:  # noqa: ARG002  rows are stored in their own units
+        return 0.0
+
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Any]:
         if self._pass is None:
             state = self.evaluate(theta)
@@ -283,7 +286,11 @@ class TorchObjective(Objective):
         lengths = torch().cat([rows.values[block].square() @ units for block in blocks])
         out = lengths.nan_to_num(nan=rows.n_rows, posinf=rows.n_rows).to(shares) * shares
         sums = self._class_sums([out[block] for block in self._blocks()])
-        return (out * one_a_row(1 / sums, np.diff(rows.bounds), shares) + shares) / 2
+        # Rows of zeros are as long as each other; chances sum to one in each class all the same.
+        known = sums > np.finfo(np.float64).tiny
+        factors = np.divide(1.0, sums, out=np.zeros_like(sums), where=known)
+        parts = [one_a_row(each, np.diff(rows.bounds), shares) for each in (factors, 2.0 - known)]
+        return (out * parts[0] + shares * parts[1]) / 2
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         kept, by = self.exactly(state).kept, self._tensor(shift)

@@ -214,7 +214,7 @@ class BestSoFar:
         What curvature promises is tried farther out as well, where there may be less of it.
         """
         problem, state, mass = self.problem, iterate.state, iterate.mass
-        if self.objective <= target:  # risks are not negative
+        if self.objective - problem.least <= target:
             return None
         known = iterate.curvature
         if problem.objective.size <= FEW_PARAMETERS:

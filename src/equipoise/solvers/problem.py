@@ -55,6 +55,12 @@ class Problem:
         held = self.ridges > 0
         return held / (self.ridges + ~held), places_of(~held)
 
+    @cached_property
+    def least(self) -> float:
+        """What no objective is below, as no loss is negative: what is added to the risks."""
+        added = np.broadcast_to(self.objective.offsets, (self.masses.n_classes,))
+        return float(self.masses.support(added))
+
     def penalty(self, theta: Vector) -> float:
         return 0.5 * float(self.ridges @ (theta * theta))
 
@@ -125,7 +131,9 @@ class Problem:
         gradient = self.gradient(state, mass)
         inverse = self.objective.intercept_inverse(state, mass)
         step = self.newton_step(state, mass, gradient, inverse, INTERCEPT_REACH, 0.1 * target)
+        # Risks are sums of logarithms of scores that rounding may move both ways.
         bound = self.bound(state, mass, step.left) - step.gain
+        bound -= 2 * self.objective.blur(state.theta)
         # Where the intercepts could not be found there is no bound, and NaN is none either.
         valid = np.isfinite(bound) and float(abs(step.direction).max()) <= SMALL
         return bound if valid else -np.inf

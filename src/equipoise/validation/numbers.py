@@ -1,6 +1,7 @@
 """Numbers that users give, alone or by class: the rule printed is the rule checked."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,8 +15,9 @@ from equipoise.text import listing, not_among
 def check_number(value: Any, name: str, interval: str) -> float:
     """A number inside an interval written as mathematicians do, such as ``"(0, 1]"``."""
     real = isinstance(value, Real) and not isinstance(value, bool | np.bool_)
-    if real and _inside(float(value), interval):
-        return float(value)
+    with suppress(OverflowError):  # of a whole number that is larger than any other
+        if real and _inside(float(value), interval):
+            return float(value)
     raise InvalidParameterError(f"{name} must be a number in {interval}, got {value!r}.")
 
 
