@@ -209,7 +209,7 @@ class TorchObjective(Objective):
             sums.append(losses * self.rows.shares[block])
         return Evaluation(theta, self._class_sums(sums) + self.offsets, torch().cat(kept))
 
-    def blur(self, theta: Vector) -> float:  # noqa: ARG002  rows are stored in their own units
+    def blur(self, theta: Vector) -> float:  # rows are stored in units without it
         return 0.0
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Any]:
