@@ -11,7 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise import PlugInClassifier, RobustClassifier
-from equipoise.exceptions import InvalidInputError
+from equipoise.decisions.stopping import with_rows_to_stop_by
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
 
@@ -122,3 +123,68 @@ def test_rows_to_stop_by_are_refused(name, wrapped):
         warnings.simplefilter("error")
         with pytest.raises(InvalidInputError, match=f"fit does not take {name}: the same rows"):
             PlugInClassifier(base, cv=3).fit(X, y, **{name: [(X, y)]})
+
+
+def asking(make, rounds=100):
+    """A booster of many rounds that stops early, and how to ask how many it has made."""
+    if make is lightgbm:
+        return make(n_iter_no_change=3).set_params(n_estimators=rounds), "best_iteration_"
+    if make is xgboost:
+        base = make(early_stopping_rounds=3, verbosity=0)
+        return base.set_params(n_estimators=rounds), "best_iteration"
+    return make(od_wait=3, learning_rate=0.5).set_params(iterations=rounds), "tree_count_"
+
+
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+@pytest.mark.parametrize("make", [xgboost, catboost, lightgbm])
+@pytest.mark.parametrize("training", ["auto", "plain", "balanced"])
+def test_one_that_stops_early_does_so_on_rows_of_its_own_part(make, training):
+    X, _, y = draw()
+    base, made = asking(make)
+    clf = RobustClassifier(base, "worst-class", training=training, cv=3).fit(X, y)
+    fitted = clf.estimator_ if hasattr(clf.estimator_, made) else clf.estimator_.estimator_
+    assert 0 < getattr(fitted, made) < 60
+    assert set(clf.predict(X)) <= set(y)
+
+
+@pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
+def test_the_plug_in_gives_rows_to_stop_by_too():
+    X, _, y = draw()
+    y[0] = "single"  # a class of one row is trained on
+    clf = PlugInClassifier(asking(lightgbm)[0], "worst-class", cv=3, rare="keep").fit(X, y)
+    assert 0 < clf.estimator_.best_iteration_ < 60 and "single" in clf.estimator_.classes_
+
+
+def test_rows_to_stop_by_are_rows_of_the_part_each_on_one_side():
+    X, _, y = draw()
+    rows = np.repeat(np.arange(0, 300, 2), np.where(y[::2] == "rare", 3, 1))
+    weights = np.arange(300.0)
+    base = asking(lightgbm)[0]
+    train, own = with_rows_to_stop_by(base, X, y, {"sample_weight": weights}, rows)
+    ((features, labels),) = own["eval_set"]
+    stop = features.index.to_numpy()
+    assert set(stop) | set(train) == set(rows) and not set(stop) & set(train)
+    np.testing.assert_array_equal(labels, y[stop])
+    times = np.where(labels == "rare", 3, 1)
+    np.testing.assert_array_equal(own["eval_sample_weight"][0], weights[stop] * times)
+    assert len(stop) == pytest.approx(0.15 * 150, abs=2)
+
+
+def test_one_that_stops_early_inside_a_pipeline_is_refused():
+    X, _, y = draw()
+    base = make_pipeline(StandardScaler(), asking(lightgbm)[0])
+    with pytest.raises(InvalidParameterError, match="Pipeline asks for rows to stop by"):
+        RobustClassifier(base, "worst-class", cv=3).fit(X, y)
+
+
+@pytest.mark.parametrize("name", ["is_unbalance", "unbalance", "unbalanced_sets"])
+def test_balance_of_its_own_is_refused(name):
+    X, _, y = draw()
+    with pytest.raises(InvalidParameterError, match=f"must not weigh classes itself, got {name}"):
+        RobustClassifier(lightgbm(**{name: True}), "worst-class", cv=3).fit(X, y)
+
+
+def test_weights_of_its_own_in_an_array_are_refused():
+    X, _, y = draw()
+    with pytest.raises(InvalidParameterError, match="must not weigh classes itself, got class_w"):
+        RobustClassifier(catboost(class_weights=np.array([1.0, 3, 2])), cv=3).fit(X, y)

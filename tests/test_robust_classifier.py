@@ -5,9 +5,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -30,6 +35,7 @@ from equipoise import (
     RobustLogisticRegression,
 )
 from equipoise.estimators.class_weighted import ClassWeighted, repeats, weight_argument
+from equipoise.estimators.robust_classifier import _plainest
 from equipoise.exceptions import (
     EquipoiseWarning,
     FewRowsWarning,
@@ -566,3 +572,101 @@ def test_a_guess_is_on_the_scale_of_the_population():
     guess = log_ratio(np.sqrt(prior / shares / shares))
     expected = (1 - share) * log_ratio(plug_in.weights_) + share * guess
     assert log_ratio(clf.weights_) == pytest.approx(expected)
+
+
+# What was found by strangers
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_routed_metadata_leaves_pipelines_and_searches_alone(search):
+    X, y = draw()
+    base = make_pipeline(StandardScaler(), LogisticRegression())
+    if search:
+        grid = {"logisticregression__C": [0.1, 1.0]}
+        base = GridSearchCV(base, grid, scoring="balanced_accuracy", cv=2)
+    plain = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+    with config_context(enable_metadata_routing=True):
+        routed = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+        np.testing.assert_array_equal(routed.predict(X), plain.predict(X))
+        if not search:
+            weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
+            base[0].set_fit_request(sample_weight=False)
+            base[1].set_fit_request(sample_weight=True)
+            routed.fit(X, y, sample_weight=weights)
+    if not search:
+        plain.fit(X, y, sample_weight=weights)
+        np.testing.assert_allclose(routed.estimator_[1].coef_, plain.estimator_[1].coef_)
+
+
+def test_votes_of_classifiers_that_take_weights_take_them():
+    X, y = draw()
+    both = [("linear", LogisticRegression()), ("bayes", GaussianNB())]
+    votes = VotingClassifier(both, voting="soft")
+    assert weight_argument(votes) == "sample_weight"
+    assert weight_argument(VotingClassifier([*both, ("near", KNeighborsClassifier())])) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", EquipoiseWarning)
+        clf = RobustClassifier(votes, "worst-class", training="balanced", cv=3).fit(X, y)
+    assert clf.training_weights_["rare"] > clf.training_weights_["common"]
+
+
+def test_classes_that_are_not_judged_do_not_make_others_few():
+    X, y = draw(shares=(0.6, 0.4, 0))
+    few = y.copy()
+    few[np.flatnonzero(y == "middle")[:3]] = "rare"
+    known = few != "rare"
+    forest = RandomForestClassifier(10, min_samples_leaf=3, random_state=0)
+    own = {"goal": "macro_f1", "random_state": 0}
+    dropped = RobustClassifier(forest, rare="drop", **own).fit(X, few)
+    without = RobustClassifier(forest, **own).fit(X[known], few[known])
+    taken = [clf.candidates_["value"] for clf in (dropped, without)]
+    np.testing.assert_allclose(*taken)
+    ratios = [clf.training_weights_["middle"] / clf.training_weights_["common"]
+              for clf in (dropped, without)]  # fmt: skip
+    assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
+
+
+def test_scores_tell_what_is_decided_where_trees_tie():
+    X, y = draw(shares=(0.9, 0.1, 0))
+    forest = RandomForestClassifier(10, min_samples_leaf=3, random_state=0)
+    for seed in range(5):
+        clf = RobustClassifier(forest, cv=0.2, random_state=seed).fit(X, y)
+        second = clf.decision_function(X) > 0
+        np.testing.assert_array_equal(clf.classes_[second.astype(int)], clf.predict(X))
+
+
+def test_of_floors_that_are_kept_the_least_risk_decides():
+    """A floor that is missed by a row had counted as any other value, however much it cost."""
+    tables = {"plain": [[900, 100], [22, 78]], "between": [[970, 30], [19, 81]],
+              "balanced": [[960, 40], [60, 40]]}  # fmt: skip
+    criterion = RecallFloors({1: 0.8}).resolve(np.array([0.9, 0.1]), np.array([0, 1]))
+    judged = [(None, None, ({}, np.array([table] * 5) / 5.0, ""), None)
+              for table in tables.values()]  # fmt: skip
+    assert _plainest(list(tables), judged, criterion) == 1
+    assert criterion.short(np.array(tables["plain"])) == pytest.approx(0.5, abs=0.01)
+    assert criterion.short(np.array(tables["balanced"])) > 5
+    # Where all miss it, the one that misses it least.
+    short = [(None, None, ({}, np.array([table] * 5) / 5.0, ""), None)
+             for table in ([[990, 10], [50, 50]], [[990, 10], [40, 60]])]  # fmt: skip
+    assert _plainest(["plain", "between"], short, criterion) == 1
+
+
+def test_scores_alone_give_no_probabilities():
+    X, y = draw()
+    clf = RobustClassifier(LinearSVC(), cv=3)
+    assert not hasattr(clf, "predict_proba") and not hasattr(clf.fit(X, y), "predict_proba")
+    assert hasattr(RobustClassifier(TREE), "predict_proba")
+
+
+def test_splits_that_cannot_be_judged_by_are_refused():
+    X, y = draw()
+    every = np.arange(len(y))
+    with pytest.raises(InvalidInputError, match="cv must give at least one split, got none"):
+        RobustClassifier(TREE, cv=[]).fit(X, y)
+    with pytest.raises(InvalidInputError, match="got row 200 in both parts of split 0"):
+        RobustClassifier(TREE, cv=[(every[:300], every[200:])]).fit(X, y)
+    mask = every % 2 == 0
+    of_masks = RobustClassifier(TREE, cv=[(mask, ~mask), (~mask, mask)]).fit(X, y)
+    rows = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in ((mask, ~mask), (~mask, mask))]
+    of_rows = RobustClassifier(TREE, cv=rows).fit(X, y)
+    np.testing.assert_array_equal(of_masks.predict(X), of_rows.predict(X))

@@ -27,6 +27,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.decisions.stopping import stops_early, with_rows_to_stop_by
 from equipoise.exceptions import EquipoiseWarning
 from equipoise.validation.folds import Parts, folds_of
 from equipoise.validation.labels import known_labels, weights_and_totals
@@ -200,7 +201,7 @@ def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
     For two classes and weights it is one number a row, positive for the second class.
     """
     if rule.ndim == 1:
-        weighted = probabilities * rule
+        weighted = probabilities * steadied(rule)
         return weighted if len(rule) > 2 else np.asarray(weighted[:, 1] - weighted[:, 0])
     found = np.zeros_like(probabilities)
     # Class by class and not as one product, whose rounding depends on the number of rows.
@@ -229,8 +230,11 @@ def train_on(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EquipoiseWarning)
             return train_on(estimator, X, y, params, rows)
-    n_rows = len(y)
+    n_rows, stopping = len(y), dict[str, Any]()
+    if stops_early(estimator):
+        rows, stopping = with_rows_to_stop_by(estimator, X, y, params, rows)
     own = params if len(rows) == n_rows else _check_method_params(X, params, rows)
+    own = {**own, **stopping}
     features, names = rows_of(X, rows, n_rows), rows_of(y, rows, n_rows)
     try:
         return unfitted(estimator).fit(features, names, **own)

@@ -57,7 +57,7 @@ def fit_along(
     alphas, model = choice.levels(prior), left_out.unfitted(model).set_params(**_allowing(model))
     used = np.where(weights > 0, labels, -1)
     parts, few, needed = split_rows(cv, X, y, used, groups or {}, seed)
-    refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
+    refuse_few(few, needed, np.bincount(used[used >= 0]), classes, None)
     settings = [{"uncertainty": LabelCVaR(alpha)} for alpha in alphas.tolist()]
     decided = decided_along(model, settings, X, y, weights, parts, n_jobs)
     tested = np.concatenate([test for _, test in parts])

@@ -5,24 +5,25 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
+from sklearn.ensemble import VotingClassifier
+from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.decisions import left_out
+from equipoise.decisions.stopping import last_of
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import FixedWeights, as_uncertainty
 
 # Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
 _OWN_WEIGHTS = (
-    "class_weight", "class_weights", "auto_class_weights", "is_unbalance", "scale_pos_weight",
+    "class_weight", "class_weights", "auto_class_weights", "is_unbalance", "unbalance",
+    "unbalanced_sets", "scale_pos_weight",
 )  # fmt: skip
-_NO_WEIGHTS = (None, False, 1, "None")
-# Rows that a booster which stops early holds out of each training part.
-_HELD_OUT = 0.15
+_NO_WEIGHTS = ("None", "False", "1", "1.0")
 # Parameters by which a leaf must hold so many rows, whatever they weigh, and for how many leaves a
 # class that is trained with weights has rows at least.
 _LEAF_ROWS = ("min_samples_leaf", "min_child_samples", "min_data_in_leaf")
@@ -68,9 +69,12 @@ class ClassWeighted(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.weights_ = np.array([self.weights[name] for name in names.tolist()])
         key = weight_argument(self.estimator)
         assert key is not None
-        given = params.pop(key, None)
+        routed = get_config()["enable_metadata_routing"]
+        given = params.pop("sample_weight" if routed else key, None)
         own = self.weights_[places] * (1.0 if given is None else np.asarray(given))
-        times = repeats(self.estimator, np.bincount(places))[places]
+        plain = np.all(self.weights_ == self.weights_[0])
+        counts = np.bincount(places)
+        times = (np.ones_like(counts) if plain else repeats(self.estimator, counts))[places]
         fitted = train_weighted(self.estimator, X, np.asarray(y), params, key, own, times)
         self.estimator_, self.classes_ = fitted, np.asarray(fitted.classes_)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -88,17 +92,6 @@ class ClassWeighted(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 
-def last_of(estimator: Any) -> Any:
-    """What is trained in the end: inside searches, and the last step of a pipeline."""
-    while True:
-        if isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        elif hasattr(estimator, "refit"):  # of a search, or of a classifier around another
-            estimator = estimator.estimator
-        else:
-            return estimator
-
-
 def weight_argument(estimator: Any) -> str | None:
     """How weights of rows are passed to ``fit``, None if they cannot be."""
     if isinstance(estimator, Pipeline):
@@ -107,6 +100,9 @@ def weight_argument(estimator: Any) -> str | None:
         return own and f"{name}__{own}"
     if "sample_weight" in inspect.signature(estimator.fit).parameters:
         return "sample_weight"
+    if isinstance(estimator, VotingClassifier):
+        own = {weight_argument(each) for _, each in estimator.estimators if each != "drop"}
+        return "sample_weight" if own == {"sample_weight"} else None
     if hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
         return weight_argument(estimator.estimator)
     return None
@@ -130,8 +126,7 @@ def refuse_own_weights(estimator: Any) -> None:
     own = {
         name: value
         for name, value in estimator.get_params().items()
-        if name.split("__")[-1] in _OWN_WEIGHTS
-        and not any(value is n or value == n for n in _NO_WEIGHTS)
+        if name.split("__")[-1] in _OWN_WEIGHTS and str(value) not in _NO_WEIGHTS
     }
     if (single := _single(estimator)) is not None:
         if not (isinstance(single.weights, str) and single.weights == "standard"):
@@ -178,41 +173,39 @@ def train_weighted(
     estimator: Any, X: Any, y: NDArray[Any], params: dict[str, Any], key: str, weights: Vector,
     times: Indices,
 ) -> Any:  # fmt: skip
-    """The estimator fitted with weights; one that stops early gets rows of its own to stop by."""
-    if not stops_early(estimator):
-        rows = np.repeat(np.arange(len(y)), times)
-        return left_out.train_on(estimator, X, y, params | _own(key, weights, times), rows)
-    library = type(estimator).__module__.split(".")[0]
-    if isinstance(estimator, Pipeline) or library not in ("lightgbm", "xgboost", "catboost"):
-        raise InvalidParameterError(
-            f"{type(estimator).__name__} asks for rows to stop by, which can be held out for a "
-            "booster of LightGBM, XGBoost or CatBoost that stands alone: fix its number of rounds."
-        )
-    train, stop = train_test_split(
-        np.arange(len(y)), test_size=_HELD_OUT, stratify=y, random_state=0
-    )
-    numbers = np.unique(y, return_inverse=True)[1] if library == "xgboost" else y
-    part = _safe_indexing(X, stop), numbers[stop]
-    own = {"lightgbm": "eval_sample_weight", "xgboost": "sample_weight_eval_set"}.get(library)
-    if own is not None:
-        params = {**params, "eval_set": [part], own: [weights[stop]]}
-    else:
-        from catboost import Pool
+    """The estimator fitted with weights, to rows that are there so many times."""
+    rows = np.repeat(np.arange(len(y)), times)
+    own = _own(key, weights, times)
+    if last_of(estimator) is not estimator and get_config()["enable_metadata_routing"]:
+        estimator, own = asking(estimator), {"sample_weight": own[key]} if own else {}
+    return left_out.train_on(estimator, X, y, params | own, rows)
 
-        columns = estimator.get_params().get("cat_features")
-        params = {**params, "eval_set": Pool(*part, cat_features=columns, weight=weights[stop])}
-    rows = np.repeat(np.arange(len(train)), times[train])
-    params |= _own(key, weights[train], times[train])
-    return left_out.train_on(estimator, _safe_indexing(X, train), y[train], params, rows)
+
+def asking(estimator: Any) -> Any:
+    """A copy whose last step is routed the weights of rows; other steps only if they ask."""
+    found = left_out.unfitted(estimator)
+    if isinstance(found, Pipeline):
+        steps = [(name, _not_asking(step)) for name, step in found.steps[:-1]]
+        return found.set_params(steps=[*steps, (found.steps[-1][0], asking(found.steps[-1][1]))])
+    if hasattr(found, "estimator") and hasattr(found, "refit"):
+        if isinstance(named := getattr(found, "scoring", None), str):
+            found.set_params(scoring=get_scorer(named).set_score_request(sample_weight=False))
+        return found.set_params(estimator=asking(found.estimator))
+    ready = _not_asking(found)
+    return ready.set_fit_request(sample_weight=True) if hasattr(ready, "set_fit_request") else ready
+
+
+def _not_asking(step: Any) -> Any:
+    """A step that takes weights where it has said so, and without an error where it has not."""
+    for method in ("fit", "transform", "score"):
+        known = getattr(getattr(step, "_get_metadata_request", dict)(), method, None)
+        requests = {} if known is None else known.requests
+        if requests.get("sample_weight", False) is None:
+            getattr(step, f"set_{method}_request")(sample_weight=False)
+    return step
 
 
 def _own(key: str, weights: Vector, times: Indices) -> dict[str, Vector]:
     """Weights of rows that are repeated; equal ones are none."""
     own = weights / times
     return {} if np.any(times > 1) and np.all(own == own[0]) else {key: own}
-
-
-def stops_early(estimator: Any) -> bool:
-    """Whether a booster asks for rows to stop by."""
-    known = last_of(estimator).get_params()
-    return any(known.get(name) for name in ("early_stopping_rounds", "early_stopping_round"))

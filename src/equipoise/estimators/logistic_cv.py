@@ -126,7 +126,7 @@ class RobustLogisticRegressionCV(LogisticModel):
             )
         used = np.where(weights > 0, labels, -1)
         parts, few, needed = split_rows(self.cv, X, y, used, {}, seed)
-        refuse_few(few, needed, np.bincount(used[used >= 0]), classes, "error")
+        refuse_few(few, needed, np.bincount(used[used >= 0]), classes, None)
         settings = [{"C": C} for C in grid.tolist()]
         decided = decided_along(self._model(), settings, X, y, weights, parts, self.n_jobs)
         tested = np.concatenate([test for _, test in parts])

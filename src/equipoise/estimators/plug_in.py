@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
@@ -300,6 +301,9 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         table = left_out.class_probabilities(self.estimator_, X, self.classes_)
         return table, self.tuned_.rule
 
+    @available_if(
+        lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba")
+    )
     @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The base estimator's probabilities as they are, *not* reweighted.

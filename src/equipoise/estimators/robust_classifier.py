@@ -82,8 +82,9 @@ class RobustClassifier(DecidingClassifier):
     goal : Uncertainty, str, metric, RecallFloors or None, default=None
         As in :class:`PlugInClassifier`; None is ``LabelCVaR(0.1)``. With ``LabelCVaR("auto")`` the
         training is chosen for the level in the middle, ``sets.middle_alpha``.
-    training : "auto", "plain", "balanced", dict or array-like of shape (n_classes,), default="auto"
-        Training weights by class; ``"auto"`` chooses them.
+    training : str, dict or array-like of shape (n_classes,), default="auto"
+        Training weights by class: ``"plain"``, ``"balanced"``, ``"between"`` (the geometric mean of
+        the two) or numbers; ``"auto"`` chooses them.
     cv, class_prior, rare, min_rows, n_jobs, random_state, memory, sample_rows
         As in :class:`PlugInClassifier`.
     verbose : int, default=0
@@ -95,10 +96,12 @@ class RobustClassifier(DecidingClassifier):
         Weights that the classes were trained with, of mean 1 over the rows.
     candidates_ : dict of arrays
         What each training would have given on rows left out: ``training`` (a word), ``weights`` and
-        ``class_risks`` of shape (n_candidates, n_classes), ``value`` (the robust risk, or the
-        metric) and ``seconds``.
+        ``class_risks`` of shape (n_candidates, n_classes), ``value`` (the lower the better: the
+        robust risk, one minus the metric, or for floors the risk and a price of missing them) and
+        ``seconds``.
     worst_case_weights_ : ByClass
-        For a set of weightings, the one under which the risk of the decisions is largest.
+        For a set of weightings, the one under which the risk of the decisions is largest. Neither
+        this nor the two above are there for an estimator that was fitted before.
     classes_, estimator_, tuned_, weights_, class_risks_, class_risk_intervals_, ...
         As in :class:`PlugInClassifier`; the intervals allow for the choice among candidates.
 
@@ -301,6 +304,11 @@ def _plainest(names: list[str], found: list[Judged], criterion: Criterion) -> in
     ranks = [*TRAININGS, *names]
     # The last that is as good is taken, so that the plainest comes last.
     order = sorted(range(len(found)), key=lambda place: -ranks.index(names[place]))
+    if all(map(len, tables)):
+        # What is to be kept is tuned for, and so kept or missed up to noise: then risks decide.
+        short = np.array([criterion.short(tables[each].sum(axis=0)) for each in order])
+        order = [order[at] for at in np.flatnonzero(short <= max(1.0, short.min()))]
+        criterion = criterion.free()
     noise = _NOISE if criterion.masses is None else NOISE_OF_SETS
     place = order[last_as_good([tables[each] for each in order], criterion, noise)]
     if criterion.masses is not None:
@@ -326,9 +334,10 @@ def _is_better(one: Judged, other: Judged) -> bool:
 
 
 def _fewest(judged: Judged) -> float:
-    """Rows left out of the smallest class; none where nothing was judged."""
+    """Rows left out of the smallest class of those judged; none where nothing was."""
     held_out = judged[2][0].get("held_out")
-    return 0.0 if held_out is None else float(held_out.sum(axis=0)[0].min())
+    rows = np.zeros(1) if held_out is None else held_out.sum(axis=0)[0]
+    return float(rows[rows > 0].min(initial=np.inf)) if np.any(rows) else 0.0
 
 
 def _recalls(tables: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -95,6 +95,14 @@ class Criterion(ABC):
         """The same where no class carries more mass than its cap, if that can be said."""
         return self
 
+    def short(self, table: Matrix) -> float:
+        """By how many standard errors decisions miss what they must keep, if anything."""
+        return 0.0
+
+    def free(self) -> Criterion:
+        """The same without anything to keep."""
+        return self
+
     def instead(self, risks: Vector) -> Criterion | None:
         """What to search for if class risks as found will not do; None if they will."""
         return None

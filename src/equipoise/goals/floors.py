@@ -61,6 +61,18 @@ class FlooredRisk(Criterion):
         short = np.maximum(self.floors - SLACK - (1 - risks), 0).sum(axis=1)
         return np.asarray(risks @ self.prior + PRICE * short)
 
+    def short(self, table: Matrix) -> float:
+        totals, bound = table.sum(axis=1), self.floors > 0
+        missing = np.maximum(self.floors - SLACK - np.diag(table) / totals, 0)[bound]
+        spread = np.sqrt(self.floors * (1 - self.floors) / totals)[bound]
+        ratios = np.divide(
+            missing, spread, out=np.where(missing > 0, np.inf, 0.0), where=spread > 0
+        )
+        return float(ratios.max(initial=0.0))
+
+    def free(self) -> Criterion:
+        return replace(self, floors=0 * self.floors)
+
     def allowed_errors(self, counts: Indices) -> Indices:
         """The most errors of each class that show its floor; too few rows show none."""
         if self.confidence is None:

@@ -25,7 +25,6 @@ from equipoise.decisions import left_out
 from equipoise.estimators.class_weighted import (
     is_robust,
     repeats,
-    stops_early,
     train_weighted,
     weight_argument,
 )
@@ -120,11 +119,10 @@ class FitMemory:
             self.largest[name] = max(len(kept), self.largest.get(name, 0))
         rows, y = _safe_indexing(X, train), self.classes[self.labels[train]]
         key = weight_argument(estimator)
-        if key is None or (weights is None and not stops_early(estimator)):
+        if key is None or weights is None:
             return left_out.train_on(estimator, rows, y, {}, np.arange(len(y)))
-        own = np.ones(len(y)) if weights is None else weights
         # Rows that are to be repeated are so already.
-        return train_weighted(estimator, rows, y, {}, key, own, np.ones(len(y), dtype=np.intp))
+        return train_weighted(estimator, rows, y, {}, key, weights, np.ones(len(y), dtype=np.intp))
 
 
 def notebook_bar() -> Progress | None:

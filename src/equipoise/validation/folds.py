@@ -41,9 +41,10 @@ def split_rows(
     ``once``, a number of folds holds out the share of one, and a splitter gives its first split.
     """
     if isinstance(cv, str):
+        fitted = "" if cv == "prefit" else ', or "prefit" where an estimator is given'
         raise InvalidParameterError(
-            "cv must be a number of folds, a share of rows to hold out, a splitter, an iterable "
-            f'of splits or "prefit", got {cv!r}.'
+            "cv must be a number of folds, a share of rows to hold out, a splitter or an iterable "
+            f"of splits{fitted}, got {cv!r}."
         )
     used = np.flatnonzero(labels >= 0)
     if once and (cv is None or isinstance(cv, Integral)):
@@ -71,7 +72,15 @@ def _groups(X: Any, rows: Indices, n_rows: int) -> Indices:
 
 def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
     """Splits of a splitter, which may test some rows never, but none twice."""
-    parts = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+    parts = [(_places(train), _places(test)) for train, test in splits]
+    if not parts:
+        raise InvalidInputError("cv must give at least one split, got none.")
+    for place, part in enumerate(parts):
+        if len(both := np.intersect1d(*part)):
+            raise InvalidInputError(
+                f"cv must test no row that is trained on, got row {int(both[0])} in both parts of "
+                f"split {place}: what is said of new rows would be of rows that were seen."
+            )
     times = np.bincount(np.concatenate([test for _, test in parts]), minlength=len(labels))
     if np.any(times > 1):
         raise InvalidInputError(
@@ -92,6 +101,12 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
         f"parts (or {FOLDS_OF_A_CLASS} rows in fewer parts)"
     )
     return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
+
+
+def _places(rows: Any) -> Indices:
+    """Rows of a split as numbers, which may be given as a mask."""
+    found = np.asarray(rows)
+    return np.flatnonzero(found) if found.dtype == bool else found
 
 
 def without_classes(few: Mask, labels: Indices, parts: Parts) -> tuple[Indices, Parts, Indices]:
@@ -188,18 +203,20 @@ def _hold_out(
 
 
 def refuse_few(
-    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str, min_rows: int = 1
-) -> Mask:
+    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str | None,
+    min_rows: int = 1,
+) -> Mask:  # fmt: skip
     """Refuse classes that are too rare to be tuned, or find those to be kept or dropped.
 
-    Where fewer than two classes have ``min_rows``, classes that are kept need no so many.
+    Where fewer than two classes have ``min_rows``, classes that are kept need no so many. ``rare``
+    is None where nobody was asked.
     """
     if rare == "keep" and np.count_nonzero((counts >= min_rows) & ~few) < 2:
         min_rows = 1
     if np.any((counts < min_rows) & ~few):
         few, rule = few | (counts < min_rows), f"at least {min_rows} rows of every class"
     enough = np.count_nonzero(~few) >= 2
-    if not np.any(few) or (rare != "error" and enough):
+    if not np.any(few) or (rare not in ("error", None) and enough):
         return few
     named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
     remedy = (
@@ -209,9 +226,10 @@ def refuse_few(
         else "Fewer than two classes are left; collect more rows, use fewer folds (cv), or give "
         "known weights."
     )
-    raise InvalidInputError(
-        f"Too few rows of class {named}: decision weights need {rule}. {remedy}"
-    )
+    what = "decision weights need"
+    if rare is None:
+        what, remedy = "folds need", "Collect more rows, merge classes, or use fewer folds (cv)."
+    raise InvalidInputError(f"Too few rows of class {named}: {what} {rule}. {remedy}")
 
 
 def folds_of(parts: Parts, labels: Indices, seed: int) -> Indices:
