@@ -43,7 +43,7 @@ _FACTOR = 2.0
 # metric.
 _NOISE = 1.0
 # Rows of every class by which one training may be called better in all of them.
-_MANY = 50
+_MANY = 25
 # Rows of a class, three a fold, below which folds hardly tell trainings apart where decisions are
 # guessed too: half way between plain and balanced is then the better guess, unless another is so
 # much better on the rows left out.
