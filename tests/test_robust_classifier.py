@@ -467,7 +467,8 @@ def told_rows(wrong, weighted, sizes):
         # A class is worse by a row.
         ((8, 6, 100), (70, 70, 3000), False),
         # As in the first, with too few rows of a class.
-        ((6, 7, 100), (40, 70, 3000), False),
+        ((6, 7, 100), (20, 70, 3000), False),
+        ((6, 7, 100), (40, 70, 3000), True),
         # The worst class is better by more than noise.
         ((0, 0, 100), (70, 70, 3000), True),
     ],
