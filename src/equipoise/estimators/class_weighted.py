@@ -101,8 +101,8 @@ def weight_argument(estimator: Any) -> str | None:
     if "sample_weight" in inspect.signature(estimator.fit).parameters:
         return "sample_weight"
     if isinstance(estimator, VotingClassifier):
-        own = {weight_argument(each) for _, each in estimator.estimators if each != "drop"}
-        return "sample_weight" if own == {"sample_weight"} else None
+        every = {weight_argument(each) for _, each in estimator.estimators if each != "drop"}
+        return "sample_weight" if every == {"sample_weight"} else None
     if hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
         return weight_argument(estimator.estimator)
     return None

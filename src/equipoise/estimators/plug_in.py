@@ -301,7 +301,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         table = left_out.class_probabilities(self.estimator_, X, self.classes_)
         return table, self.tuned_.rule
 
-    @available_if(
+    @available_if(  # type: ignore[untyped-decorator]
         lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba")
     )
     @streamed

@@ -203,8 +203,8 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             self._take(problem, solution, prior, classes, back)
         if isinstance(rows, RowsInBlocks):
             self.n_passes_ = rows.stream.n_passes
-        else:
-            vars(self).pop("n_passes_", None)
+        elif hasattr(self, "n_passes_"):
+            del self.n_passes_
         # Where the set does not hold the worst case back from the worst class, the model and its
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
