@@ -734,3 +734,21 @@ def test_problems_that_only_give_a_start_are_not_certified(monkeypatch):
     X = 0.5 * y[:, None] + random.normal(size=(len(y), 3))
     assert RobustLogisticRegression("worst-class").fit(X, y).status_ == "converged"
     assert set(sizes) == {len(y)}
+
+
+@pytest.mark.parametrize(("n_rows", "seed"), [(400, 1), (800, 0), (800, 1), (1500, 2)])
+def test_classes_that_carry_no_mass_do_not_hold_up_the_others(n_rows, seed):
+    """All risks end equal, most of them without mass: no curvature knows of these classes."""
+    rng, k = np.random.default_rng(seed), 8
+    y = rng.choice(k, size=n_rows, p=rng.dirichlet(np.full(k, 5.0)))
+    y[:k] = np.arange(k)
+    X = rng.normal(size=(n_rows, 5)) + 3 * rng.normal(size=(k, 5))[y]
+    clf = RobustLogisticRegression(WorstClass(), C=1e6, max_iter=200).fit(X, y)
+    assert clf.status_ == "converged"
+    assert np.sum(np.asarray(clf.worst_case_masses_) < 1e-3) >= 3
+    # Nothing that another solver finds is below the bound.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        other = clone(clf).set_params(solver="sqp-lbfgs", max_iter=300).fit(X, y)
+    assert clf.lower_bound_ <= other.objective_
+    assert clf.objective_ >= other.lower_bound_

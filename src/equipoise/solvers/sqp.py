@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Matrix, Vector, norm, weighted_sum
+from equipoise.arrays import Matrix, Vector, norm, to_numpy, weighted_sum
 from equipoise.objectives import Evaluation
 from equipoise.objectives.registry import limit_openmp
 from equipoise.sets.mass_program import MassProgram, mass_program
@@ -46,12 +46,15 @@ FRESH_CONTRACTION = 0.05
 # Along a step slopes change by at least this part of what good curvature says: where losses are
 # exponentials, which fade by a factor of e along a whole step, by two thirds.
 FAITHFUL = 0.3
-# After so many steps in a row that curvature foretold badly, that of a sample is not to be trusted.
-ASTRAY = 4
+# After so many steps in a row that curvature foretold badly, that of a sample is not to be trusted;
+# and after so many, whole steps are damped and corrected rather than cut, as many times.
+ASTRAY, LOST = 4, 30
 # Damping, where it is needed, begins with the first of these and ends with the second. Features are
 # scaled: their curvature, where a loss has any, is about one.
 SLIGHT, STRONG = 1e-7, 1e2
-DAMPING_STEP = 10.0
+DAMPING_STEP, GENTLE_STEP = 10.0, 4.0
+# A correction is not much longer than the step that it corrects.
+CORRECTED = 2.0
 # Seconds in which a question reaches other processes, where nothing else keeps this one busy.
 HEAD_START = 5e-3
 
@@ -144,6 +147,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         return NewtonInverse(problem, iterate.state, mass, **settings)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
+        flat = self._newton and problem.objective.flat
         if iterate.age < 0:
             base = self._hessian(problem, iterate, iterate.mass, sampled=True)
             curvature = InverseCurvature(base, iterate.state.theta, MEMORY)
@@ -159,6 +163,12 @@ class MinimaxSqp(Solver[SqpIterate]):
             sampled = self._is_sampled(iterate, model)
             iterate = self._renewed(problem, iterate, model.mass, sampled=sampled)
             model = _model(problem, iterate)
+        if self._newton and not (self._always or flat) and iterate.misled >= LOST:
+            careful = self._carefully(problem, iterate)
+            if careful is not None:
+                return careful
+            iterate = self._renewed(problem, replace(iterate, damping=0.0), model.mass)
+            model = _model(problem, iterate)
         iterate, model = self._damped(problem, iterate, model)
         found = self._search(problem, iterate, model)
         while found is None and (iterate.has_aged or iterate.curvature.single):
@@ -167,7 +177,6 @@ class MinimaxSqp(Solver[SqpIterate]):
             iterate = self._renewed(problem, replace(iterate, precise=precise), model.mass)
             iterate, model = self._damped(problem, iterate, _model(problem, iterate))
             found = self._search(problem, iterate, model)
-        flat = self._newton and problem.objective.flat
         while found is None and flat and iterate.damping < STRONG:
             iterate, model = _more_damped(problem, iterate)
             found = self._search(problem, iterate, model)
@@ -225,6 +234,30 @@ class MinimaxSqp(Solver[SqpIterate]):
         iterate.curvature.clear(base)
         return replace(iterate, age=0)
 
+    def _carefully(self, problem: Problem, iterate: SqpIterate) -> SqpIterate | None:
+        """A whole step, damped as much as it takes; None where none decreases the objective.
+
+        Along what only classes without mass can tell, the Lagrangian has next to no curvature:
+        whole steps are far too long, and what is left of them once they are cut is next to nothing
+        in all other parameters, for hundreds of steps. Damping shortens them along these alone.
+        Neither way is the better one for all problems, so they take turns.
+        """
+        iterate = self._renewed(problem, iterate, iterate.mass)
+        while iterate.damping < STRONG:
+            model = _model(problem, iterate)
+            found = _whole(problem, iterate, model)
+            if found is not None:
+                moved = _moved(problem, iterate, *found)
+                damping = iterate.damping / GENTLE_STEP if iterate.damping > SLIGHT else 0.0
+                misled = iterate.misled + 1
+                if misled == 2 * LOST:
+                    damping, misled = 0.0, 0
+                return replace(moved, damping=damping, misled=misled)
+            damping = max(SLIGHT, GENTLE_STEP * iterate.damping)
+            iterate.curvature.damp(damping)
+            iterate = replace(iterate, damping=damping)
+        return None
+
     def _search(
         self, problem: Problem, iterate: SqpIterate, model: QuadraticModel
     ) -> tuple[Evaluation, Matrix] | None:
@@ -257,6 +290,31 @@ class MinimaxSqp(Solver[SqpIterate]):
         return None
 
 
+def _whole(
+    problem: Problem, iterate: SqpIterate, model: QuadraticModel
+) -> tuple[QuadraticModel, Evaluation, Matrix] | None:
+    """The whole step if it decreases the objective, or else the same corrected once.
+
+    The correction takes class risks as they are at the end of the step, where those without mass
+    have bent upwards, of which the model knows nothing.
+    """
+    before = iterate.recent[-1]
+    if not model.decrease > HIDDEN * before:
+        return None
+    reference = max(iterate.recent) if model.decrease < NEAR_WITH_HESSIAN * before else before
+    enough = reference - SUFFICIENT * model.decrease
+    start = iterate.state.theta
+    state, gradients = problem.objective.evaluate_with_gradients(start + model.direction)
+    if problem.value(state) > enough and np.all(np.isfinite(state.risks)):
+        own = model.direction
+        growths = state.risks - to_numpy(iterate.class_gradients @ own) - iterate.state.risks
+        model = _model(problem, iterate, growths)._replace(decrease=model.decrease)
+        if not norm(model.direction) <= CORRECTED * norm(own):
+            return None
+        state, gradients = problem.objective.evaluate_with_gradients(start + model.direction)
+    return (model, state, gradients) if problem.value(state) <= enough else None
+
+
 def _inverse_soon(problem: Problem, theta: Vector, mass: Vector) -> NewtonInverse:
     """The inverse Hessian, once other processes have been told what is asked of them."""
     sleep(HEAD_START)
@@ -275,7 +333,8 @@ def _more_damped(problem: Problem, iterate: SqpIterate) -> tuple[SqpIterate, Qua
     return iterate, _model(problem, iterate)
 
 
-def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
+def _model(problem: Problem, iterate: SqpIterate, growths: Vector | float = 0.0) -> QuadraticModel:
+    """The quadratic model at an iterate; class risks may grow by more than their slopes say."""
     G, state, curvature = iterate.class_gradients, iterate.state, iterate.curvature
     pull = problem.pull(state.theta)
     A, c = curvature.gram(G, pull)
@@ -284,7 +343,7 @@ def _model(problem: Problem, iterate: SqpIterate) -> QuadraticModel:
     least = 1e-13 * value
     left = max(1e-3 * min(value, iterate.decrease), least)
     while True:
-        mass = iterate.program.solve(A, state.risks - c, 1e-3 * left)
+        mass = iterate.program.solve(A, state.risks + growths - c, 1e-3 * left)
         gradient = curvature.combine(mass, G)
         gradient += pull
         direction = -curvature.apply(gradient)
