@@ -27,8 +27,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
-from equipoise.decisions.stopping import stops_early, with_rows_to_stop_by
+from equipoise.decisions.stopping import with_rows_to_stop_by
 from equipoise.exceptions import EquipoiseWarning
+from equipoise.validation.classifiers import stops_early
 from equipoise.validation.folds import Parts, folds_of
 from equipoise.validation.labels import known_labels, weights_and_totals
 from equipoise.validation.predictions import as_probabilities

@@ -4,47 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, NDArray
 from equipoise.exceptions import InvalidParameterError
+from equipoise.validation.classifiers import library_of
 
-# Parameters by which boosters ask for such rows, by library; those of others hold out their own.
-_ASKS = {
-    "lightgbm": (
-        "early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change",
-    ),
-    "xgboost": ("early_stopping_rounds",),
-    "catboost": ("early_stopping_rounds", "od_wait", "od_pval", "od_type"),
-}  # fmt: skip
-_ASKS_ELSEWHERE = ("early_stopping_round", "early_stopping_rounds")
 # What rows to stop by weigh is given under names of their own.
 _WEIGHTS = {"lightgbm": "eval_sample_weight", "xgboost": "sample_weight_eval_set"}
 # Of each class, the share that is held out.
 _HELD_OUT = 0.15
-
-
-def last_of(estimator: Any) -> Any:
-    """What is trained in the end: inside searches, and the last step of a pipeline."""
-    while True:
-        if isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        elif hasattr(estimator, "refit"):  # of a search, or of a classifier around another
-            estimator = estimator.estimator
-        else:
-            return estimator
-
-
-def _library(estimator: Any) -> str:
-    return type(estimator).__module__.split(".")[0]
-
-
-def stops_early(estimator: Any) -> bool:
-    """Whether a booster asks for rows to stop by."""
-    last = last_of(estimator)
-    known = last.get_params() if hasattr(last, "get_params") else {}
-    return any(known.get(name) for name in _ASKS.get(_library(last), _ASKS_ELSEWHERE))
 
 
 def with_rows_to_stop_by(
@@ -54,8 +23,8 @@ def with_rows_to_stop_by(
 
     A row may be there several times: all of them are on one side.
     """
-    library = _library(estimator)
-    if library not in _ASKS:
+    library = library_of(estimator)
+    if library not in (*_WEIGHTS, "catboost"):
         raise InvalidParameterError(
             f"{type(estimator).__name__} asks for rows to stop by, which can be held out for a "
             "booster of LightGBM, XGBoost or CatBoost that stands alone: fix its number of rounds."

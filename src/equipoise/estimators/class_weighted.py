@@ -13,10 +13,10 @@ from sklearn.pipeline import Pipeline
 
 from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.decisions import left_out
-from equipoise.decisions.stopping import last_of
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import FixedWeights, as_uncertainty
+from equipoise.validation.classifiers import last_of
 
 # Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
 _OWN_WEIGHTS = (

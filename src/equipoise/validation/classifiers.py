@@ -10,6 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
+# Parameters by which boosters ask for rows to stop by; those of other libraries hold out their own.
+_ASKS = {
+    "lightgbm": (
+        "early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change",
+    ),
+    "xgboost": ("early_stopping_rounds",),
+    "catboost": ("early_stopping_rounds", "od_wait", "od_pval", "od_type"),
+}  # fmt: skip
+_ASKS_ELSEWHERE = ("early_stopping_round", "early_stopping_rounds")
+
 
 def check_base(estimator: Any, *, fitted: bool) -> None:
     """Refuse what is no classifier with probabilities, or not fitted where it should be."""
@@ -66,3 +76,26 @@ def takes_gaps(estimator: Any) -> bool:
     while hasattr(estimator, "estimator"):
         estimator = estimator.estimator
     return isinstance(estimator, Pipeline) or bool(get_tags(estimator).input_tags.allow_nan)
+
+
+def last_of(estimator: Any) -> Any:
+    """What is trained in the end: inside searches, and the last step of a pipeline."""
+    while True:
+        if isinstance(estimator, Pipeline):
+            estimator = estimator.steps[-1][1]
+        elif hasattr(estimator, "refit"):  # of a search, or of a classifier around another
+            estimator = estimator.estimator
+        else:
+            return estimator
+
+
+def library_of(estimator: Any) -> str:
+    """The package that an estimator is from."""
+    return type(estimator).__module__.split(".")[0]
+
+
+def stops_early(estimator: Any) -> bool:
+    """Whether a booster asks for rows to stop by."""
+    last = last_of(estimator)
+    known = last.get_params() if hasattr(last, "get_params") else {}
+    return any(known.get(name) for name in _ASKS.get(library_of(last), _ASKS_ELSEWHERE))
