@@ -35,7 +35,7 @@ from equipoise import (
     RobustLogisticRegression,
 )
 from equipoise.estimators.class_weighted import ClassWeighted, repeats, weight_argument
-from equipoise.estimators.robust_classifier import _plainest
+from equipoise.estimators.robust_classifier import _fewest, _plainest
 from equipoise.exceptions import (
     EquipoiseWarning,
     FewRowsWarning,
@@ -616,15 +616,17 @@ def test_classes_that_are_not_judged_do_not_make_others_few():
     few = y.copy()
     few[np.flatnonzero(y == "middle")[:3]] = "rare"
     known = few != "rare"
-    forest = RandomForestClassifier(10, min_samples_leaf=3, random_state=0)
     own = {"goal": "macro_f1", "random_state": 0}
-    dropped = RobustClassifier(forest, rare="drop", **own).fit(X, few)
-    without = RobustClassifier(forest, **own).fit(X[known], few[known])
-    taken = [clf.candidates_["value"] for clf in (dropped, without)]
-    np.testing.assert_allclose(*taken)
+    dropped = RobustClassifier(GaussianNB(), rare="drop", **own).fit(X, few)
+    without = RobustClassifier(GaussianNB(), **own).fit(X[known], few[known])
+    found = [clf.candidates_["value"] for clf in (dropped, without)]
+    np.testing.assert_allclose(*found)
     ratios = [clf.training_weights_["middle"] / clf.training_weights_["common"]
               for clf in (dropped, without)]  # fmt: skip
     assert ratios[0] == pytest.approx(ratios[1], rel=0.05)
+    sums = np.zeros((5, 4, 3))
+    sums[:, 0] = 30, 20, 0
+    assert _fewest((None, None, ({"held_out": sums}, np.empty(0), ""), None)) == 100
 
 
 def test_scores_tell_what_is_decided_where_trees_tie():

@@ -98,11 +98,11 @@ def weight_argument(estimator: Any) -> str | None:
         name, step = estimator.steps[-1]
         own = weight_argument(step)
         return own and f"{name}__{own}"
-    if "sample_weight" in inspect.signature(estimator.fit).parameters:
-        return "sample_weight"
     if isinstance(estimator, VotingClassifier):
         every = {weight_argument(each) for _, each in estimator.estimators if each != "drop"}
         return "sample_weight" if every == {"sample_weight"} else None
+    if "sample_weight" in inspect.signature(estimator.fit).parameters:
+        return "sample_weight"
     if hasattr(estimator, "estimator") and hasattr(estimator, "refit"):
         return weight_argument(estimator.estimator)
     return None
