@@ -72,9 +72,7 @@ class ClassWeighted(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         routed = get_config()["enable_metadata_routing"]
         given = params.pop("sample_weight" if routed else key, None)
         own = self.weights_[places] * (1.0 if given is None else np.asarray(given))
-        plain = np.all(self.weights_ == self.weights_[0])
-        counts = np.bincount(places)
-        times = (np.ones_like(counts) if plain else repeats(self.estimator, counts))[places]
+        times = repeats(self.estimator, np.bincount(places))[places]
         fitted = train_weighted(self.estimator, X, np.asarray(y), params, key, own, times)
         self.estimator_, self.classes_ = fitted, np.asarray(fitted.classes_)
         for name in ("n_features_in_", "feature_names_in_"):
