@@ -9,7 +9,7 @@ from equipoise import RobustLogisticRegression, WorstClass
 from equipoise.objectives import open_objective
 from equipoise.sets import FixedWeights, LabelCVaR
 from equipoise.solvers import Problem, choose
-from equipoise.solvers.level import can_level, leveled
+from equipoise.solvers.level import Leveling, can_level
 from linear_models import small_data
 
 
@@ -40,7 +40,7 @@ def test_risks_are_equal_and_the_masses_stationary(n_classes, seed):
     with opening as objective:
         theta = 0.3 * np.random.default_rng(seed).normal(size=objective.size)
         masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
-        state, mass = leveled(Problem(objective, masses, 0.1), objective.evaluate(theta))
+        state, mass = Leveling().at(Problem(objective, masses, 0.1), objective.evaluate(theta))
         coef, intercept = objective.unpack(state.theta)
         before, _ = objective.unpack(theta)
         np.testing.assert_allclose(coef, before)  # the intercepts alone have changed
@@ -61,7 +61,7 @@ def test_no_intercepts_have_a_smaller_largest_risk():
     with opening as objective:
         theta = 0.5 * np.random.default_rng(1).normal(size=objective.size)
         masses = WorstClass().resolve(np.ones(3) / 3)
-        state, _ = leveled(Problem(objective, masses, 0.1), objective.evaluate(theta))
+        state, _ = Leveling().at(Problem(objective, masses, 0.1), objective.evaluate(theta))
         coef, _ = objective.unpack(theta)
 
     def largest(free):
@@ -90,7 +90,7 @@ def test_masses_outside_the_set_are_none():
     with opening as objective:
         state = objective.evaluate(np.zeros(objective.size))
         for recipe in (FixedWeights([1.0, 1.0, 1.0]), LabelCVaR(0.95)):
-            assert leveled(Problem(objective, recipe.resolve(prior), 0.1), state) is None
+            assert Leveling().at(Problem(objective, recipe.resolve(prior), 0.1), state) is None
 
 
 @pytest.mark.parametrize(("n_classes", "fit_intercept"), [(2, True), (3, False)])
@@ -100,7 +100,7 @@ def test_there_must_be_an_intercept_for_every_class(n_classes, fit_intercept):
         masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
         problem = Problem(objective, masses, 0.1)
         assert not can_level(problem)
-        assert leveled(problem, objective.evaluate(np.zeros(objective.size))) is None
+        assert Leveling().at(problem, objective.evaluate(np.zeros(objective.size))) is None
 
 
 def many_classes(n_classes=120, n_features=30, rows=12):

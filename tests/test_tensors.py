@@ -89,10 +89,46 @@ def test_the_objective_answers_as_the_one_in_memory(
     same(ours.bend(here, mass, ours.vector(direction)), memory.bend(there, mass, direction))
     same(ours.hessian(here, mass), memory.hessian(there, mass))
     same(ours.squares, memory.squares)
+    shift = rng.normal(size=memory.features.n_scores)
+    for found, wanted in zip(
+        ours.class_slopes(here, shift), memory.class_slopes(there, shift), strict=True
+    ):
+        same(found, wanted)
+    same(ours.growths(here, shift), memory.growths(there, shift))
     centred, wanted = ours.center(here, mass), memory.center(there, mass)
     same(centred.theta, wanted.theta)
     same(centred.risks, wanted.risks)
     same(ours.gradient(centred, mass), memory.gradient(wanted, mass))
+
+
+@each_device
+@pytest.mark.parametrize("short", [0, 256])
+def test_sums_by_class_do_not_depend_on_blocks(device, short, monkeypatch):
+    monkeypatch.setattr(torch_objective, "FEW_CLASSES", 1)
+    monkeypatch.setattr(torch_objective, "SHORT_SUM", short)
+    ours, memory = pair(7, device, long=True)
+    ours._block_rows = 23  # classes begin and end within blocks, and go on in the next
+    theta, shift = np.full(memory.size, 0.1), np.linspace(-1, 1, 7)
+    here, there = ours.evaluate(ours.vector(theta)), memory.evaluate(theta)
+    np.testing.assert_allclose(here.risks, there.risks, rtol=1e-9)
+    (growths, slopes), wanted = ours.class_slopes(here, shift), memory.class_slopes(there, shift)
+    np.testing.assert_allclose(growths, wanted[0], rtol=1e-9)
+    np.testing.assert_allclose(to_numpy(slopes), wanted[1], atol=1e-12)
+
+
+@each_device
+@few_rows_allowed
+@pytest.mark.parametrize("recipe", ["worst-class", LabelCVaR(0.05)])
+def test_risks_of_many_classes_are_kept_equal_as_in_memory(device, recipe):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(120), 12)
+    X = rng.normal(size=(120, 30))[y] + rng.normal(size=(len(y), 30))
+    memory = RobustLogisticRegression(recipe, solver="multipliers").fit(X, y)
+    model = RobustLogisticRegression(recipe).fit(*tensors(device, X, y))
+    assert model.status_ == "converged"
+    assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
+    assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
+    assert model.n_evaluations_ <= 1.2 * memory.n_evaluations_
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

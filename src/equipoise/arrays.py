@@ -6,6 +6,7 @@ pandas Series) is read as NumPy.
 """
 
 import math
+from functools import cache
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -58,18 +59,13 @@ def norm(vector: Any) -> float:
     return math.sqrt(float(vector @ vector))
 
 
-def places_of(mask: Any) -> Any:
-    """Where a mask, an array or a tensor, is true: to index by it again and again."""
-    found = mask.nonzero()
-    return found[0] if isinstance(found, tuple) else found[:, 0]
-
-
 def weighted_sum(weights: Vector, rows: Any) -> Any:
     """Rows, an array or a tensor, added up with weights that are an array."""
     xp = namespace(rows)
     return weights @ rows if xp is np else like(weights, rows, xp) @ rows
 
 
+@cache
 def _compat() -> ModuleType:
     for name in _COMPAT:
         try:

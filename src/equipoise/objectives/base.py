@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Mask, Matrix, NDArray, Vector
+from equipoise.arrays import Mask, Matrix, NDArray, Vector, like, namespace, to_numpy
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.matrices import Features
 
@@ -42,11 +42,14 @@ class Evaluation:
 
 
 class ShiftMoments(NamedTuple):
-    """What a shift of the scores does: growth of the class risks, then slope and curvature."""
+    """What a shift of the scores does: growth of the class risks, then slope and curvature.
+
+    The last may be a tensor, on the device of the rows.
+    """
 
     growths: Vector
     slope: Vector
-    curvature: Matrix | Vector
+    curvature: Any
 
 
 class Objective(ABC):
@@ -151,10 +154,11 @@ class Objective(ABC):
         The curvature is a matrix, or with more than ``MANY_INTERCEPTS`` its diagonal.
         """
 
-    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
+    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
         """Growth of the class risks after a shift, and their slopes ``(n_classes, n_scores)``.
 
-        Unless the objective ``has_slopes`` they are not offered: no solver depends on them.
+        The latter are in the memory where the objective has its own. Unless it ``has_slopes`` they
+        are not offered: no solver depends on them.
         """
         raise NotImplementedError
 
@@ -221,10 +225,14 @@ class Objective(ABC):
 
     def with_shift(self, state: Evaluation, shift: Vector, risks: Vector) -> Evaluation:
         """The state after a shift of the intercepts, with the risks there."""
-        step = np.zeros((self.features.n_scores, self.features.width))
-        step[:, -1] = np.where(np.isfinite(shift), shift, 0.0) / self.features.unit
-        theta = state.theta + self.vector(self.features.fold(step))
-        return self.shifted(state, shift, theta, risks)
+        step = np.where(np.isfinite(shift), shift, 0.0) / self.features.unit
+        return self.shifted(state, shift, self._with_step(state.theta, step), risks)
+
+    def _with_step(self, theta: Vector, step: Vector) -> Vector:
+        """A parameter after a step in its intercepts."""
+        whole = np.zeros((self.features.n_scores, self.features.width))
+        whole[:, -1] = step
+        return theta + self.features.fold(whole)
 
     def _center_shift(self, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:
         """The shift after which the weighted risk has no slope, and what it adds to the risks."""
@@ -265,15 +273,19 @@ class Objective(ABC):
         return None
 
 
-def intercept_step(curvature: Matrix | Vector, slope: Vector, live: Mask) -> Vector:
+def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
     """A Newton step in the intercepts; with many classes, one by the diagonal alone."""
     if curvature.ndim == 1:
         # Two classes that are taken for each other make whole steps overshoot by a factor of two.
-        return np.asarray(slope / (1.5 * np.maximum(curvature, 1e-300)))
-    step, hessian = np.zeros(len(slope)), curvature[np.ix_(live, live)]
-    if len(slope) > 1:  # equal shifts change nothing: left singular, rounding would choose one
-        hessian = hessian + np.trace(hessian) / len(hessian)
+        return np.asarray(slope / (1.5 * np.maximum(to_numpy(curvature), 1e-300)))
+    step, xp = np.zeros(len(slope)), namespace(curvature)
+    hessian = curvature if np.all(live) else curvature[live][:, live]
+    typical, places = float(hessian.trace()) / len(hessian), np.arange(len(hessian))
+    if len(slope) == 1:
+        hessian = hessian + 0.0
+    else:  # equal shifts change nothing: left singular, rounding would choose one
+        hessian, typical = hessian + typical, 2 * typical
     # Where a loss is linear there is no curvature: the step is then as long as it may be.
-    slight = 1e-12 * max(float(np.trace(hessian)) / len(hessian), 1e-3)
-    step[live] = np.linalg.solve(hessian + slight * np.eye(len(hessian)), slope[live])
+    hessian[places, places] += 1e-12 * max(typical, 1e-3)
+    step[live] = to_numpy(xp.linalg.solve(hessian, like(slope[live], hessian, xp)))
     return step

@@ -22,6 +22,10 @@ class TensorKernel(ABC):
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         """Derivative of the scaled losses by the scores."""
 
+    def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
+        """The residual after a shift."""
+        return self.residual(self.moved(kept, by), labels, scale)
+
     @abstractmethod
     def bend(self, kept: Any, scale: Any, change: Any) -> Any:
         """Second derivative of the scaled losses by the scores, times a change of these."""
@@ -54,12 +58,16 @@ class SoftmaxTensors(TensorKernel):
     """Multinomial: one score a class."""
 
     def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
-        whole = scores.logsumexp(1, keepdim=True)
-        own = scores.gather(1, labels[:, None])
-        return (whole - own)[:, 0], (scores - whole).exp_()
+        logs = scores.log_softmax(1)
+        return -logs.gather(1, labels[:, None])[:, 0], logs.exp_()
 
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         out = kept * scale[:, None]
+        return out.scatter_add_(1, labels[:, None], -scale[:, None])
+
+    def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
+        out = kept * by.exp()
+        out *= (scale / _positive(out.sum(1)))[:, None]
         return out.scatter_add_(1, labels[:, None], -scale[:, None])
 
     def bend(self, kept: Any, scale: Any, change: Any) -> Any:
@@ -77,11 +85,12 @@ class SoftmaxTensors(TensorKernel):
 
     def moved(self, kept: Any, by: Any) -> Any:
         out = kept * by.exp()
-        return out / _positive(out.sum(1, keepdim=True))
+        out /= _positive(out.sum(1, keepdim=True))
+        return out
 
     def growth(self, kept: Any, labels: Any, by: Any) -> Any:
-        finite = by.where(by.isfinite(), by.new_zeros(()))
-        return _positive(kept @ by.exp()).log() - finite[labels]
+        finite = by.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        return _positive(kept @ by.exp()).log_() - finite[labels]
 
     def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
         weighted = kept * scale[:, None]

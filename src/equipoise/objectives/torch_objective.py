@@ -32,10 +32,13 @@ from equipoise.objectives.base import (
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
 
-# Values of a block and its temporaries: what a core's cache holds, and what fills a device.
-CPU_VALUES, DEVICE_VALUES = 1 << 18, 1 << 25
+# Values of a block and its temporaries: what a core's cache holds, and what fills a device, or so
+# much of its memory.
+CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
 # Up to so many classes blocks end where a class does, and sums by class are sums of blocks.
 FEW_CLASSES = 64
+# Sums of more rows are not left to one thread of a device.
+SHORT_SUM = 256
 # A Hessian is formed of about so many rows: more would hardly make its steps better.
 HESSIAN_ROWS = 1 << 19
 # Rows whose sums are formed in float32.
@@ -87,6 +90,11 @@ def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any
     return given.repeat_interleave(repeats, output_size=int(counts.sum()))
 
 
+def _sums(values: Any, counts: Any) -> Any:
+    """Sums of so many rows each; the counts are not looked at, for which a device would wait."""
+    return torch().segment_reduce(values, "sum", lengths=counts, unsafe=True)
+
+
 def torch() -> Any:
     """The module, which is there where tensors are."""
     return require("torch", extra="torch")
@@ -107,6 +115,14 @@ def _with_last_score(free: Any, shape: tuple[int, int]) -> Any:
 def has_doubles(device: Any) -> bool:
     """Whether a device computes in float64."""
     return bool(device.type != "mps")
+
+
+def _room(device: Any) -> int:
+    """Values of a block and its temporaries on a device: more where there is much memory."""
+    if device.type != "cuda":
+        return CPU_VALUES if device.type == "cpu" else DEVICE_VALUES
+    memory = torch().cuda.get_device_properties(device).total_memory
+    return max(DEVICE_VALUES, int(memory * DEVICE_SHARE) // 8)
 
 
 @dataclass(frozen=True)
@@ -141,6 +157,8 @@ class PlainPass:
 class TorchObjective(Objective):
     """Class risks of a linear model with the cross-entropy, on a tensor's device."""
 
+    has_slopes = True
+
     def __init__(
         self, layout: Features, kernel: ScoreKernel, rows: SortedRows, *, long: bool, fused: bool
     ) -> None:
@@ -148,10 +166,11 @@ class TorchObjective(Objective):
         self.rows, self.n_rows, self._long, self._fused = rows, rows.n_rows, long, fused
         self._tensors: TensorKernel = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
         per_row = layout.width + 4 * kernel.n_scores
-        room = CPU_VALUES if rows.values.device.type == "cpu" else DEVICE_VALUES
+        room = _room(rows.values.device)
         self._block_rows = max(256, room // per_row)
         self._by_class = self.n_classes <= FEW_CLASSES
         self._known: tuple[Evaluation, Any] | None = None  # what the last pass found besides risks
+        self._counted: dict[tuple[int, int], tuple[int, Any]] = {}  # rows by class, of blocks
         if rows.values.device.type != "cpu":
             self.coarse_rows = DEVICE_ROWS
         if self._pass is not None:
@@ -207,7 +226,8 @@ class TorchObjective(Objective):
             losses, keep = self._tensors.losses(scores, self.rows.labels[block])
             kept.append(keep)
             sums.append(losses * self.rows.shares[block])
-        return Evaluation(theta, self._class_sums(sums) + self.offsets, torch().cat(kept))
+        whole = kept[0] if len(kept) == 1 else torch().cat(kept)
+        return Evaluation(theta, self._class_sums(sums) + self.offsets, whole)
 
     def blur(self, theta: Vector) -> float:  # rows are stored in units without it
         return 0.0
@@ -226,13 +246,13 @@ class TorchObjective(Objective):
         if state.kept is None:
             assert self._pass is not None
             return self._handed(self._pass(self.features.unfold(to_numpy(state.theta)))[1])
-        out = self.rows.shares.new_zeros((self.n_classes, *self._shape))
+        out = self.rows.shares.new_zeros((self.n_classes, self._shape[0], self._padded))
         for block in self._blocks():
             rows = self._load(block)
             residual = self._residual(state, block, self.rows.shares)
             for i, part in self._classes_in(block):
                 out[i] += residual[part].T @ rows[part]
-        return self._handed(out.reshape(self.n_classes, -1))
+        return self._handed(out[..., : self._shape[1]].reshape(self.n_classes, -1))
 
     def gradient(self, state: Evaluation, mass: Vector) -> Any:
         if state.kept is None:
@@ -258,7 +278,7 @@ class TorchObjective(Objective):
             block = slice(first, first + step)
             rows = self._load(block)
             kept = self._tensors.losses(rows @ raw.T, self.rows.labels[block])[1]
-            total += self._tensors.hessian(rows, kept, scale[block])
+            total += self._tensors.hessian(rows[:, : self._shape[1]], kept, scale[block])
         return to_numpy(total if self._shape[0] == 1 else _with_last_score(total, self._shape))
 
     @cached_property
@@ -307,32 +327,57 @@ class TorchObjective(Objective):
             mean, curvature = self._tensors.moments(here, scale[block], diagonal=many)
             sums.append(torch().cat([mean, curvature.reshape(-1)]))
         growths = self._class_sums(grown) if grown else np.zeros(self.n_classes)
-        found = to_numpy(sum(sums))
-        slope, curvature = found[: len(shift)] - self._tensors.own(mass), found[len(shift) :]
-        shape = (-1,) if many else (len(shift), -1)
-        return ShiftMoments(growths, slope, curvature.reshape(shape))
+        found = sum(sums)
+        slope = to_numpy(found[: len(shift)]) - self._tensors.own(mass)
+        curvature = found[len(shift) :].reshape((-1,) if many else (len(shift), -1))
+        few = len(shift) <= FEW_CLASSES
+        return ShiftMoments(growths, slope, to_numpy(curvature) if few else curvature)
+
+    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
+        kept, by = self.exactly(state).kept, self._tensor(shift)
+        out, grown = self.rows.shares.new_zeros((self.n_classes, len(shift))), []
+        for block in self._blocks():
+            labels, shares = self.rows.labels[block], self.rows.shares[block]
+            grown.append(self._growth(kept, block, by))
+            residual = self._tensors.residual_after(kept[block], labels, shares, by)
+            first, counts = self._counts(block)
+            out[first : first + len(counts)] += _sums(residual, counts)
+        return self._class_sums(grown), out
 
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
         by, kept = self._tensor(shift), self.exactly(state).kept
         return Evaluation(theta, risks, self._tensors.moved(kept, by))
 
+    def _with_step(self, theta: Any, step: Vector) -> Any:
+        if not self._long:
+            return super()._with_step(theta, step)
+        out = theta.clone()
+        out.view(self._shape)[:, -1] += self._tensor(step)
+        return out
+
     @property
     def _shape(self) -> tuple[int, int]:
         return self.features.n_scores, self.features.width
+
+    @property
+    def _padded(self) -> int:
+        """The width of rows with columns of zeros: products of odd ones take half as long again."""
+        return int(self.rows.values.shape[1])
 
     def _tensor(self, values: Any) -> Any:
         """Numbers on the device, in the precision of sums."""
         return torch().as_tensor(values).to(self.rows.shares)
 
     def _unfolded(self, theta: Vector) -> Any:
-        return self._tensor(theta).reshape(self._shape)
+        given = self._tensor(theta).reshape(self._shape)
+        return torch().nn.functional.pad(given, (0, self._padded - given.shape[1]))
 
     def _handed(self, gradients: Any) -> Any:
         """Gradients as solvers take them."""
         return self._tensor(gradients) if self._long else to_numpy(gradients)
 
     def _load(self, block: slice) -> Any:
-        return self.rows.values[block, : self._shape[1]].to(self.rows.shares)
+        return self.rows.values[block].to(self.rows.shares)
 
     def _scale(self, mass: Vector) -> Any:
         """Each row's share of the weighted risk."""
@@ -348,11 +393,11 @@ class TorchObjective(Objective):
 
     def _pulled(self, residual: Callable[[slice, Any], Any]) -> Any:
         """Residuals times rows, summed over all blocks."""
-        total = self.rows.shares.new_zeros(self._shape)
+        total = self.rows.shares.new_zeros((self._shape[0], self._padded))
         for block in self._blocks():
             rows = self._load(block)
             total += residual(block, rows).T @ rows
-        return self._handed(total.reshape(-1))
+        return self._handed(total[:, : self._shape[1]].reshape(-1))
 
     def _class_sums(self, blocks: list[Any]) -> Vector:
         """Values of all rows, a tensor a block, summed by class."""
@@ -362,7 +407,11 @@ class TorchObjective(Objective):
             sums = to_numpy(torch().stack([values.sum() for values in blocks]))
             totals = np.bincount(owners, weights=sums, minlength=self.n_classes)
             return totals.astype(np.float64, copy=False)
-        return np.add.reduceat(to_numpy(torch().cat(blocks)), self.rows.bounds[:-1])
+        values = blocks[0] if len(blocks) == 1 else torch().cat(blocks)
+        if int(np.diff(self.rows.bounds).max()) > SHORT_SUM:
+            return np.add.reduceat(to_numpy(values), self.rows.bounds[:-1])
+        _, counts = self._counts(slice(0, self.n_rows))
+        return to_numpy(_sums(values, counts))
 
     def _classes_in(self, block: slice) -> Iterator[tuple[int, slice]]:
         """Classes with rows in a block, and where in it these are."""
@@ -373,6 +422,16 @@ class TorchObjective(Objective):
                 return
             start, stop = max(bounds[i], block.start), min(bounds[i + 1], block.stop)
             yield i, slice(start - block.start, stop - block.start)
+
+    def _counts(self, block: slice) -> tuple[int, Any]:
+        """The first class with rows in a block, and how many it and those after it have there."""
+        place = block.start, block.stop
+        if place not in self._counted:
+            counts = np.diff(self.rows.bounds.clip(block.start, block.stop))
+            there = np.flatnonzero(counts)
+            found = torch().as_tensor(counts[there[0] : there[-1] + 1])
+            self._counted[place] = int(there[0]), found.to(self.rows.shares.device)
+        return self._counted[place]
 
     def _blocks(self, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows

@@ -125,6 +125,7 @@ class InverseCurvature:
         self._pieces = [slice(*cut) for cut in pairwise(cuts) if cut[0] < cut[1]]
         self._empty = getattr(theta, "new_empty", np.empty)
         self._kept = self._empty((2 * memory, size))
+        self._fresh = self._empty((2, size))
         self.clear()
 
     def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
@@ -154,8 +155,9 @@ class InverseCurvature:
 
     def update(self, step: Vector, change: Vector, *, rescale: bool = True) -> None:
         """Learn from a step and the change of the Lagrangian's gradient along it."""
-        product, length = float(step @ change), float(change @ change)
-        if not product > 1e-10 * (float(step @ step) * length) ** 0.5 or length == 0:
+        self._fresh[0], self._fresh[1] = step, change
+        (square, product), (_, length) = self._products(self._fresh, self._fresh)
+        if not product > 1e-10 * (square * length) ** 0.5 or length == 0:
             return
         full = len(self._order) == self._memory
         row = self._order.pop(0) if full else len(self._order)
@@ -164,8 +166,11 @@ class InverseCurvature:
         if self.base is not None:
             self._kept[2 * row + 1] = self.base.apply(change[None])[0]
         n, image = len(self._order), self._kept[2 * row + 1]
-        self._SY[:n, row] = self._products(self._kept[: 2 * n : 2], change[None])[:, 0]
-        by_image = self._products(self._changes[:n], image[None])[:, 0]
+        found = self._products(self._pairs, change[None])[:, 0]
+        by_image = found[1::2]
+        if self.base is not None:
+            by_image = self._products(self._changes[:n], image[None])[:, 0]
+        self._SY[:n, row] = found[::2]
         self._YY[row, :n] = self._YY[:n, row] = by_image
         if self.base is None and rescale:
             self._gamma = product / length

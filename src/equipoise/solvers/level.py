@@ -11,15 +11,23 @@ convex function of the coefficients, whose gradient is that of the risk under th
 they lie in the set, the minimax problem is a smooth one, and no harder than a plain fit.
 """
 
+from typing import Any
+
 import numpy as np
 
-from equipoise.arrays import Matrix, Vector
+from equipoise.arrays import Vector, is_tensor, like, namespace, to_numpy
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 
 # Newton steps, how far one may go and where it is too far to go at all; and when the next would be
 # too short to matter: what it leaves of the differences is its square.
 STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
+# Steps by slopes of another point begin no farther away, and each is at most half of the last.
+NEAR, SHRINKING = 0.5, 0.5
+# The same of what corrects a solution, by an inverse of another point; smaller ones are rounding.
+CORRECTIONS, EXACT, ROUNDING = 15, 1e-13, 1e-9
+# Products with an inverse are as good as those with the next one.
+CLOSE = 1e-2
 # Masses outside the set by less are in it.
 INSIDE = 1e-12
 
@@ -32,37 +40,106 @@ def can_level(problem: Problem) -> bool:
     return objective.features.n_scores == objective.n_classes
 
 
-def leveled(problem: Problem, state: Evaluation) -> tuple[Evaluation, Vector] | None:
-    """The state with risks that are equal, and the masses; None where there is none in the set."""
-    objective, shift = problem.objective, np.zeros(len(state.risks))
-    if not can_level(problem):
-        return None
-    for _ in range(STEPS):
-        growths, slopes = objective.class_slopes(state, shift)
-        if not (np.all(np.isfinite(growths)) and np.all(np.isfinite(slopes))):
+class Leveling:
+    """Makes risks equal at one point after another: what it learns of slopes at one serves next."""
+
+    def __init__(self) -> None:
+        self._inverse: Any = None
+
+    def at(self, problem: Problem, state: Evaluation) -> tuple[Evaluation, Vector] | None:
+        """The state with risks that are equal, and the masses; None where there is none in the set.
+
+        The slopes are a matrix as large as the square of the classes: they are asked for once the
+        risks are nearly equal, and before that only if what is known of them leads nowhere.
+        """
+        objective = problem.objective
+        if not can_level(problem):
             return None
-        step, mass = _newton(slopes, state.risks + growths)
-        if not (np.all(np.abs(step) <= TOO_FAR) and np.all(mass >= -INSIDE)):
-            return None
-        shift += np.clip(step, -REACH, REACH)
-        if float(np.abs(step).max()) <= SETTLED:
-            own = np.asarray(problem.masses.project(mass))
-            if float(np.abs(own - mass).max()) > INSIDE:
+        shift, k = self._approach(problem, state), objective.n_classes
+        for _ in range(STEPS):
+            growths, slopes = objective.class_slopes(state, shift)
+            # Equal shifts change nothing: a step has none. The last unknown is the common risk.
+            system = getattr(slopes, "new_zeros", np.zeros)((k + 1, k + 1))
+            system[:k, :k], system[:k, k], system[k, :k] = slopes, -1.0, 1.0
+            if is_tensor(system):  # where products cost nothing, an inverse need not grow old
+                self._inverse = _inverse_of(system, self._inverse)
+            step = self._solved(system, np.append(-state.risks - growths, 0.0), SETTLED)
+            if step is None or not np.all(np.abs(step) <= TOO_FAR):
                 return None
-            risks = state.risks + objective.growths(state, shift)
-            return objective.with_shift(state, shift, risks), own
-    return None
+            shift += np.clip(step, -REACH, REACH)
+            if float(np.abs(step).max()) <= SETTLED:
+                mass = self._solved(system, np.append(np.zeros(k), -1.0), EXACT, across=True)
+                if mass is None:
+                    return None
+                own = np.asarray(problem.masses.project(mass))
+                if float(np.abs(own - mass).max()) > INSIDE:
+                    return None
+                risks = state.risks + objective.growths(state, shift)
+                return objective.with_shift(state, shift, risks), own
+        return None
+
+    def _approach(self, problem: Problem, state: Evaluation) -> Vector:
+        """A shift towards equal risks, as far as slopes of the last point lead."""
+        shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
+        while self._inverse is not None and before > SETTLED:
+            given = like(np.append(-risks, 0.0), self._inverse, namespace(self._inverse))
+            step = to_numpy(self._inverse @ given)[:-1]
+            size = float(np.abs(step).max())
+            if not size <= SHRINKING * before:
+                break
+            shift, before = shift + step, size
+            risks = state.risks + problem.objective.growths(state, shift)
+        return shift
+
+    def _solved(
+        self, system: Any, side: Vector, accuracy: float, *, across: bool = False
+    ) -> Vector | None:
+        """What solves a system, or its transpose: all but the last; None where nothing does."""
+        xp = namespace(system)
+        given = like(side, system, xp)
+        for _ in range(2):
+            if self._inverse is not None:
+                pair = (system.T, self._inverse.T) if across else (system, self._inverse)
+                found = _corrected(*pair, given, accuracy)
+                if found is not None:
+                    return to_numpy(found)[:-1]
+            self._inverse = _inverse_of(system, self._inverse)
+        self._inverse = None
+        return None
 
 
-def _newton(slopes: Matrix, risks: Vector) -> tuple[Vector, Vector]:
-    """A step in the intercepts towards equal risks, and the masses under which slopes cancel."""
-    k = len(risks)
-    # Equal shifts change nothing: the step has none. The last unknown is the common risk.
-    system = np.zeros((k + 1, k + 1))
-    system[:k, :k], system[:k, k], system[k, :k] = slopes, -1.0, 1.0
+def _inverse_of(system: Any, near: Any) -> Any:
+    """The inverse of a matrix; on a device from one that is near, by products alone (Schulz).
+
+    None where there is none. An elimination is as many steps as there are rows, each of which waits
+    for the last: a device takes fifty times as long for it as for a product.
+    """
+    before = np.inf
+    while near is not None and is_tensor(system):
+        error = system @ near
+        error.diagonal().sub_(1.0)
+        size = float((error * error).sum()) ** 0.5
+        if not size <= SHRINKING * before:
+            break
+        near, before = near - near @ error, size
+        if size <= CLOSE:
+            return near
     try:
-        step = np.linalg.solve(system, np.append(-risks, 0.0))[:k]
-        mass = np.linalg.solve(system.T, np.append(np.zeros(k), -1.0))[:k]
-    except np.linalg.LinAlgError:
-        return np.full(k, np.nan), np.full(k, np.nan)
-    return step, mass
+        return namespace(system).linalg.inv(system)
+    except (np.linalg.LinAlgError, RuntimeError):  # the latter is what torch raises
+        return None
+
+
+def _corrected(system: Any, inverse: Any, side: Any, accuracy: float) -> Any:
+    """The solution of a system by an inverse that is not quite its own; None where it is none."""
+    out, before = inverse @ side, 2.0
+    for _ in range(CORRECTIONS):
+        change = inverse @ (side - system @ out)
+        out = out + change
+        size = float((change @ change) / (out @ out)) ** 0.5
+        if size <= accuracy:
+            return out
+        if not size <= SHRINKING * before:
+            return out if size <= ROUNDING else None
+        before = size
+    return None

@@ -22,7 +22,7 @@ from equipoise.arrays import Vector, norm
 from equipoise.objectives import Evaluation
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature
-from equipoise.solvers.level import leveled
+from equipoise.solvers.level import Leveling
 from equipoise.solvers.problem import Problem
 
 # Rounds end when the gradient's part of the gap is below this share of the masses' part.
@@ -50,6 +50,7 @@ class MultiplierIterate(Iterate):
     mu: float = 0.0
     value: float = np.inf
     last_gap: float = np.inf
+    gaps: tuple[float, float] = (np.inf, np.inf)  # of the masses, and of the gradient
     level: bool = False  # whether risks are kept equal
     tries: int = 0  # how often they could not be made equal
 
@@ -64,6 +65,9 @@ class Seen(NamedTuple):
 
 class Multipliers(Solver[MultiplierIterate]):
     """Method of multipliers with L-BFGS inside."""
+
+    def __init__(self) -> None:
+        self._leveling = Leveling()
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
         curvature = InverseCurvature(None, theta, MEMORY, problem.objective.share)
@@ -86,7 +90,7 @@ class Multipliers(Solver[MultiplierIterate]):
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
         if moved.level:
             return moved
-        masses, gradient = _gaps(problem, moved)
+        masses, gradient = moved.gaps if problem.has_bounds else _gaps(problem, moved)
         over = gradient <= INNER * TIGHTER**moved.doubts * masses
         early = moved.mu == 0 and gradient <= FIRST * LATER**moved.tries * masses
         if (over or early) and moved.tries < TRIES:
@@ -132,7 +136,7 @@ class Multipliers(Solver[MultiplierIterate]):
         if not np.all(np.isfinite(state.risks)):
             return Seen(state, np.inf, iterate.anchor)
         if iterate.level:
-            found = leveled(problem, state)
+            found = self._leveling.at(problem, state)
             if found is None:
                 return Seen(state, np.inf, iterate.anchor)
             state, mass = found
@@ -153,11 +157,11 @@ class Multipliers(Solver[MultiplierIterate]):
         moved = replace(
             iterate, state=state, mass=mass, gradient=gradient, value=value, step=length
         )
-        return replace(moved, decrease=sum(_gaps(problem, moved)))
+        gaps = _gaps(problem, moved)
+        return replace(moved, gaps=gaps, decrease=sum(gaps))
 
     def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
-        masses, _ = _gaps(problem, iterate)
-        mu = iterate.mu
+        (masses, _), mu = iterate.gaps, iterate.mu
         if mu == 0:
             mu = self._first_mu(problem, iterate)
         elif masses > max(0.25 * iterate.last_gap, FLAT * abs(iterate.value)):

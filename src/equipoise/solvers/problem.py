@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from equipoise.arrays import Vector, norm, places_of
+from equipoise.arrays import Vector, norm
 from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import MassSet
 
@@ -50,10 +50,10 @@ class Problem:
         return self.ridge * self.objective.squares
 
     @cached_property
-    def _held(self) -> tuple[Any, Any]:
-        """Inverses of the ridges, zero where there are none, and the places of the latter."""
+    def _reaches(self) -> Any:
+        """What squared slopes may gain: by the ridge, and a guess where there is none."""
         held = self.ridges > 0
-        return held / (self.ridges + ~held), places_of(~held)
+        return 0.5 * (held / (self.ridges + ~held) + ~held / TYPICAL_CURVATURE)
 
     @cached_property
     def least(self) -> float:
@@ -113,10 +113,7 @@ class Problem:
         """
         if not self.has_bounds:
             return -np.inf
-        inverse, free = self._held
-        slack = 0.5 * float((gradient * gradient) @ inverse)
-        guess = 0.5 * float((gradient[free] ** 2).sum()) / TYPICAL_CURVATURE
-        return self.lagrangian(state, mass) - slack - guess
+        return self.lagrangian(state, mass) - float((gradient * gradient) @ self._reaches)
 
     def certify(self, state: Evaluation, mass: Vector, target: float = 0.0) -> float:
         r"""A valid lower bound of the optimum: intercepts re-optimised, then ``bound``.
