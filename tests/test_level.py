@@ -56,6 +56,23 @@ def test_risks_are_equal_and_the_masses_stationary(n_classes, seed):
     np.testing.assert_allclose(mass, place, atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("size", [0.01, 0.2, 2.0])
+def test_what_one_point_taught_makes_risks_of_the_next_as_equal(seed, size):
+    _, opening = opened(12, seed)
+    rng, leveling = np.random.default_rng(seed), Leveling()
+    with opening as objective:
+        problem = Problem(objective, WorstClass().resolve(np.ones(12) / 12), 0.1)
+        theta = 0.3 * rng.normal(size=objective.size)
+        for _ in range(5):
+            kept, kept_mass = leveling.at(problem, objective.evaluate(theta))
+            fresh, mass = Leveling().at(problem, objective.evaluate(theta))
+            assert np.ptp(objective.evaluate(kept.theta).risks) <= 1e-11
+            np.testing.assert_allclose(kept.theta, fresh.theta, atol=1e-8)
+            np.testing.assert_allclose(kept_mass, mass, atol=1e-6)
+            theta = kept.theta + size * rng.normal(size=objective.size) / objective.size**0.5
+
+
 def test_no_intercepts_have_a_smaller_largest_risk():
     data, opening = opened(3)
     with opening as objective:

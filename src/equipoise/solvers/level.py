@@ -25,7 +25,7 @@ STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
 # Steps by slopes of another point begin no farther away, and each is at most half of the last.
 NEAR, SHRINKING = 0.5, 0.5
 # The same of what corrects a solution, by an inverse of another point; smaller ones are rounding.
-CORRECTIONS, EXACT, ROUNDING = 15, 1e-13, 1e-9
+CORRECTIONS, NEARLY, EXACT, ROUNDING = 15, 1e-8, 1e-13, 1e-9
 # Products with an inverse are as good as those with the next one.
 CLOSE = 1e-2
 # Masses outside the set by less are in it.
@@ -58,12 +58,13 @@ class Leveling:
         shift, k = self._approach(problem, state), objective.n_classes
         for _ in range(STEPS):
             growths, slopes = objective.class_slopes(state, shift)
-            # Equal shifts change nothing: a step has none. The last unknown is the common risk.
+            # Equal shifts change nothing: a step has none. The last unknown is the common risk,
+            # less the mean.
             system = getattr(slopes, "new_zeros", np.zeros)((k + 1, k + 1))
             system[:k, :k], system[:k, k], system[k, :k] = slopes, -1.0, 1.0
             if is_tensor(system):  # where products cost nothing, an inverse need not grow old
                 self._inverse = _inverse_of(system, self._inverse)
-            step = self._solved(system, np.append(-state.risks - growths, 0.0), SETTLED)
+            step = self._solved(system, _differences(state.risks + growths), NEARLY)
             if step is None or not np.all(np.abs(step) <= TOO_FAR):
                 return None
             shift += np.clip(step, -REACH, REACH)
@@ -82,7 +83,7 @@ class Leveling:
         """A shift towards equal risks, as far as slopes of the last point lead."""
         shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
         while self._inverse is not None and before > SETTLED:
-            given = like(np.append(-risks, 0.0), self._inverse, namespace(self._inverse))
+            given = like(_differences(risks), self._inverse, namespace(self._inverse))
             step = to_numpy(self._inverse @ given)[:-1]
             size = float(np.abs(step).max())
             if not size <= SHRINKING * before:
@@ -106,6 +107,11 @@ class Leveling:
             self._inverse = _inverse_of(system, self._inverse)
         self._inverse = None
         return None
+
+
+def _differences(risks: Vector) -> Vector:
+    """How far risks are below their mean, and what is asked of the sum of a step."""
+    return np.append(risks.mean() - risks, 0.0)
 
 
 def _inverse_of(system: Any, near: Any) -> Any:
