@@ -193,10 +193,11 @@ class Objective(ABC):
 
         Intercepts have weight 0.
         """
-        scaled, _ = self.unpack(np.ones(self.size))
-        out = np.zeros((self.features.n_scores, self.features.width))
-        out[:, : self.features.n_features] = scaled**2
-        return self.vector(self.features.fold(out))
+        features, row = self.features, np.zeros(self.features.width)
+        row[: features.n_features] = 1.0
+        if features.moments is not None:
+            row[: features.n_features] = (1 / features.moments[1]) ** 2
+        return self.vector(features.fold(np.tile(row, (features.n_scores, 1))))
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:
         """Coefficients and intercepts as a parameter."""

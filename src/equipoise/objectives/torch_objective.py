@@ -14,7 +14,7 @@ arrays, or, where they are long, float64 tensors on the device: ``vector`` makes
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -95,6 +95,7 @@ def _sums(values: Any, counts: Any) -> Any:
     return torch().segment_reduce(values, "sum", lengths=counts, unsafe=True)
 
 
+@cache
 def torch() -> Any:
     """The module, which is there where tensors are."""
     return require("torch", extra="torch")
