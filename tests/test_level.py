@@ -9,7 +9,7 @@ from equipoise import RobustLogisticRegression, WorstClass
 from equipoise.objectives import open_objective
 from equipoise.sets import FixedWeights, LabelCVaR
 from equipoise.solvers import Problem, choose
-from equipoise.solvers.level import Leveling, can_level
+from equipoise.solvers.level import Leveling, _inverse_of, can_level
 from linear_models import small_data
 
 
@@ -71,6 +71,25 @@ def test_what_one_point_taught_makes_risks_of_the_next_as_equal(seed, size):
             np.testing.assert_allclose(kept.theta, fresh.theta, atol=1e-8)
             np.testing.assert_allclose(kept_mass, mass, atol=1e-6)
             theta = kept.theta + size * rng.normal(size=objective.size) / objective.size**0.5
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_risks_that_are_equal_are_left_as_they_are(times):
+    _, opening = opened(5)
+    with opening as objective:
+        problem = Problem(objective, WorstClass().resolve(np.ones(5) / 5), 0.1)
+        leveling, state = Leveling(), objective.evaluate(np.zeros(objective.size))
+        for _ in range(times):
+            found, mass = leveling.at(problem, state)
+        np.testing.assert_allclose(found.risks, np.log(5), rtol=1e-12)
+        np.testing.assert_allclose(mass, 0.2, rtol=1e-9)
+
+
+def test_slopes_that_cannot_be_inverted_are_none():
+    assert _inverse_of(np.zeros((3, 3)), None) is None
+    leveling = Leveling()
+    assert leveling._solved(np.zeros((3, 3)), np.ones(3), 1e-8) is None
+    assert leveling._solved(np.eye(3), np.ones(3), 1e-8) == pytest.approx(np.ones(2))
 
 
 def test_no_intercepts_have_a_smaller_largest_risk():

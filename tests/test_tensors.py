@@ -27,6 +27,7 @@ from equipoise.objectives import Evaluation, LinearObjective, fused_pass, torch_
 from equipoise.objectives import torch_rows as opening
 from equipoise.objectives.linear_objective import Workers
 from equipoise.objectives.matrices import DenseFeatures
+from equipoise.solvers.level import _inverse_of
 from linear_models import small_data
 from logistic_cases import NAMES, each_set, few_rows_allowed
 
@@ -129,6 +130,19 @@ def test_risks_of_many_classes_are_kept_equal_as_in_memory(device, recipe):
     assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
     assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
     assert model.n_evaluations_ <= 1.2 * memory.n_evaluations_
+
+
+@each_device
+def test_inverses_of_tensors_are_made_of_those_that_are_near(device):
+    rng = np.random.default_rng(0)
+    system = np.eye(30) + 0.1 * rng.normal(size=(30, 30))
+    wanted, given = np.linalg.inv(system), torch.tensor(system, device=device)
+    near = torch.linalg.inv(given * (1 + 0.01 * torch.rand_like(given)))
+    for start in (None, near, torch.zeros_like(given), torch.full_like(given, torch.nan)):
+        found = _inverse_of(given, start)
+        assert np.abs(to_numpy(found) @ system - np.eye(30)).max() <= 1e-4
+    np.testing.assert_allclose(to_numpy(_inverse_of(given, None)), wanted, atol=1e-10)
+    assert _inverse_of(torch.zeros_like(given), None) is None
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -11,11 +11,12 @@ convex function of the coefficients, whose gradient is that of the risk under th
 they lie in the set, the minimax problem is a smooth one, and no harder than a plain fit.
 """
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Vector, is_tensor, like, namespace, to_numpy
+from equipoise.arrays import Vector, is_tensor, library, like, namespace, to_numpy
 from equipoise.objectives import Evaluation
 from equipoise.solvers.problem import Problem
 
@@ -25,7 +26,7 @@ STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
 # Steps by slopes of another point begin no farther away, and each is at most half of the last.
 NEAR, SHRINKING = 0.5, 0.5
 # The same of what corrects a solution, by an inverse of another point; smaller ones are rounding.
-CORRECTIONS, NEARLY, EXACT, ROUNDING = 15, 1e-8, 1e-13, 1e-9
+CORRECTIONS, NEARLY, EXACT, ROUNDING, TINY = 15, 1e-8, 1e-13, 1e-9, 1e-300
 # Products with an inverse are as good as those with the next one.
 CLOSE = 1e-2
 # Masses outside the set by less are in it.
@@ -130,9 +131,10 @@ def _inverse_of(system: Any, near: Any) -> Any:
         near, before = near - near @ error, size
         if size <= CLOSE:
             return near
+    linalg = import_module(library(system)).linalg
     try:
-        return namespace(system).linalg.inv(system)
-    except (np.linalg.LinAlgError, RuntimeError):  # the latter is what torch raises
+        return linalg.inv(system)
+    except linalg.LinAlgError:
         return None
 
 
@@ -142,7 +144,7 @@ def _corrected(system: Any, inverse: Any, side: Any, accuracy: float) -> Any:
     for _ in range(CORRECTIONS):
         change = inverse @ (side - system @ out)
         out = out + change
-        size = float((change @ change) / (out @ out)) ** 0.5
+        size = float((change @ change) / (out @ out + TINY)) ** 0.5
         if size <= accuracy:
             return out
         if not size <= SHRINKING * before:
