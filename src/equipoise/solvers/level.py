@@ -119,7 +119,7 @@ def _inverse_of(system: Any, near: Any) -> Any:
     """The inverse of a matrix; on a device from one that is near, by products alone (Schulz).
 
     None where there is none. An elimination is as many steps as there are rows, each of which waits
-    for the last: a device takes fifty times as long for it as for a product.
+    for the last: on a device it takes far longer than some products.
     """
     before = np.inf
     while near is not None and is_tensor(system):
