@@ -15,6 +15,7 @@ from equipoise import LabelCVaR, RobustLinearClassifier, RobustLogisticRegressio
 from equipoise.blocks import Blocks, from_blocks
 from equipoise.losses import as_trained
 from equipoise.objectives import RowsInBlocks, RowsInMemory, partitioned, rows
+from equipoise.objectives.sampling import TakenRows
 from equipoise.solvers import SOLVERS
 from logistic_cases import draw as draw_classes
 from test_logistic_optimum import (
@@ -303,7 +304,7 @@ def test_a_sample_of_rare_columns_is_unbiased():
     found = RowsInBlocks(from_blocks([(X, y)]), 1 << 26)
     settings = {"fit_intercept": True, "ridge": 1e-3, "loss": as_trained("cross_entropy")}
     with found.open(**settings) as objective:
-        taker, sums = rows.TakenRows(objective._maker, np.full((400, 3), 50)), []
+        taker, sums = TakenRows(objective._maker, np.full((400, 3), 50)), []
         for place in range(400):
             taken = taker.of_rows(place, X, y, np.ones(4000))
             sums.append([taken[2].sum(), taken[2] @ taken[0][:, 0], taken[2] @ taken[0][:, 1]])

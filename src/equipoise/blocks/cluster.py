@@ -18,6 +18,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass
 from functools import reduce
 from math import inf
 from time import perf_counter, sleep
@@ -47,21 +49,22 @@ _PATIENCE = 20
 
 
 class HeldBlock:
-    """A block that stays where it is, with what was last made of it."""
+    """A block that stays where it is, with what was last made of it by makers of each kind."""
 
     def __init__(self, block: Block) -> None:
         self.X, self.y, self.weights = block
-        self._made: tuple[Any, Any] = (None, None)
+        self._made: dict[str, tuple[Any, Any]] = {}
 
     def part(self, make: Callable[[int, Block], T], place: int) -> T:
         """What ``make`` makes of the rows: once."""
-        if self._made[0] != make:  # it may have come here again
-            self._made = make, make(place, Block(self.X, self.y, self.weights))
-        part: T = self._made[1]
+        kind = _kind(make)
+        if kind not in self._made or self._made[kind][0] != make:  # it may have come here again
+            self._made[kind] = make, make(place, Block(self.X, self.y, self.weights))
+        part: T = self._made[kind][1]
         return part
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_made": (None, None)}
+        return vars(self) | {"_made": {}}
 
     def __sizeof__(self) -> int:
         """Bytes, by which Dask judges what it would cost to move the rows."""
@@ -113,10 +116,9 @@ class HeldPartitions(Blocks):
         send = self._send(hold, pure=False)
         parts = [tuple(_at_hand(one, client) for one in part) for part in parts]
         self._held = [send(place, *part) for place, part in enumerate(parts)]
-        self._maker: tuple[_Sent | None, Any] = (None, None)  # and what stands for it in tasks
+        self._makers: dict[str, _Maker] = {}  # the last of each kind
         self._spent: list[Any] = []
-        # Of the last pass over what workers held; and whether all know what to make of it.
-        self._seconds, self._made = 0.0, False
+        self._seconds = 0.0  # of the last pass over what workers held
         # In the first pass each is asked as soon as it is there; then it is known where.
         self._groups = [Group(None, [place]) for place in range(len(parts))]
         rows = [part[0] for part in parts]
@@ -136,38 +138,48 @@ class HeldPartitions(Blocks):
         n_threads: int = 1,
         begin: Callable[[], Any] | None = None,
     ) -> Iterator[T]:
+        if isinstance(function, AskedOf):
+            return iter(self._each(_Sent(function.ask), self._maker(function.make)))
         return iter(self._each(_Sent(function)))
 
     def total(
         self, asked: AskedOf, n_threads: int = 1, begin: Callable[[], Any] | None = None
     ) -> Answer:
-        make = self._maker[0]
-        if make is None or make.thing is not asked.make:
-            _release(self._maker[1:])
-            make, self._made = _Sent(asked.make), False
-            self._maker = make, self._sent(make)
         total: Answer
         if asked.n_numbers * len(self) <= _MANY_NUMBERS:
-            total = _sum(self._each(_Sent(asked.ask), make))
+            total = _sum(list(self.map(asked)))
             return total
         call, add = (self._send(each, pure=False) for each in (_call, _sum))
-        ask = self._sent(_Sent(asked.ask))
-        level = [call(*part, ask, self._maker[1]) for part in enumerate(self._held)]
+        ask, make = self._sent(_Sent(asked.ask)), self._maker(asked.make)
+        level = [call(*part, ask, make.task) for part in enumerate(self._held)]
         while len(level) > 1:
             groups = range(0, len(level), _TOGETHER)
             level = [add(level[start : start + _TOGETHER]) for start in groups]
         total = self._answers(level)[0]
         return total
 
-    def _each(self, ask: _Sent, *make: _Sent) -> list[Any]:
+    def _maker(self, make: Any) -> _Maker:
+        """What stands for something that makes parts of partitions: its own, until another comes.
+
+        Parts are kept by those who made them, as long as theirs is the last of its kind.
+        """
+        known = self._makers.get(_kind(make))
+        if known is None or known.sent.thing is not make:
+            if known is not None:
+                _release([known.task])
+            sent = _Sent(make)
+            known = self._makers[_kind(make)] = _Maker(sent, self._sent(sent))
+        return known
+
+    def _each(self, ask: _Sent, *make: _Maker) -> list[Any]:
         """Answers of all partitions, in their order."""
         start = perf_counter() if self._there else inf
-        answers = self._told(ask, *(one.alone() if self._made else one for one in make))
+        answers = self._told(ask, *(one.sent.alone() if one.known else one.sent for one in make))
         left = [Group(home, [at for at in places if at not in answers])
                 for home, places in self._groups]  # fmt: skip
         left = [group for group in left if group.places]
         if left:
-            call, sent = self._send(_call_each, pure=False), (ask, *(self._maker[1] for _ in make))
+            call, sent = self._send(_call_each, pure=False), (ask, *(one.task for one in make))
             found = self._answers([
                 call(self._name, places, [self._held[at] for at in places], *sent)
                 for _, places in left
@@ -176,7 +188,9 @@ class HeldPartitions(Blocks):
                 answers.update(zip(group.places, own, strict=True))
             if [group.home for group in left] != [home for home, _ in found]:
                 self._groups = self._grouped_as(self._held)
-        self._seconds, self._made = perf_counter() - start, bool(make)
+        self._seconds = perf_counter() - start
+        for one in make:
+            one.known = True
         return [answers[place] for place in range(len(self))]
 
     @property
@@ -210,7 +224,7 @@ class HeldPartitions(Blocks):
         return _grouped([(homes.get(key, ()), sizes.get(key, 0)) for key in keys], threads)
 
     def close(self) -> None:
-        _release((*self._held, *self._spent, self._maker[1]))
+        _release((*self._held, *self._spent, *(maker.task for maker in self._makers.values())))
 
     def _sent(self, thing: _Sent) -> Any:
         """Something that goes out once, however many partitions it is for."""
@@ -232,12 +246,14 @@ class HeldPartitions(Blocks):
 
     def _computed(self, work: list[Any]) -> list[Any]:
         """Futures of work, which goes out in one message with what it needs and is to stay."""
-        make, maker = self._maker
-        new = [thing for thing in (*self._held, maker) if not (thing is None or _is_sent(thing))]
+        makers = self._makers.values()
+        new = [*self._held, *(maker.task for maker in makers)]
+        new = [thing for thing in new if not _is_sent(thing)]
         futures = self._client.compute([*new, *work])
         sent = {future.key: future for future in futures[: len(new)]}
         self._held = [sent.get(held.key, held) for held in self._held]
-        self._maker = make, None if maker is None else sent.get(maker.key, maker)
+        for maker in makers:
+            maker.task = sent.get(maker.task.key, maker.task)
         return list(futures[len(new) :])
 
     def _refuse_failed(self) -> None:
@@ -316,11 +332,13 @@ class _Sent:
     for those who have called it.
     """
 
-    def __init__(self, thing: Any, name: str | None = None) -> None:
-        self.thing, self._name = thing, name or uuid4().hex
+    def __init__(self, thing: Any) -> None:
+        self.thing, self.kind, self._name = thing, _kind(thing), uuid4().hex
 
     def alone(self) -> _Sent:
-        return _Sent(None, self._name)
+        name = copy(self)
+        name.thing = None
+        return name
 
     def __call__(self, *given: Any) -> Any:
         return self.thing(*given)
@@ -330,6 +348,20 @@ class _Sent:
 
     def __hash__(self) -> int:
         return hash(self._name)
+
+
+def _kind(make: Any) -> str:
+    """What sort of a maker something is, here or sent: parts of each are kept."""
+    return make.kind if isinstance(make, _Sent) else type(make).__qualname__
+
+
+@dataclass
+class _Maker:
+    """What makes parts of partitions, as it goes out."""
+
+    sent: _Sent
+    task: Any  # what stands for it in tasks
+    known: bool = False  # whether all who hold partitions have it
 
 
 def _call(place: int, held: Any, sent: _Sent, make: _Sent | None = None) -> Any:

@@ -25,7 +25,8 @@ from equipoise.estimators.class_weighted import weight_argument
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.extras import require
 from equipoise.goals import Goal, as_goal
-from equipoise.objectives.rows import BLOCK_SHARE, LARGEST_BLOCK, evenly, spread
+from equipoise.objectives.rows import BLOCK_SHARE, LARGEST_BLOCK
+from equipoise.objectives.sampling import evenly, spread
 from equipoise.objectives.survey import (
     Survey,
     frame_or_matrix,

@@ -63,8 +63,6 @@ class Objective(ABC):
     offsets: Vector | float = 0.0
     # Rows of the sample that thinned problems are of; 0 where they are of all rows.
     sample_rows: int = 0
-    # Whether evaluations are the work of other processes.
-    elsewhere: bool = False
     # A pass over fewer rows costs no less.
     coarse_rows: int = 0
     # Newton steps in the intercepts end where they promise less than this share of the risk.
@@ -120,6 +118,10 @@ class Objective(ABC):
 
         With ``single``, products may be formed in single precision.
         """
+
+    def for_hessian(self, theta: Vector) -> Evaluation:
+        """The state at ``theta`` of which nothing but the Hessian is asked."""
+        return self.evaluate(theta)
 
     def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
         """Results of work on pieces of what is no data, in their order; perhaps by threads."""

@@ -81,9 +81,9 @@ class PartMaker:
 class OnOneThread:
     """A question that is answered on one thread, wherever the part is."""
 
-    question: Question
+    question: Callable[[Any], Answer]
 
-    def __call__(self, part: LinearObjective) -> Answer:
+    def __call__(self, part: Any) -> Answer:
         with limit_openmp(), ONE_BLAS_THREAD.held():
             return self.question(part)
 
@@ -154,7 +154,6 @@ class PartitionedObjective(Objective):
         super().__init__(maker.features, maker.kernel, len(maker.survey.classes))
         self.n_rows, self.sample_rows = maker.survey.n_rows, sample.n_rows
         self._stream, self._maker, self._sample = stream, maker, sample
-        self.elsewhere = stream.blocks.elsewhere
         self._few = self.n_classes * self.size <= MANY_GRADIENTS
         self._last: tuple[tuple[Any, ...], Answer] = ((), ())
 

@@ -11,16 +11,13 @@ With exact curvature this converges quadratically; with the last few gradients i
 problem what L-BFGS is to the plain one.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from time import sleep
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from equipoise.arrays import Matrix, Vector, norm, to_numpy, weighted_sum
 from equipoise.objectives import Evaluation
-from equipoise.objectives.registry import limit_openmp
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import BlockInverse, InverseCurvature, NewtonInverse
@@ -55,8 +52,6 @@ SLIGHT, STRONG = 1e-7, 1e2
 DAMPING_STEP, GENTLE_STEP = 10.0, 4.0
 # A correction is not much longer than the step that it corrects.
 CORRECTED = 2.0
-# Seconds in which a question reaches other processes, where nothing else keeps this one busy.
-HEAD_START = 5e-3
 
 # Which Hessians are those of a sample of the rows.
 Sampled = Literal["first", "far", "always"]
@@ -118,11 +113,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         self._always = sample is not None and sampled == "always"
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
-        sample = self._sample if problem.objective.elsewhere else None
-        with ThreadPoolExecutor(1, initializer=limit_openmp) as here:
-            first = here.submit(_inverse_soon, sample, theta, mass) if sample else None
-            state, gradients = problem.objective.evaluate_with_gradients(theta)
-        base = first.result() if first else None
+        state, gradients = problem.objective.evaluate_with_gradients(theta)
         memory = MEMORY if self._newton or len(theta) < WIDE else FEWER
         # The first Hessian waits for the first step, and costs nothing where it need not: the start
         # is known, and timed, without it.
@@ -133,8 +124,8 @@ class MinimaxSqp(Solver[SqpIterate]):
             class_gradients=gradients,
             recent=(problem.value(state),),
             program=mass_program(problem.masses, mass),
-            curvature=InverseCurvature(base, theta, memory, problem.objective.share),
-            age=-1 if self._newton and base is None else 0,
+            curvature=InverseCurvature(None, theta, memory, problem.objective.share),
+            age=-1 if self._newton else 0,
         )
 
     def _hessian(
@@ -143,7 +134,8 @@ class MinimaxSqp(Solver[SqpIterate]):
         """The inverse Hessian at an iterate, of the sample where there is one and it may be."""
         settings: dict[str, Any] = {"precise": iterate.precise, "damping": iterate.damping}
         if sampled and self._sample is not None:
-            return _inverse_at(self._sample, iterate.state.theta, mass, **settings)
+            state = self._sample.objective.for_hessian(iterate.state.theta)
+            return NewtonInverse(self._sample, state, mass, **settings)
         return NewtonInverse(problem, iterate.state, mass, **settings)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
@@ -313,16 +305,6 @@ def _whole(
             return None
         state, gradients = problem.objective.evaluate_with_gradients(start + model.direction)
     return (model, state, gradients) if problem.value(state) <= enough else None
-
-
-def _inverse_soon(problem: Problem, theta: Vector, mass: Vector) -> NewtonInverse:
-    """The inverse Hessian, once other processes have been told what is asked of them."""
-    sleep(HEAD_START)
-    return _inverse_at(problem, theta, mass)
-
-
-def _inverse_at(problem: Problem, theta: Vector, mass: Vector, **settings: Any) -> NewtonInverse:
-    return NewtonInverse(problem, problem.objective.evaluate(theta), mass, **settings)
 
 
 def _more_damped(problem: Problem, iterate: SqpIterate) -> tuple[SqpIterate, QuadraticModel]:
