@@ -267,6 +267,20 @@ def test_hessians_are_of_the_sample_alone(monkeypatch):
     assert far.objective_ == pytest.approx(best, rel=SAME)
 
 
+@pytest.mark.parametrize("form", ["normal", "skewed"])
+def test_rows_that_a_sample_knows_little_of_need_few_passes(monkeypatch, form):
+    """Where classes are all but separate, next to no row of a sample tells where they part."""
+    monkeypatch.setattr(Blocks, "sampled_share", 0.04)
+    rng, shares = np.random.default_rng(0), np.array([0.6, 0.3, 0.1])
+    y = rng.choice(3, size=100_000, p=shares)
+    X = 0.9 * rng.normal(size=(3, 30))[y] + rng.normal(size=(len(y), 30))
+    X = (np.exp(X / 2) if form == "skewed" else X).astype(np.float32)
+    there = RobustLogisticRegression(WorstClass()).fit(cut(X, y))
+    assert there.status_ == "converged" and there.n_passes_ <= 30
+    here = RobustLogisticRegression(WorstClass()).fit(X, y)
+    assert there.objective_ == pytest.approx(here.objective_, rel=SAME)
+
+
 def test_rows_that_weigh_nothing_do_not_count():
     X, y = draw_classes(k=3, n=500)
     weights = np.ones(len(y))

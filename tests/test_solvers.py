@@ -29,11 +29,12 @@ from equipoise.solvers import (
     choose,
     registry,
     run,
+    sqp,
 )
 from equipoise.solvers.base import Iterate, Solver, solve
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
-from equipoise.solvers.sqp import ASTRAY, MinimaxSqp, QuadraticModel
+from equipoise.solvers.sqp import DOUBTED, MinimaxSqp, QuadraticModel
 from linear_models import optimum, small_data
 from set_examples import every_example
 from test_covtype import STORED, needs_data
@@ -681,22 +682,23 @@ def one_problem():
 
 
 @pytest.mark.parametrize(
-    ("use", "part", "misled", "sampled"),
+    ("use", "part", "doubt", "sampled"),
     [
         ("first", 1e-1, 0, False),
         ("far", 1e-1, 0, True),
         ("far", 1e-5, 0, False),  # near the solution they are exact
-        ("far", 1e-1, ASTRAY, False),  # and where steps never are as foretold
-        ("always", 1e-5, ASTRAY, True),
+        ("always", 1e-5, DOUBTED - 1, True),
+        ("far", 1e-1, DOUBTED, False),  # and where steps are not as foretold
+        ("always", 1e-1, DOUBTED, False),
     ],
 )
-def test_hessians_are_those_of_the_sample_while_it_serves(use, part, misled, sampled):
+def test_hessians_are_those_of_the_sample_while_it_serves(use, part, doubt, sampled):
     with one_problem() as (problem, start):
         solver = MinimaxSqp(newton=True, tol=1e-6, sample=problem.thin(20), sampled=use)
         iterate = solver.start(problem, *start)
         slopes, decrease = iterate.gradient, part * iterate.recent[-1]
         model = QuadraticModel(iterate.mass, slopes, slopes, decrease)
-        assert solver._is_sampled(replace(iterate, misled=misled), model) is sampled
+        assert solver._is_sampled(replace(iterate, doubt=doubt), model) is sampled
 
 
 @pytest.mark.parametrize("rows_per_class", [3, 8])
@@ -711,6 +713,27 @@ def test_a_sample_that_says_little_costs_steps_and_not_the_optimum(rows_per_clas
         )
     assert found.status is exact.status is Status.CONVERGED
     assert found.objective == pytest.approx(exact.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize(
+    ("doubt", "expected"), [(0, [2, 4, 8, 16, 32]), (DOUBTED, [1, 2, 4, 4, 4])]
+)
+def test_the_less_use_hessians_are_the_longer_the_next_waits(monkeypatch, doubt, expected):
+    """One of all rows no longer than it costs, four evaluations here."""
+    monkeypatch.setattr(sqp, "_price", lambda _: 4.0)
+    with one_problem() as (problem, start):
+        solver = MinimaxSqp(newton=True, tol=1e-6, sample=problem.thin(20), sampled="always")
+        iterate = solver.step(problem, solver.start(problem, *start))
+        slopes, waits = iterate.gradient, []
+        model = QuadraticModel(iterate.mass, slopes, slopes, iterate.decrease)  # no progress
+        for _ in expected:
+            iterate = replace(iterate, doubt=doubt, age=iterate.wait, misled=1)
+            assert solver._pays(problem, iterate, model)
+            assert not solver._pays(problem, replace(iterate, age=iterate.wait - 1), model)
+            iterate = solver._with_another(problem, iterate, model)
+            waits.append(iterate.wait)
+            assert iterate.sampled is (doubt < DOUBTED)
+    assert waits == expected
 
 
 def test_many_classes_converge_as_fast_as_blocks_of_their_hessian_allow():

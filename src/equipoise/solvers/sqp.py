@@ -43,9 +43,10 @@ FRESH_CONTRACTION = 0.05
 # Along a step slopes change by at least this part of what good curvature says: where losses are
 # exponentials, which fade by a factor of e along a whole step, by two thirds.
 FAITHFUL = 0.3
-# After so many steps in a row that curvature foretold badly, that of a sample is not to be trusted;
-# and after so many, whole steps are damped and corrected rather than cut, as many times.
-ASTRAY, LOST = 4, 30
+# After so many Hessians of a sample in a row whose first step they foretold badly, none is to be
+# trusted; and after so many such steps, whole ones are damped and corrected rather than cut, as
+# many times.
+DOUBTED, LOST = 2, 30
 # Damping, where it is needed, begins with the first of these and ends with the second. Features are
 # scaled: their curvature, where a loss has any, is about one.
 SLIGHT, STRONG = 1e-7, 1e2
@@ -73,7 +74,9 @@ class SqpIterate(Iterate):
     misled: int = 0  # steps in a row that were cut, or along which slopes changed far too little
     precise: bool = False  # whether Hessians must be formed in double precision
     damping: float = 0.0  # curvature added along every parameter, where a loss may have none
-    wait: int = 1  # steps before the next Hessian of a sample
+    sampled: bool = False  # whether the last Hessian is that of a sample
+    doubt: int = 0  # how many of these in a row foretold their first step badly
+    wait: int = 1  # steps before the next Hessian
 
     @property
     def has_aged(self) -> bool:
@@ -95,7 +98,7 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     The first Hessian is that of a ``sample``, the problem on fewer rows, and those that follow are
     ``sampled`` as long as it is ``"far"`` to the solution, or ``"always"``; they are exact
-    otherwise, and where the sample leads nowhere. A few pairs of steps and gradient changes are
+    otherwise, and once the sample has been of no use. A few pairs of steps and gradient changes are
     kept on top; ``tol``, the relative accuracy that will be asked for, decides when a new Hessian
     pays.
     """
@@ -143,19 +146,17 @@ class MinimaxSqp(Solver[SqpIterate]):
         if iterate.age < 0:
             base = self._hessian(problem, iterate, iterate.mass, sampled=True)
             curvature = InverseCurvature(base, iterate.state.theta, MEMORY)
-            iterate = replace(iterate, curvature=curvature, age=0)
+            sampled = self._sample is not None
+            iterate = replace(iterate, curvature=curvature, sampled=sampled, age=0)
         if not self._newton and iterate.age & (iterate.age + 1) == 0:  # after 0, 1, 3, 7, ... steps
             blocks = problem.objective.score_hessians(iterate.state, iterate.mass)
             if blocks is not None:
                 iterate.curvature.clear(BlockInverse(problem, blocks))
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(problem, iterate, model):
-            useless = self._always and iterate.age == iterate.wait and iterate.misled
-            iterate = replace(iterate, wait=2 * iterate.wait if useless else iterate.wait)
-            sampled = self._is_sampled(iterate, model)
-            iterate = self._renewed(problem, iterate, model.mass, sampled=sampled)
+            iterate = self._with_another(problem, iterate, model)
             model = _model(problem, iterate)
-        if self._newton and not (self._always or flat) and iterate.misled >= LOST:
+        if self._newton and not (iterate.sampled or flat) and iterate.misled >= LOST:
             careful = self._carefully(problem, iterate)
             if careful is not None:
                 return careful
@@ -180,15 +181,30 @@ class MinimaxSqp(Solver[SqpIterate]):
     def _is_sampled(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether the next Hessian is that of the sample."""
         far = model.decrease > NEAR_WITH_HESSIAN * iterate.recent[-1]
-        return self._always or (self._far and far and iterate.misled < ASTRAY)
+        return (self._always or (self._far and far)) and iterate.doubt < DOUBTED
+
+    def _with_another(
+        self, problem: Problem, iterate: SqpIterate, model: QuadraticModel
+    ) -> SqpIterate:
+        """The iterate with another Hessian.
+
+        Where one of many rows was of no use, the next waits for twice as many steps, though not for
+        more than it costs itself.
+        """
+        sampled, wait = self._is_sampled(iterate, model), iterate.wait
+        if sampled != iterate.sampled:
+            wait = 1
+        elif self._sample is not None and iterate.age == wait and iterate.misled:
+            wait = 2 * wait if sampled or 2 * wait <= _price(model) else wait
+        return self._renewed(problem, replace(iterate, wait=wait), model.mass, sampled=sampled)
 
     def _pays(self, problem: Problem, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether a new Hessian costs less than the steps that it is likely to save.
 
         Where rows of a rare column are all certain, a Hessian knows nothing of where they begin to
         matter, and whole steps are cut. So near the solution the next one knows no more: what the
-        short step taught must not be given up for it. Nor must it for another Hessian of a sample
-        that is of little use: between these ever more steps are learnt from.
+        short step taught must not be given up for it. Nor must it for another Hessian where all are
+        of little use: between these ever more steps are learnt from.
         """
         if iterate.age < iterate.wait:
             return False
@@ -201,7 +217,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         left = np.log(max(model.decrease / (0.1 * self._tol * iterate.recent[-1]), 1.0))
         if left == 0:
             return False
-        price = len(model.direction) / PARAMETERS_PER_EVALUATION
+        price = _price(model)
         if self._sample is not None and self._is_sampled(iterate, model):
             price *= self._sample.objective.n_rows / problem.objective.n_rows
         return bool(left / -np.log(contraction) > price + left / -np.log(FRESH_CONTRACTION))
@@ -224,7 +240,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         if self._newton:
             base = self._hessian(problem, iterate, mass, sampled=sampled)
         iterate.curvature.clear(base)
-        return replace(iterate, age=0)
+        return replace(iterate, sampled=sampled, age=0)
 
     def _carefully(self, problem: Problem, iterate: SqpIterate) -> SqpIterate | None:
         """A whole step, damped as much as it takes; None where none decreases the objective.
@@ -307,6 +323,11 @@ def _whole(
     return (model, state, gradients) if problem.value(state) <= enough else None
 
 
+def _price(model: QuadraticModel) -> float:
+    """What a Hessian costs in evaluations."""
+    return len(model.direction) / PARAMETERS_PER_EVALUATION
+
+
 def _more_damped(problem: Problem, iterate: SqpIterate) -> tuple[SqpIterate, QuadraticModel]:
     """The iterate with more damping and without the steps that went before, and its model."""
     damping = max(SLIGHT, DAMPING_STEP * iterate.damping)
@@ -352,6 +373,9 @@ def _moved(
     cut = size < 0.9 * norm(model.direction)
     misled = cut or float(step @ change) < FAITHFUL * -float(step @ model.gradient)
     iterate.curvature.update(step, change)
+    doubt = iterate.doubt
+    if iterate.sampled and iterate.age == 0:
+        doubt = doubt + 1 if misled else 0
     return replace(
         iterate,
         state=state,
@@ -361,6 +385,7 @@ def _moved(
         step=size / max(1e-300, norm(state.theta)),
         cut=cut,
         misled=iterate.misled + 1 if misled else 0,
+        doubt=doubt,
         class_gradients=gradients,
         recent=(*iterate.recent, problem.value(state))[-RECENT:],
         age=iterate.age + 1,
