@@ -34,7 +34,7 @@ from equipoise.solvers import (
 from equipoise.solvers.base import Iterate, Solver, solve
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
-from equipoise.solvers.sqp import DOUBTED, MinimaxSqp, QuadraticModel
+from equipoise.solvers.sqp import ASTRAY, DOUBTED, MinimaxSqp, QuadraticModel
 from linear_models import optimum, small_data
 from set_examples import every_example
 from test_covtype import STORED, needs_data
@@ -682,23 +682,23 @@ def one_problem():
 
 
 @pytest.mark.parametrize(
-    ("use", "part", "doubt", "sampled"),
+    ("use", "part", "known", "sampled"),
     [
-        ("first", 1e-1, 0, False),
-        ("far", 1e-1, 0, True),
-        ("far", 1e-5, 0, False),  # near the solution they are exact
-        ("always", 1e-5, DOUBTED - 1, True),
-        ("far", 1e-1, DOUBTED, False),  # and where steps are not as foretold
-        ("always", 1e-1, DOUBTED, False),
+        ("first", 1e-1, {}, False),
+        ("far", 1e-1, {}, True),
+        ("far", 1e-5, {}, False),  # near the solution they are exact
+        ("far", 1e-1, {"misled": ASTRAY}, False),  # and where steps never are as foretold
+        ("always", 1e-5, {"misled": ASTRAY, "doubt": DOUBTED - 1}, True),
+        ("always", 1e-1, {"doubt": DOUBTED}, False),
     ],
 )
-def test_hessians_are_those_of_the_sample_while_it_serves(use, part, doubt, sampled):
+def test_hessians_are_those_of_the_sample_while_it_serves(use, part, known, sampled):
     with one_problem() as (problem, start):
         solver = MinimaxSqp(newton=True, tol=1e-6, sample=problem.thin(20), sampled=use)
         iterate = solver.start(problem, *start)
         slopes, decrease = iterate.gradient, part * iterate.recent[-1]
         model = QuadraticModel(iterate.mass, slopes, slopes, decrease)
-        assert solver._is_sampled(replace(iterate, doubt=doubt), model) is sampled
+        assert solver._is_sampled(replace(iterate, **known), model) is sampled
 
 
 @pytest.mark.parametrize("rows_per_class", [3, 8])

@@ -43,10 +43,11 @@ FRESH_CONTRACTION = 0.05
 # Along a step slopes change by at least this part of what good curvature says: where losses are
 # exponentials, which fade by a factor of e along a whole step, by two thirds.
 FAITHFUL = 0.3
-# After so many Hessians of a sample in a row whose first step they foretold badly, none is to be
-# trusted; and after so many such steps, whole ones are damped and corrected rather than cut, as
-# many times.
-DOUBTED, LOST = 2, 30
+# After so many steps in a row that curvature foretold badly, that of a sample is not to be trusted;
+# nor is it, where it is all there is at hand, after so many Hessians in a row whose first step was
+# such a one. And after so many steps, whole ones are damped and corrected rather than cut, as many
+# times.
+ASTRAY, DOUBTED, LOST = 4, 2, 30
 # Damping, where it is needed, begins with the first of these and ends with the second. Features are
 # scaled: their curvature, where a loss has any, is about one.
 SLIGHT, STRONG = 1e-7, 1e2
@@ -156,7 +157,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         if self._newton and iterate.age > 0 and self._pays(problem, iterate, model):
             iterate = self._with_another(problem, iterate, model)
             model = _model(problem, iterate)
-        if self._newton and not (iterate.sampled or flat) and iterate.misled >= LOST:
+        if self._newton and not (self._always or flat) and iterate.misled >= LOST:
             careful = self._carefully(problem, iterate)
             if careful is not None:
                 return careful
@@ -180,21 +181,23 @@ class MinimaxSqp(Solver[SqpIterate]):
 
     def _is_sampled(self, iterate: SqpIterate, model: QuadraticModel) -> bool:
         """Whether the next Hessian is that of the sample."""
+        if self._always:
+            return iterate.doubt < DOUBTED
         far = model.decrease > NEAR_WITH_HESSIAN * iterate.recent[-1]
-        return (self._always or (self._far and far)) and iterate.doubt < DOUBTED
+        return self._far and far and iterate.misled < ASTRAY
 
     def _with_another(
         self, problem: Problem, iterate: SqpIterate, model: QuadraticModel
     ) -> SqpIterate:
         """The iterate with another Hessian.
 
-        Where one of many rows was of no use, the next waits for twice as many steps, though not for
-        more than it costs itself.
+        Where rows are not at hand, and the last was of no use, the next waits for twice as many
+        steps, though not for more than it costs itself.
         """
         sampled, wait = self._is_sampled(iterate, model), iterate.wait
         if sampled != iterate.sampled:
             wait = 1
-        elif self._sample is not None and iterate.age == wait and iterate.misled:
+        elif self._always and iterate.age == wait and iterate.misled:
             wait = 2 * wait if sampled or 2 * wait <= _price(model) else wait
         return self._renewed(problem, replace(iterate, wait=wait), model.mass, sampled=sampled)
 
