@@ -117,8 +117,8 @@ def of_the_cores(repeats):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--repeats", type=int, default=3, help="clusters of each size")
-    parser.add_argument("--fits", type=int, default=3, help="fits on each cluster")
+    parser.add_argument("--repeats", type=int, default=5, help="clusters of each size")
+    parser.add_argument("--fits", type=int, default=4, help="fits on each cluster")
     args = parser.parse_args()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     print(f"{cores} cores, {args.rows:,} rows, {N_PARTITIONS} partitions", flush=True)
