@@ -432,6 +432,29 @@ def test_long_passes_are_tasks_for_all_to_see(client, tmp_path, monkeypatch):
     assert [len(each) for each in summed(tmp_path)] == [0, 3, 2]
 
 
+def test_short_questions_do_not_hide_long_passes(client, monkeypatch):
+    class Slow:
+        def __call__(self, place, block):
+            return block.X
+
+    class Quick(Slow):
+        pass
+
+    monkeypatch.setattr(cluster_module, "_LONG", 0.1)
+    X, y = draw(k=3, n=100)
+    blocks = from_dask(*parted(X, y, ends=range(0, 100, 50)), None, 1 << 20)
+    assert sum(blocks.map(lambda place, block: len(block.y))) == 100
+    slow = AskedOf(Slow(), lambda X: (time.sleep(0.2), (X.sum(axis=0),))[1], n_numbers=4)
+    quick = AskedOf(Quick(), lambda X: (X.sum(axis=0),), n_numbers=4)
+    tasks = []
+    for asked in (slow, quick, slow, quick):
+        with distributed.get_task_stream() as stream:
+            np.testing.assert_allclose(blocks.total(asked)[0], X.sum(axis=0), rtol=1e-12)
+        tasks.append(len(tasks_of(stream)))
+    blocks.close()
+    assert tasks[0] == tasks[1] == tasks[3] == 0 and tasks[2] > 0
+
+
 @pytest.mark.parametrize("kept", ["by futures", "by persist"])
 def test_what_workers_hold_already_takes_no_task_by_another_name(client, kept):
     X, y = draw(k=3, n=800)

@@ -118,7 +118,8 @@ class HeldPartitions(Blocks):
         self._held = [send(place, *part) for place, part in enumerate(parts)]
         self._makers: dict[str, _Maker] = {}  # the last of each kind
         self._spent: list[Any] = []
-        self._seconds = 0.0  # of the last pass over what workers held
+        # Of the last pass over what workers held, by the kind of what was made of it.
+        self._seconds: dict[str, float] = {}
         # In the first pass each is asked as soon as it is there; then it is known where.
         self._groups = [Group(None, [place]) for place in range(len(parts))]
         rows = [part[0] for part in parts]
@@ -174,7 +175,11 @@ class HeldPartitions(Blocks):
     def _each(self, ask: _Sent, *make: _Maker) -> list[Any]:
         """Answers of all partitions, in their order."""
         start = perf_counter() if self._there else inf
-        answers = self._told(ask, *(one.sent.alone() if one.known else one.sent for one in make))
+        kind = make[0].sent.kind if make else ""
+        answers: dict[int, Any] = {}
+        if self._seconds.get(kind, 0.0) <= _LONG:
+            known = (one.sent.alone() if one.known else one.sent for one in make)
+            answers = self._told(ask, *known)
         left = [Group(home, [at for at in places if at not in answers])
                 for home, places in self._groups]  # fmt: skip
         left = [group for group in left if group.places]
@@ -188,7 +193,7 @@ class HeldPartitions(Blocks):
                 answers.update(zip(group.places, own, strict=True))
             if [group.home for group in left] != [home for home, _ in found]:
                 self._groups = self._grouped_as(self._held)
-        self._seconds = perf_counter() - start
+        self._seconds[kind] = perf_counter() - start
         for one in make:
             one.known = True
         return [answers[place] for place in range(len(self))]
@@ -200,7 +205,7 @@ class HeldPartitions(Blocks):
 
     def _told(self, *sent: _Sent) -> dict[int, Any]:
         """Answers, by place, of what workers hold that were asked in messages."""
-        if self._seconds > _LONG or not self._there:
+        if not self._there:
             return {}
         shares: dict[str | None, list[list[int]]] = {}
         for home, places in self._groups:
