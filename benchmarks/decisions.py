@@ -1,7 +1,7 @@
-"""Decision weights on a million rows, against argmax and the peers; and on folds of a few thousand.
+"""Decision weights: a million rows against argmax and the peers, and tuning by number of classes.
 
 Values of the former are in-sample, as all of them report them: how well each searches, not how well
-it predicts. Those of the latter are of rows left out.
+it predicts. Those of the latter are of held-out rows.
 """
 
 import time
@@ -15,13 +15,12 @@ from sklearn.metrics import f1_score, precision_recall_curve
 from threadpoolctl import threadpool_limits
 
 from equipoise import LabelCVaR, tune_weights
-from equipoise.decisions import Predictions, decide, tune
-from equipoise.goals import Criterion, as_goal
+from equipoise.goals import Criterion, Predictions, as_goal, decide
 from equipoise.metrics import best_threshold
 
 N_ROWS, N_CLASSES = 1_000_000, 10
-# Seconds that tuning on five folds of 3,000 rows may take on one core, by the number of classes.
-TUNING_CEILINGS = {7: 0.4, 12: 0.8}
+# Rows, classes, and the seconds of one core that tuning on five folds may take.
+SIZES = ((3_000, 7, 0.05), (12_000, 50, None), (12_000, 100, 1.0), (20_000, 1_000, 10.0))
 
 
 def probabilities(n_rows: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,10 +56,10 @@ def cutoffs(y: np.ndarray, p: np.ndarray) -> np.ndarray:
     return np.asarray(getattr(found, "thresholds", found), dtype=float)
 
 
-def value(criterion: Criterion, table: np.ndarray) -> float:
-    """The value of a table of weights by true class (first) and decision (second)."""
-    hits, decided = np.diag(table)[None], table.sum(axis=0)[None]
-    return float(criterion.values(hits, decided, table.sum(axis=1))[0])
+def tune(predictions: Predictions, criterion: Criterion) -> np.ndarray:
+    """Weights for all rows, without folds."""
+    every = np.ones(len(predictions.labels), dtype=bool)
+    return criterion.tune(predictions, [every], pooling=2.0, seed=0)[0]
 
 
 def many_classes() -> dict[str, Any]:
@@ -81,9 +80,9 @@ def many_classes() -> dict[str, Any]:
         weights, seconds = best_time(lambda goal=goal: tune(predictions, goal))
         rows["goals"][name] = {
             "seconds": seconds,
-            "value": 1 - value(goal, predictions.confusion(weights)),
-            "theirs": 1 - value(goal, their_table),
-            "balanced": 1 - value(goal, predictions.confusion(1 / predictions.prior)),
+            "value": 1 - goal.value(predictions.confusion(weights)),
+            "theirs": 1 - goal.value(their_table),
+            "balanced": 1 - goal.value(predictions.confusion(1 / predictions.prior)),
             "times_argmax": seconds / argmax,
             "speedup": theirs / seconds,
         }
@@ -125,18 +124,30 @@ def of_a_logistic_regression(
 
 
 def on_folds() -> list[dict[str, Any]]:
-    """Processor time of tuning, with a hundred rows or more of every class in all parts or not."""
+    """Processor time of tuning on five folds, by the number of classes."""
     rows = []
-    for n_classes, ceiling in TUNING_CEILINGS.items():
-        for rarest in (0.4, 0.03):
-            y, p = of_a_logistic_regression(3_000, n_classes, rarest)
-            for goal in (LabelCVaR(0.1), "worst-class", "macro_f1", "balanced_accuracy"):
-                tuning = partial(tune_weights, y, p, goal, random_state=0)
-                with threadpool_limits(1):
-                    found, seconds = best_time(tuning, 5, time.process_time)
-                rows.append({
-                    "classes": n_classes, "rarest": int(np.bincount(y).min()), "goal": str(goal),
-                    "seconds": seconds, "ceiling": ceiling,
-                    "risk": found.robust_risk, "metric": found.metric_value,
-                })  # fmt: skip
+    for n_rows, n_classes, ceiling in (*SIZES, (N_ROWS, N_CLASSES, None)):
+        if n_rows == SIZES[0][0]:
+            y, p = of_a_logistic_regression(n_rows, n_classes, 0.1)
+        else:
+            p, y = probabilities(n_rows, n_classes)
+        for goal in (LabelCVaR(0.2), "worst-class", "macro_f1", "balanced_accuracy"):
+            tuning = partial(
+                tune_weights, y, p, goal, classes=np.arange(n_classes), rare="keep", random_state=0
+            )
+            with threadpool_limits(1):
+                found, seconds = best_time(tuning, 5 if n_rows < 10_000 else 1, time.process_time)
+            rows.append({
+                "rows": n_rows, "classes": n_classes, "goal": str(goal), "seconds": seconds,
+                "ceiling": ceiling, "risk": found.robust_risk, "metric": found.metric_value,
+            })  # fmt: skip
     return rows
+
+
+def growth(rows: list[dict[str, Any]]) -> float:
+    """The exponent of the seconds by the number of classes, from 50 to 1,000, per row."""
+    spent = {
+        k: np.mean([row["seconds"] / row["rows"] for row in rows if row["classes"] == k])
+        for k in (50, 1_000)
+    }
+    return float(np.log(spent[1_000] / spent[50]) / np.log(1_000 / 50))

@@ -1,7 +1,7 @@
-"""Remedies for unequal classes on 26 real data sets and six learners, judged on the other half.
+"""Remedies for unequal classes on 26 real data sets and six learners, evaluated on the other half.
 
 python benchmarks/real_data.py run [--data NAME ...] [--learners NAME ...] [--jobs 2]
-    [--remedies none balanced plug-in ours]
+    [--remedies none balanced ours]
 python benchmarks/real_data.py show
 
 ``run`` goes on where it stopped: every piece of work (a data set, a split, a learner) is a line of
@@ -18,8 +18,7 @@ Decided before the first run, and not changed by its outcome:
 * Learners: as their authors ship them, boosters and forests with 100 trees.
 * Remedies: none; balanced class weights; SMOTE; imbalanced-learn's balanced forest (beside the
   forest) and EasyEnsemble (beside the boosters); scikit-learn's tuned threshold (two classes);
-  decision weights alone (``PlugInClassifier``); training and decision weights
-  (``RobustClassifier``). The last two for the goals worst class, balanced accuracy and macro F1.
+  tuned decisions (``RobustClassifier``), for the goals worst class, balanced accuracy and macro F1.
 * For histogram gradient boosting on eight sets also fifty rounds of multiplicative weights on class
   risks of rows left out, whose models vote.
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
-from equipoise import PlugInClassifier, RobustClassifier
+from equipoise import RobustClassifier
 from real_data_tables import Halves, decided
 
 GOALS = ("worst-class", "balanced_accuracy", "macro_f1")
@@ -142,9 +142,6 @@ def compare(
             model = fit(part.X, part.y)
             seconds = time.perf_counter() - began + Remembered.saved
             found[name] = {"table": decided(part, model), "seconds": seconds}
-        if isinstance(model, RobustClassifier):
-            found[name]["training"] = np.asarray(model.training_weights_).tolist()
-            found[name]["candidates"] = model.candidates_["value"].tolist()
     return found
 
 
@@ -165,7 +162,6 @@ def remedies(learner: str, base: Any, seed: int, *, with_game: bool) -> dict[str
         found["EasyEnsemble"] = EasyEnsembleClassifier(random_state=seed).fit
     for goal in GOALS:
         options = {"rare": "keep", "random_state": seed}
-        found[f"plug-in, {goal}"] = PlugInClassifier(clone(base), goal, **options).fit
         found[f"ours, {goal}"] = RobustClassifier(clone(base), goal, **options).fit
     if with_game and learner == "boosting":
         found["fifty rounds"] = FiftyRounds(base, seed).fit

@@ -91,15 +91,18 @@ def show_decisions() -> dict[str, Any]:
         flush=True,
     )
     folds = decisions.on_folds()
-    print("Tuning on five folds of 3,000 rows, one core")
+    print("Tuning on five folds, seconds of one core")
     for row in folds:
         value = row["metric"] if row["risk"] is None else row["risk"]
-        over = "" if row["seconds"] <= row["ceiling"] else ", OVER ITS CEILING"
+        limit = "" if row["ceiling"] is None else f" (ceiling {row['ceiling']} s)"
+        over = "" if not limit or row["seconds"] <= row["ceiling"] else ", OVER ITS CEILING"
         print(
-            f"  {row['classes']:2} classes, {row['rarest']:3} rows of the rarest, {row['goal']:20} "
-            f"{row['seconds']:.2f} s (ceiling {row['ceiling']} s{over}), value {value:.4f}",
+            f"  {row['rows']:9,} rows, {row['classes']:5,} classes, {row['goal']:20} "
+            f"{row['seconds']:.3f} s{limit}{over}, value {value:.4f}",
             flush=True,
         )
+    exponent = decisions.growth(folds)
+    print(f"Growth by classes, 50 to 1,000, per row: k^{exponent:.2f}")
     return {"many_classes": many, "two_classes": two, "on_folds": folds}
 
 

@@ -5,7 +5,8 @@ What if none of the sets says what I know?
 Write your own: a few lines, and it works wherever the others do. Suppose that an error on a red
 case weighs 5 to 30 times an error on a green one, and on an orange case 2 to 6 times. Decided for
 all of these at once, the weighted risk is at most 27.1%; for the middle of the ranges 28.1%, for
-their lower ends 33.1%, for their upper ends 31.2%.
+their lower ends 33.1%, for their upper ends 31.2%. Balanced weights reach 27.1% as well, with an
+overall error of 25.1% instead of 21.5%.
 
 ``WeightBox`` bounds weights that are scaled to a mean of one. People think in ratios.
 """

@@ -4,7 +4,7 @@ What if class frequencies will shift within a range that I can state?
 
 State the range as a set, ``PriorBox``, and the model is made for the worst frequency in it. With
 fraud between 0.1% and 10% of the payments the errors are at most 4.3% for a plain logistic
-regression, 6.8% with balanced weights, and 2.4% with decisions made for the range.
+regression, 6.8% with balanced weights, and 2.5% with decisions tuned for the range.
 
 Balanced weights prepare for a world in which half of all payments are fraud. Nobody expects that,
 and it is paid for on every ordinary day.
@@ -98,5 +98,4 @@ plt.show()
 #
 # See also :doc:`the guide on shifting frequencies </guide/shifting-frequencies>`,
 # :class:`equipoise.PriorBox`, :class:`equipoise.PriorBall` for 'about as now', and
-# :meth:`equipoise.RobustLogisticRegression.predict_population_proba` for probabilities at any
-# frequency.
+# :func:`equipoise.predict_population_proba` for probabilities at any frequency.

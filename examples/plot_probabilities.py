@@ -22,7 +22,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from equipoise import LabelCVaR, RobustLogisticRegression, population_proba
+from equipoise import (
+    LabelCVaR,
+    RobustLogisticRegression,
+    population_proba,
+    predict_population_proba,
+)
 from equipoise.display import ReliabilityDisplay
 
 plt.style.use("equipoise.display.quiet")
@@ -48,7 +53,7 @@ proba = {
         classes=plain.classes_,
     ),
     "robust": robust.predict_proba(X_test),
-    "robust, put back": robust.predict_population_proba(X_test),
+    "robust, put back": predict_population_proba(robust, X_test),
 }
 print(f"late in truth: {np.mean(y_test == 'late'):.1%}")
 for name, each in proba.items():
@@ -75,11 +80,11 @@ plt.show()
 # ------------------
 # The same fit speaks of a week with strikes, in which a third of the deliveries are late.
 
-strikes = robust.predict_population_proba(X_test, class_prior={"late": 1 / 3, "on time": 2 / 3})
+strikes = predict_population_proba(robust, X_test, {"late": 1 / 3, "on time": 2 / 3})
 print(f"one delivery: {proba['robust, put back'][0, 0]:.1%}, during strikes {strikes[0, 0]:.1%}")
 
 # %%
 # Putting back undoes the weights and nothing else: a model that is wrong in other ways stays wrong.
 #
-# See also :func:`equipoise.population_proba`, :class:`equipoise.display.ReliabilityDisplay` and
-# :meth:`equipoise.RobustLogisticRegression.predict_population_proba`.
+# See also :func:`equipoise.population_proba`, :func:`equipoise.predict_population_proba` and
+# :class:`equipoise.display.ReliabilityDisplay`.

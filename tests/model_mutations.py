@@ -53,8 +53,13 @@ def frame(n=80):
     return pd.DataFrame({"x": rng.normal(size=n), "gaps": gaps, "town": town})
 
 
+def positions(n=80, k=3):
+    """Indices of classes, of which the last has most rows."""
+    return np.minimum(np.arange(n) % (k + 1), k - 1)
+
+
 def labels(n=80, k=3):
-    return np.array(["ham", "spam", "eggs"], dtype=object)[np.arange(n) % k]
+    return np.array(["ham", "spam", "eggs"], dtype=object)[positions(n, k)]
 
 
 def forest(**given):
@@ -99,6 +104,9 @@ BARE = {
     "plug-in": lambda: PlugInClassifier(LogisticRegression(), "worst-class", cv=2),
     "RobustLogisticRegressionCV": lambda: RobustLogisticRegressionCV(LabelCVaR(0.5), Cs=2, cv=2),
     "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst-class", cv=2),
+    "AveragedTrainings": lambda: RobustClassifier(
+        LogisticRegression(), "worst-class", training="average", cv=2
+    ),
     "RobustPathCV": lambda: RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=2),
     "plug-in of a forest": lambda: PlugInClassifier(forest(), "macro_f1", cv=2),
     "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst-class"),
@@ -108,7 +116,7 @@ MODELS = (*BARE, *TABLES)
 
 
 def numbers():
-    return np.random.default_rng(1).normal(size=(80, 2)) + (np.arange(80) % 3)[:, None], labels()
+    return np.random.default_rng(1).normal(size=(80, 2)) + positions()[:, None], labels()
 
 
 def saved(name):

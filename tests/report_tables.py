@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from equipoise.decisions.tuned_weights import FEW_ROWS
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(2)>",
@@ -19,7 +21,9 @@ def mixed_table(
 ):
     """Numbers, texts and missing values; some rows repeat others."""
     rng = np.random.default_rng(seed)
-    label = np.concatenate([np.arange(len(names)).repeat(8), rng.choice(len(names), n, p=shares)])
+    label = np.concatenate(
+        [np.arange(len(names)).repeat(FEW_ROWS), rng.choice(len(names), n, p=shares)]
+    )
     frame = pd.DataFrame(
         {
             "size": label + rng.normal(size=len(label)),

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from equipoise import LabelCVaR, RobustLogisticRegression, RobustPathCV, WorstClass
 from equipoise.blocks import from_blocks
-from equipoise.estimators.alpha_path import ADJUSTMENT
+from equipoise.estimators.linear_paths import ADJUSTMENT
 from equipoise.exceptions import FewRowsWarning, InvalidParameterError, SeparableDataWarning
 from linear_models import optimum, small_data
 from test_sets_laws import constraints

@@ -299,7 +299,7 @@ def test_other_rows_in_a_later_pass_are_noticed():
             order = self.rng.permutation(len(y))
             return X[order], y[order]
 
-    refused(from_blocks(Shuffled()), "Block 0: it holds other rows than in the first pass")
+    refused(from_blocks(Shuffled()), "Block 0: its rows, labels or weights changed between passes")
 
 
 def test_a_block_that_cannot_be_read_is_named():
@@ -375,9 +375,9 @@ def test_what_blocks_cannot_do_is_said():
     blocks, y = from_blocks(good()), draw()[1]
     with pytest.raises(InvalidInputError, match="Labels and weights come with the blocks"):
         fitted(blocks, y)
-    with pytest.raises(InvalidInputError, match=r'LabelCVaR\("auto"\) chooses the level'):
+    with pytest.raises(InvalidInputError, match=r'level of LabelCVaR\("auto"\) is chosen'):
         RobustLogisticRegression(LabelCVaR("auto")).fit(blocks)
-    with pytest.raises(InvalidInputError, match="fits to folds of rows in memory"):
+    with pytest.raises(InvalidInputError, match="fits to folds of rows in memory, got out-of-core"):
         RobustLogisticRegressionCV().fit(blocks)
     with pytest.raises(InvalidInputError, match="y must be given beside X"):
         fitted(Slices(large()[0]), memory=SMALL)

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise import PlugInClassifier, RobustClassifier
-from equipoise.decisions.stopping import with_rows_to_stop_by
+from equipoise.decisions.early_stopping import with_validation_rows
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
 pd = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -82,7 +82,8 @@ def test_what_is_wrong_with_the_base_is_said():
     X, _, y = draw()
     with pytest.raises(ValueError, match="Invalid classes inferred") as found:
         PlugInClassifier(xgboost(max_depth="deep"), cv=3).fit(X, y)
-    assert "max_depth" in str(found.value.__cause__)
+    assert "in fold 0 of 3" in str(found.value)
+    assert "max_depth" in str(found.value.__cause__.__cause__)
     with pytest.raises(ValueError, match="max_depth"):
         PlugInClassifier(xgboost(max_depth="deep"), cv=3).fit(X, (y == "rare") * 1)
 
@@ -116,7 +117,7 @@ def test_categories_of_pandas_and_missing_values_pass_through():
 
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize("name", ["eval_set", "eval_X", "step__eval_set", "sample_weight_eval_set"])
-def test_rows_to_stop_by_are_refused(name, wrapped):
+def test_validation_rows_are_refused(name, wrapped):
     X, _, y = draw()
     base = make_pipeline(StandardScaler(), lightgbm()) if wrapped else lightgbm()
     with warnings.catch_warnings():
@@ -137,43 +138,44 @@ def asking(make, rounds=100):
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
 @pytest.mark.parametrize("make", [xgboost, catboost, lightgbm])
-@pytest.mark.parametrize("training", ["auto", "plain", "balanced"])
+@pytest.mark.parametrize("training", ["plain", "balanced", "average"])
 def test_one_that_stops_early_does_so_on_rows_of_its_own_part(make, training):
     X, _, y = draw()
     base, made = asking(make)
     clf = RobustClassifier(base, "worst-class", training=training, cv=3).fit(X, y)
-    fitted = clf.estimator_ if hasattr(clf.estimator_, made) else clf.estimator_.estimator_
-    assert 0 < getattr(fitted, made) < 60
+    models = clf.estimator_.estimators if training == "average" else [clf.estimator_]
+    for model in models:
+        fitted = model if hasattr(model, made) else model.estimator_
+        assert 0 < getattr(fitted, made) < 60
+    assert len(models) == (3 if training == "average" else 1)
     assert set(clf.predict(X)) <= set(y)
 
 
 @pytest.mark.filterwarnings("ignore:The argument 'eval_set' is deprecated")
-def test_the_plug_in_gives_rows_to_stop_by_too():
+def test_the_plug_in_holds_validation_rows_out_too():
     X, _, y = draw()
     y[0] = "single"  # a class of one row is trained on
     clf = PlugInClassifier(asking(lightgbm)[0], "worst-class", cv=3, rare="keep").fit(X, y)
     assert 0 < clf.estimator_.best_iteration_ < 60 and "single" in clf.estimator_.classes_
 
 
-def test_rows_to_stop_by_are_rows_of_the_part_each_on_one_side():
+def test_validation_rows_are_rows_of_the_part_and_not_trained_on():
     X, _, y = draw()
-    rows = np.repeat(np.arange(0, 300, 2), np.where(y[::2] == "rare", 3, 1))
-    weights = np.arange(300.0)
+    rows, weights = np.arange(0, 300, 2), np.arange(300.0)
     base = asking(lightgbm)[0]
-    train, own = with_rows_to_stop_by(base, X, y, {"sample_weight": weights}, rows)
+    train, own = with_validation_rows(base, X, y, {"sample_weight": weights}, rows)
     ((features, labels),) = own["eval_set"]
     stop = features.index.to_numpy()
-    assert set(stop) | set(train) == set(rows) and not set(stop) & set(train)
+    np.testing.assert_array_equal(np.sort(np.concatenate([stop, train])), rows)
     np.testing.assert_array_equal(labels, y[stop])
-    times = np.where(labels == "rare", 3, 1)
-    np.testing.assert_array_equal(own["eval_sample_weight"][0], weights[stop] * times)
+    np.testing.assert_array_equal(own["eval_sample_weight"][0], weights[stop])
     assert len(stop) == pytest.approx(0.15 * 150, abs=2)
 
 
 def test_one_that_stops_early_inside_a_pipeline_is_refused():
     X, _, y = draw()
     base = make_pipeline(StandardScaler(), asking(lightgbm)[0])
-    with pytest.raises(InvalidParameterError, match="Pipeline asks for rows to stop by"):
+    with pytest.raises(InvalidParameterError, match="Pipeline asks for validation rows"):
         RobustClassifier(base, "worst-class", cv=3).fit(X, y)
 
 

@@ -106,6 +106,58 @@ def test_corollary_2_is_theorem_1_with_the_rate_put_in(recipe):
         assert (rate.theorem, iid.theorem) == ("Corollary 2", "Theorem 1")
 
 
+TWO = {"counts": COUNTS[:2], "class_prior": np.array([0.7, 0.3]), "risks": RISKS[:2]}
+
+
+@pytest.mark.parametrize("lipschitz", [0.25, 1.0, 3.0])
+@either_complexity
+def test_lipschitz_losses_of_two_classes_have_twice_their_slope_for_4k(lipschitz, observed):
+    # Talagrand's contraction in place of the lemma on margins: 2 L Rad(F), not 4 k Rad(Pi_1(F)).
+    options = {"uncertainty": "worst-class", "observed": observed}
+    for bound in (iid_bound, conditional_bound):
+        margin = bound(TWO["counts"], COMPLEXITY[:2], TWO["class_prior"], **options)
+        found = bound(
+            TWO["counts"], COMPLEXITY[:2], TWO["class_prior"], lipschitz=lipschitz, **options
+        )
+        ratio = np.asarray(found.complexity) / np.asarray(margin.complexity)
+        np.testing.assert_allclose(ratio, 2 * lipschitz / (4 * 2))
+        np.testing.assert_allclose(np.asarray(found.deviation), np.asarray(margin.deviation))
+    rate = rate_bound(**TWO, constant=0.5, lipschitz=lipschitz)
+    expected = 2 * lipschitz * 0.5 / np.sqrt(TWO["class_prior"] * TWO["counts"].sum())
+    np.testing.assert_allclose(np.asarray(rate.complexity), expected)
+
+
+@pytest.mark.parametrize("bound", [iid_bound, conditional_bound])
+def test_lipschitz_losses_are_for_two_classes(bound):
+    with pytest.raises(InvalidParameterError, match="lipschitz is for two classes, got 3"):
+        bound(COUNTS, COMPLEXITY, PRIOR, lipschitz=1.0)
+    with pytest.raises(InvalidParameterError, match="lipschitz must be a number"):
+        bound(COUNTS[:2], COMPLEXITY[:2], PRIOR[:2] / PRIOR[:2].sum(), lipschitz=0.0)
+
+
+def test_bounds_of_a_lipschitz_loss_hold_for_all_functions_of_a_class():
+    # The ramp max(0, min(1, (1 - L y f) / 2)) is L/2-Lipschitz in f; f(x) = w x with |w| <= 1.
+    rng, broken, trials, slope = np.random.default_rng(0), 0, 300, 2.0
+    w = np.linspace(-1, 1, 41)
+    far = np.random.default_rng(1).uniform(-1, 2, size=40_000)  # x of class 1; class 0 has -x
+
+    def ramp(x):
+        return np.clip((1 - slope * x[:, None] * w) / 2, 0, 1).mean(axis=0)
+
+    population = ramp(far)
+    for _ in range(trials):
+        rows = {name: rng.uniform(-1, 2, size=n) for name, n in ((0, 60), (1, 25))}
+        complexity = {name: float(linear_rademacher(x[:, None], 1.0)) for name, x in rows.items()}
+        empirical = np.array([ramp(x) for x in rows.values()])
+        bounds = [
+            conditional_bound([60, 25], complexity, uncertainty="worst-class", risks=risks,
+                              confidence=0.8, lipschitz=slope / 2).value
+            for risks in empirical.T
+        ]  # fmt: skip
+        broken += bool(np.any(population > bounds))
+    assert broken <= binom.ppf(0.999, trials, 0.2)
+
+
 @each_recipe
 def test_no_masses_of_the_set_are_above_the_bound(recipe):
     bound = conditional_bound(COUNTS, COMPLEXITY, PRIOR, recipe, risks=RISKS)

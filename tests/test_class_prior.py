@@ -21,6 +21,7 @@ from equipoise import (
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
+    predict_population_proba,
     tune_weights,
 )
 from equipoise.analysis import weight_tradeoff
@@ -131,7 +132,7 @@ def tuned(goal, rows):
         values = [found.robust_risk, found.metric_value]
         return np.r_[weights / weights.sum(), [0.0 if v is None else v for v in values]]
 
-    arguments = {"folds": FOLDS, "shrinkage": 0}
+    arguments = {"folds": FOLDS}
     given = tune_weights(rows.y, rows.table, goal, class_prior=rows.prior, **arguments)
     brought = tune_weights(rows.y, rows.carried, goal, sample_weight=rows.weights, **arguments)
     # Weights for probabilities as they came, and for those of the population.
@@ -203,7 +204,7 @@ def put_back():
     fit = RobustLogisticRegression(SET).fit(THREE.X, THREE.y)
     masses = fit.worst_case_masses_
     arguments = {"masses": masses, "class_prior": PRIOR}
-    given = fit.predict_population_proba(THREE.X, class_prior=PRIOR)
+    given = predict_population_proba(fit, THREE.X, class_prior=PRIOR)
     return given, population_proba(fit.predict_proba(THREE.X), **arguments)
 
 
@@ -224,7 +225,7 @@ def drawn():
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     fit = RobustLogisticRegression(SET).fit(TWO.X, TWO.y)
     display = ReliabilityDisplay.from_estimator(fit, TWO.X, TWO.y, class_prior=PAIR)
-    tables = [fit.predict_proba(TWO.X), fit.predict_population_proba(TWO.X, PAIR)]
+    tables = [fit.predict_proba(TWO.X), predict_population_proba(fit, TWO.X, PAIR)]
     wanted = []
     for quantity in ("predicted", "observed"):
         for table in tables:
@@ -274,7 +275,7 @@ CASES = {
     "tune_weights, macro_f1": lambda: tuned("macro_f1", TWO),
     "tune_weights, f1": lambda: tuned("f1", TWO),
     "tune_weights, accuracy": lambda: tuned("accuracy", TWO),
-    "PlugInClassifier.__init__": lambda: plugged_in(PlugInClassifier, shrinkage=0),
+    "PlugInClassifier.__init__": lambda: plugged_in(PlugInClassifier),
     "RobustClassifier.__init__": lambda: plugged_in(RobustClassifier),
     "robust_bayes": bayes,
     "excess_risk": excess,
@@ -285,7 +286,7 @@ CASES = {
         RobustLogisticRegressionCV, Cs=[0.01, 1.0], cv=3
     ),
     "RobustLinearClassifier.__init__": lambda: fitted(RobustLinearClassifier),
-    "RobustLogisticRegression.predict_population_proba": put_back,
+    "predict_population_proba": put_back,
     "population_proba": put_back_by_weights,
     "ReliabilityDisplay.from_estimator": drawn,
 }
@@ -318,7 +319,7 @@ def takers():
 # These hand it on to functions that are here.
 HANDED_ON = {
     "ErrorDecompositionDisplay.from_predictions", "WorstCaseWeightsDisplay.from_predictions",
-    "tune_decisions",
+    "tune_decisions", "descent_ascent", "robust_risk_interval",
 }  # fmt: skip
 
 

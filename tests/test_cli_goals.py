@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
 
+from equipoise.estimators.robust_classifier import TRAININGS
 from equipoise.exceptions import ClassMismatchError, EquipoiseError
 from equipoise.goals import (
     GOALS,
@@ -280,3 +281,11 @@ def test_class_names_are_bound_to_the_classes_they_stand_for():
 def test_classes_that_are_not_there_are_named():
     with pytest.raises(ClassMismatchError, match="names class 'fraud'; the classes are 'a', 'b'"):
         bind_classes(parse_goal("PriorBox({'fraud': 0.0})"), np.array(["a", "b"]))
+
+
+def test_trainings_have_the_words_of_the_classifier():
+    pytest.importorskip("click", reason="click is not installed")
+    from equipoise.cli.fit import fit
+
+    (option,) = [each for each in fit.params if each.name == "training"]
+    assert sorted(option.type.choices) == sorted(TRAININGS) and option.default is None

@@ -208,13 +208,17 @@ def test_probabilities_kept_columns_and_stdout(place):
     assert found["sender"].tolist() == kept["sender"].tolist()
 
 
-def test_the_largest_probability_decides_where_weights_are_given(place, tmp_path):
+def test_known_weights_decide_on_the_scale_of_the_training_table(place, tmp_path):
     out = tmp_path / "m.equipoise"
     run("fit", place / "train.csv", "-t", "label", "-o", out, "-g", "balanced", "-q")
     result = run("predict", out, place / "test.csv", "--out", "-", "--proba")
     found = pd.read_csv(io.StringIO(result.stdout))
-    best = found.filter(like="probability[").idxmax(axis=1).str[len("probability[") : -1]
+    shares = found.filter(like="probability[")
+    labels = pd.read_csv(place / "train.csv")["label"].value_counts(normalize=True).sort_index()
+    # Trained with balanced weights; a class counts as one over its share all the same.
+    best = (shares / labels.to_numpy()).idxmax(axis=1).str[len("probability[") : -1]
     assert best.tolist() == found["prediction"].tolist()
+    assert shares.mean().to_numpy() == pytest.approx(labels.to_numpy(), abs=0.1)
 
 
 def test_probabilities_on_the_scale_of_the_training_table(place):

@@ -272,6 +272,12 @@ def test_a_data_path_that_is_not_there_is_a_sentence(run, tmp_path):
     )
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_the_quick_version_does_not_speak_of_the_papers_training(run, studies, quick):
+    shown = run("reproduce", *(["--quick"] if quick else [])).stdout
+    assert ("how a shortened form of the paper's training fared" in shown) == quick
+
+
 def test_warnings_are_one_line(run, monkeypatch):
     import warnings
 

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from equipoise import PlugInClassifier, RobustLogisticRegression, tune_weights
 from equipoise.decisions import decide
-from equipoise.decisions.left_out import error_sums
+from equipoise.decisions.evaluated import Evaluated
 from equipoise.risks import class_risk_intervals
 from equipoise.risks.intervals import counted_intervals
 
@@ -105,8 +105,9 @@ def held_by_folds(counts, n_columns, seed):
         StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y)
     ):
         decided[test], folds[test] = model.fit(X[train], y[train]).predict(X[test]), fold
-    sums = error_sums(y, decided, folds, np.ones(len(y)), shape=(5, len(counts)))
-    found = counted_intervals(sums, np.arange(len(counts)), refit=5 / 4)
+    none, prior = np.zeros(len(counts), dtype=bool), np.bincount(y) / len(y)
+    seen = Evaluated(y, decided, decided, folds, np.ones(len(y)), none, prior, 5 / 4)
+    found = seen.intervals(np.arange(len(counts)))
     new, true = gaussian_rows(rng, [8000] * len(counts), n_columns)
     wrong = model.fit(X, y).predict(new) != true
     return [wrong[true == label].mean() in found[label] for label in range(len(counts))]
@@ -190,7 +191,8 @@ def test_intervals_of_a_refitted_model_hold_its_risks():
         one_rule = counted_intervals(tuned.tuned_.held_out[:, :4], tuned.classes_)
         held_by += truth in tuned.class_risk_intervals_[0], truth in one_rule[0]
     assert held_by[0] >= stats.binom.ppf(1e-3, redraws, 0.95)
-    assert held_by[1] < stats.binom.ppf(1e-3, redraws, 0.95)
+    # Smooth weights vary less than exact ones: intervals for one rule hold nearly as often.
+    assert held_by[1] <= held_by[0]
 
 
 def test_known_weights_of_a_given_model_are_one_rule():

@@ -6,12 +6,14 @@ import signal
 import threading
 import time
 import tracemalloc
+from functools import partial
 from math import inf
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 from equipoise import (
@@ -20,9 +22,13 @@ from equipoise import (
     PlugInClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
+    RobustLogisticRegressionCV,
+    RobustPathCV,
     WorstClass,
+    predict_population_proba,
 )
 from equipoise.blocks import cluster as cluster_module
+from equipoise.blocks import from_blocks, partitions
 from equipoise.blocks.base import AskedOf, Stream
 from equipoise.blocks.cluster import HeldPartitions
 from equipoise.blocks.partitions import from_dask
@@ -192,10 +198,11 @@ def test_frames_are_fitted_and_predicted_with_their_names(anywhere):
     assert there.objective_ == pytest.approx(here.objective_, rel=SAME)
     assert there.classes_.tolist() == ["no", "perhaps", "yes"]
     assert there.feature_names_in_.tolist() == names
-    for method in ("predict", "predict_proba", "decision_function", "predict_population_proba"):
-        lazy = getattr(there, method)(parts[names])
+    methods = [getattr(there, n) for n in ("predict", "predict_proba", "decision_function")]
+    for method in (*methods, partial(predict_population_proba, there)):
+        lazy = method(parts[names])
         assert isinstance(lazy, da.Array)
-        expected = getattr(there, method)(frame[names])
+        expected = method(frame[names])
         assert lazy.dtype == expected.dtype and lazy.ndim == expected.ndim
         assert_same(lazy.compute(), expected)
     score = there.score(frame[names], frame["ill"], frame["weight"])
@@ -665,6 +672,40 @@ def test_a_partition_that_raises_in_a_later_pass_is_named(client, before_pass):
     client.wait_for_workers(2, timeout=120)
 
 
+def another(place):
+    """The partition in which one value is another, in a row that no sample has."""
+    X, y = good(place)
+    X[17, 2] += 1
+    return X, y
+
+
+def test_a_partition_that_comes_out_otherwise_after_its_worker_died_is_named(client, before_pass):
+    gone = distributed.Event("gone")
+
+    def read(place):
+        return another(place) if distributed.Event("gone").is_set() else good(place)
+
+    def act(done):
+        if done == 3:
+            gone.set()
+            kill(client, 2)
+
+    before_pass(act)
+    refused(of_partitions(read, 3), r"Partition \d: its rows, labels or weights changed between")
+    client.wait_for_workers(2, timeout=120)
+
+
+def test_a_partition_that_is_computed_again_and_is_another_is_named(monkeypatch):
+    monkeypatch.setattr(partitions, "_KEPT_SHARE", 1 << 60)  # nothing is kept
+    read = []
+
+    def reader(place):
+        read.append(place)
+        return another(place) if place == 1 and read.count(1) > 2 else good(place)
+
+    refused(of_partitions(reader, 3), "Partition 1: its rows, labels or weights changed between")
+
+
 def test_labels_have_the_partitions_of_the_rows():
     X, y = draw(k=3, n=300)
     rows, labels = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=(150,))
@@ -683,10 +724,20 @@ def test_labels_have_the_partitions_of_the_rows():
 
 
 @few_rows_allowed
-def test_a_level_is_not_chosen_on_a_cluster():
-    rows = parted(*draw(k=3))
-    with pytest.raises(InvalidInputError, match="give a level to fit to blocks"):
-        RobustLogisticRegression(LabelCVaR("auto")).fit(*rows)
+@pytest.mark.parametrize("out_of_core", [parted, lambda X, y: (from_blocks([(X, y)]), None)])
+@pytest.mark.parametrize(
+    ("model", "what"),
+    [
+        (RobustLogisticRegression(LabelCVaR("auto")), r'The level of LabelCVaR\("auto"\)'),
+        (RobustPathCV(RobustLogisticRegression()), "The level of a linear model"),
+        (RobustLogisticRegressionCV(), "C"),
+    ],
+    ids=["auto", "path", "C"],
+)
+def test_nothing_is_chosen_by_folds_of_rows_out_of_memory(out_of_core, model, what):
+    message = f"^{what} is chosen by fits to folds of rows in memory, got out-of-core data: choose"
+    with pytest.raises(InvalidInputError, match=message):
+        clone(model).fit(*out_of_core(*draw(k=3)))
 
 
 def test_an_asynchronous_client_is_refused(monkeypatch):

@@ -65,7 +65,6 @@ def test_the_parts_are_differences_of_risks(k, seed):
     assert found.irreducible >= -1e-12 and found.excess >= -1e-12
     np.testing.assert_allclose(found.judged_under, judged)
     assert found.l1 == pytest.approx(w @ np.abs(eta - estimate).sum(axis=1) / 2 / w.sum())
-    assert np.isnan(found.estimation_bound) == (k > 2) == np.isnan(found.irreducible_bound)
 
 
 @each_pair
@@ -80,6 +79,45 @@ def test_two_classes_meet_the_bounds_whatever_the_estimate(q, judged, seed):
     shift = abs(q[0] / q.sum() - judged[0] / judged.sum())
     expected = judged.sum() * (found.l1 + shift * found.disagreement)
     assert found.estimation_bound == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 7])
+@pytest.mark.parametrize("seed", range(30))
+def test_any_number_of_classes_meets_the_bounds(k, seed):
+    eta, estimate, w = draw(40, k, seed)
+    rng = np.random.default_rng(seed)
+    q, judged = rng.gamma(0.5, size=(2, k))
+    if seed % 3 == 0:  # classes that do not count under one weighting or the other
+        q[0], judged[1] = 0.0, 0.0
+    found = excess_risk(eta, estimate, q, judged, sample_weight=w)
+    assert abs(found.estimation) <= found.estimation_bound + 1e-12
+    assert found.irreducible <= found.irreducible_bound + 1e-12
+    assert found.excess <= found.estimation_bound + found.irreducible_bound + 1e-12
+    matched = excess_risk(eta, estimate, judged, judged, sample_weight=w)
+    largest = np.sort(matched.judged_under)[-2:].sum()
+    assert 0 <= matched.excess <= largest * matched.l1 + 1e-12
+    assert matched.estimation_bound == pytest.approx(largest * matched.l1)
+    assert matched.irreducible_bound == 0
+
+
+def test_a_third_class_that_never_occurs_near_the_others_changes_no_bound():
+    rng = np.random.default_rng(0)
+    eta, estimate = (np.column_stack([1 - p, p]) for p in rng.uniform(0.05, 0.95, size=(2, 50)))
+    two = excess_risk(eta, estimate, (1, 1), (1, 4))
+    apart = np.array([[0.0, 0.0, 1.0]])
+    three = excess_risk(
+        *(np.vstack([np.column_stack([each, np.zeros(50)]), apart]) for each in (eta, estimate)),
+        (1, 1, 1), (1, 4, 1),
+    )  # fmt: skip
+    scale = three.judged_under[0] / two.judged_under[0] * 50 / 51
+    assert three.irreducible_bound == pytest.approx(two.irreducible_bound * scale)
+    assert three.estimation_bound == pytest.approx(two.estimation_bound * scale)
+
+
+def test_the_bounds_of_three_classes_can_be_attained():
+    # All points where the first class and the second tie under q, decided for the first.
+    found = excess_risk([[0.4, 0.4, 0.2]] * 2, [[0.4, 0.4, 0.2]] * 2, (1, 1, 1), (1, 3, 1))
+    assert found.irreducible == pytest.approx(found.irreducible_bound) and found.irreducible > 0.3
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -32,6 +32,7 @@ from equipoise import (  # noqa: E402
     class_risk_intervals,
     class_risks,
     display,
+    predict_population_proba,
     robust_path,
 )
 from equipoise.analysis import weight_tradeoff  # noqa: E402
@@ -84,7 +85,7 @@ PLUG_INS = {
     "trained and decided": RobustClassifier(TREE, "worst-class", cv=3).fit(X, Y),
     "level of a plug-in": RobustPathCV(PlugInClassifier(TREE), alphas=[1.0, 0.3], cv=3).fit(X, Y),
     "found by a search": GridSearchCV(
-        PlugInClassifier(TREE, LabelCVaR(0.3), cv=3), {"shrinkage": [0, 1]}, cv=2
+        PlugInClassifier(TREE, LabelCVaR(0.3), cv=3), {"pooling": [0, 1]}, cv=2
     ).fit(X, Y),
 }
 PREDICTED = {name: fit.predict(ROWS) for name, fit in FITS.items()}
@@ -443,7 +444,7 @@ def test_reliability_on_the_scale_of_a_stated_population(who):
     made = display.ReliabilityDisplay.from_estimator(fit, ROWS, LABELS, class_prior=prior)
     rows, last = (fit[:-1].transform(ROWS), fit[-1]) if hasattr(fit, "steps") else (ROWS, fit)
     own = getattr(last, "class_prior_", None) or last.estimator_.class_prior_
-    odds = last.predict_population_proba(rows) * [prior[n] / own[n] for n in NAMES.tolist()]
+    odds = predict_population_proba(last, rows) * [prior[n] / own[n] for n in NAMES.tolist()]
     moved = odds / odds.sum(axis=1, keepdims=True)
     shares = {name: np.mean(name == LABELS) for name in prior}
     weights = [prior[name] / shares[name] for name in LABELS.tolist()]

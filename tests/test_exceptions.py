@@ -51,7 +51,7 @@ def test_a_warning_points_at_the_line_that_led_to_it(call):
 
 
 def test_the_robust_bayes_rule_warns_at_the_line_that_asked(monkeypatch):
-    monkeypatch.setattr(sys.modules["equipoise.theory.robust_bayes"], "_ROUNDS", 1)
+    monkeypatch.setattr(sys.modules["equipoise.theory.tied_rules"], "TEMPERATURES", 1)
     probabilities = RNG.dirichlet(np.ones(4), size=50)
     with pytest.warns(NotConvergedWarning, match="certified to") as caught:
         robust_bayes(probabilities, WorstClass())

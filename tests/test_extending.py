@@ -24,7 +24,7 @@ from equipoise import (
     save_model,
 )
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.goals import GOALS, Criterion, Goal, format_goal, parse_goal
+from equipoise.goals import GOALS, Goal, SmoothCriterion, format_goal, parse_goal
 from equipoise.losses import LOSSES, Loss, TrainedLoss
 from equipoise.risks import ClassRisks, class_risks
 from equipoise.sets import SETS, CappedSimplex, Uncertainty
@@ -278,14 +278,15 @@ def test_the_errors_name_a_new_loss(new_loss):
 
 
 @dataclass(frozen=True)
-class PowerMean(Criterion):
+class PowerMean(SmoothCriterion):
     """The mean of a power of the class risks."""
 
+    prior: np.ndarray
     power: float
     measures = "risk"
 
-    def values(self, hits, decided, totals):
-        return ((1 - hits / totals) ** self.power).mean(axis=1)
+    def of_rates(self, recalls, shares):
+        return float(np.mean((1 - recalls) ** self.power))
 
 
 class EvenRisks(Goal):
@@ -295,7 +296,8 @@ class EvenRisks(Goal):
         self.power = power
 
     def resolve(self, prior, classes=None):
-        return PowerMean(check_number(self.power, "power", "[1, inf)"))
+        p, _ = named_prior(prior, classes)
+        return PowerMean(p, check_number(self.power, "power", "[1, inf)"))
 
     @classmethod
     def examples(cls):

@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from equipoise import PlugInClassifier, RecallFloors, RobustClassifier
-from equipoise.validation.equal_rows import equal_rows
-from equipoise.validation.folds import refuse_few, split_rows
+from equipoise.decisions.equal_rows import equal_rows
+from equipoise.decisions.folds import refuse_few, split_rows
 
 pd = pytest.importorskip("pandas", reason="equipoise[report] is not installed")
 
@@ -130,15 +130,14 @@ def test_decisions_are_tuned_for_rows_that_no_copy_of_was_trained_on():
     X = rng.normal(size=(400, 5)) + 0.8 * y[:, None]
     forest = RandomForestClassifier(30, random_state=0)
     twice, y_twice = X.repeat(3, axis=0), y.repeat(3)
-    model = RobustClassifier(forest, "worst-class", training="plain", cv=5).fit(twice, y_twice)
+    model = RobustClassifier(forest, "worst-class", cv=5).fit(twice, y_twice)
     fresh = (rng.random(4000) < 0.25).astype(int)
     new = rng.normal(size=(4000, 5)) + 0.8 * fresh[:, None]
     wrong = [np.mean(model.predict(new[fresh == each]) != each) for each in (0, 1)]
     told = np.asarray(model.class_risks_)
     # Folds that hold copies on both sides tell of hardly any error.
-    naive = RobustClassifier(
-        forest, "worst-class", training="plain", cv=StratifiedKFold(5, shuffle=True, random_state=0)
-    ).fit(twice, y_twice)
+    apart = StratifiedKFold(5, shuffle=True, random_state=0)
+    naive = RobustClassifier(forest, "worst-class", cv=apart).fit(twice, y_twice)
     assert np.asarray(naive.class_risks_).max() < 0.02
     assert max(wrong) > 0.1
     np.testing.assert_allclose(told, wrong, atol=0.1)
@@ -155,6 +154,8 @@ def test_a_page_has_the_folds_of_an_estimator(cv):
     design = Design.for_table(labelled_table(X, y), cv, 1)
     own, _, _ = parts_of(cv, X, np.asarray(y), 1)
     judged = np.isin(np.unique(y, return_inverse=True)[1], np.flatnonzero(design.estimable))
-    for (train, test), (train_too, test_too) in zip(design.parts, own, strict=True):
+    assert design.n_folds == len(own)
+    for each, (train_too, test_too) in enumerate(own):
+        train, test = np.flatnonzero(design.fold != each), np.flatnonzero(design.fold == each)
         np.testing.assert_array_equal(test[judged[test]], test_too[judged[test_too]])
         np.testing.assert_array_equal(train[judged[train]], train_too[judged[train_too]])

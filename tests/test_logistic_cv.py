@@ -1,4 +1,4 @@
-"""RobustLogisticRegressionCV: the regularisation is chosen on rows left out, for the goal."""
+"""RobustLogisticRegressionCV: the regularisation is chosen on held-out rows, for the goal."""
 
 import pickle
 
@@ -15,6 +15,7 @@ from equipoise import (
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
     WorstClass,
+    predict_population_proba,
 )
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
@@ -70,8 +71,32 @@ def test_values_are_those_of_plain_cross_validation(goal):
         else:
             expected.append(1 - f1_score(y, predicted, average="macro"))
     np.testing.assert_allclose(clf.goal_values_, expected, atol=1e-12)
-    assert grid[int(np.argmin(expected))] == clf.C_
+    close = clf.goal_values_ - clf.goal_values_.min() <= clf.goal_value_errors_ + 1e-12
+    assert clf.goal_value_errors_[np.argmin(expected)] == 0
+    assert grid[int(np.argmax(close))] == clf.C_
     assert clf.Cs_.tolist() == grid
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_strongest_penalty_within_one_standard_error_is_taken(seed):
+    X, y = draw(seed=seed)
+    folds, grid = StratifiedKFold(4), [0.001, 0.01, 0.1, 1.0, 100.0]
+    clf = RobustLogisticRegressionCV("worst-class", Cs=grid, cv=folds, tol=1e-9).fit(X, y)
+    models = [RobustLogisticRegression("worst-class", C=C, tol=1e-9) for C in grid]
+    wrong = np.array([cross_val_predict(model, X, y, cv=folds) != y for model in models])
+
+    def worst(rows):
+        return np.max([wrong[:, rows[y[rows] == name]].mean(axis=1) for name in NAMES], axis=0)
+
+    # The jackknife: without each of twenty groups of rows, dealt out class by class.
+    tested = np.concatenate([test for _, test in folds.split(X, y)])
+    dealt = tested[np.argsort(y[tested], kind="stable")]
+    without = np.array([worst(np.delete(dealt, np.s_[group::20])) for group in range(20)])
+    values = worst(dealt)
+    errors = np.std(without - without[:, [np.argmin(values)]], axis=0) * np.sqrt(19)
+    np.testing.assert_allclose(clf.goal_value_errors_, errors, atol=1e-12)
+    within = np.flatnonzero(values <= values.min() + errors + 1e-12)
+    assert grid[within[0]] == clf.C_
 
 
 def test_the_final_fit_is_that_of_the_chosen_penalty():
@@ -81,7 +106,7 @@ def test_the_final_fit_is_that_of_the_chosen_penalty():
     np.testing.assert_array_equal(clf.coef_, plain.coef_)
     np.testing.assert_array_equal(clf.predict_proba(X), plain.predict_proba(X))
     np.testing.assert_array_equal(
-        clf.predict_population_proba(X), plain.predict_population_proba(X)
+        predict_population_proba(clf, X), predict_population_proba(plain, X)
     )
     np.testing.assert_array_equal(clf.to_sklearn().predict(X), plain.predict(X))
     assert clf.duality_gap_ == plain.duality_gap_ and clf.to_sklearn().C == clf.C_

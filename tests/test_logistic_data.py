@@ -19,6 +19,7 @@ from equipoise import (
     RobustLogisticRegression,
     WeightBox,
     WorstClass,
+    predict_population_proba,
 )
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import FewRowsWarning, InactiveCapsWarning, NotConvergedWarning
@@ -382,7 +383,7 @@ def test_a_prior_of_zero_may_still_carry_mass():
     assert clf.worst_case_weights_[2] == np.inf
     assert 0.2 - 1e-12 <= clf.worst_case_masses_[2] <= 0.6 + 1e-12
     assert clf.fit(X, y).n_iter_ <= 2
-    probabilities = clf.predict_population_proba(X)
+    probabilities = predict_population_proba(clf, X)
     assert np.all(probabilities[:, 2] == 0)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 

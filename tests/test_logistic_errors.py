@@ -19,6 +19,7 @@ from equipoise import (
     WeightBox,
     WeightHull,
     WorstClass,
+    predict_population_proba,
 )
 from equipoise.exceptions import (
     ClassMismatchError,
@@ -190,12 +191,14 @@ def test_constructors_check_nothing():
         RobustLogisticRegression(**parameters)
 
 
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_population_proba"])
+@pytest.mark.parametrize("method", ["predict", "predict_proba"])
 def test_unfitted_estimators_say_so(method):
     with pytest.raises(NotFittedError, match="not fitted"):
         getattr(RobustLogisticRegression(), method)(X)
     with pytest.raises(NotFittedError, match="not fitted"):
         RobustLogisticRegression().to_sklearn()
+    with pytest.raises(NotFittedError, match="not fitted"):
+        predict_population_proba(RobustLogisticRegression(), X)
 
 
 def test_rows_to_predict_are_checked():
@@ -220,13 +223,13 @@ def test_bad_priors_for_probabilities_are_refused(case):
     prior, error, match = BAD_PRIORS[case]
     clf = RobustLogisticRegression(WorstClass()).fit(X, Y)
     with pytest.raises(error, match=match):
-        clf.predict_population_proba(X, prior)
+        predict_population_proba(clf, X, prior)
 
 
 def test_probabilities_of_a_class_without_mass_are_refused():
     clf = RobustLogisticRegression(FixedWeights([1, 0, 1])).fit(X, Y)
     with pytest.raises(UnidentifiableError, match="Class 1 carries no mass"):
-        clf.predict_population_proba(X)
+        predict_population_proba(clf, X)
 
 
 # Interruptions

@@ -20,6 +20,7 @@ from equipoise import (
     RobustLogisticRegression,
     RobustPathCV,
     estimators,
+    predict_population_proba,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import CostMatrix, MetricGoal, RecallFloors, parse_goal
@@ -36,7 +37,11 @@ from equipoise.sets import (
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 
-from sklearn.compose import ColumnTransformer  # noqa: E402
+from sklearn.compose import (  # noqa: E402
+    ColumnTransformer,
+    make_column_selector,
+    make_column_transformer,
+)
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.frozen import FrozenEstimator  # noqa: E402
@@ -239,10 +244,25 @@ def test_two_and_many_classes_of_texts_and_numbers_come_back(classes, kind):
     assert loaded.facts.counts == tuple(np.unique(y, return_counts=True)[1].tolist())
 
 
+def test_what_cannot_be_saved_is_told_where_to_go():
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": ["x", "y"] * 20})
+    y = np.arange(40) % 3 > 0
+    columns = make_column_transformer(
+        (StandardScaler(), make_column_selector(dtype_include="number"))
+    )
+    selected = make_pipeline(columns, RobustLogisticRegression("balanced")).fit(frame, y)
+    elsewhere = r"to_onnx writes.*joblib\.dump.*loading its file runs"
+    with pytest.raises(InvalidInputError, match=r"by name instead of a selector.*" + elsewhere):
+        to_bytes(selected, TrainingFacts.from_model(selected))
+    other = PlugInClassifier(GaussianNB(), "balanced").fit(frame[["a"]], y)
+    with pytest.raises(InvalidInputError, match="class 'GaussianNB'.*" + elsewhere):
+        to_bytes(other, TrainingFacts.from_model(other))
+
+
 def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
     model, facts, frame, data = linear
     X = conform(frame, facts.columns)
-    expected = model[-1].predict_population_proba(model[:-1].transform(X))
+    expected = predict_population_proba(model, X)
     assert np.array_equal(from_bytes(data).predict_population_proba(frame), expected)
 
 
@@ -262,7 +282,9 @@ def test_the_scale_of_the_population_is_that_of_the_rows_whatever_the_training(k
     expected /= expected.sum(axis=1, keepdims=True)
     loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
     assert loaded.predict_population_proba(frame) == pytest.approx(expected, abs=1e-12)
-    assert loaded.predict_proba(frame) == pytest.approx(inside.predict_proba(X), abs=1e-12)
+    # A classifier around others has no other scale.
+    same = inside.predict_proba(X) if plain else expected
+    assert loaded.predict_proba(frame) == pytest.approx(same, abs=1e-12)
     if kind == "linear":
         means = loaded.predict_population_proba(frame).mean(axis=0)
         assert means == pytest.approx(np.unique(y, return_counts=True)[1] / len(y), abs=0.05)
@@ -366,6 +388,12 @@ ESTIMATORS = {
     "trained forest": lambda: RobustClassifier(
         RandomForestClassifier(5, random_state=0), "balanced_accuracy", cv=3
     ),
+    "balanced training": lambda: RobustClassifier(
+        RobustLogisticRegression("standard"), "macro_f1", training="balanced", cv=3
+    ),
+    "average of trainings": lambda: RobustClassifier(
+        LogisticRegression(), "worst-class", training="average", cv=3
+    ),
     "path": lambda: RobustPathCV(RobustLogisticRegression(), rule="price", price=2, cv=3),
     "path of decisions": lambda: RobustPathCV(
         PlugInClassifier(LogisticRegression()), alphas=[1.0, 0.5], cv=3
@@ -395,7 +423,7 @@ ESTIMATORS |= {
 @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
 def test_every_estimator_is_saved_without_a_table(make, labels, tmp_path):
     rng = np.random.default_rng(0)
-    place = np.arange(90) % len(labels)
+    place = np.minimum(np.arange(90) % (len(labels) + 1), len(labels) - 1)
     X, y = rng.normal(size=(90, 2)) + place[:, None], np.array(labels)[place]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -583,10 +611,10 @@ def test_a_class_that_is_not_known_is_named(linear):
 
 def test_a_model_of_the_last_format_is_refused_with_what_to_do(linear):
     def age(members):
-        facts = {**json.loads(members["equipoise.json"]), "format": 2}
+        facts = {**json.loads(members["equipoise.json"]), "format": 3}
         members["equipoise.json"] = json.dumps(facts).encode()
 
-    sentence = "of format 2 and this version .* reads format 3: load it with the version that wrote"
+    sentence = "of format 3 and this version .* reads format 4: load it with the version that wrote"
     refused(repacked(linear[3], age), sentence)
 
 
@@ -695,11 +723,11 @@ def test_files_that_are_no_models_are_refused(data, sentence):
 def test_archives_without_the_facts_or_with_broken_ones_are_refused(linear):
     data = linear[3]
     refused(repacked(data, lambda m: m.pop("equipoise.json")), "holds no equipoise.json")
-    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 3}', "\x00"):
+    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 4}', "\x00"):
         changed = repacked(data, lambda m, text=text: m.update({"equipoise.json": text.encode()}))
         refused(changed, "training facts cannot be read")
-    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 4}'}))
-    refused(newer, "of format 4 and this version of equipoise reads format 3")
+    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 5}'}))
+    refused(newer, "of format 5 and this version of equipoise reads format 4")
 
 
 @pytest.mark.parametrize(
@@ -1180,6 +1208,70 @@ def test_coefficients_of_the_wrong_shape_are_refused(linear):
     ):
         changed = with_array(linear[3], "coef_", change, "RobustLogisticRegression")
         refused(changed, "RobustLogisticRegression cannot have such a value of 'coef_'")
+
+
+@pytest.fixture(scope="module")
+def averaged():
+    """A mean of three trainings in a file."""
+    place = np.minimum(np.arange(90) % 4, 2)
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.array(["a", "b", "c"])[place]
+    base = RandomForestClassifier(2, max_depth=2, random_state=0)
+    model = RobustClassifier(base, training="average", cv=3).fit(X + place[:, None], y)
+    return to_bytes(model, TrainingFacts.from_model(model))
+
+
+AVERAGED = {
+    "a model less": lambda given: given["estimators"].pop(),
+    "no model": lambda given: given["estimators"].clear(),
+    "a model that is not fitted": lambda given: given["estimators"][0].pop("fitted"),
+    "not a model": lambda given: given["estimators"].append(3),
+    "one set of models": lambda given: given.update(estimators=given["estimators"][0]),
+    "classes of others": lambda given: given["classes"].update(of=["a", "b", "x"]),
+    "a class twice": lambda given: given["classes"].update(of=["a", "b", "b"]),
+    "weights of two classes": lambda given: given["class_weights"].update(shape=[9, 1]),
+    "no weights": lambda given: given.update(class_weights=None),
+}
+
+
+@pytest.mark.parametrize("change", AVERAGED.values(), ids=AVERAGED)
+def test_trainings_that_contradict_their_weights_are_refused(averaged, change):
+    changed = with_model(
+        averaged, lambda model: change(next(found_in(model, "AveragedTrainings"))["with"])
+    )
+    refused(changed, "cannot be loaded")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf])
+def test_training_weights_are_positive(averaged, value):
+    def set_first(members):
+        model = json.loads(members["model.json"])
+        node = next(found_in(model, "AveragedTrainings"))["with"]["class_weights"]
+        numbers = np.frombuffer(members[node["of"]], node["dtype"]).copy()
+        numbers[0] = value
+        members[node["of"]] = numbers.tobytes()
+        members["model.json"] = json.dumps(model).encode()
+
+    refused(repacked(averaged, set_first), "AveragedTrainings contradicts itself")
+
+
+@pytest.mark.parametrize("name", ["class_shares_", "training_weights_"])
+def test_what_puts_probabilities_on_the_scale_of_the_population_is_checked(averaged, name):
+    def forget(model):
+        next(found_in(model, "RobustClassifier"))["fitted"].pop(name)
+
+    def rename(model):
+        fitted = next(found_in(model, "RobustClassifier"))["fitted"]
+        fitted[name]["with"]["classes"]["of"] = ["a", "b", "x"]
+
+    def negate(members):
+        model = json.loads(members["model.json"])
+        node = next(found_in(model, "RobustClassifier"))["fitted"][name]["with"]["values"]
+        numbers = -np.frombuffer(members[node["of"]], node["dtype"])
+        members[node["of"]] = numbers.tobytes()
+
+    refused(with_model(averaged, forget), "contradicts itself")
+    refused(with_model(averaged, rename), "contradicts itself")
+    refused(repacked(averaged, negate), "contradicts itself")
 
 
 def test_a_model_that_has_not_been_fitted_is_refused(linear):

@@ -357,13 +357,6 @@ def test_a_step_that_no_runtime_has_in_float64_is_named():
         to_onnx(PlugInClassifier(marked, "balanced").fit(rows, labels))
 
 
-def test_columns_of_text_are_refused():
-    frame = pd.DataFrame({"colour": np.array(["red", "blue"] * 45), "size": np.arange(90.0)})
-    encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough")
-    with pytest.raises(InvalidParameterError, match=r"ColumnTransformer cannot .*numeric columns"):
-        to_onnx(plugged(make_pipeline(encoder, LogisticRegression()), frame))
-
-
 def test_categories_of_trees_are_refused():
     X = np.column_stack([np.arange(90) % 4, np.arange(90.0)])
     base = HistGradientBoostingClassifier(max_iter=3, categorical_features=[0])
@@ -397,3 +390,25 @@ def test_without_onnx_the_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'equipoise\[onnx\]'"):
         to_onnx(plugged(GaussianNB()))
+
+
+@pytest.mark.parametrize("training", ["balanced", "sqrt"])
+@pytest.mark.parametrize("base", ["scaled", "forest", "boosting"])
+def test_probabilities_of_weighted_trainings_are_on_the_scale_of_the_population(base, training):
+    X, labels = draw(3)
+    prior = [0.2, 0.5, 0.3]
+    model = RobustClassifier(BASES[base], "macro_f1", training=training, class_prior=prior, cv=3)
+    assert_same(model.fit(X[:300], labels[:300]), X[300:])
+
+
+def test_known_weights_decide_on_the_scale_of_the_population():
+    X, labels = draw(2)
+    model = PlugInClassifier(BASES["scaled"], "balanced", class_prior=[0.5, 0.5])
+    assert_same(model.fit(X[:300], labels[:300]), X[300:])
+
+
+def test_an_average_of_trainings_is_refused():
+    X, labels = draw(3)
+    model = RobustClassifier(BASES["forest"], "worst-class", training="average", cv=3)
+    with pytest.raises(InvalidParameterError, match="training='average' cannot be written"):
+        to_onnx(model.fit(X[:300], labels[:300]))

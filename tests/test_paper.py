@@ -20,7 +20,7 @@ from equipoise.paper.appendix_e import true_constants
 from equipoise.paper.figure_4 import on_random_rows
 from equipoise.paper.fits import SYNTHETIC_C, SyntheticSize, exact_records, trained_records
 from equipoise.paper.methods import BALANCED, STANDARD, Method, lcvar, lhcvar, prior_box
-from equipoise.paper.pages import claims_table
+from equipoise.paper.pages import claims_table, read_results
 from equipoise.paper.ramps import RADIUS, grid, ramp_risks
 from equipoise.paper.records import counted, from_csv, rounded, spread, to_csv
 from equipoise.paper.registry import NAMES, PARTS, load_study
@@ -211,10 +211,28 @@ def test_findings_that_hang_on_a_reading_say_so(study, text):
     assert "*(Our reading: " in line and "(by our reading): " in line
 
 
-def test_the_rate_of_the_estimation_error_has_a_line_of_its_own():
+def test_the_rate_of_the_estimation_error_is_judged_where_the_corollary_promises_it():
+    # Corollary 1 has two terms, whose rates have logarithms, and is about large n.
     lines = read_page("rates").splitlines()
-    (line,) = (line for line in lines if "other weights, the estimation error falls" in line)
-    assert "n^(-0.4)" in line and "**did not hold**: standard under balanced n^(-0.21)" in line
+    (place,) = (i for i, line in enumerate(lines) if "the estimation error falls at" in line)
+    late, all_sizes = lines[place : place + 2]
+    assert "(log n / n)^0.4" in late and "Corollary 1, Appendix A.2" in late
+    assert "held (by our reading): n from 32,000 to 128,000: " in late
+    assert "(log n / n)^(0.44 ± 0.04)" in late and "(log n / n)^(0.42 ± 0.09)" in late
+    assert "**did not hold**: n from 500 to 128,000: " in all_sizes
+    assert "(log n / n)^(0.23 ± 0.02)" in all_sizes and "(0.43 ± 0.02)" in all_sizes
+
+
+def test_areas_in_the_legend_of_figure_1_are_those_of_the_table():
+    study, plan = load_study("tradeoff"), StudyPlan()
+    picture = study.report(plan, read_results(study, plan, RESULTS / "tradeoff")).figures
+    texts = [
+        text.get_text()
+        for axes in picture["excess-risk"].axes
+        for text in axes.get_legend().get_texts()
+        if "irreducible" in text.get_text()
+    ]
+    assert texts == ["irreducible error: area 0.1299", "irreducible error: area 0.0745"]
 
 
 @pytest.mark.parametrize(("part", "study"), PARTS.items())
@@ -235,6 +253,23 @@ def test_other_readings_stand_below_their_claim_and_mark_a_finding_that_they_cha
     assert "it matters little *(Our reading: less than one.)*" in first
     assert "**did not hold** (by our reading): 1.5" in first and "**did not hold**: 3" in first
     assert second.startswith("| ↳ *read otherwise: less than two*") and "held: 1.5" in second
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_training_for_fewer_epochs_is_not_called_the_papers(monkeypatch, tmp_path, quick):
+    findings = {way: Finding(True, "3") for way in ("exact", "text", "scripts")}
+    toy = Toy()
+    toy.report = lambda plan, results: StudyReport([Claim("here", "it works", findings)], "A toy.")
+    toy.install(monkeypatch)
+    reproduce("toy", quick=quick, out=tmp_path)
+    shortened = ("trained as the text says, but for fewer epochs", "trained as the scripts do, but")
+    for page in (tmp_path / "README.md", tmp_path / "toy" / "README.md"):
+        headers = [line for line in page.read_text().splitlines() if "solved exactly |" in line]
+        assert headers
+        for header in headers:
+            assert all((words in header) == quick for words in shortened)
+            assert ("trained as the text says |" in header) != quick
+        assert ("in place of the 600 to 2,000 of the paper" in page.read_text()) == quick
 
 
 def test_figure_4_marks_the_statistic_of_the_table():
@@ -381,7 +416,6 @@ DIRECTIONS = {
         "the excess risk of the plug-in rule falls": True,
         "weights enter by": True,
         "judged under other weights, the excess risk": True,
-        "judged under other weights, the estimation error": False,
     },
     "bounds": {
         "given the labels, the robust risk": True,
@@ -411,10 +445,23 @@ DIRECTIONS = {
     },
     "shift": {
         "LCVaR improves on standard and balanced weights": True,
+        "LHCVaR does, too (synthetic": True,
+        "LHCVaR does, too, and is the same fit": True,
         "a PriorBox has the smallest largest cross-entropy": True,
         "and therefore the smallest largest share of errors": False,
         "LCVaR improves on the standard fit": True,
         "a PriorBox does so over all": True,
+    },
+    "remarks": {
+        "for two classes generalisation follows": True,
+        "LCVaR is the CVaR": True,
+        "compactness or a bounded loss": True,
+        "that there are finitely many classes is crucial": False,
+        "κ > 1 makes the levels smoother": True,
+        "when p is high": True,
+        "the worst-class risk falls with imbalance because": True,
+        "and that need not be so in general": True,
+        "the level in closed form converges faster": False,
     },
     # Few rows and a thousand a class to test: the others can go either way.
     "fashion": {"the problem can be solved": True},

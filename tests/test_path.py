@@ -20,6 +20,7 @@ from equipoise import (
     robust_path,
 )
 from equipoise.analysis import RobustPath
+from equipoise.datasets import make_power_imbalance
 from equipoise.exceptions import FewRowsWarning, InvalidInputError, InvalidParameterError
 
 NAMES = np.array(["common", "less common", "rare"])
@@ -80,6 +81,17 @@ def test_more_robustness_costs_standard_risk_and_saves_the_worst_class():
     flat = ~path.caps_bind
     assert flat.any() and not flat.all()
     np.testing.assert_allclose(path.objective[flat], path.objective[-1], rtol=2e-6)
+
+
+def test_a_path_over_kappa_ends_at_the_worst_class():
+    rows, labels = make_power_imbalance(2_000, p=0.9, random_state=0)
+    path = robust_path(rows, labels, LabelHCVaR(kappa=1), parameter="kappa")
+    assert path.parameter == "kappa" and len(path.values) == 10
+    assert path.values[0] == 16.0 and path.values[-1] == 1.0
+    worst = RobustLogisticRegression(WorstClass()).fit(rows, labels)
+    assert path.objective[-1] == pytest.approx(worst.objective_, rel=2e-6)
+    assert path.objective[0] < 0.99 * path.objective[-1]
+    assert path.caps_bind[0] and not path.caps_bind[-1]
 
 
 def test_the_ends_of_the_path_are_known_problems():

@@ -287,7 +287,7 @@ def test_costs_that_are_no_goal_stand_beside(open_page):
         "choice",
         "largest regret",
         "macro_f1",
-        "errors in all",
+        "overall errors",
         "worst class",
         "balanced",
     ]

@@ -61,7 +61,9 @@ def by_class(summary, place):
 def test_the_numbers_are_those_of_all_rows(found):
     summary = found.to_dict()
     seen, of_class = summary["design"]["rows_seen"], np.bincount(Y)
-    assert (seen["trained"], seen["judged"]) == (750, N_ROWS - 750) and 747 < seen["tuned"] <= 750
+    assert (seen["trained"], seen["evaluated"]) == (750, N_ROWS - 750) and 747 < seen[
+        "tuned"
+    ] <= 750
     assert summary["data"]["rows"] == N_ROWS and summary["design"]["judged"] == N_ROWS - 750
     assert [each["rows"] for each in summary["data"]["classes"]] == of_class.tolist()
     assert [each["share"] for each in summary["data"]["classes"]] == (of_class / N_ROWS).tolist()

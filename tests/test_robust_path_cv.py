@@ -1,4 +1,4 @@
-"""How much robustness: the level of LabelCVaR by a rule, judged on rows left out."""
+"""How much robustness: the level of LabelCVaR by a rule, evaluated on held-out rows."""
 
 import os
 import pickle
@@ -42,7 +42,7 @@ from equipoise import (
     tune_weights,
 )
 from equipoise.display import RobustPathDisplay
-from equipoise.estimators.alpha_path import ADJUSTMENT
+from equipoise.estimators.linear_paths import ADJUSTMENT
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.goals import parse_goal
 from equipoise.sets import AlphaChoice, alpha_grid, middle_alpha
@@ -96,19 +96,14 @@ def tables(n=60):
         yield rng.uniform(0, 1, (m, k)).round(2), alphas, prior
 
 
-def test_the_smallest_largest_regret_up_to_noise_is_that_of_brute_force():
+def test_the_smallest_largest_regret_is_that_of_brute_force():
     for risks, alphas, prior in tables():
         values = np.array([[brute_robust(row, prior, a) for row in risks] for a in alphas])
         regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
         place = AlphaChoice().choose(risks, alphas, prior)
         assert regrets[place] <= regrets.min() + 1e-12
-        # Of equal levels the most robust, and so of levels that are equal up to noise.
-        assert np.all(regrets[place + 1 :] > regrets.min() + 1e-13)
-        noise = np.random.default_rng(len(alphas)).uniform(0, 0.3, len(alphas))
-        place = AlphaChoice().choose(risks, alphas, prior, noise)
-        above = regrets - regrets.min()
-        kept = [i for i in range(len(alphas)) if above[i] <= 2 * noise[i] + 1e-12]
-        assert place == kept[-1]
+        # Of equal levels the least robust.
+        assert np.all(regrets[:place] > regrets.min() + 1e-13)
 
 
 @pytest.mark.parametrize("price", [0, 2, 10, 100])
@@ -219,8 +214,12 @@ def test_the_path_tells_what_the_choice_went_by(kind):
         for name in ("class_risks", "standard_risk", "worst_class_risk"):
             assert np.all(path[f"{name}_lower"] <= path[name])
             assert np.all(path[f"{name}_upper"] >= path[name])
-        noise = path["largest_regret_error"]
-        expected = AlphaChoice(**rule).choose(path["class_risks"], LEVELS, prior, noise)
+        expected = AlphaChoice(**rule).choose(path["class_risks"], LEVELS, prior)
+        if not rule:
+            # The least robust level within one standard error of the smallest regret.
+            above = path["largest_regret"] - path["largest_regret"].min()
+            assert path["largest_regret_error"][expected] == above[expected] == 0
+            expected = int(np.flatnonzero(above <= path["largest_regret_error"] + 1e-12)[0])
         assert clf.chosen_ == expected
 
 
@@ -233,7 +232,7 @@ def largest_regrets(y, decided, alphas):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_regret_takes_the_most_robust_level_that_is_as_good_up_to_two_standard_errors(seed):
+def test_regret_takes_the_least_robust_level_within_one_standard_error(seed):
     X, y = draw(seed=seed)
     folds, alphas = StratifiedKFold(5), alpha_grid([0.85, 0.15])
     base = RobustLogisticRegression(tol=1e-9, adjustment=0)
@@ -245,27 +244,28 @@ def test_regret_takes_the_most_robust_level_that_is_as_good_up_to_two_standard_e
     regrets = largest_regrets(y, decided, alphas)
     above = regrets - regrets.min()
     best = int(np.flatnonzero(above <= 1e-12)[0])
-    # The jackknife: the same without each fold.
-    every, without = np.arange(len(y)), []
-    for _, test in folds.split(X, y):
-        kept = np.setdiff1d(every, test)
+    # The jackknife: the same without each of twenty groups of rows, dealt out class by class.
+    tested = np.concatenate([test for _, test in folds.split(X, y)])
+    dealt, without = tested[np.argsort(y[tested], kind="stable")], []
+    for group in range(20):
+        kept = np.delete(dealt, np.s_[group::20])
         less = largest_regrets(y[kept], decided[:, kept], alphas)
         without.append(less - less[best])
-    errors = np.std(without, axis=0) * 2  # of five: the root of (5 - 1)
+    errors = np.std(without, axis=0) * np.sqrt(19)
     np.testing.assert_allclose(clf.path_["largest_regret_error"], errors, atol=1e-12)
-    assert clf.chosen_ == np.flatnonzero(above <= 2 * errors + 1e-12)[-1]
+    assert clf.chosen_ == np.flatnonzero(above <= errors + 1e-12)[0]
 
 
-def test_levels_that_nothing_tells_apart_leave_the_most_robust():
+def test_levels_that_nothing_tells_apart_leave_the_least_robust():
     X, y = draw()
     X = np.where(y == "rare", 1.0, -1.0)[:, None] + 0.1 * X[:, :1]
     for kind, model in kinds().items():
         clf = RobustPathCV(model, alphas=LEVELS).fit(X, y)
         assert np.all(clf.path_["largest_regret"] == 0), kind
-        assert clf.alpha_ == min(LEVELS), kind
+        assert clf.alpha_ == max(LEVELS), kind
 
 
-def test_folds_of_one_row_are_left_out_together():
+def test_folds_may_be_of_one_row():
     X, y = draw(60, share=0.3)
     clf = RobustPathCV(RobustLogisticRegression(), alphas=LEVELS, cv=LeaveOneOut()).fit(X, y)
     errors = clf.path_["largest_regret_error"]
@@ -283,7 +283,7 @@ def draw_three(n=400, seed=0):
 @each_kind
 def test_three_classes_named_by_numbers(kind):
     X, y = draw_three()
-    clf = RobustPathCV(kinds()[kind], rule="price", price=5, cv=StratifiedKFold(3)).fit(X, y)
+    clf = RobustPathCV(kinds()[kind], rule="price", price=10, cv=StratifiedKFold(3)).fit(X, y)
     prior, path = np.array([0.3, 0.6, 0.1]), clf.path_
     assert clf.classes_.tolist() == [10, 20, 30] and set(clf.predict(X)) <= {10, 20, 30}
     np.testing.assert_allclose(path["alpha"], alpha_grid(prior))
@@ -292,7 +292,7 @@ def test_three_classes_named_by_numbers(kind):
                        for a in path["alpha"]])  # fmt: skip
     regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
     np.testing.assert_allclose(path["largest_regret"], regrets, atol=1e-12)
-    assert path["standard_risk"][clf.chosen_] <= path["standard_risk"].min() + 0.05 + 1e-12
+    assert path["standard_risk"][clf.chosen_] <= path["standard_risk"].min() + 0.1 + 1e-12
     # More robust than the standard risk, whose worst class is worse.
     assert clf.alpha_ < 1 and path["worst_class_risk"][clf.chosen_] < path["worst_class_risk"][0]
 
@@ -313,19 +313,18 @@ def test_auto_is_the_rule_regret(kind):
     assert not hasattr(short, "path_") and not hasattr(short, "alpha_")
 
 
-def test_training_is_chosen_for_the_level_in_the_middle():
-    X, y = draw(300)
-    auto = RobustClassifier(TREE, LabelCVaR("auto"), cv=3).fit(X, y)
-    middle = RobustClassifier(TREE, LabelCVaR(middle_alpha([0.85, 0.15])), cv=3).fit(X, y)
-    assert auto.training_weights_ == middle.training_weights_
-    np.testing.assert_array_equal(auto.candidates_["value"], middle.candidates_["value"])
-    # The worst case is that of the level chosen, and both choices are allowed for.
-    worst = NAMES[int(np.argmax(np.asarray(auto.class_risks_)))]
-    prior = {"common": 0.85, "rare": 0.15}
-    assert auto.worst_case_weights_[worst] == pytest.approx(
-        min(1 / auto.alpha_, 1 / prior[worst]), rel=1e-2
-    )
-    assert auto.tuned_.n_candidates == 5 * len(auto.path_["alpha"])
+@pytest.mark.parametrize("made", [PlugInClassifier, RobustClassifier])
+def test_levels_reach_the_worst_class_however_rare(made):
+    """Of a class of two rows in a thousand, a grid down to 0.01 had a recall of a third at most."""
+    X, y = population(20_000, 0, share=0.002)
+    share, base = np.mean(y), Known(share=0.002)
+    worst = made(base, "worst-class", cv=3).fit(X, y)
+    recall = 1 - worst.class_risks_.max()
+    clf = RobustPathCV(made(base, cv=3), rule="recall", recall=recall).fit(X, y)
+    path = clf.path_
+    assert path["alpha"].min() == pytest.approx(share)
+    np.testing.assert_allclose(path["class_risks"][-1], worst.class_risks_, atol=1e-12)
+    assert 1 - path["worst_class_risk"][clf.chosen_] >= recall > 0.6
 
 
 # Promises, on a population whose class risks are known
@@ -536,12 +535,14 @@ def test_an_unknown_argument_of_fit_gets_a_sentence():
 
 
 def expected_failures(estimator):
-    if not isinstance(estimator.estimator, RobustLogisticRegression):
+    """As of the classifiers around others: see the tests of each."""
+    if isinstance(estimator.estimator, RobustLogisticRegression):
         return {}
-    reason = "folds of repeated rows are others than those of weighted rows"
-    return {
-        f"check_sample_weight_equivalence_on_{form}_data": reason for form in ("dense", "sparse")
-    }
+    expected = {"check_classifiers_train": "the most probable class is not what is decided"}
+    for form in ("dense", "sparse"):
+        name = f"check_sample_weight_equivalence_on_{form}_data"
+        expected[name] = "two rows say more than one row of weight two"
+    return expected
 
 
 @parametrize_with_checks(

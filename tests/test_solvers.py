@@ -33,7 +33,7 @@ from equipoise.solvers import (
 )
 from equipoise.solvers.base import Iterate, Solver, solve
 from equipoise.solvers.curvature import InverseCurvature
-from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS
+from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS, MOST_NUMBERS
 from equipoise.solvers.sqp import ASTRAY, DOUBTED, MinimaxSqp, QuadraticModel
 from linear_models import optimum, small_data
 from set_examples import every_example
@@ -526,20 +526,43 @@ class Sized(NamedTuple):
 
 
 @pytest.mark.parametrize(
-    ("n_classes", "n_rows", "size", "name"),
+    ("n_classes", "n_rows", "size", "names"),
     [
-        (3, 100, FEW_PARAMETERS, "sqp-newton"),
-        (3, 10**7, 12, "sqp-newton"),
-        (3, 10**5, FEW_PARAMETERS + 1, "sqp-lbfgs"),
-        (100, 10**5, MANY_NUMBERS // 100, "sqp-lbfgs"),
-        (100, 10**5, MANY_NUMBERS // 100 + 1, "multipliers"),
-        (600, 3000, 10_000, "sqp-lbfgs"),
-        (1000, 3000, 20_000, "multipliers"),
+        (3, 100, FEW_PARAMETERS, ["sqp-newton"]),
+        (3, 10**7, 12, ["sqp-newton"]),
+        (3, 10**5, FEW_PARAMETERS + 1, ["sqp-lbfgs", "multipliers"]),
+        (100, 10**5, MANY_NUMBERS // 100 + 1, ["sqp-lbfgs", "multipliers"]),
+        (100, 10**5, MOST_NUMBERS // 100 + 1, ["multipliers"]),
+        (1500, 8000, 1500 * 17, ["sqp-lbfgs", "multipliers"]),
     ],
 )
-def test_the_size_of_the_problem_chooses_the_solver(n_classes, n_rows, size, name):
+def test_the_size_of_the_problem_chooses_the_solvers(n_classes, n_rows, size, names):
     masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
-    assert choose(Problem(Sized(n_rows, size), masses, 1.0)) == name
+    assert choose(Problem(Sized(n_rows, size), masses, 1.0)) == tuple(names)
+
+
+@pytest.mark.parametrize("recipe", [FixedWeights("standard"), FixedWeights("balanced")])
+def test_a_single_weighting_needs_no_gradient_of_every_class(recipe):
+    masses = recipe.resolve(np.arange(1, 101) / 5050)
+    names = choose(Problem(Sized(10**4, FEW_PARAMETERS + 1), masses, 1.0))
+    assert names == ("multipliers", "sqp-lbfgs")
+
+
+@pytest.mark.parametrize("max_iter", [1, 40])
+def test_a_solver_that_fails_is_followed_by_the_next(monkeypatch, max_iter):
+    monkeypatch.setattr(registry, "choose", lambda _: ("multipliers", "sqp-newton"))
+    case = ProblemCase("caps bind", 5, 1e-4, SETS["lcvar .5"])
+    alone, both = (case.solve(name, max_iter=max_iter) for name in ("multipliers", "auto"))
+    assert alone.status is Status.MAX_ITER and alone.failed == ()
+    assert both.n_iter <= max_iter and both.objective >= both.lower_bound
+    assert len(both.history) == both.n_iter + 1
+    assert [line.iteration for line in both.history] == list(range(both.n_iter + 1))
+    if max_iter == 1:
+        assert both.failed == () and both.message == Status.MAX_ITER.value
+    else:
+        assert both.status is Status.CONVERGED
+        assert both.failed == (("multipliers", Status.MAX_ITER),)
+        assert both.message.endswith(f"'multipliers' had failed before: {Status.MAX_ITER.value}")
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")

@@ -16,7 +16,7 @@ from equipoise import RobustLinearClassifier, RobustLogisticRegression
 from equipoise.exceptions import NotConvergedWarning
 from equipoise.sets import as_uncertainty
 from equipoise.solvers import SOLVERS
-from linear_models import optimum
+from linear_models import optimum, small_data
 from random_problems import LOSSES, draw, judge
 
 PROBLEMS = int(os.environ.get("EQUIPOISE_PROBLEMS", "1000"))
@@ -57,6 +57,23 @@ def test_no_loss_and_no_solver_takes_a_small_slope_for_none(solver, loss, differ
     assert told or found.objective_ == close
     if solver != "descent-ascent" and difference > 1e-7:
         assert not told
+
+
+@pytest.mark.parametrize(
+    ("seed", "shape", "loss", "tol", "solver"),
+    [
+        (5, (8, 40, 4), "squared_hinge", 0.1, "sqp-lbfgs"),
+        (9, (5, 100, 4), "smoothed_hinge", 0.01, "multipliers"),
+        (10, (8, 40, 4), "squared_hinge", 0.3, "multipliers"),
+    ],
+)
+def test_a_loose_tolerance_without_a_penalty_is_kept(seed, shape, loss, tol, solver):
+    X, y, _ = small_data(*shape, seed=seed)
+    settings = {"uncertainty": "standard", "loss": loss, "C": np.inf}
+    best = RobustLinearClassifier(**settings, tol=1e-8).fit(X, y)
+    found = RobustLinearClassifier(**settings, tol=tol, solver=solver).fit(X, y)
+    assert found.status_ == "stationary"
+    assert found.objective_ <= best.objective_ * (1 + tol)
 
 
 @pytest.mark.parametrize("penalty", [False, True])

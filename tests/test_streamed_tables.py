@@ -158,9 +158,9 @@ def test_other_models_and_goals_are_fitted_to_a_sample(tmp_path, monkeypatch, ki
     result = json.loads(done.stdout)
     seen, rows = result["rows_seen"], [row["rows"] for row in result["held_out"]["classes"]]
     assert seen["trained"] + seen["tuned"] <= 1200 and seen["trained"] > 300
-    assert sum(rows) == seen["judged"] == N_ROWS - seen["trained"]
+    assert sum(rows) == seen["evaluated"] == N_ROWS - seen["trained"]
     saved, truth = load_model(out), frame["kind"].to_numpy()
-    assert any(f"all {seen['judged']:,} that it was not trained" in n for n in saved.facts.notes)
+    assert any(f"all {seen['evaluated']:,} that it was not trained" in n for n in saved.facts.notes)
     decided = saved.predict(frame)
     # Of rows that were trained on, trees know too much.
     for row in result["held_out"]["classes"]:

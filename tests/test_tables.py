@@ -504,7 +504,7 @@ def test_the_plain_learner_is_outermost_only_for_standard_weights(table, kind):
         model = model_for(table, kind, goal, C=0.5, cv=3, random_state=3)
         assert isinstance(model, RobustClassifier) and repr(model.estimator) == repr(plain)
         assert (model.random_state, model.cv, model.rare) == (3, 3, "keep")
-        assert model.training == ("balanced" if goal == "balanced" else "auto")
+        assert model.training == ("balanced" if goal == "balanced" else "plain")
         recipe = as_goal(goal)
         known = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
         assert repr(model.goal) == repr(known)

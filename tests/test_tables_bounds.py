@@ -111,20 +111,27 @@ def test_a_row_may_be_long_and_its_end_is_looked_for_no_further(tmp_path):
     text=st.lists(st.sampled_from([*'ab1"",,;\n \t', "\r\n"]), max_size=60).map("".join),
     block=st.one_of(st.integers(1, 20), st.just(1 << 10)),
     delimiter=st.sampled_from(",;"),
+    blank_rows=st.booleans(),
 )
-def test_rows_are_counted_as_pandas_parts_them(text, block, delimiter):
+def test_rows_are_counted_as_pandas_parts_them(text, block, delimiter, blank_rows):
     """However the bytes are cut: never more than there are, and all but those at a cut."""
     data = f"h{delimiter}i\n{text}".encode()
     names = [str(place) for place in range(70)]
     try:
         whole = pd.read_csv(
-            io.BytesIO(data), sep=delimiter, names=names, header=None, dtype=str, na_filter=False
+            io.BytesIO(data),
+            sep=delimiter,
+            names=names,
+            header=None,
+            dtype=str,
+            na_filter=False,
+            skip_blank_lines=not blank_rows,
         )
     except pd.errors.ParserError:
         whole = None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "_BLOCK", block)
-        rows = reading.BoundedRows(io.BytesIO(data), delimiter)
+        rows = reading.BoundedRows(io.BytesIO(data), delimiter, blank_rows=blank_rows)
         while rows.read_ahead(1 << 10) is not None:
             pass
         assert b"".join(iter(rows.read, b"")) == data
@@ -149,6 +156,23 @@ def test_chunks_of_few_bytes_are_the_table_too(tmp_path_factory, cells, size):
         chunks = list(read_chunks(path))
     pd.testing.assert_frame_equal(pd.concat(chunks), read_table(path))
     assert pd.concat(chunks)["a"].tolist() == frame["a"].tolist()
+
+
+@given(
+    cells=st.lists(st.sampled_from(["", "7", "-1.5", "NA"]), min_size=1, max_size=40),
+    before=st.sampled_from(["", "\n", "\r\n \r\n", "\ufeff", "\ufeff\n\n"]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    size=st.integers(1, 64),
+)
+def test_lines_of_one_column_are_as_many_rows(tmp_path_factory, cells, before, end, size):
+    path = tmp_path_factory.mktemp("lines") / "table.csv"
+    path.write_text(before + end.join(["x", *cells, ""]), encoding="utf-8", newline="")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "_BLOCK", size)
+        patch.setattr(reading, "_CHUNK_BYTES", size)
+        chunks = list(read_chunks(path, copied=["x"]))
+    assert pd.concat(chunks)["x"].tolist() == cells
+    assert len(read_table(path)) == len(cells)
 
 
 # Wide tables

@@ -71,6 +71,25 @@ def test_the_layer_is_the_certified_optimum_on_the_embeddings(counts):
     assert all(torch.equal(body[name], each) for name, each in net.body.state_dict().items())
 
 
+@pytest.mark.parametrize("offset", [1.0, 1e3])
+@pytest.mark.parametrize("goal", [None, "worst-class"])
+def test_embeddings_far_from_zero_have_the_risk_of_the_certificate(offset, goal):
+    rows, labels = data()
+    rows = offset * (1 + 1e-6 * rows)  # in float32 there are a few values to each column
+    net = nn.Sequential(nn.Identity(), nn.Linear(3, 3))
+    batches = [(rows, labels)]
+    head = RobustHead(LabelCVaR(0.3), C=0.1, goal=goal).fit(net, batches, held_out=batches)
+    logits = logits_of(nn.Sequential(head.centering_, head.linear_), rows)
+    value = RobustLoss(LabelCVaR(0.3), COUNTS).eval()(logits, labels)
+    assert value.item() == pytest.approx(head.estimator_.robust_risk_, abs=1e-5)
+    decided = logits if goal is None else logits + head.decisions_.log_weights
+    torch.testing.assert_close(logits_of(net, rows), decided)
+
+
+def test_embeddings_near_zero_need_nothing_before_the_layer():
+    assert RobustHead("balanced").fit(network(), loader()).centering_ is None
+
+
 def test_modes_are_as_before_and_embeddings_without_dropout():
     net = network().train()
     net.body[2].eval()

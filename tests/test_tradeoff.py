@@ -224,7 +224,7 @@ def test_unknown_names_are_refused():
 @pytest.mark.parametrize(("off", "accepted"), [(9e-5, True), (2e-4, False)])
 def test_probabilities_are_read_as_tune_weights_reads_them(off, accepted):
     probabilities = P * (1 + off)
-    for call in (lambda p: weight_tradeoff(Y, p), lambda p: tune_weights(Y, p, shrinkage=0)):
+    for call in (lambda p: weight_tradeoff(Y, p), lambda p: tune_weights(Y, p, pooling=0)):
         if accepted:
             call(probabilities)
         else:

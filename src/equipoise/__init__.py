@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
     from equipoise.estimators import RobustLogisticRegressionCV as RobustLogisticRegressionCV
     from equipoise.estimators import RobustPathCV as RobustPathCV
+    from equipoise.estimators import predict_population_proba as predict_population_proba
     from equipoise.estimators import tune_weights as tune_weights
     from equipoise.goals import CostMatrix as CostMatrix
     from equipoise.goals import RecallFloors as RecallFloors
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from equipoise.risks import class_risk_intervals as class_risk_intervals
     from equipoise.risks import class_risks as class_risks
     from equipoise.risks import population_proba as population_proba
+    from equipoise.risks import robust_risk_interval as robust_risk_interval
     from equipoise.sets import FixedWeights as FixedWeights
     from equipoise.sets import LabelCVaR as LabelCVaR
     from equipoise.sets import LabelHCVaR as LabelHCVaR
@@ -75,6 +77,7 @@ _ROOMS = {
         "RobustLogisticRegression",
         "RobustLogisticRegressionCV",
         "RobustPathCV",
+        "predict_population_proba",
         "tune_weights",
     ],
     "exceptions": [],
@@ -90,6 +93,7 @@ _ROOMS = {
         "class_risk_intervals",
         "class_risks",
         "population_proba",
+        "robust_risk_interval",
     ],
     "sets": [
         "FixedWeights",

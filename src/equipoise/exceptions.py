@@ -45,7 +45,7 @@ class UnidentifiableError(EquipoiseError, ValueError):
 
 
 class UnattainableError(EquipoiseError, ValueError):
-    """Recall floors that no decision weights reach: the message says what is attainable."""
+    """Recall floors that no decision weights reach, or that the rows cannot show."""
 
 
 class MissingExtraError(EquipoiseError, ImportError):

@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -58,10 +58,32 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     _sync_folder(place.parent)
 
 
+def check_places(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse files to write that cannot be, that are inputs, or of which two are one file.
+
+    Examples
+    --------
+    >>> check_places(["page.html", "./page.html"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    equipoise.exceptions.InvalidInputError: page.html and ./page.html are the same file...
+    """
+    places: dict[Path, str | Path] = {}
+    inputs = tuple(inputs)
+    for path in outputs:
+        place = check_place(path, *inputs)
+        for other, name in places.items():
+            if place == other or (place.exists() and other.exists() and place.samefile(other)):
+                raise InvalidInputError(
+                    f"{name} and {path} are the same file, and one would be written over the "
+                    "other: give each a name of its own."
+                )
+        places[place] = path
+
+
 def check_place(path: str | Path, *inputs: str | Path) -> Path:
     """Where a file to write really is; a folder, a place in none and a loop of links are refused.
 
-    So is any of the inputs, which writing would destroy.
+    So are any of the inputs, which writing would destroy, and what may not be written.
 
     Examples
     --------
@@ -71,10 +93,19 @@ def check_place(path: str | Path, *inputs: str | Path) -> Path:
     place = Path(os.path.realpath(path))
     if place.is_symlink():
         raise InvalidInputError(f"{str(path)!r} is a link that leads back to itself.")
-    if place.is_dir():
+    if place.is_dir() or str(path).endswith(("/", os.sep)):
         raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
     if not place.parent.is_dir():
         raise InvalidInputError(f"There is no folder {place.parent} to write {place.name} into.")
+    # A file is replaced in its folder, which is no reason to replace one that is read-only.
+    touched = [place] if place.exists() else []
+    touched += [place.parent] if place.is_file() or not touched else []
+    for each in touched:
+        if not os.access(each, os.W_OK):
+            raise InvalidInputError(
+                f"{str(path)!r} cannot be written, because {each} is read-only: change its "
+                "permissions, or write to another place."
+            )
     for given in inputs:
         if place.exists() and Path(given).exists() and place.samefile(given):
             raise InvalidInputError(f"{path} is an input: writing would destroy it.")

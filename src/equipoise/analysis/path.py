@@ -21,6 +21,9 @@ from equipoise.validation.numbers import check_numbers, check_word
 
 # What a path moves when nothing is named, by what the recipe was given: c is 1 beside a kappa.
 _KNOBS = {"alpha": "alpha", "c": "c", "radius": "radius", "kappa": "c"}
+# Values of kappa: from levels that go like the 16th root of the priors, and hardly differ, down to
+# 1, which is the worst class whatever c.
+_EVEN, _KAPPAS = 16.0, 10
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,10 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
         The recipe whose hyper-parameter moves.
     values : sequence of float, optional
         Its values. For a share in (0, 1] the default is ten values from 1 down to 0.01, evenly
-        spaced on a logarithmic scale.
+        spaced on a logarithmic scale; for ``kappa`` ten from 16 down to 1, the worst class.
     parameter : str, optional
-        Its name; by default the recipe's ``alpha``, ``c`` or ``radius``.
+        Its name; by default the recipe's ``alpha``, ``c`` or ``radius``. For ``LabelHCVaR`` it can
+        be ``"kappa"``.
     estimator : RobustLogisticRegression, optional
         Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its set is replaced.
     sample_weight : array-like, optional
@@ -177,6 +181,8 @@ def moved_parameter(recipe: Uncertainty) -> str:
 def _grid(knob: str, values: Sequence[float] | None) -> Vector:
     if values is None and knob in ("alpha", "c"):
         return alpha_grid()
+    if values is None and knob == "kappa":
+        return np.geomspace(_EVEN, 1.0, _KAPPAS)
     if values is None:
         raise InvalidParameterError(f"values must be given for {knob!r}.")
     if np.ndim(values) != 1 or len(values) == 0:

@@ -197,18 +197,26 @@ class Stream:
         self, blocks: Blocks, n_threads: int = 1, begin: Callable[[], object] | None = None
     ) -> None:
         self.blocks, self.n_passes = blocks, 0
-        self._n_threads, self._begin = n_threads, begin
+        self._n_blocks, self._n_threads, self._begin = len(blocks), n_threads, begin
 
     def map(self, function: Callable[[int, Block], T]) -> Iterator[T]:
         """One pass: a function of every block and its place, in order."""
-        self.n_passes += 1
+        self._begin_pass()
         return self.blocks.map(function, self._n_threads, self._begin)
 
     def total(self, asked: AskedOf) -> Answer:
         """One pass: the sum of the answers of all blocks."""
-        self.n_passes += 1
+        self._begin_pass()
         return self.blocks.total(asked, self._n_threads, self._begin)
 
     def glance(self, asked: AskedOf) -> Answer:
         """The sum of the answers about a little that is kept of every block: no pass."""
         return self.blocks.total(asked, self._n_threads, self._begin)
+
+    def _begin_pass(self) -> None:
+        self.n_passes += 1
+        if len(self.blocks) != self._n_blocks:
+            raise InvalidInputError(
+                f"The number of {self.blocks.noun.lower()}s changed between passes, from "
+                f"{self._n_blocks} to {len(self.blocks)}: store them before the fit."
+            )

@@ -82,7 +82,7 @@ def _predicted(
     classes = saved.facts.class_names()
     texts = (target,) if classes.dtype == object else ()
     truth, guess = [], []
-    with table_chunks(saved, table, output, "Evaluating", texts) as chunks:
+    with table_chunks(saved, table, output, "Evaluating", texts=texts) as chunks:
         for chunk in chunks:
             truth.append(labels_like(chunk, target, classes))
             guess.append(saved.predict(chunk))
@@ -122,8 +122,8 @@ def class_errors(
     }
 
 
-def judged_errors(model: Any) -> dict[str, Any]:
-    """What :func:`class_errors` tells, of a model that was judged on rows when it was fitted."""
+def held_out_errors(model: Any) -> dict[str, Any]:
+    """What :func:`class_errors` tells, of a model that was evaluated on held-out rows."""
     import numpy as np
 
     found, tuned = model.class_risk_intervals_, model.tuned_
@@ -159,10 +159,11 @@ def _goal_value(
     if goal is None or not totals.all():
         return found
     criterion = as_goal(goal).resolve(totals / totals.sum(), classes)
-    if criterion.measures is not None:
-        value = float(criterion.values(table.diagonal()[None], table.sum(axis=0)[None], totals)[0])
-        risk = criterion.measures == "risk"
-        found["robust_risk" if risk else "metric_value"] = value if risk else 1 - value
+    value = criterion.value(table.astype("float64"))
+    if criterion.measures == "risk":
+        found["robust_risk"] = value
+    if criterion.measures == "metric":
+        found["metric_value"] = 1 - value
     return found
 
 

@@ -65,9 +65,11 @@ Shell completion (bash_source, zsh_source or fish_source):
 )
 @click.option(
     "--training",
-    type=click.Choice(["auto", "plain", "between", "balanced"]),
-    default="auto",
-    help="Class weights of the training; chosen together with the decisions by default.",
+    type=click.Choice(["plain", "sqrt", "balanced", "average"]),
+    default=None,
+    show_default="plain; balanced for the goal balanced",
+    help="Class weights of the training: none, one over the square root of the class share, one "
+    "over the class share, or the mean of the probabilities of all three.",
 )
 @click.option(
     "--C",
@@ -97,7 +99,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     out: str,
     kind: str,
     goal: Any,
-    training: str,
+    training: str | None,
     strength: float,
     share: float,
     memory: str | None,
@@ -113,7 +115,7 @@ def fit(  # noqa: PLR0913  one argument for each option
 
     A table that does not fit in memory is read in parts. For a set of weightings, a robust logistic
     regression is fitted to all of its rows in passes; its decisions are not tuned. Other models,
-    and those for other goals, are fitted to a sample, and judged on all rows that are not in it.
+    and those for other goals, are fitted to a sample, and evaluated on all rows that are not in it.
     """
     from equipoise.blocks.memory import allowed_memory
     from equipoise.files import check_place
@@ -135,7 +137,7 @@ def fit(  # noqa: PLR0913  one argument for each option
         rows, goal, model, notes, found, seen = made
         notes = notes + _never_found(rows, found)
         if seen is not None:
-            share = seen["judged"] / int(rows.counts.sum())
+            share = seen["evaluated"] / int(rows.counts.sum())
         held_out = None if found is None else _held_out(found, share)
         facts = facts_for(
             rows, target, kind, format_goal(goal), seed, held_out=held_out, notes=notes
@@ -173,7 +175,7 @@ class Asked(NamedTuple):
 class Made(NamedTuple):
     """A model, what it was made from and for, what the fit warned of, and risks measured before.
 
-    Where it was made from a sample, ``seen`` has the rows that it was trained, tuned and judged on.
+    Of a sample, ``seen`` has the rows that the model was trained, tuned and evaluated on.
     """
 
     rows: "LabelledTable | StreamedTable"
@@ -185,7 +187,7 @@ class Made(NamedTuple):
 
 
 @contextmanager
-def _whole(asked: Asked, *, kind: str, training: str) -> Iterator[Made]:
+def _whole(asked: Asked, *, kind: str, training: str | None) -> Iterator[Made]:
     """A model of a table in memory."""
     from equipoise.goals import bind_classes
     from equipoise.sets import as_uncertainty
@@ -249,9 +251,9 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
 
 
 @contextmanager
-def _sampled(asked: Asked, *, kind: str, training: str, room: int) -> Iterator[Made]:
-    """A model of a sample of a table that is read in parts, judged on all other rows."""
-    from equipoise.cli.evaluate import judged_errors
+def _sampled(asked: Asked, *, kind: str, training: str | None, room: int) -> Iterator[Made]:
+    """A model of a sample of a table that is read in parts, evaluated on all other rows."""
+    from equipoise.cli.evaluate import held_out_errors
     from equipoise.goals import bind_classes
     from equipoise.sets import as_uncertainty
     from equipoise.tables import learner_for, streamed_table
@@ -279,9 +281,9 @@ def _sampled(asked: Asked, *, kind: str, training: str, room: int) -> Iterator[M
         notes.append(
             f"The table was read in parts: the model was trained on {seen['trained']:,} rows, its "
             f"decisions were tuned on {seen['tuned']:,} others, and class risks were counted on "
-            f"all {seen['judged']:,} that it was not trained on."
+            f"all {seen['evaluated']:,} that it was not trained on."
         )
-        yield Made(rows, goal, model, notes, judged_errors(model), seen)
+        yield Made(rows, goal, model, notes, held_out_errors(model), seen)
         reach(length)
 
 
@@ -299,7 +301,9 @@ def _measured(
     return class_errors(y[aside], model.predict(X.iloc[aside]), rows.classes, goal)
 
 
-def _fitted(X: Any, y: Any, *, kind: str, goal: Any, training: str, C: float, seed: int) -> Any:
+def _fitted(
+    X: Any, y: Any, *, kind: str, goal: Any, training: str | None, C: float, seed: int
+) -> Any:
     """A fitted model, and what the fit warned of."""
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
@@ -315,7 +319,7 @@ def _fitted(X: Any, y: Any, *, kind: str, goal: Any, training: str, C: float, se
     with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = model_for(X, kind, goal, C=C, cv=cv, random_state=seed)
-        if training != "auto" and hasattr(model, "training"):
+        if training is not None and hasattr(model, "training"):
             model.set_params(training=training)
         # Folds of one row at least, or three in the share that is held out.
         needed = cv if cv >= 1 else 3 / cv

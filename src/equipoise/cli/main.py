@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from time import monotonic
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.shell_completion import CompletionItem
@@ -103,6 +103,12 @@ def _line(text: str) -> str:
     return printable(bounded(" ".join(text.split())))
 
 
+def _encodable(text: str, stream: TextIO) -> str:
+    """A text with escapes for what a stream cannot encode, as bytes that are no text in a name."""
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 class Output:
     """Writes for a person, for a script (one JSON object), or, if quiet, nothing but errors."""
 
@@ -122,7 +128,7 @@ class Output:
             for note in notes:
                 click.echo(f"Warning: {printable(note)}", err=True)
             for line in lines:
-                click.echo(line, err=err)
+                click.echo(_encodable(line, sys.stderr if err else sys.stdout), err=err)
 
     @contextmanager
     def progress(self, length: int, label: str) -> Iterator[Callable[..., None]]:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,9 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
     "worst case hold, or on the scale of the training table. Of tuned decisions, the prediction "
     "need not be the class of the largest.",
 )
-@click.option("--keep", multiple=True, metavar="COLUMN", help="Column to copy; repeatable.")
+@click.option(
+    "--keep", multiple=True, metavar="COLUMN", help="Column to copy as it is; repeatable."
+)
 def predict(
     *,
     model: str,
@@ -63,9 +66,10 @@ def predict(
 
     The table is read and the predictions are written a few rows at a time, so that files larger
     than memory work; a row may have 16 MB. The output has one row for each row of the table, in
-    its order; it appears under its name only when it is complete. Texts are written as they are: a
-    spreadsheet runs those that begin with =, +, - or @ as formulas unless their column is imported
-    as text, and a warning says so where there are any.
+    its order, and in a table of one column for each blank line, which is a missing value. The
+    output appears under its name only when it is complete. Texts and names of columns are
+    written as they are: a spreadsheet runs those that begin with =, +, - or @ as formulas unless
+    they are imported as text, and a warning says so where there are any.
     """
     if out == "-" and output.as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
@@ -77,7 +81,10 @@ def predict(
     saved = load_model(model)
     counts: Counter[Any] = Counter()
     formula = None
-    with _stream(out) as stream, table_chunks(saved, table, output, "Predicting", keep) as chunks:
+    with (
+        _stream(out) as stream,
+        table_chunks(saved, table, output, "Predicting", copied=keep) as chunks,
+    ):
         for chunk in chunks:
             frame = _predictions(chunk, saved, keep, scale if proba else None)
             text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
@@ -94,15 +101,15 @@ def predict(
     notes = list(saved.notes)
     if formula is not None:
         notes.append(
-            f"A spreadsheet would run {listing([formula])} as a formula: import the columns of "
-            "texts as text."
+            f"A spreadsheet would run {listing([formula])} as a formula: import the header "
+            "and the columns of texts as text."
         )
     output.show(lines, result, notes, err=out == "-")
 
 
 @contextmanager
 def table_chunks(
-    saved: "SavedModel", path: str, output: Output, label: str, texts: tuple[str, ...]
+    saved: "SavedModel", path: str, output: Output, label: str, **columns: tuple[str, ...]
 ) -> Iterator[Iterator[Any]]:
     """Some rows at a time of a table like that of the training, with a progress bar."""
     from equipoise.exceptions import InvalidInputError
@@ -115,7 +122,7 @@ def table_chunks(
         )
     size = Path(path).stat().st_size if Path(path).is_file() else 0
     with output.progress(size, label) as reach:
-        chunks = read_chunks(path, saved.facts.columns, texts=texts, progress=reach)
+        chunks = read_chunks(path, saved.facts.columns, progress=reach, **columns)
         with closing(chunks):
             yield chunks
 
@@ -130,7 +137,7 @@ def _stream(out: str) -> Iterator[Any]:
         sys.stdout.buffer.flush()
         return
     with atomic_write(out) as file:
-        if not out.endswith(".gz"):
+        if not out.lower().endswith(".gz"):
             yield file
             return
         # Without a name and a time in it, equal predictions are equal files.
@@ -140,11 +147,18 @@ def _stream(out: str) -> Iterator[Any]:
 
 def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: str | None) -> Any:
     """Kept columns, predictions, and probabilities on a scale if there is one."""
-    from equipoise.exceptions import InvalidInputError
+    from equipoise.exceptions import InvalidInputError, in_a_sentence
     from equipoise.extras import require
     from equipoise.tables import find_column
+    from equipoise.tables.read import as_read
 
-    kept = {name: chunk[find_column(chunk, name)] for name in keep}
+    kept, chunk = {}, chunk.copy(deep=False)
+    for name in keep:
+        column = find_column(chunk, name)
+        kept[name] = chunk[column]
+        with in_a_sentence(f"The column {listing([name])} cannot be copied", TypeError):
+            kept[name].unique()
+        chunk[column] = as_read(chunk[column])
     found = {"prediction": saved.predict(chunk)}
     if scale is not None:
         of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
@@ -159,7 +173,8 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
 
 
 def _formula(frame: Any) -> str | None:
-    """A text that a spreadsheet would run."""
+    """A text, of the header or of a cell, that a spreadsheet would run."""
     texts = frame.select_dtypes(exclude="number")
-    found = (text for name in texts for text in texts[name].dropna().unique())
-    return next((text for text in map(str, found) if _FORMULA.match(text)), None)
+    cells = (text for name in texts for text in texts[name].dropna().unique())
+    found = map(str, chain(frame.columns, cells))
+    return next((text for text in found if _FORMULA.match(text)), None)

@@ -49,7 +49,7 @@ _STEPS = 1000
 @click.option(
     "--price",
     type=click.FloatRange(0, 100),
-    help="Points of errors in all that may be given up at most, such as 1.",
+    help="Points of overall errors that may be given up at most, such as 1.",
 )
 @click.option(
     "--memory",
@@ -83,21 +83,22 @@ def report(  # noqa: PLR0913  one argument for each option
     """Compare models on TABLE and write one self-contained HTML page.
 
     Linear models, forests and gradient boosting, plain, with class-weighted training and made good
-    for each goal, are judged on rows that they have not seen. The page says whom each of them
+    for each goal, are evaluated on rows that they have not seen. The page says whom each of them
     fails, what each costs by the other goals, which one to take and why, and how far the numbers
     can be trusted. A table that does not fit in memory is read in parts: models are fitted to a
-    sample, and judged on all rows that are not in it.
+    sample, and evaluated on all rows that are not in it.
     """
     from equipoise.extras import require
-    from equipoise.files import check_place
+    from equipoise.files import check_places
     from equipoise.models.saved_model import check_suffix
     from equipoise.report import compare_file, compare_predictions_file
 
-    check_place(out, table)
-    if save is not None:
-        check_place(save, table)
-        if not save.endswith(".skops"):
-            check_suffix(save)
+    if out == "-":
+        raise click.BadParameter("a page goes to a file, not to stdout.", param_hint="--out")
+    _refuse_bytes(table)
+    check_places([out] if save is None else [out, save], [table])
+    if save is not None and not save.endswith(".skops"):
+        check_suffix(save)
     # Known at the end of long work, this would be a pity.
     require("jinja2", extra="report")
     chosen, given = _models(models), _columns(columns)
@@ -123,6 +124,19 @@ def report(  # noqa: PLR0913  one argument for each option
     result = found.to_dict()
     shown = {"page": out, "recommended": found.recommended, **result}
     output.show(_lines(found, result, out, save), shown, result["data"]["warnings"])
+
+
+def _refuse_bytes(table: str) -> None:
+    """A page names its table, in a text."""
+    from equipoise.exceptions import InvalidInputError
+
+    try:
+        table.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"{table!r} cannot be named on a page, because its name is not a text in UTF-8: rename "
+            "the file, or make a link to it."
+        ) from error
 
 
 def _models(names: tuple[str, ...]) -> Any:

@@ -91,10 +91,10 @@ def reproduce(*, studies: tuple[str, ...], output: Output, **options: Any) -> No
 
         summary = run(studies or None, progress=reach, **options)
     notes = [f"{each.study}: {each.left_out}" for each in summary.outcomes if each.left_out]
-    output.show(_lines(summary), {}, notes)
+    output.show(_lines(summary, quick=options["quick"]), {}, notes)
 
 
-def _lines(summary: "Reproduction") -> list[str]:
+def _lines(summary: "Reproduction", *, quick: bool) -> list[str]:
     claims = [claim for claim in summary.claims() if claim.is_the_papers]
     if not claims and summary.claims():
         beyond = [claim.findings["exact"].held for claim in summary.claims()]
@@ -105,7 +105,8 @@ def _lines(summary: "Reproduction") -> list[str]:
     held = sum(claim.findings["exact"].held for claim in claims)
     hang = sum(claim.hangs_on_reading("exact") for claim in claims)
     reading = f"; {hang} of these findings hang on how the claim is read" if hang else ""
+    training = "a shortened form of the paper's training" if quick else "the paper's training"
     return [
         f"{held} of the paper's {len(claims)} claims held when solved exactly{reading}.",
-        f"Which ones, and how the paper's training fared: {summary.page}",
+        f"Which ones, and how {training} fared: {summary.page}",
     ]

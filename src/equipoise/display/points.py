@@ -9,10 +9,15 @@ import numpy as np
 
 from equipoise.arrays import ArrayLike, Indices, Mask, NDArray, Vector
 from equipoise.display import style
-from equipoise.display.base import Display, fitted_attributes, last_step, named, responses
+from equipoise.display.base import Display, last_step, named, responses
+from equipoise.estimators.population_scale import (
+    masses_of,
+    predict_population_proba,
+    prior_of,
+)
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss
-from equipoise.risks import RiskIntervals, class_risk_intervals, population_proba
+from equipoise.risks import RiskIntervals, class_risk_intervals
 from equipoise.validation.labels import (
     as_labels,
     check_length,
@@ -25,7 +30,6 @@ from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.priors import check_prior
 
 _DASHES = ("-", "--", "-.", ":")
-_POPULATION = "RobustLogisticRegression"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -189,7 +193,8 @@ class ReliabilityDisplay(Display):
     In each bin the mean of :math:`\hat\eta_i(x)` stands against the share of rows that are of
     class ``i``, with its exact binomial interval: calibrated probabilities lie on the diagonal.
     A reweighted fit speaks of a world in which rare classes are common;
-    ``predict_population_proba`` puts its probabilities back. Drawn by ``Axes.errorbar``.
+    :func:`~equipoise.predict_population_proba` puts its probabilities back. Drawn by
+    ``Axes.errorbar``.
 
     Parameters
     ----------
@@ -233,7 +238,8 @@ class ReliabilityDisplay(Display):
         ----------
         estimator : classifier with ``predict_proba``
             A fitted one, or a pipeline that ends in one. The scale of the population is shown where
-            it has ``predict_population_proba``; a plug-in's probabilities are on it.
+            it was trained with weights, or where ``class_prior`` is given: a plug-in's
+            probabilities are on the scale of its rows.
         X, y : array-like
             Rows that the fit has not seen, and labels.
         class_prior : dict or array-like, optional
@@ -253,12 +259,9 @@ class ReliabilityDisplay(Display):
         rows = X if classifier is estimator else estimator[:-1].transform(X)
         probabilities = {"as fitted": classifier.predict_proba(rows)}
         names, weights = classifier.classes_, None
-        if hasattr(classifier, "predict_population_proba"):
-            put_back = classifier.predict_population_proba(rows)
-            if class_prior is not None:
-                (own,) = fitted_attributes(classifier, "the prior", _POPULATION, "class_prior_")
-                moved = {"masses": own, "target_prior": class_prior, "classes": names}
-                put_back = population_proba(put_back, **moved)
+        stated = class_prior is not None and prior_of(classifier) is not None
+        if stated or masses_of(classifier) is not None:
+            put_back = predict_population_proba(classifier, rows, class_prior)
             probabilities["population scale"] = put_back
         if class_prior is not None:
             labels = known_labels(as_labels(y, name="y"), names)

@@ -5,6 +5,7 @@ from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.logistic_cv import RobustLogisticRegressionCV
 from equipoise.estimators.plug_in import PlugInClassifier
+from equipoise.estimators.population_scale import predict_population_proba
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.robust_linear import RobustLinearClassifier
 from equipoise.estimators.robust_path_cv import RobustPathCV
@@ -18,5 +19,6 @@ __all__ = [
     "RobustLogisticRegressionCV",
     "RobustPathCV",
     "TunedWeights",
+    "predict_population_proba",
     "tune_weights",
 ]

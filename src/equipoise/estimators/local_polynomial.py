@@ -14,6 +14,7 @@ from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, unchanged_on_failure
 from equipoise.validation.labels import encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_number, check_word
+from equipoise.weights.by_class import ByClass
 
 # The exponent r of the kernel (1 - |u|^2)^r.
 _KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
@@ -74,6 +75,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ``factor`` and ``brier`` for every bandwidth tried by ``"cv"``.
     n_features_in_ : int
         Number of features.
+    class_prior_ : ByClass
+        Class frequencies of the rows.
 
     References
     ----------
@@ -144,6 +147,13 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return _probabilities(self._smoother((X - self._origin) / self.bandwidth_))
+
+    @property
+    def class_prior_(self) -> ByClass:
+        """Class frequencies of the rows."""
+        weights, targets = self._smoother.weights, self._smoother.targets
+        others = weights @ targets / weights.sum()
+        return ByClass(np.concatenate([[1 - others.sum()], others]), self.classes_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of largest probability, the first one if several tie."""

@@ -9,25 +9,15 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from equipoise.arrays import NDArray, is_tensor, on_host
-from equipoise.blocks import Blocks
-from equipoise.blocks.partitions import is_dask
-from equipoise.estimators.alpha_path import fit_along, fit_at
+from equipoise.estimators.linear_paths import choose_alpha, fit_at, refuse_out_of_core
 from equipoise.estimators.robust_linear import RobustLinearModel, streamed
 from equipoise.estimators.tensor_rows import probabilities_of
-from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
-from equipoise.risks.population import odds_factors
 from equipoise.sets import alpha_choice
-from equipoise.weights.priors import check_prior
-
-# Below this mass a class decides nothing, and dividing by it would amplify rounding.
-_NO_MASS = 1e-12
-_NO_MASS_REMEDY = (
-    "Use a set whose weights stay positive (WeightBox with a lower bound), or a prior of 0 for it."
-)
+from equipoise.weights.by_class import ByClass
 
 
 class LogisticModel(RobustLinearModel, ABC):
@@ -42,7 +32,7 @@ class LogisticModel(RobustLinearModel, ABC):
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities in the world of the worst-case weights, consistent with predict.
 
-        They are not those of the population: see ``predict_population_proba``.
+        They are not those of the population: see :func:`~equipoise.predict_population_proba`.
         """
         scores = self.decision_function(X)
         if is_tensor(scores):
@@ -62,25 +52,10 @@ class LogisticModel(RobustLinearModel, ABC):
         scores = self.decision_function(X)
         return scores if scores.ndim == 2 else np.column_stack([np.zeros_like(scores), scores])
 
-    @streamed
-    def predict_population_proba(self, X: Any, class_prior: Any = None) -> Any:
-        r"""Class probabilities on the scale of the population.
-
-        The fit sees class ``i`` with mass :math:`m_i = p_i q_i` instead of :math:`p_i`; by Bayes'
-        rule the odds are put back by the factors :math:`\pi_i / m_i`. The frequencies :math:`\pi`
-        are ``class_prior``, a dict by class or an array, and those of ``class_prior_`` by default.
-        """
-        check_is_fitted(self)
-        given = self.class_prior_ if class_prior is None else class_prior
-        target, mass = check_prior(given, self.classes_), np.asarray(self.worst_case_masses_)
-        factors = odds_factors(
-            mass, target, self.classes_, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY
-        )
-        with np.errstate(divide="ignore"):
-            shift = np.log(factors)
-        if is_tensor(X):
-            return probabilities_of(self.decision_function(X), shift)
-        return np.asarray(softmax(self._class_scores(X) + shift, axis=1))
+    @property
+    def training_masses_(self) -> ByClass:
+        """The shares of the classes on whose scale ``predict_proba`` is."""
+        return self.worst_case_masses_
 
 
 class RobustLogisticRegression(LogisticModel):
@@ -146,8 +121,9 @@ class RobustLogisticRegression(LogisticModel):
     class_prior_ : ByClass
         Class priors that were used.
     objective_, lower_bound_, duality_gap_ : float
-        Robust risk plus penalty, a proven lower bound of the optimum, and their difference.
-        Without a penalty there is no bound: it is minus infinity.
+        Robust risk plus penalty of ``coef_`` and ``intercept_`` as they are returned, a proven
+        lower bound of the optimum, and their difference. Without a penalty there is no bound: it is
+        minus infinity.
     caps_bind_ : bool
         Whether the bounds of the set matter at the optimum: the worst class's risk exceeds the
         robust risk. Where they do not, this is the optimum of the worst-class problem as well.
@@ -189,15 +165,12 @@ class RobustLogisticRegression(LogisticModel):
         if choice is None:
             super()._fit(X, y, sample_weight)
             return
-        if isinstance(X, Blocks) or is_dask(X):
-            raise InvalidInputError(
-                'LabelCVaR("auto") chooses the level on rows left out of fits in memory: give a '
-                "level to fit to blocks, or choose it on a sample of the rows."
-            )
+        refuse_out_of_core(X, y, sample_weight, 'The level of LabelCVaR("auto")')
         given = on_host(X), on_host(y)
         rows, names = validate_data(
             self, *given, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
-        found = fit_along(self, choice, rows, names, on_host(sample_weight))
-        final = fit_at(clone(self), found["alpha_"], X, y, sample_weight)
-        self.__dict__ |= {n: v for n, v in vars(final).items() if n.endswith("_")} | found
+        level = choose_alpha(self, choice, rows, names, on_host(sample_weight))
+        final = fit_at(clone(self), level.alpha, X, y, sample_weight)
+        fitted = {n: v for n, v in vars(final).items() if n.endswith("_")}
+        self.__dict__ |= fitted | level.attributes()

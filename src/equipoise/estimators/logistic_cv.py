@@ -1,4 +1,4 @@
-"""Robust logistic regression with its regularisation chosen on rows left out."""
+"""Robust logistic regression with its regularisation chosen on held-out rows."""
 
 from numbers import Integral
 from typing import Any
@@ -6,27 +6,25 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from equipoise.arrays import Indices, Matrix, NDArray, Vector
-from equipoise.blocks import Blocks
-from equipoise.decisions import left_out
-from equipoise.estimators.alpha_path import decided_along
+from equipoise.arrays import Vector
+from equipoise.decisions import select
+from equipoise.decisions.tuned_weights import row_weights
+from equipoise.estimators.linear_paths import evaluated_along, refuse_out_of_core
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
-from equipoise.validation.folds import refuse_few, split_rows
 from equipoise.validation.labels import encode_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
-from equipoise.weights.priors import check_prior
 
 
 class RobustLogisticRegressionCV(LogisticModel):
-    r"""Robust logistic regression whose ``C`` is the best for a goal on rows left out.
+    r"""Robust logistic regression whose ``C`` serves a goal on held-out rows.
 
     For every fold the model is fitted along the values of ``C``, from the strongest penalty to the
-    weakest, each fit started from the last; the classes predicted for the rows left out say what
-    each value is worth. What is chosen is the smallest value of the goal, of equal ones that of
-    the strongest penalty. In the end the model is fitted to all rows.
+    weakest, each fit started from the last; the classes predicted for held-out rows say what each
+    value is worth. The strongest penalty is chosen whose value of the goal is within one standard
+    error of the smallest. In the end the model is fitted to all rows.
 
     Parameters
     ----------
@@ -38,7 +36,7 @@ class RobustLogisticRegressionCV(LogisticModel):
     cv : int, float, splitter or iterable, default=5
         As in :class:`PlugInClassifier`.
     goal : Uncertainty, str, metric or None, default=None
-        What is judged on the rows left out, by the errors of the classes: a set of weightings, or a
+        What is evaluated on held-out rows, by the errors of the classes: a set of weightings, or a
         metric. None is ``uncertainty`` itself.
     fit_intercept, tol, max_iter, solver, class_prior, verbose
         As in :class:`RobustLogisticRegression`.
@@ -54,8 +52,10 @@ class RobustLogisticRegressionCV(LogisticModel):
     Cs_ : ndarray of shape (n_values,)
         The values that were compared, ascending.
     goal_values_ : ndarray of shape (n_values,)
-        What each was worth on the rows left out: the robust risk of the errors, or one minus the
-        metric. That of ``C_`` is the smallest of them, and so a little too low for new rows.
+        What each was worth on held-out rows: the robust risk of the errors, or one minus the
+        metric.
+    goal_value_errors_ : ndarray of shape (n_values,)
+        Standard errors of how far these lie above the smallest, by the jackknife.
     classes_, coef_, intercept_, class_risks_, worst_case_weights_, duality_gap_, ...
         Of the final fit, as in :class:`RobustLogisticRegression`.
 
@@ -106,38 +106,30 @@ class RobustLogisticRegressionCV(LogisticModel):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         grid, seed = _grid(self.Cs), check_seed(self.random_state)
         goal = as_goal(as_uncertainty(self.uncertainty) if self.goal is None else self.goal)
-        if isinstance(X, Blocks):
-            raise InvalidInputError(
-                "RobustLogisticRegressionCV fits to folds of rows in memory: choose C on a sample "
-                "of the blocks, and fit RobustLogisticRegression to all."
-            )
+        refuse_out_of_core(X, y, sample_weight, "C")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-        classes, labels = encode_labels(y)
-        weights = left_out.row_weights(sample_weight, labels, classes)
-        totals = np.bincount(labels, weights=weights)
-        prior = np.asarray(totals / totals.sum())
-        if self.class_prior is not None:
-            prior = check_prior(self.class_prior, classes, name="class_prior")
-        criterion = goal.resolve(prior, classes)
         if isinstance(goal, CostMatrix):
             raise InvalidParameterError(
                 "goal must be a set of weightings, a metric or RecallFloors, got a CostMatrix: "
                 "give its weights as FixedWeights, or wrap the classifier in PlugInClassifier."
             )
-        used = np.where(weights > 0, labels, -1)
-        parts, few, needed = split_rows(self.cv, X, y, used, {}, seed)
-        refuse_few(few, needed, np.bincount(used[used >= 0]), classes, None)
-        settings = [{"C": C} for C in grid.tolist()]
-        decided = decided_along(self._model(), settings, X, y, weights, parts, self.n_jobs)
-        tested = np.concatenate([test for _, test in parts])
-        tables = [_table(labels[tested], found, weights[tested], classes) for found in decided]
-        self.goal_values_ = np.concatenate(
-            [criterion.values(np.diag(t)[None], t.sum(axis=0)[None], t.sum(axis=1)) for t in tables]
-        )
-        self.Cs_, self.C_ = grid, float(grid[np.argmin(self.goal_values_)])
-        final = self._model().set_params(C=self.C_, verbose=self.verbose).fit(X, y, weights)
-        names = set(vars(final)) - set(final.get_params()) - {"n_features_in_", "feature_names_in_"}
-        for name in names:
+        names, labels = encode_labels(y)
+        totals = np.bincount(labels, weights=row_weights(sample_weight, labels, names))
+        prior: Any = totals / totals.sum()
+        # What the goal cannot be is said before any fit.
+        criterion = goal.resolve(prior if self.class_prior is None else self.class_prior, names)
+        evaluated, rows = evaluated_along(
+            self._model(), [{"C": C} for C in grid.tolist()], X, y, sample_weight, cv=self.cv,
+            groups={}, seed=seed, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        values = np.array([each.value(criterion) for each in evaluated])
+        without = np.array([each.values_without(criterion) for each in evaluated])
+        choice = select(values, without)
+        self.Cs_, self.C_ = grid, float(grid[choice.index])
+        self.goal_values_, self.goal_value_errors_ = choice.values, choice.errors
+        final = self._model().set_params(C=self.C_, verbose=self.verbose).fit(X, y, rows.weights)
+        known = {*final.get_params(), "n_features_in_", "feature_names_in_"}
+        for name in set(vars(final)) - known:
             setattr(self, name, getattr(final, name))
 
     def _model(self) -> RobustLogisticRegression:
@@ -161,12 +153,3 @@ def _grid(Cs: Any) -> Vector:
             f"Cs must be a number of values or at least one value above 0, got {Cs!r}."
         )
     return np.unique([check_number(value, "Cs", "(0, inf]") for value in values.tolist()])
-
-
-def _table(
-    labels: Indices, decided: NDArray[Any], weights: Vector, classes: NDArray[Any]
-) -> Matrix:
-    """Weight of the rows left out by true class and decision."""
-    k = len(classes)
-    cells = labels * k + np.searchsorted(classes, decided)
-    return np.asarray(np.bincount(cells, weights, minlength=k * k).reshape(k, k))

@@ -21,6 +21,7 @@ from equipoise.arrays import Indices, Matrix, NDArray, Vector, is_tensor, norm, 
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask, lazily
 from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.decisions.tuned_weights import FEW_ROWS
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.exceptions import (
     FewRowsWarning,
@@ -47,15 +48,17 @@ _DIVERGING = 1e-2
 _BLOCK = 1 << 18
 # The worst class may exceed the robust risk by so many times the tolerance and still be it.
 _SAME_RISK = 10.0
-# A class of fewer rows cannot carry much of the objective, and so many times its share of the
-# rows, without being learnt by heart.
-FEW_ROWS = 20
+# _MUCH_MASS, _TIMES_ITS_SHARE: of the objective, and times its share of the rows, that a class of
+# fewer than FEW_ROWS rows cannot carry without being memorised.
 _MUCH_MASS = 0.1
 _TIMES_ITS_SHARE = 2.0
 
+# Of the tolerance, where a model in single precision loses some of it by rounding.
+_ROOM = 0.5
+
 _ADVICE = {
     Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
-    Status.STALLED: "Raise tol, scale the features, or give them in float64.",
+    Status.STALLED: "Raise tol, centre and scale the features, or give them in float64.",
     Status.UNCONFIRMED: "Use a finite C, or drop columns that nearly coincide with others.",
 }
 
@@ -198,7 +201,11 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             problem = Problem(objective, masses, ridge)
             start, cold = self._start(objective, masses, prior, classes)
             way = [replace(problem, objective=objective.with_loss(other)) for other in loss.way]
-            solution = run(problem, self.solver, start, limits, progress, cold=cold, way=way)
+            inner = limits
+            if objective.precision != np.float64:
+                inner = replace(limits, tol=_ROOM * limits.tol)
+            solution = run(problem, self.solver, start, inner, progress, cold=cold, way=way)
+            solution = solution.as_returned(problem, limits)
             back = partial(handed_back, like=X) if is_tensor(X) else np.asarray
             self._take(problem, solution, prior, classes, back)
         if isinstance(rows, RowsInBlocks):
@@ -258,9 +265,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         back: Callable[[Matrix], Any],
     ) -> None:
         """Keep what the solve found, the model as ``back`` hands it to the user."""
-        coef, intercept = problem.objective.unpack(solution.theta)
-        if len(intercept) > 1:
-            intercept = intercept - intercept.mean()
+        coef, intercept = problem.objective.model(solution.theta)
         self.classes_, self.coef_, self.intercept_ = classes, back(coef), back(intercept)
         self.class_prior_ = ByClass(prior, classes)
         self.class_risks_ = ByClass(solution.risks - problem.objective.offsets, classes)
@@ -272,7 +277,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.duality_gap_ = float(solution.gap)
         self.n_iter_ = max(1, solution.n_iter)
         self.n_evaluations_ = solution.n_evaluations
-        self.status_, self.message_ = solution.status.name.lower(), solution.status.value
+        self.status_, self.message_ = solution.status.name.lower(), solution.message
         if problem.masses.is_simplex:
             self.message_ += " The set is the whole simplex: the worst-class problem."
         columns = zip(*solution.history, strict=True)
@@ -285,7 +290,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             target = limits.target(solution.objective)
             gap = f"The gap is {solution.gap:.3g}, the target was {target:.3g}, "
             warn(
-                f"{solution.status.value} {gap if np.isfinite(solution.gap) else 'It stopped '}"
+                f"{solution.message} {gap if np.isfinite(solution.gap) else 'It stopped '}"
                 f"after {solution.n_iter} iterations. {_ADVICE[solution.status]}",
                 NotConvergedWarning,
             )

@@ -1,4 +1,4 @@
-"""How much robustness? The level of LabelCVaR by a rule, on rows left out."""
+"""How much robustness? The level of LabelCVaR by a rule, on held-out rows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import NDArray
-from equipoise.decisions import left_out
-from equipoise.estimators.alpha_path import fit_along, fit_at
+from equipoise.decisions.trained import unfitted
+from equipoise.estimators.deciding import DecidingClassifier
+from equipoise.estimators.linear_paths import choose_alpha, fit_at, refuse_out_of_core
 from equipoise.estimators.logistic import RobustLogisticRegression
-from equipoise.estimators.plug_in import DecidingClassifier, PlugInClassifier
+from equipoise.estimators.plug_in import PlugInClassifier
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import AlphaChoice, LabelCVaR
@@ -29,12 +30,12 @@ _FOUND = ("alpha_", "chosen_", "path_")
 class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     r"""A robust classifier, as robust as a rule asks for.
 
-    From the standard risk to the worst class, a rule is made for every level :math:`\alpha` of
-    ``LabelCVaR`` and judged by its class errors on rows left out, :math:`R_\alpha`. Of these one is
-    taken, and made from all rows:
+    From the standard risk to the worst class, a rule is fitted for every level :math:`\alpha` of
+    ``LabelCVaR`` and evaluated by its class errors on held-out rows, :math:`R_\alpha`. Of these one
+    is taken, and fitted to all rows:
 
-    - ``"regret"``: whatever level turns out to be the right one, the least is lost, and of levels
-      that lose as little up to two standard errors, the most robust is taken;
+    - ``"regret"``: whatever level turns out to be the right one, the least is lost; the least
+      robust level that loses as little, within one standard error;
     - ``"price"``: the lowest risk of the worst class that costs at most so many points of the
       standard risk, 'I give up at most one point';
     - ``"recall"``: the least robust one by which every class has such a recall.
@@ -45,20 +46,19 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         Its set or goal is replaced by ``LabelCVaR`` of the level that is chosen. The first is
         fitted for every level, each fit started from the last, with an ``adjustment`` of 0.5 unless
         it has one; the models of the others are trained once, and their decisions tuned for every
-        level. ``RobustClassifier`` chooses its training weights by the level in the middle,
-        ``sets.middle_alpha``.
+        level.
     rule : {"regret", "price", "recall"}, default="regret"
         With robust risks :math:`V_a` over the sets of all levels, ``"regret"`` takes the smallest
-        :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`, or the lowest level at which it is
-        larger by at most two standard errors of the difference, by the jackknife over folds.
+        :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`, or the highest level at which it is
+        larger by at most one standard error of the difference, by the jackknife.
     price : float in [0, 100], default=None
         For ``rule="price"``: points above the lowest standard risk of all levels, 1 for 0.01.
     recall : float in (0, 1), default=None
         For ``rule="recall"``. Where no level reaches it, a warning says which comes closest, and
         that is taken.
     alphas : array-like of float in (0, 1], default=None
-        The levels. By default ten from 1 to the smallest class share, at least 0.01: below it the
-        worst class decides alone.
+        The levels. By default ten from 1 to the smallest class share, below which the worst class
+        decides alone.
     cv : int, float, splitter or iterable, default=None
         As in :class:`PlugInClassifier`; None is the estimator's own, or 5 where it has none.
     n_jobs, random_state : default=None
@@ -73,7 +73,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     chosen_ : int
         Its place in the path.
     path_ : dict of arrays
-        What each level gives on rows left out: ``alpha``, descending; ``class_risks`` of shape
+        What each level gives on held-out rows: ``alpha``, descending; ``class_risks`` of shape
         (n_alphas, n_classes), ``standard_risk`` and ``worst_class_risk``, shares of errors by
         class, in all and in the worst class; ``largest_regret``, and the standard error of its
         distance from the smallest, ``largest_regret_error``; and ends of intervals of the risks,
@@ -133,7 +133,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
-        """Judge the levels on rows left out, and fit the estimator at the one that is chosen.
+        """Evaluate the levels on held-out rows, and fit the estimator at the one that is chosen.
 
         If anything interrupts the fit, the estimator is left as it was.
 
@@ -172,15 +172,16 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         to_split: dict[str, Any], sample_weight: Any = None,
     ) -> dict[str, Any]:  # fmt: skip
         """Fit a linear model at the level that is chosen; attributes that tell of the choice."""
+        refuse_out_of_core(X, y, sample_weight, "The level of a linear model")
         rows, names = validate_data(
             model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
-        found = fit_along(
+        level = choose_alpha(
             model, choice, rows, names, sample_weight, cv=5 if self.cv is None else self.cv,
             groups=to_split, seed=check_seed(self.random_state), n_jobs=self.n_jobs,
         )  # fmt: skip
-        fit_at(model, found["alpha_"], X, y, sample_weight)
-        return found
+        fit_at(model, level.alpha, X, y, sample_weight)
+        return level.attributes()
 
     def _model(self) -> Any:
         """The estimator, not fitted, with the settings that are given here."""
@@ -199,10 +200,10 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
                 f"{getattr(given, name)!r}."
             )
         if not deciding:
-            return left_out.unfitted(given)
+            return unfitted(given)
         own = {n: getattr(self, n) for n in ("cv", "n_jobs", "random_state")}
         # One that was fitted before would lose that in a clone.
-        model = copy(given) if given._is_fitted_before() else left_out.unfitted(given)
+        model = copy(given) if given._is_fitted_before() else unfitted(given)
         return model.set_params(**{n: value for n, value in own.items() if value is not None})
 
     def _route(
@@ -239,13 +240,6 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         """The probabilities of ``estimator_``."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict_proba(X))
-
-    def predict_population_proba(self, X: Any) -> NDArray[Any]:
-        """Class probabilities on the scale of the population, whatever the level."""
-        check_is_fitted(self)
-        # Those of a plug-in are not reweighted.
-        own = getattr(self.estimator_, "predict_population_proba", self.estimator_.predict_proba)
-        return np.asarray(own(X))
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """What ``estimator_`` decides by."""

@@ -1,8 +1,8 @@
-"""Classifiers around others on rows in blocks: a sample is fitted to, all other rows are counted.
+"""Classifiers around others on out-of-core data: a sample is fitted to, all other rows are counted.
 
 One pass looks at everything, one draws rows of every class to train on and others to tune on, and
-one counts what is decided for all rows that were not trained on. Which rows of a block are drawn
-follows from its place, so that none of them is counted and no list of them is kept.
+one counts what is predicted for all rows that were not trained on. Which rows of a block are drawn
+follows from its position, so that none of them is counted and no list of them is kept.
 """
 
 from __future__ import annotations
@@ -18,38 +18,29 @@ import numpy as np
 import scipy.sparse as sp
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
-from equipoise.blocks.base import Answer, AskedOf, Block, Blocks, Stream, in_block
+from equipoise.blocks.base import Answer, AskedOf, Block, Blocks, Stream
 from equipoise.blocks.memory import check_memory
-from equipoise.decisions import TunedWeights, decide, left_out
-from equipoise.estimators.class_weighted import weight_argument
+from equipoise.decisions import Evaluated, TunedWeights
+from equipoise.decisions.folds import FOLDS_OF_A_CLASS
+from equipoise.decisions.held_out import own_scale, rescaled
+from equipoise.decisions.trained import class_probabilities, weight_argument
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.extras import require
-from equipoise.goals import Goal, as_goal
+from equipoise.goals import Goal, as_goal, decide
+from equipoise.goals.labelled_predictions import confusion_table
 from equipoise.objectives.rows import BLOCK_SHARE, LARGEST_BLOCK
 from equipoise.objectives.sampling import evenly, spread
-from equipoise.objectives.survey import (
-    Survey,
-    frame_or_matrix,
-    look_at,
-    survey,
-    weights_of_block,
-)
+from equipoise.objectives.survey import Survey, frame_or_matrix, look_at, survey
 from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import takes_gaps
-from equipoise.validation.folds import FOLDS, FOLDS_OF_A_CLASS, deal
-from equipoise.validation.labels import as_labels, known_labels
+from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
-from equipoise.weights.by_class import ByClass
 
-# The part of the memory that the sample takes, which estimators copy; more rows are not worth the
-# time that most of them take.
+# SAMPLE_SHARE: the sample takes one part in so many of the memory, since estimators copy it;
+# MOST_ROWS: rows of a sample at most, as more are not worth the time that most estimators take.
 SAMPLE_SHARE, MOST_ROWS = 8, 200_000
 # What a row is for.
 NOTHING, TRAINING, TUNING, COUNTING = -1, 0, 1, 2
-
-
-# The fitted base estimator, the weights that decide, and other attributes.
-Fitted = tuple[Any, TunedWeights, dict[str, Any]]
 
 
 class SomeRows(NamedTuple):
@@ -67,7 +58,7 @@ class SomeRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DrawnRows:
-    """Random rows of every block to train on and to tune on, so many of each class."""
+    """Random rows of every block to train on and to tune on, a number of each class."""
 
     known: Survey
     places: Indices  # of the classes of the rows among those of the classifier
@@ -76,12 +67,10 @@ class DrawnRows:
 
     def rows(self, place: int, block: Block, *, drawn: bool) -> SomeRows | None:
         """The rows that are drawn, or those that are not; None where there are none."""
-        if not self.known.counts[place].any():
+        again = self.known.again(place, block, frame_or_matrix)
+        if again is None:
             return None
-        with in_block(place):
-            X, y = frame_or_matrix(block.X), as_labels(block.y, name="y")
-            self.known.check(place, X, y)
-            labels, weights = known_labels(y, self.known.classes), weights_of_block(block, len(y))
+        X, labels, weights = again
         use = np.where(weights > 0, COUNTING, NOTHING)
         random = np.random.default_rng([self.seed, place])
         for label in np.flatnonzero(self.wanted[:, place].any(axis=0)):
@@ -106,30 +95,33 @@ def _stacked(parts: tuple[Any, ...]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class DecidedRows:
-    """What a rule decides for rows: sums over the rows of a class, and how each is decided."""
+class PredictedRows:
+    """What a rule predicts for rows: sums over the rows of a class, and a confusion table.
+
+    ``factors`` put the model's probabilities on the scale that the rule is for.
+    """
 
     model: Any
     rule: Vector | Matrix
+    factors: Vector
     classes: NDArray[Any]
 
     def __call__(self, rows: SomeRows) -> Answer:
-        chances = left_out.class_probabilities(self.model, rows.X, self.classes)
-        decided = decide(chances, self.rule)
-        return counted(rows, decided, decided, len(self.classes))
+        table = class_probabilities(self.model, rows.X, self.classes)
+        predicted = decide(rescaled(table, self.factors), self.rule)
+        return counted(rows, predicted, len(self.classes))
 
 
-def counted(rows: SomeRows, decided: Indices, final: Indices, k: int) -> Answer:
-    """Number, weight, weight of errors, squares of weights, and weight of errors by the final rule.
+def counted(rows: SomeRows, predicted: Indices, k: int) -> Answer:
+    """Number, weight, weight of errors, squares of weights, and again the weight of errors.
 
-    With them comes a table of weights by true class and decision.
+    With them comes a table of weights by true and predicted class.
     """
     labels, weights = rows.labels, rows.weights
-    wrong, finally_wrong = (weights * (each != labels) for each in (decided, final))
-    every = (None, weights, wrong, weights**2, finally_wrong)
+    wrong = weights * (predicted != labels)
+    every = (None, weights, wrong, weights**2, wrong)
     sums = [np.bincount(labels, weights=values, minlength=k) for values in every]
-    cells = np.bincount(labels * k + decided, weights=weights, minlength=k * k)
-    return np.array(sums, dtype=np.float64), np.asarray(cells, dtype=np.float64).reshape(k, k)
+    return np.array(sums, dtype=np.float64), confusion_table(labels, predicted, weights, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,35 +178,38 @@ def stream_of(blocks: Blocks, memory: int | str) -> Stream:
     return Stream(blocks.of_at_most(min(LARGEST_BLOCK, n_bytes)))
 
 
-def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Fitted:
+def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Any:
     """Fit a classifier around another to blocks."""
     if params:
         raise InvalidInputError(
-            f"fit takes no {', '.join(sorted(params))} with rows in blocks: weights come with "
-            "them, as (X, y, weights)."
+            f"fit takes no {', '.join(sorted(params))} with out-of-core data: weights come with "
+            "the rows, as (X, y, weights)."
         )
     inner, stream = copy(classifier), stream_of(blocks, classifier.memory)
-    seed = inner.random_state = check_seed(classifier.random_state)
+    inner.random_state = check_seed(classifier.random_state)
     try:
         sample = draw_sample(inner, stream)
         rows, classes = sample.rows, sample.classes
         if sample.is_whole:
             weights = None if np.all(rows.weights == 1) else rows.weights
-            whole: Fitted = inner._fitted(rows.X, classes[rows.labels], weights, {})
-            return whole
-        model, tuned, more = _fitted_to(sample, inner)
-        decided = DecidedRows(model, tuned.rule, classes)
-        rest = stream.total(AskedOf(partial(sample.drawn.rows, drawn=False), decided))
+            return inner.fitted_to(rows.X, classes[rows.labels], weights, {})
+        fitted = _fitted_to(sample, inner)
+        shares = sample.totals / sample.totals.sum()
+        prior = shares if classifier.class_prior is None else fitted.training.prior
+        training = replace(fitted.training, shares=shares, prior=prior)
+        own = training.class_weights[0] if len(training.class_weights) == 1 else 1.0
+        factors = training.factors / (own * own_scale(fitted.model, shares * own))
+        predicted = PredictedRows(fitted.model, fitted.tuned.rule, factors, classes)
+        rest = stream.total(AskedOf(partial(sample.drawn.rows, drawn=False), predicted))
     finally:
         stream.blocks.close()
-    shares = sample.totals / sample.totals.sum()
-    if classifier.class_prior is None:
-        tuned = replace(tuned, prior=shares)
-    if "class_shares_" in more:
-        more["class_shares_"] = ByClass(shares, classes)
-    goal = as_goal(LabelCVaR(more["alpha_"]) if "alpha_" in more else classifier.goal)
-    tuned = _judged(tuned, goal, decided, rows, rest, seed, drop=classifier.rare == "drop")
-    return model, tuned, more | {"n_passes_": stream.n_passes}
+    goal = as_goal(classifier.goal)
+    if "alpha_" in fitted.attributes:
+        goal = as_goal(LabelCVaR(fitted.attributes["alpha_"]))
+    tuned = replace(fitted.tuned, prior=prior)
+    tuned = _evaluated(tuned, fitted.evaluated, goal, rows, rest, drop=classifier.rare == "drop")
+    attributes = fitted.attributes | {"n_passes_": stream.n_passes}
+    return replace(fitted, tuned=tuned, training=training, attributes=attributes)
 
 
 def _sample_rows(classifier: Any, known: Survey) -> int:
@@ -229,7 +224,7 @@ def _sample_rows(classifier: Any, known: Survey) -> int:
 def _wanted(classifier: Any, known: Survey, n_rows: int, seed: int) -> Indices:
     """How many rows of every block and class train, and how many tune."""
     by_class = known.counts.sum(axis=0)
-    tunes = classifier.chooses_training or not as_goal(classifier.goal).is_known
+    tunes = classifier.evaluates_known or not as_goal(classifier.goal).is_known
     if classifier._is_fitted_before():
         train, tune = 0 * by_class, evenly(by_class, n_rows)
     else:
@@ -259,7 +254,7 @@ def _share(cv: Any) -> float:
     return check_number(cv, "cv", "(0, 1)")
 
 
-def _fitted_to(sample: Sample, inner: Any) -> Fitted:
+def _fitted_to(sample: Sample, inner: Any) -> Any:
     """What a classifier makes of a sample in which classes weigh as they do in all rows."""
     rows, weights, key = sample.rows, sample.weights(), weight_argument(inner.estimator)
     if not inner._is_fitted_before():
@@ -267,31 +262,41 @@ def _fitted_to(sample: Sample, inner: Any) -> Fitted:
     # What counts is how many there are of a class, not how many are drawn.
     drawn = np.bincount(rows.labels, minlength=len(sample.classes))
     inner.min_rows = int(min([inner.min_rows, *drawn[sample.counts >= inner.min_rows]]))
-    params = {key: weights} if key is not None and "__" in key else {}
     with warnings.catch_warnings():
         if key is None and np.all(rows.weights == 1):
             # Then the sample has the shares of all rows.
             warnings.filterwarnings("ignore", ".* does not take sample_weight", EquipoiseWarning)
-        found: Fitted = inner._fitted(rows.X, sample.classes[rows.labels], weights, params)
-    return found
+        return inner.fitted_to(rows.X, sample.classes[rows.labels], weights, {})
 
 
-def _judged(
-    tuned: TunedWeights, goal: Goal, decided: DecidedRows, rows: SomeRows, rest: Answer, seed: int,
+def _as_they_weigh(own: Evaluated, rows: SomeRows, k: int) -> Evaluated:
+    """Rows that were tuned on, with the weights that they have among all rows."""
+    of_tuning = rows.use == TUNING
+    totals = np.bincount(rows.labels[of_tuning], rows.weights[of_tuning], minlength=k)
+    made_up = np.bincount(own.labels, own.weights, minlength=k)
+    factors = np.divide(totals, made_up, out=np.ones(k), where=made_up > 0)
+    return replace(own, weights=own.weights * factors[own.labels])
+
+
+def _evaluated(
+    tuned: TunedWeights, own: Evaluated | None, goal: Goal, rows: SomeRows, rest: Answer,
     *, drop: bool,
 ) -> TunedWeights:  # fmt: skip
-    """The weights, judged on all rows that were not trained on.
+    """The rule, evaluated on all rows that were not trained on.
 
-    Rows that were tuned on are decided by weights that were tuned without their fold.
+    Rows that were tuned on are predicted by the rules that were tuned without their fold.
     """
-    k, few, parts = len(tuned.classes), np.zeros(len(tuned.classes), dtype=bool), [rest]
-    if tuned.held_out is not None:
-        few = tuned.held_out[:, 0].sum(axis=0) == 0
-        own = rows.taken((rows.use == TUNING) & ~(few[rows.labels] & drop))
-        parts += _by_folds(own, decided, tuned.fold_weights, seed)
-    elif not goal.is_known:
-        few = tuned.rule == 0
-    sums, tables = (np.array(each) for each in zip(*parts, strict=True))
+    k, few = len(tuned.classes), tuned.rule == 0 if tuned.rule.ndim == 1 else np.zeros(0, bool)
+    sums, table = rest[0][None], rest[1]
+    if own is not None:
+        own = _as_they_weigh(own, rows, k)
+        few, parts = own.few, own.sums.copy()
+        totals = parts[:, 1].sum(axis=0)
+        # Squares of weights, and not of their shares, can be added up.
+        parts[:, 3] *= totals**2
+        sums = np.concatenate([sums, parts])
+        table = table + confusion_table(own.labels, own.predicted, own.weights, k)
+    few = few if len(few) == k else np.zeros(k, dtype=bool)
     sums[:, :, few] = 0.0
     total = sums[:, 1].sum(axis=0)
     sums[:, 3] /= np.where(total > 0, total, 1.0) ** 2
@@ -300,25 +305,15 @@ def _judged(
     )
     seen = [trained * ~(few & drop), tuned_on * ~few, sums[:, 0].sum(axis=0)]
     found: dict[str, Any] = {"held_out": sums, "seen": np.array(seen, dtype=np.intp)}
+    if goal.is_known:
+        return replace(tuned, **found)
     criterion = goal.resolve_some(tuned.prior, tuned.classes, few)
-    table = tables.sum(axis=0)[~few][:, np.argsort(few, kind="stable")]
-    if criterion.counted_by is not None:
-        table *= (criterion.counted_by / table.sum(axis=1))[:, None]
-    value = criterion.of_table(table)
-    if criterion.measures is not None and not goal.is_known:
-        risk = criterion.measures == "risk"
-        found["robust_risk" if risk else "metric_value"] = value if risk else 1 - value
+    counts = table.sum(axis=1, keepdims=True)
+    table = np.divide(table, counts, out=np.zeros_like(table), where=counts > 0)
+    table = (table * tuned.prior[:, None])[~few][:, np.argsort(few, kind="stable")]
+    value = criterion.value(table)
+    if criterion.measures == "risk":
+        found["robust_risk"] = value
+    if criterion.measures == "metric":
+        found["metric_value"] = 1 - value
     return replace(tuned, **found)
-
-
-def _by_folds(
-    rows: SomeRows, decided: DecidedRows, fold_weights: Matrix | None, seed: int
-) -> list[Answer]:
-    """Counts of rows that weights were tuned on, each fold by weights that were tuned without."""
-    chances = left_out.class_probabilities(decided.model, rows.X, decided.classes)
-    final, folds = decide(chances, decided.rule), deal(rows.labels, seed)
-    own = final.copy()
-    for fold, line in enumerate(() if fold_weights is None else fold_weights):
-        own[folds == fold] = decide(chances[folds == fold], line)
-    masks = [folds == fold for fold in range(FOLDS)]
-    return [counted(rows.taken(m), own[m], final[m], len(decided.classes)) for m in masks]

@@ -3,10 +3,11 @@
 A recipe that users write down *resolves*, like an uncertainty set, to what the search goes by.
 """
 
-from equipoise.goals.base import Criterion, Goal
+from equipoise.goals.base import Criterion, Goal, KnownRule, SmoothCriterion
 from equipoise.goals.costs import CostMatrix
 from equipoise.goals.floors import RecallFloors
 from equipoise.goals.grammar import GOAL_WORDS, bind_classes, format_goal, goal_names, parse_goal
+from equipoise.goals.labelled_predictions import Predictions, decide
 from equipoise.goals.metric_goal import MetricGoal
 from equipoise.goals.registry import GOALS, as_goal
 from equipoise.goals.set_goal import SetGoal
@@ -17,11 +18,15 @@ __all__ = [
     "CostMatrix",
     "Criterion",
     "Goal",
+    "KnownRule",
     "MetricGoal",
+    "Predictions",
     "RecallFloors",
     "SetGoal",
+    "SmoothCriterion",
     "as_goal",
     "bind_classes",
+    "decide",
     "format_goal",
     "goal_names",
     "parse_goal",

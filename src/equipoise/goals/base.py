@@ -1,21 +1,21 @@
 r"""The two contracts of a goal: what decision weights are for.
 
 A *recipe* (:class:`Goal`) holds hyper-parameters only. Given the class frequencies and names it
-*resolves* to a numerical :class:`Criterion`, which is all that the search for weights needs, or
-which knows the best decisions without any search.
+*resolves* to a numerical :class:`Criterion`, which evaluates confusion tables and finds the
+decision rule that serves it best.
 
 Conventions
 -----------
-Decision weights :math:`w > 0` give a row the class :math:`\arg\max_i w_i \eta_i(x)`. Of ways to
-decide the same rows, one a line, ``hits`` is the weight of right decisions and ``decided`` that of
-all decisions by class, both of shape ``(n_ways, n_classes)``; ``totals`` is the weight of the
-classes, of shape ``(n_classes,)``. ``prior`` holds the class frequencies of the population,
-``shares`` those of the rows that the probabilities were learnt from.
+A ``table`` holds the weight of rows by true class (first) and predicted class (second). ``prior``
+holds the class frequencies of the population, ``recalls`` the share of each class that is predicted
+right, ``shares`` those of the population that are predicted as each class. All of these are of
+classes that are evaluated; columns of other classes come last in a table, and are errors.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -23,99 +23,105 @@ from sklearn.base import BaseEstimator
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets import MassSet
+from equipoise.goals.labelled_predictions import Predictions
+from equipoise.goals.smooth import smooth_weights
 
-# Of two ways that are equally good the one with fewer errors is taken.
-TIE_BREAK = 1e-7
-# Values that differ by less are equal but for the rounding of sums.
-ROUNDING = 1e-12
+# _STEP: of numerical derivatives by recalls and shares, the cube root of the rounding error.
+_STEP = 6e-6
+# _FURTHEST: the largest difference of log-weights; further apart, the smaller weight is 0.
+_FURTHEST = 600.0
 
 
 class Criterion(ABC):
-    """What the search for decision weights goes by; smaller values are better.
+    """What decisions are for, once the classes are known; smaller values are better."""
+
+    # What the value is reported as: a robust risk, a metric (one minus the value), or neither.
+    measures: ClassVar[Literal["risk", "metric", "other"]] = "other"
+
+    @abstractmethod
+    def value(self, table: Matrix) -> float:
+        """The value of a table of weights by true class (first) and predicted class (second)."""
+
+    @abstractmethod
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        """The decision weights that are the best for some parts of the rows, one after another."""
+
+    def check_counts(self, counts: Indices) -> None:
+        """Refuse numbers of rows that can never show that the goal is met; by default none."""
+        return
+
+
+class SmoothCriterion(Criterion):
+    """A function of the recalls and the predicted shares, whose weights are found by gradients.
 
     Examples
     --------
     >>> from equipoise.goals import as_goal
     >>> criterion = as_goal("balanced_accuracy").resolve([0.8, 0.2])
-    >>> hits, totals = np.array([[8.0, 1.0], [6.0, 2.0]]), np.array([8.0, 2.0])
-    >>> criterion.values(hits, None, totals), criterion.lowest(hits, None, totals)[0]
-    (array([0.25 , 0.125]), 1)
+    >>> criterion.value(np.array([[8.0, 0.0], [1.0, 1.0]]))
+    0.25
     """
 
-    # Whether the values depend on all decisions, and not on the right ones alone.
-    needs_decided: bool = False
-    # The set whose worst case the value is: weights can then be improved all at once, and averaged.
-    masses: MassSet | None = None
-    # Class frequencies that the value counts rows by, where class risks alone do not tell it: the
-    # best weights of two classes then are not drawn towards balanced ones.
-    counted_by: Vector | None = None
-    # Where the best decisions are likely to lie, from those as trained (0) to balanced ones (1), if
-    # that can be guessed.
-    lean: float | None = None
-    # The probability of what is promised about new rows, if anything is.
-    confidence: float | None = None
-    # What the value is reported as; a metric is one minus it.
-    measures: ClassVar[Literal["risk", "metric"] | None] = None
+    prior: Vector
 
     @abstractmethod
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        """The value of each way to decide; ``decided`` is None unless ``needs_decided``."""
+    def of_rates(self, recalls: Vector, shares: Vector) -> float:
+        """The value, from the recalls and the shares of the population predicted as each class."""
 
-    def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
-        """The best way, and its value with a trace of its errors to break ties."""
-        values = self.values(hits, decided, totals) + TIE_BREAK * mean_risks(hits, totals)
-        best = first_lowest(values)
-        return best, float(values[best])
+    def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
+        """The value, made smooth if need be, and its derivatives by the recalls and the shares."""
+        given = np.concatenate([recalls, shares])
+        steps = _STEP * np.eye(len(given))
+        ends = [[self.of_rates(*np.split(p, 2)) for p in (given + s, given - s)] for s in steps]
+        slopes = np.array([up - down for up, down in ends]) / (2 * _STEP)
+        by_recall, by_share = np.split(slopes, 2)
+        return self.of_rates(recalls, shares), by_recall, by_share
 
-    def of_table(self, table: Matrix) -> float:
-        """The value of a table of weights by true class (first) and decision (second).
+    @property
+    def centre(self) -> Vector:
+        """Log-weights towards which those of classes of few rows are shrunk: balanced ones."""
+        return log_ratio(np.ones(len(self.prior)), self.prior)
 
-        Decisions for classes that are not judged come last, and are errors.
-        """
-        k = len(table)
-        hits, decided = np.diag(table[:, :k]), table[:, :k].sum(axis=0)
-        return float(self.values(hits[None], decided[None], table.sum(axis=1))[0])
+    def value(self, table: Matrix) -> float:
+        rates = table / table.sum(axis=1, keepdims=True)
+        rates = rates[:, : len(rates)]
+        return float(self.of_rates(np.diag(rates), self.prior @ rates))
 
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        options: dict[str, Any] = {"centre": self.centre, "prior": self.prior, "pooling": pooling}
+        return [from_logs(own) for own in smooth_weights(rows, parts, self.smooth, **options)]
+
+
+class KnownRule(Criterion):
+    """A criterion whose best decisions are known without any search."""
+
+    @abstractmethod
     def known(self, shares: Vector) -> Vector | Matrix:
-        """Decision weights that need no search, or a matrix of costs where it says more."""
-        raise TypeError(f"{type(self).__name__} has no known weights: they must be searched for.")
+        """Decision weights or costs, for probabilities of rows with these class shares."""
 
-    def allowed_errors(self, counts: Indices) -> Indices:
-        """The most errors of each class, of so many rows; an error if none would be too many."""
-        return counts
-
-    def certified(
-        self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
-    ) -> tuple[Criterion, Matrix]:
-        """What to search for, and the least gaps between log-weights, to keep a confidence."""
-        raise TypeError(f"{type(self).__name__} promises nothing with a confidence.")
-
-    def limited(self, caps: Vector) -> Criterion:
-        """The same where no class carries more mass than its cap, if that can be said."""
-        return self
-
-    def short(self, table: Matrix) -> float:
-        """By how many standard errors decisions miss what they must keep, if anything."""
-        return 0.0
-
-    def free(self) -> Criterion:
-        """The same without anything to keep."""
-        return self
-
-    def instead(self, risks: Vector) -> Criterion | None:
-        """What to search for if class risks as found will not do; None if they will."""
-        return None
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        return [self.known(rows.prior) for _ in parts]
 
 
-def first_lowest(values: Vector) -> int:
-    """The first of the lowest values, those that differ by rounding alone taken for equal."""
-    return int(np.argmax(values <= values.min() + ROUNDING))
+def log_ratio(masses: Vector, prior: Vector) -> Vector:
+    """Logarithms of weights by which classes of these frequencies have these masses.
+
+    A class that the population lacks has the weight one.
+    """
+    ratios = np.divide(masses, prior, out=np.ones_like(prior), where=prior > 0)
+    return np.asarray(np.maximum(np.log(np.maximum(ratios, np.finfo(float).tiny)), -_FURTHEST))
 
 
-def mean_risks(hits: Matrix, totals: Vector) -> Vector:
-    """Mean of the class risks of each way to decide."""
-    return np.asarray(1 - hits @ (1 / totals) / len(totals))
+def from_logs(theta: Vector) -> Vector:
+    """Decision weights that sum to one, from their logarithms."""
+    weights = np.exp(np.maximum(theta - theta.max(), -_FURTHEST))
+    return np.asarray(weights / weights.sum())
 
 
 def prior_among(prior: Vector, classes: NDArray[Any], some: Mask) -> Vector:
@@ -136,26 +142,29 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
 
     Examples
     --------
-    >>> class Median(Criterion):
-    ...     def values(self, hits, decided, totals):
-    ...         return np.median(1 - hits / totals, axis=1)
-    >>> class MedianRisk(Goal):
+    >>> class MeanSquare(SmoothCriterion):
+    ...     def __init__(self, prior):
+    ...         self.prior = np.asarray(prior)
+    ...
+    ...     def of_rates(self, recalls, shares):
+    ...         return np.mean((1 - recalls) ** 2)
+    >>> class MeanSquareRisk(Goal):
     ...     def resolve(self, prior, classes=None):
-    ...         return Median()
+    ...         return MeanSquare(prior)
     ...
     ...     @classmethod
     ...     def examples(cls):
     ...         return [cls()]
     >>> from equipoise import tune_weights
-    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, MedianRisk()).class_risks
+    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, MeanSquareRisk()).class_risks
     0: 0
     1: 0
     """
 
     # The probability with which the goal shall be met on new rows: a promise about one model.
     confidence: float | None = None
-    # Whether weights may be drawn towards balanced ones without missing the goal.
-    may_shrink: ClassVar[bool] = True
+    # Whether weights of classes of few rows may be shrunk towards others without missing the goal.
+    may_pool: ClassVar[bool] = True
 
     @property
     def is_known(self) -> bool:
@@ -165,6 +174,13 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
         """The criterion for these class frequencies (and names, ``0..k-1`` when not given)."""
+
+    def known(self, prior: Vector, classes: NDArray[Any]) -> Vector | Matrix:
+        """The best decisions, where they are known, for probabilities on the population's scale."""
+        criterion = self.resolve(prior, classes)
+        if not isinstance(criterion, KnownRule):
+            raise TypeError(f"{type(self).__name__} has no known rule: its weights must be tuned.")
+        return criterion.known(prior)
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
         """The criterion among the classes that have rows enough, as if there were no others."""

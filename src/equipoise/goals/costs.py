@@ -11,23 +11,22 @@ import numpy as np
 
 from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.goals.base import Criterion, Goal
+from equipoise.goals.base import Goal, KnownRule
 from equipoise.weights.priors import named_prior, normalize_weights
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedCost(Criterion):
+class ExpectedCost(KnownRule):
     """Costs beyond those of the right decision, by true class (first) and decision (second)."""
 
     regrets: Matrix
     prior: Vector
 
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        raise TypeError("Which error a row suffers is not seen in hits and decisions.")
-
-    def of_table(self, table: Matrix) -> float:
-        """The expected cost, relative to the largest."""
-        by_class = (table * self.regrets).sum(axis=1) / table.sum(axis=1)
+    def value(self, table: Matrix) -> float:
+        """The expected cost, relative to the largest; decisions that are no class cost that."""
+        costs = np.full(table.shape, self.regrets.max())
+        costs[:, : len(self.regrets)] = self.regrets
+        by_class = (table * costs).sum(axis=1) / table.sum(axis=1)
         return float(self.prior @ by_class / self.regrets.max())
 
     def known(self, shares: Vector) -> Vector | Matrix:

@@ -2,22 +2,27 @@ r"""Recalls of some classes no lower than floors, at the least risk (Neyman-Pear
 
 .. math:: \min_w \; \sum_i p_i R_i(w) \quad \text{subject to} \quad 1 - R_i(w) \geq f_i .
 
-With a ``confidence`` :math:`1 - \delta` all floors hold together for new rows, with that
-probability over the rows at hand. Log-weights :math:`\theta` are raised, class after class, just so
-far that class ``i`` has no more errors than
+Log-weights :math:`\theta` start where the risk is the least, at those that put the probabilities
+on the scale of the population, and are raised, class after class, just so far that every floor
+holds. There is a least such :math:`\theta`, as raising a class costs only others; by the
+multipliers of the floors, raising those classes alone is what the best rule does.
+
+On the tuning rows class ``i`` may have errors of the weight :math:`(1 - f_i) n_i`. With a
+``confidence`` :math:`1 - \delta` all floors hold together for new rows, with that probability over
+the rows at hand, if class ``i`` has no more errors than
 
 .. math:: e_i = \max \{e : P(\mathrm{Bin}(n_i, 1 - f_i) \leq e) \leq \delta / m\},
 
-with :math:`m` floors. There is a least such :math:`\theta`, as raising a class costs only others.
-Given their rows, it lies on a curve along which the rows that class ``i`` gets right only grow with
-:math:`\theta_i`: those of class ``i`` choose its place on the curve by an order statistic, so that
-a recall below :math:`f_i` has probability :math:`\delta / m` at most (Tong, Feng and Li 2018, for
-two classes). So it is for each class, and for all weights that keep it as far above the others.
+with :math:`m` floors. Given the rows of the others, :math:`\theta` lies on a curve along which the
+rows that class ``i`` gets right only grow with :math:`\theta_i`: those of class ``i`` choose its
+position on the curve by an order statistic, so that a recall below :math:`f_i` has probability
+:math:`\delta / m` at most (Tong, Feng and Li 2018, for two classes).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,58 +30,45 @@ from scipy.stats import binom
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError, UnattainableError
-from equipoise.goals.base import Criterion, Goal, prior_among
-from equipoise.text import listing
+from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_among
+from equipoise.goals.labelled_predictions import Predictions
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
-# A violation counts for more than any risk.
+# PRICE: of a recall below its floor, in units of risk, so that no risk makes up for one.
 PRICE = 1e3
-# Rounding in sums of weights.
+# SLACK: rounding error in sums of weights, as a share of the total.
 SLACK = 1e-12
-# How far a log-weight is above what its class needs, so that rounding turns no row; how closely it
-# is found, how near classes are that chase each other, and where it is out of reach.
-MARGIN, PRECISION, NEAR = 1e-9, 1e-10, 1e-6
+# MARGIN, PRECISION: in log-weights, how far one is raised above what its class needs, so that
+# rounding turns no row, and how closely it is found.
+MARGIN, PRECISION = 1e-9, 1e-10
+# NEAR: in log-weights, how near classes are that chase each other.
+NEAR = 1e-6
+# SWEEPS: over the classes with a floor, at most; FURTHEST: a log-weight that is out of reach.
 SWEEPS, FURTHEST = 1_000, 500.0
 
 
 @dataclass(frozen=True, eq=False)
 class FlooredRisk(Criterion):
-    """The standard risk, with recalls no smaller than floors; a floor of 0 leaves a class free.
-
-    Floors ``alone`` are the largest distance of a recall below its floor, whatever the risk.
-    """
+    """The standard risk, with recalls no smaller than floors; a floor of 0 leaves a class free."""
 
     floors: Vector
     prior: Vector
     classes: NDArray[Any]
     confidence: float | None = None
-    alone: bool = False
 
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        if self.alone:
-            distances = np.where(self.floors > 0, self.floors - hits / totals, -1.0)
-            return np.asarray(distances.max(axis=1))
-        risks = 1 - hits / totals
-        short = np.maximum(self.floors - SLACK - (1 - risks), 0).sum(axis=1)
-        return np.asarray(risks @ self.prior + PRICE * short)
+    def value(self, table: Matrix) -> float:
+        recalls = np.diag(table[:, : len(table)]) / table.sum(axis=1)
+        short = np.maximum(self.floors - SLACK - recalls, 0).sum()
+        return float((1 - recalls) @ self.prior + PRICE * short)
 
-    def short(self, table: Matrix) -> float:
-        totals, bound = table.sum(axis=1), self.floors > 0
-        missing = np.maximum(self.floors - SLACK - np.diag(table) / totals, 0)[bound]
-        spread = np.sqrt(self.floors * (1 - self.floors) / totals)[bound]
-        ratios = np.divide(
-            missing, spread, out=np.where(missing > 0, np.inf, 0.0), where=spread > 0
-        )
-        return float(ratios.max(initial=0.0))
-
-    def free(self) -> Criterion:
-        return replace(self, floors=0 * self.floors)
+    def check_counts(self, counts: Indices) -> None:
+        if self.confidence is not None:
+            self.allowed_errors(counts)
 
     def allowed_errors(self, counts: Indices) -> Indices:
-        """The most errors of each class that show its floor; too few rows show none."""
-        if self.confidence is None:
-            return counts
+        """The most errors of each class that show its floor with confidence."""
+        assert self.confidence is not None
         bound = self.floors > 0
         tail = (1 - self.confidence) / max(1, int(np.count_nonzero(bound)))
         # The largest e with P(Bin(count, 1 - floor) <= e) <= tail.
@@ -94,67 +86,99 @@ class FlooredRisk(Criterion):
             )
         return np.asarray(errors, dtype=np.intp)
 
-    def certified(
-        self, leads: list[tuple[Matrix, Vector]], shares: Vector, seed: int
-    ) -> tuple[FlooredRisk, Matrix]:
-        """What is left to search for, and how far apart log-weights must be for the floors.
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        return [from_logs(self._least(rows.take(np.flatnonzero(part)), seed)) for part in parts]
 
-        ``leads`` are, for each class, how far log-probabilities are behind that of the rows' own,
-        of shape (n_classes, rows), and the rows' weights. Gaps are by class and those it is above.
-        """
-        rng, bound = np.random.default_rng(seed), np.flatnonzero(self.floors > 0)
-        drawn = [_drawn(*lead, rng) if i in bound else lead[0] for i, lead in enumerate(leads)]
-        allowed = self.allowed_errors(np.array([rows.shape[1] for rows in drawn]))
+    def _bounds(self, rows: Predictions, seed: int) -> dict[int, ClassBound]:
+        """What the rows of each class with a floor ask for."""
+        bound = np.flatnonzero(self.floors > 0).tolist()
+        found = {i: _leads(rows, i) for i in bound}
+        if self.confidence is None:
+            return {i: ClassBound(*found[i], 1 - self.floors[i] + SLACK) for i in bound}
+        rng, drawn = np.random.default_rng(seed), {}
+        for i in bound:
+            lead = _drawn(*found[i], rng)
+            drawn[i] = lead, np.full(lead.shape[1], 1 / max(lead.shape[1], 1))
+        counts = np.zeros(len(self.floors), dtype=np.intp)
+        counts[bound] = [drawn[i][0].shape[1] for i in bound]
+        allowed = self.allowed_errors(counts)
+        # Between so many errors and one more.
+        return {i: ClassBound(*drawn[i], (allowed[i] + 0.5) / counts[i]) for i in bound}
 
-        def tight(values: Vector, i: int) -> float:
-            """What all rows of class ``i`` stay below or at, but those that may be errors."""
-            return float(np.partition(values, -1 - allowed[i])[-1 - allowed[i]])
-
-        # Where no floor binds, probabilities decide as they are, on the population's scale.
-        theta = np.log(np.maximum(self.prior, SLACK) / shares)
-        least, rose = np.full_like(theta, -np.inf), np.full(len(theta), -SWEEPS)
+    def _least(self, rows: Predictions, seed: int) -> Vector:
+        """The least log-weights above the starting ones that keep all floors."""
+        theta, bounds = log_ratio(self.prior, rows.prior), self._bounds(rows, seed)
+        rose = dict.fromkeys(bounds, -SWEEPS)
         for sweep in range(SWEEPS):
-            for i in bound.tolist():
-                least[i] = tight((theta[:, None] - drawn[i]).max(axis=0), i) + MARGIN
-            rose[least > theta + PRECISION] = sweep
-            if not np.any(rose == sweep):
-                gaps = np.minimum(least, theta)[:, None] - theta
-                return replace(self, floors=0 * self.floors, confidence=None), gaps
-            theta = np.maximum(theta, least)
-            if theta.max() > FURTHEST:
+            least = {i: own.tight((theta[:, None] - own.lead).max(axis=0)) + MARGIN
+                     for i, own in bounds.items()}  # fmt: skip
+            for i in bounds:
+                if least[i] > theta[i] + PRECISION:
+                    rose[i] = sweep
+            if sweep not in rose.values():
+                return theta
+            for i in bounds:
+                theta[i] = max(theta[i], least[i])
+            chasing = [i for i in bounds if sweep - rose[i] < len(bounds)]
+            step = _step(theta, {i: bounds[i] for i in chasing})
+            if theta.max() > FURTHEST or step == np.inf:
                 break
-            # Classes that chase each other all rise until others are in the way, or for ever.
-            chase, step = sweep - rose < len(bound), np.inf
-            for i in np.flatnonzero(chase).tolist():
-                ahead = theta[:, None] - drawn[i] - theta[i]
-                within = ahead[chase].max(axis=0) > -NEAR
-                beyond = ahead[~chase].max(axis=0, initial=-np.inf)
-                step = min(step, tight(np.where(within, np.inf, beyond), i))
-            if step == np.inf:
-                break
-            theta[chase] += step if step > NEAR else 0.0
+            theta[chasing] += step if step > NEAR else 0.0
+        together = "together on the tuning rows"
+        if self.confidence is not None:
+            together = f"together with confidence {self.confidence:.6g}, as far as the rows show"
+        bound = self.floors > 0
+        named = zip(self.floors[bound], self.classes[bound].tolist(), strict=True)
+        asked = " and ".join(f"{floor:.6g} for class {name!r}" for floor, name in named)
         raise UnattainableError(
-            f"No decision weights reach recalls of at least {self._listed(self.floors, '.6g')} "
-            f"together with confidence {self.confidence:.6g}, as far as the rows show. Lower a "
-            "floor or the confidence, or give more rows."
+            f"No decision weights reach recalls of at least {asked} {together}. Lower a floor"
+            f"{' or the confidence' if self.confidence else ''}, or give more rows."
         )
 
-    def _listed(self, recalls: Vector, digits: str) -> str:
-        names, bound = self.classes.tolist(), np.flatnonzero(self.floors > 0)
-        return " and ".join(f"{recalls[i]:{digits}} for class {names[i]!r}" for i in bound)
 
-    def instead(self, risks: Vector) -> FlooredRisk | None:
-        """Where a floor is missed, the floors alone; those missed even then are out of reach."""
-        missed = self.floors - SLACK > 1 - risks
-        if not np.any(missed):
-            return None
-        if not self.alone:
-            return replace(self, alone=True)
-        raise UnattainableError(
-            f"No decision weights reach recalls of at least {self._listed(self.floors, '.6g')} "
-            f"together on the tuning rows: the nearest found are {self._listed(1 - risks, '.3f')} "
-            f"(short for {listing(self.classes[missed].tolist())}). Lower a floor."
-        )
+@dataclass(frozen=True, eq=False)
+class ClassBound:
+    """The rows of a class: leads of its log-probability, shares of weight, and those that may err.
+
+    ``lead`` is of shape (n_classes, n_rows).
+    """
+
+    lead: Matrix
+    shares: Vector
+    may_err: float
+
+    def tight(self, values: Vector) -> float:
+        """What all rows stay below or at, but those that may be errors."""
+        order = np.argsort(-values, kind="stable")
+        errors = np.cumsum(self.shares[order])
+        first = int(np.searchsorted(errors, self.may_err, side="right"))
+        return float(values[order[min(first, len(order) - 1)]])
+
+
+def _step(theta: Vector, chasing: dict[int, ClassBound]) -> float:
+    """How far classes that chase each other rise until others are in the way, or for ever."""
+    among, step = np.isin(np.arange(len(theta)), list(chasing)), np.inf
+    for i, own in chasing.items():
+        ahead = theta[:, None] - own.lead - theta[i]
+        within = ahead[among].max(axis=0) > -NEAR
+        beyond = ahead[~among].max(axis=0, initial=-np.inf)
+        step = min(step, own.tight(np.where(within, np.inf, beyond)))
+    return float(step)
+
+
+def _leads(rows: Predictions, own: int) -> tuple[Matrix, Vector]:
+    """How far other classes are behind on the rows of a class, and the rows' shares of weight."""
+    here = np.flatnonzero((rows.labels == own) & (rows.sample_weight > 0))
+    # A class that is impossible for a row is infinitely far behind, or ahead of the own one.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(rows.probabilities[here])
+        lead = np.ascontiguousarray((logs[:, own][:, None] - logs).T)
+    lead[np.isnan(lead)] = np.inf  # both impossible: never in the way
+    lead[own] = np.inf
+    weight = rows.sample_weight[here]
+    return lead, weight / weight.sum()
 
 
 class RecallFloors(Goal):
@@ -170,6 +194,9 @@ class RecallFloors(Goal):
 
     Notes
     -----
+    The risk is the least if the probabilities are calibrated: where they keep the floors as they
+    are, nothing is changed, and otherwise weights are raised just as far as the floors need.
+
     With a confidence, whatever the model and the population, the rule that is returned keeps all
     floors for new rows of the population, except with probability ``1 - confidence`` at most over
     the draw of the tuning rows. These must be independent rows of the population that one model was
@@ -188,7 +215,7 @@ class RecallFloors(Goal):
     array([0. , 0.9])
     """
 
-    may_shrink = False
+    may_pool = False
 
     def __init__(self, floors: Any, confidence: float | None = None) -> None:
         self.floors = floors

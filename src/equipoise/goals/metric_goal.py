@@ -1,7 +1,8 @@
 r"""A metric to be large on new rows: averages over classes, and ratios of two classes.
 
-All are functions of the right decisions :math:`h_i`, all decisions :math:`d_i` and the weight
-:math:`n_i` of each class. Values are one minus the metric, so that smaller is better.
+All are functions of the recalls :math:`r_i`, the class frequencies :math:`p_i` and the shares
+:math:`d_i` of the population that are predicted as each class. Values are one minus the metric, so
+that smaller is better.
 """
 
 from __future__ import annotations
@@ -13,72 +14,130 @@ from typing import Any, Self
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Matrix, Vector
+from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.goals.base import Criterion, Goal
-from equipoise.metrics.fractional import (
-    METRICS,
-    LinearFractional,
-    Metric,
-    as_metric,
-    fbeta,
-    mean_fbeta,
-    root_of_recalls,
-)
+from equipoise.goals.base import Criterion, Goal, SmoothCriterion, log_ratio
+from equipoise.metrics.fractional import METRICS, LinearFractional, Metric, as_metric, fbeta
 from equipoise.text import did_you_mean, listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import named_prior
 
 _F_BETA = re.compile(r"(macro_)?f(\d+(?:\.\d+)?)")
+# _LEAST_RECALL: recalls below count as this in the gradient of the geometric mean, which is
+# infinite at 0.
+_LEAST_RECALL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class MetricLoss(Criterion):
-    """One minus a metric, as a function of the right decisions, all decisions and the totals."""
+class MeanRecall(SmoothCriterion):
+    """One minus a weighted mean of the recalls."""
 
-    loss: Callable[[Matrix, Any, Vector], Vector]
-    needs_decided: bool = False
-    counted_by: Vector | None = None
-    lean: float | None = None
+    prior: Vector
+    masses: Vector
     measures = "metric"
 
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        return self.loss(hits, decided, totals)
+    @property
+    def centre(self) -> Vector:
+        return log_ratio(self.masses, self.prior)
+
+    def of_rates(self, recalls: Vector, shares: Vector) -> float:
+        return float((1 - recalls) @ self.masses)
+
+    def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
+        return self.of_rates(recalls, shares), -self.masses, np.zeros_like(shares)
 
 
-def _mean_recall(mass: Vector, counted_by: Vector | None = None) -> MetricLoss:
-    return MetricLoss(
-        lambda hits, _, totals: np.asarray((1 - hits / totals) @ mass), counted_by=counted_by
-    )
+@dataclass(frozen=True, eq=False)
+class GeometricMean(SmoothCriterion):
+    """One minus the geometric mean of the recalls."""
+
+    prior: Vector
+    measures = "metric"
+
+    def of_rates(self, recalls: Vector, shares: Vector) -> float:
+        # Roots first: a product of a thousand recalls would vanish.
+        return float(1 - np.prod(np.maximum(recalls, 0.0) ** (1 / len(recalls))))
+
+    def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
+        some = np.maximum(recalls, _LEAST_RECALL)
+        value = self.of_rates(some, shares)
+        return value, -(1 - value) / (len(some) * some), np.zeros_like(shares)
 
 
-def _mean_fbeta(beta: float, prior: Vector) -> MetricLoss:
+@dataclass(frozen=True, eq=False)
+class MeanFBeta(SmoothCriterion):
+    r"""One minus the mean of the classes' F-beta.
+
+    .. math:: F_i = \frac{(1 + \beta^2) \, p_i r_i}{\beta^2 p_i + d_i}
+    """
+
+    prior: Vector
+    beta: float
+    measures = "metric"
+
+    @property
+    def centre(self) -> Vector:
+        return f_centre(self.beta, self.prior)
+
+    def of_rates(self, recalls: Vector, shares: Vector) -> float:
+        return self.smooth(recalls, shares)[0]
+
+    def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
+        square, p, k = self.beta**2, self.prior, len(self.prior)
+        slope = (1 + square) * p / (square * p + shares) / k
+        loss = float(1 - slope @ recalls)
+        return loss, -slope, slope * recalls / (square * p + shares)
+
+
+@dataclass(frozen=True, eq=False)
+class FractionalLoss(SmoothCriterion):
+    """One minus a linear-fractional metric of two classes, of which the second is the positive."""
+
+    prior: Vector
+    metric: LinearFractional
+    beta: float
+    measures = "metric"
+
+    @property
+    def centre(self) -> Vector:
+        return f_centre(self.beta, self.prior)
+
+    def of_rates(self, recalls: Vector, shares: Vector) -> float:
+        (p0, p1), (r0, r1) = self.prior, recalls
+        return float(1 - self.metric.ratio(p1 * r1, p0 * (1 - r0), p1, p0))
+
+    def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
+        (p0, p1), (r0, r1) = self.prior.tolist(), recalls.tolist()
+        loss, a, b = self.of_rates(recalls, shares), self.metric.numerator, self.metric.denominator
+        below = b.total(p1 * r1, p0 * (1 - r0), p1, p0)
+        by_tp = (a.tp - a.fn - (1 - loss) * (b.tp - b.fn)) / below
+        by_fp = (a.fp - a.tn - (1 - loss) * (b.fp - b.tn)) / below
+        return loss, np.array([p0 * by_fp, -p1 * by_tp]), np.zeros(2)
+
+
+def f_centre(beta: float, prior: Vector) -> Vector:
+    r"""Log-weights between none and balanced ones, :math:`-\beta^2 / (1 + \beta^2) \log p`.
+
+    Balanced decisions are the best for recalls, which a large beta comes to.
+    """
+    lean = beta**2 / (1 + beta**2)
+    return np.asarray(lean * log_ratio(np.ones(len(prior)), prior))
+
+
+def _mean_fbeta(beta: float, prior: Vector) -> MeanFBeta:
     if not prior.all():
         raise InvalidParameterError(
             f"class_prior must be positive for every class, got {prior.tolist()}: a class that the "
             "population lacks has no F-beta."
         )
-    # Of recalls alone, which a large beta comes to, balanced decisions are the best. With more than
-    # two classes, tuned weights are drawn towards balanced ones as far as this helps.
-    lean = beta**2 / (1 + beta**2) if len(prior) == 2 else None
-    return MetricLoss(lambda hits, d, n: 1 - mean_fbeta(hits, d, n, beta), True, prior, lean)
-
-
-def _fractional(metric: LinearFractional, prior: Vector) -> MetricLoss:
-    """For two classes, of which the second is the positive one."""
-    return MetricLoss(
-        lambda hits, _, totals: np.asarray(
-            1 - metric.ratio(hits[:, 1], totals[0] - hits[:, 0], totals[1], totals[0])
-        ),
-        counted_by=prior,
-    )
+    return MeanFBeta(prior, beta)
 
 
 # For any number of classes, given their frequencies.
 AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
-    "accuracy": lambda prior: _mean_recall(prior, prior),
-    "balanced_accuracy": lambda prior: _mean_recall(np.full(len(prior), 1 / len(prior))),
-    "geometric_mean": lambda prior: MetricLoss(lambda hits, _, n: 1 - root_of_recalls(hits, n)),
+    "accuracy": lambda prior: MeanRecall(prior, prior),
+    "balanced_accuracy": lambda prior: MeanRecall(prior, np.full(len(prior), 1 / len(prior))),
+    "geometric_mean": GeometricMean,
 }
 METRIC_NAMES = sorted({*AVERAGES, "macro_f1", *METRICS})
 # What a word that is no metric may mean.
@@ -95,12 +154,6 @@ def is_metric(value: Any) -> bool:
 class MetricGoal(Goal):
     """A metric that is to be large on new rows.
 
-    With ``shrinkage=0`` decision weights have the largest value that the tuning rows allow, found
-    exactly for two classes. By default they are averaged over folds, which has less on these rows
-    and more on new ones; metrics of the recalls alone are drawn towards balanced weights as well,
-    which gains with calibrated probabilities and can lose with others. By how much, over sizes and
-    frequencies of two classes, is printed by ``pytest -m slow -s tests/test_metric_tuning.py``.
-
     Parameters
     ----------
     metric : str, LinearFractional or callable
@@ -112,8 +165,8 @@ class MetricGoal(Goal):
     Examples
     --------
     >>> from equipoise.goals import MetricGoal
-    >>> MetricGoal("accuracy").resolve([0.7, 0.3]).values(np.array([[7.0, 1]]), None, [7.0, 3])
-    array([0.2])
+    >>> MetricGoal("accuracy").resolve([0.7, 0.3]).value(np.array([[7.0, 0.0], [2.0, 1.0]]))
+    0.2
     """
 
     def __init__(self, metric: Metric) -> None:
@@ -139,8 +192,9 @@ class MetricGoal(Goal):
                 "Use 'macro_f1', 'geometric_mean', 'balanced_accuracy' or 'accuracy'."
             )
         share = float(vector[1])
-        metric = fbeta(float(named[2])) if named else as_metric(self.metric, share)
-        return _fractional(metric.with_positive_denominator(share), vector)
+        beta = float(named[2]) if named else 1.0
+        metric = fbeta(beta) if named else as_metric(self.metric, share)
+        return FractionalLoss(vector, metric.with_positive_denominator(share), beta)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -2,84 +2,70 @@ r"""The smallest worst case over a set of weightings.
 
 .. math:: \min_w \; \max_{m \in M} \; \sum_i m_i R_i(w)
 
-with zero-one class risks. Of many ways to decide the best is found by cutting planes: masses that
-were worst for some of them bound the value of all others from below.
+with zero-one class risks. The search goes by the smooth value
+
+.. math:: \max_{m \in M} \; \langle m, R \rangle - \frac{\mu}{2} \| m - m_0 \|^2,
+
+whose maximiser is the projection of :math:`m_0 + R / \mu` onto the set; :math:`m_0` is the point of
+the set nearest to equal masses.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Matrix, Vector
+from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.goals.base import TIE_BREAK, Criterion, Goal, first_lowest, mean_risks
-from equipoise.sets import (
-    CappedSimplex,
-    FixedWeights,
-    LabelCVaR,
-    MassSet,
-    Uncertainty,
-    WorstClass,
-)
-from equipoise.weights.priors import weights_of
+from equipoise.goals.base import Goal, KnownRule, SmoothCriterion, log_ratio
+from equipoise.sets import FixedWeights, LabelCVaR, MassSet, Uncertainty, WorstClass
+from equipoise.weights.priors import named_prior, weights_of
 
-# Masses that are remembered between searches.
-MEMORY = 12
+# MU: difference of class risks that one unit of mass is worth, so that classes whose risks are
+# within about MU / n_classes share the worst case (docs/studies/tuner.txt compares 0.1 and 0.3).
+MU = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class RobustRisk(Criterion):
+class RobustRisk(SmoothCriterion):
     """The worst case of zero-one risks over a set of masses."""
 
     masses: MassSet
+    prior: Vector
     measures = "risk"
-    _planes: list[Vector] = field(default_factory=list, repr=False)
 
-    def values(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> Vector:
-        risks, masses = 1 - hits / totals, self.masses
-        if not isinstance(masses, CappedSimplex):
-            return np.array([float(masses.support(line)) for line in risks])
-        # The worst classes take all the room that they have, until the mass is spent.
-        order = np.argsort(-risks, axis=1)
-        room = (masses.upper - masses.lower)[order]
-        left = 1 - masses.lower.sum() - (np.cumsum(room, axis=1) - room)
-        taken = np.minimum(np.maximum(left, 0.0), room)
-        return np.asarray(risks @ masses.lower - (taken * np.sort(-risks, axis=1)).sum(axis=1))
+    @cached_property
+    def equal(self) -> Vector:
+        """The masses of the set that are the nearest to equal ones."""
+        k = len(self.prior)
+        return np.asarray(self.masses.project(np.full(k, 1 / k)), dtype=np.float64)
 
-    def lowest(self, hits: Matrix, decided: Matrix | None, totals: Vector) -> tuple[int, float]:
-        risks, errors = 1 - hits / totals, TIE_BREAK * mean_risks(hits, totals)
-        if self.masses.is_simplex:
-            values = risks.max(axis=1) + errors
-            best = first_lowest(values)
-            return best, float(values[best])
-        bounds = np.full(len(risks), -np.inf)
-        if self._planes:
-            bounds = (risks @ np.array(self._planes).T).max(axis=1)
-        while True:
-            best = first_lowest(bounds + errors)
-            mass = np.asarray(self.masses.maximize(risks[best]))
-            value = float(mass @ risks[best])
-            if value <= bounds[best] + 1e-12:
-                return best, value + float(errors[best])
-            self._planes.append(mass)
-            del self._planes[:-MEMORY]
-            bounds = np.maximum(bounds, risks @ mass)
+    @property
+    def centre(self) -> Vector:
+        return log_ratio(self.equal, self.prior)
 
-    def limited(self, caps: Vector) -> RobustRisk:
-        """The same over the masses below the caps, where the set is a capped simplex."""
-        if not isinstance(self.masses, CappedSimplex):
-            return self
-        lower, upper = (np.minimum(ends, caps) for ends in (self.masses.lower, self.masses.upper))
-        # Without room for all of the mass, nothing can be limited.
-        binds = np.any(upper < self.masses.upper) and upper.sum() >= 1
-        return RobustRisk(CappedSimplex(lower, upper)) if binds else self
+    def of_rates(self, recalls: Vector, shares: Vector) -> float:
+        return float(self.masses.support(1 - recalls))
+
+    def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
+        risks = 1 - recalls
+        mass = np.asarray(self.masses.project(self.equal + risks / MU))
+        value = mass @ risks - MU / 2 * np.sum((mass - self.equal) ** 2)
+        return float(value), -mass, np.zeros_like(shares)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRisk(RobustRisk, KnownRule):
+    """The risk under one weighting, whose best decisions are known."""
+
+    tune = KnownRule.tune
 
     def known(self, shares: Vector) -> Vector:
-        """The weights of a single mass, on the scale of the probabilities."""
-        mass, present = np.asarray(self.masses.maximize(np.zeros(len(shares)))), shares > 0
+        """The weights of the single mass, on the scale of the probabilities."""
+        mass, present = self.equal, shares > 0
         return np.where(present, weights_of(mass * present, shares), 1.0)
 
 
@@ -95,8 +81,8 @@ class SetGoal(Goal):
     --------
     >>> from equipoise import FixedWeights, WorstClass
     >>> from equipoise.goals import SetGoal
-    >>> SetGoal(WorstClass()).resolve([0.9, 0.1]).values(np.array([[9.0, 2]]), None, [10.0, 4])
-    array([0.5])
+    >>> SetGoal(WorstClass()).resolve([0.9, 0.1]).value(np.array([[9.0, 1.0], [2.0, 2.0]]))
+    0.5
     >>> SetGoal(FixedWeights("balanced")).is_known
     True
     """
@@ -116,7 +102,9 @@ class SetGoal(Goal):
                 "uncertainty must be an uncertainty set such as LabelCVaR(0.1), got "
                 f"{' '.join(repr(self.uncertainty).split())}."
             )
-        return RobustRisk(self.uncertainty.resolve(prior, classes))
+        p, names = named_prior(prior, classes)
+        kind = KnownRisk if self.is_known else RobustRisk
+        return kind(self.uncertainty.resolve(p, names), p)
 
     @classmethod
     def examples(cls) -> list[Self]:

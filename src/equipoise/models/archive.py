@@ -1,8 +1,9 @@
 """The zip archive of a model: two members of JSON, and arrays as bare numbers.
 
 Nothing in it names a type, a function or a file. Its sizes are compared with limits before any of
-it is unpacked, and the number of values in a JSON text before that is parsed, so that no file makes
-a machine use more than a few times what these limits say.
+it is unpacked, no member is inflated beyond the size that it declares, and the number of values in
+a JSON text is compared before that is parsed, so that no file makes a machine use more than a few
+times what these limits say.
 """
 
 import io
@@ -70,7 +71,17 @@ def unpacked(data: bytes) -> dict[str, bytes]:
         total = sum(member.file_size for member in found)
         if total > min(MAX_BYTES, FREE_BYTES + MAX_RATIO * len(data)):
             raise InvalidInputError(f"it {_TOO_LARGE}")
-        return {member.filename: archive.read(member) for member in found}
+        return {member.filename: _read(archive, member) for member in found}
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """A member, inflated no further than the size that it declares."""
+    # ZipFile.read inflates all that is packed, and cuts afterwards.
+    with archive.open(member) as stream:
+        data = stream.read(member.file_size)
+    if len(data) != member.file_size:
+        raise InvalidInputError("it holds a member that is not as long as it says")
+    return data
 
 
 def parsed(text: bytes, name: str) -> Any:

@@ -29,6 +29,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from equipoise.decisions import TunedWeights
+from equipoise.decisions.trained import AveragedTrainings
 from equipoise.estimators import (
     LocalPolynomialClassifier,
     PlugInClassifier,
@@ -55,7 +56,8 @@ KINDS = {
         Kind(RobustLogisticRegressionCV, kinds.ROBUST_CV),
         Kind(RobustLinearClassifier, kinds.ROBUST),
         Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
-        Kind(RobustClassifier, kinds.TRAINED, kinds.keep_trained, kinds.rebuild_trained),
+        Kind(RobustClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
+        Kind(AveragedTrainings, {}, check=kinds.check_averaged),
         Kind(RobustPathCV, kinds.PATH, rebuild=kinds.rebuild_path),
         Kind(
             LocalPolynomialClassifier,
@@ -86,6 +88,11 @@ _PLAIN = (bool, int, float, str, type(None))
 MAX_CELLS, FIT = 20_000_000, 20_000
 # Estimators inside each other: what scikit-learn asks of pipelines takes time that is exponential.
 MAX_NESTING = 8
+# What to do with a model that cannot be saved.
+_ELSEWHERE = (
+    "equipoise.onnx.to_onnx writes many other models, without code; joblib.dump writes all models, "
+    "but loading its file runs whatever its maker put there"
+)
 # How many processes work, where files are and what is printed is no part of a model.
 _NEVER = ("n_jobs", "memory", "verbose")
 
@@ -113,17 +120,28 @@ def written(value: Any, arrays: dict[str, bytes]) -> Any:
         return _written_array(value, arrays)
     name = type(value).__name__
     if _named(name) is not type(value):
-        raise InvalidInputError(
-            f"it holds an object of the class {name!r}, and a model file holds only estimators of "
-            f"the kinds {', '.join(KINDS)} with plain parameters, and sets and goals, of which one "
-            "of your own is registered first, as in SETS.register(MySet)"
-        )
+        raise _not_kept(value)
     node = {"is": name, "with": _written_items(_parameters(value), arrays)}
     if name in KINDS and KINDS[name].is_fitted(value):
         node["fitted"] = _written_items(KINDS[name].kept(value), arrays)
     if hasattr(value, "_sklearn_output_config"):
         node["output"] = value._sklearn_output_config.get("transform")
     return node
+
+
+def _not_kept(value: Any) -> InvalidInputError:
+    """What is said of an object that no model file holds."""
+    name = type(value).__name__
+    if callable(value):
+        return InvalidInputError(
+            f"it holds a function ({name}), and a model file holds no code: give the columns of a "
+            f"ColumnTransformer by name instead of a selector. {_ELSEWHERE}"
+        )
+    return InvalidInputError(
+        f"it holds an object of the class {name!r}, and a model file holds only estimators of "
+        f"the kinds {', '.join(KINDS)} with plain parameters, and sets and goals, of which one "
+        f"of your own is registered first, as in SETS.register(MySet). {_ELSEWHERE}"
+    )
 
 
 def _written_items(values: Mapping[str, Any], arrays: dict[str, bytes]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import on_host
 from equipoise.decisions import TunedWeights
+from equipoise.decisions.trained import AveragedTrainings
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.tables import COLUMN_KINDS, AsTable
@@ -242,6 +243,8 @@ def example_row(estimator: Any) -> Any:
     if isinstance(estimator, Pipeline):
         steps = [s for _, s in estimator.steps if not isinstance(s, str | AsTable)]
         return example_row(next((s for s in steps if hasattr(s, "categories_")), steps[0]))
+    if isinstance(estimator, AveragedTrainings):
+        return example_row(estimator.estimators[0])
     # Of estimators around others those say it, and of boosters their encoder of categories.
     for name in ("_preprocessor", "estimator_", "estimator"):
         if hasattr(vars(estimator).get(name), "n_features_in_"):
@@ -257,17 +260,9 @@ def example_row(estimator: Any) -> Any:
 
 # Classifiers of ours
 
-PLUG_IN = {"tuned_": "plain", "estimator_": "estimator"} | _LEVEL
+PLUG_IN = dict.fromkeys(("tuned_", "class_shares_", "training_weights_"), "plain")
+PLUG_IN |= {"estimator_": "estimator"} | _LEVEL
 PATH = {"estimator_": "estimator"} | _LEVEL
-_TRAINING = "training_weights_ class_shares_ worst_case_weights_ candidates_"
-TRAINED = PLUG_IN | dict.fromkeys(_TRAINING.split(), "plain?")
-
-
-def keep_trained(robust: Any) -> dict[str, Any]:
-    """The trainings that were judged, but not how long they took: equal fits are equal files."""
-    record = getattr(robust, "candidates_", {})
-    return {"candidates_": {k: v for k, v in record.items() if k != "seconds"} or None}
-
 
 POLYNOMIALS = {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
 POLYNOMIALS |= {"points": "float n d", "weights": "float n", "targets": "float n o"}
@@ -281,6 +276,17 @@ def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
         not isinstance(tuned, TunedWeights)
         or not _has_form(tuned.classes, "classes", sizes)
         or not any(_has_form(tuned.rule, form, sizes) for form in ("float k", "float k k"))
+        or not _are_frequencies(tuned.prior, sizes)
+    ):
+        raise impossible(plug_in)
+    shares, weights = kept["class_shares_"], kept["training_weights_"]
+    for each in (shares, weights):
+        if not isinstance(each, ByClass) or not np.array_equal(each.classes, tuned.classes):
+            raise impossible(plug_in)
+    if (
+        not _are_frequencies(shares.to_numpy(), sizes)
+        or not _has_form(weights.to_numpy(), "float k", sizes)
+        or not weights.to_numpy().min() > 0
     ):
         raise impossible(plug_in)
     plug_in.classes_ = tuned.classes
@@ -288,13 +294,27 @@ def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
     vars(plug_in).update({name: value for name, value in inner.items() if value is not None})
 
 
-def rebuild_trained(robust: Any, kept: dict[str, Any], spend: Spend) -> None:
-    """The same, with weights of the training that have a number for each class."""
-    rebuild_plug_in(robust, kept, spend)
-    given = [kept[name] for name in ("training_weights_", "class_shares_")]
-    for each in (by_class for by_class in given if by_class is not None):
-        if not isinstance(each, ByClass) or len(each) != len(robust.classes_):
-            raise impossible(robust)
+def _are_frequencies(shares: Any, sizes: dict[str, int]) -> bool:
+    """Whether these are shares of classes in the weight of rows."""
+    return (
+        _has_form(shares, "float k", sizes)
+        and bool(np.all(shares >= 0))
+        and bool(np.isclose(shares.sum(), 1))
+    )
+
+
+def check_averaged(averaged: AveragedTrainings) -> None:
+    """Refuse models of other classes, and class weights that no trainings have."""
+    sizes, models = dict[str, int](), averaged.estimators
+    if not (
+        _has_form(averaged.classes, "classes", sizes)
+        and isinstance(models, list)
+        and all(np.array_equal(getattr(each, "classes_", ()), averaged.classes) for each in models)
+        and len({each.n_features_in_ for each in models}) == 1
+        and _has_form(averaged.class_weights, f"float {len(models)} k", sizes)
+        and np.all(averaged.class_weights > 0)
+    ):
+        raise impossible(averaged)
 
 
 def rebuild_path(path: Any, kept: dict[str, Any], _spend: Spend) -> None:

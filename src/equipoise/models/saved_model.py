@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from equipoise.arrays import NDArray
+from equipoise.decisions.trained import AveragedTrainings
+from equipoise.estimators.population_scale import predict_population_proba, prior_of
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write
@@ -63,7 +66,7 @@ class SavedModel:
         return np.asarray(self._call("predict_proba", X), dtype=np.float64)
 
     def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities on the scale of the training rows, whatever the weights."""
+        """Class probabilities on the scale of the population, whatever the training weights."""
         return np.asarray(self._call("predict_population_proba", X), dtype=np.float64)
 
     def _call(self, method: str, X: Any) -> Any:
@@ -73,11 +76,10 @@ class SavedModel:
             start = "The model cannot predict: it does not fit its own training facts"
         with in_a_sentence(start, Exception):
             last, classes, n_rows = last_step(self.model), self.facts.classes, _num_samples(rows)
-            if method == "predict_population_proba" and not hasattr(last, method):
-                # A plug-in reweights decisions and no rows; the model that it decides for may.
-                call = getattr(getattr(last, "estimator_", last), method, last.predict_proba)
-            else:
-                call = getattr(last, method)
+            call = getattr(last, "predict" if method == "predict" else "predict_proba")
+            # What scikit-learn's models know of their rows is nothing.
+            if method == "predict_population_proba" and prior_of(last) is not None:
+                call = partial(predict_population_proba, last)
             # A model may make many features of a row.
             step = max(1, _MOST_VALUES // _width(last))
             parts = (slice(start, start + step) for start in range(0, n_rows, step))
@@ -95,8 +97,9 @@ class SavedModel:
 
 def _width(model: Any) -> int:
     """Features that what is inside of a model reads."""
-    while hasattr(model, "estimator_"):
-        model = last_step(model.estimator_)
+    while isinstance(model, AveragedTrainings) or hasattr(model, "estimator_"):
+        averaged = isinstance(model, AveragedTrainings)
+        model = last_step(model.estimators[0] if averaged else model.estimator_)
     return max(1, getattr(model, "n_features_in_", 1))
 
 
@@ -111,9 +114,12 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
         A fitted estimator of this library, a ``LogisticRegression``, ``RandomForestClassifier`` or
         ``HistGradientBoostingClassifier``, or a pipeline that ends in one, after a
         ``ColumnTransformer``, imputers, scalers and encoders such as
-        :func:`equipoise.tables.model_for` has. Others are refused, and so are parameters that are
-        no plain values, sets or goals. How many processes work (``n_jobs``), and how many
-        seconds the trainings took that ``RobustClassifier`` has tried, is not saved.
+        :func:`equipoise.tables.model_for` has. Others are refused (boosters of LightGBM, XGBoost
+        and CatBoost among them), and so are parameters that are no plain values, sets or goals,
+        such as ``make_column_selector``: give the names of the columns.
+        :func:`equipoise.onnx.to_onnx` writes many of the others, boosters included. ``joblib.dump``
+        writes all, but a pickle runs code when it is loaded: load only your own. How many processes
+        work (``n_jobs``) is not saved.
     path : str or Path
         Where to; it ends in ``.equipoise``.
     facts : TrainingFacts, optional

@@ -69,6 +69,8 @@ class Objective(ABC):
     no_gain: float = -np.inf
     # Whether slopes of all class risks along the intercepts are to be had.
     has_slopes: bool = False
+    # The precision in which coefficients and intercepts are handed back.
+    precision: Any = np.float64
     # Iterations without progress before there is none to be had; None where rounding is small.
     patience: int | None = None
 
@@ -203,6 +205,7 @@ class Objective(ABC):
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:
         """Coefficients and intercepts as a parameter."""
+        intercept = self.features.at_origin(coef, intercept)
         columns = [coef, intercept[:, None]] if self.features.fit_intercept else [coef]
         return self.features.standard(self.features.fold(np.hstack(columns)))
 
@@ -210,7 +213,19 @@ class Objective(ABC):
         """A parameter as coefficients ``(n_scores, n_features)`` and intercepts."""
         raw = self.features.unfold(self.features.raw(theta))
         coef = np.ascontiguousarray(raw[:, : self.features.n_features])
-        return coef, raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
+        intercept = raw[:, -1].copy() if self.features.fit_intercept else np.zeros(len(raw))
+        return coef, self.features.at_zero(coef, intercept)
+
+    def model(self, theta: Vector) -> tuple[Matrix, Vector]:
+        """A parameter as coefficients and intercepts in the precision that they are returned in."""
+        return self.features.model(to_numpy(theta), self.precision)
+
+    def returned(self, theta: Vector, enough: float) -> Evaluation | None:
+        """The state of what ``model`` returns; None where rounding moves no score by ``enough``."""
+        coef, intercept = self.model(theta)
+        if self.features.spill(coef, intercept, self.precision) < enough:
+            return None
+        return self.exactly(self.evaluate(self.vector(self.pack(coef, intercept))))
 
     def center(self, state: Evaluation, mass: Vector) -> Evaluation:
         """The state with intercepts that minimise the weighted risk, coefficients unchanged.

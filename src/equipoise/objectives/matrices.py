@@ -6,10 +6,16 @@ solvers see well-scaled features whatever the units of the data; sparse data sta
 :math:`w = u / \sigma, \; b = \beta v - \mu^\top w`: the intercept absorbs the shift, and
 :math:`\beta`, the root of a typical row's length, keeps its column from being drowned by very many
 features. Only the penalty must know the scale.
+
+Columns far from zero are worse than unscaled ones: scores would be small differences of large
+products. Such columns have an ``origin``, which is taken off the rows whenever they are loaded, and
+:math:`\mu` is then zero. The difference of two numbers within a factor of two is exact: solvers see
+such columns as exactly as any.
 """
 
 from abc import ABC, abstractmethod
 from copy import copy
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -27,10 +33,6 @@ _VALUES_AT_A_TIME = 1 << 16
 _LARGE = 1 << 26
 # Squares of larger values may overflow.
 _HUGE = 1e100
-# Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
-_TAME_SCALE = 30.0
-_TAME_SHIFT = 3.0
-_TAME_LENGTH = 10.0
 
 
 class Features(ABC):
@@ -45,6 +47,7 @@ class Features(ABC):
     unit: float = 1.0  # the intercept's column holds this value
     moments: tuple[Vector, Vector] | None = None  # shift and scale of the columns, if any
     fixed: Mask | None = None  # columns of one value, which the intercept stands for
+    origin: Vector | None = None  # what is taken off the rows as they are loaded
 
     @classmethod
     @abstractmethod
@@ -111,12 +114,65 @@ class Features(ABC):
         """Chosen rows, as a copy."""
 
     def standardized(
-        self, moments: tuple[Vector, Vector] | None, unit: float, fixed: Mask | None = None
+        self,
+        moments: tuple[Vector, Vector] | None,
+        unit: float,
+        fixed: Mask | None = None,
+        origin: Vector | None = None,
     ) -> Self:
         """The same rows, seen in other units."""
         out = copy(self)
-        out.moments, out.unit, out.fixed = moments, unit, fixed
+        out.moments, out.unit, out.fixed, out.origin = moments, unit, fixed, origin
         return out
+
+    def in_units_of(self, other: "Features") -> Self:
+        """The same rows, seen in the units of others."""
+        return self.standardized(other.moments, other.unit, other.fixed, other.origin)
+
+    def filled(self, columns: Mask) -> Mask:
+        """Which of some columns have a stored value in every row: an origin can be taken off."""
+        return columns
+
+    def model(self, theta: Matrix, precision: Any) -> tuple[Matrix, Vector]:
+        """Coefficients and intercepts of a precision, the latter for the former as they are then.
+
+        Intercepts of several scores have mean zero.
+        """
+        coef, intercept = self._parts(self.raw(theta))
+        rounded = np.ascontiguousarray(coef.astype(precision), dtype=np.float64)
+        if self.moments is not None:
+            intercept = intercept + (coef - rounded) @ self.moments[0]
+        if len(intercept) > 1:
+            intercept = intercept - self.at_zero(rounded, intercept).mean()
+        return rounded, self.at_zero(rounded, intercept).astype(precision).astype(np.float64)
+
+    def spill(self, coef: Matrix, intercept: Vector, precision: Any) -> float:
+        """How far rounding to a precision may have moved scores of rows where most of them are."""
+        places = np.zeros(self.n_features)
+        for part in (self.moments and self.moments[0], self.origin):
+            places += 0.0 if part is None else np.abs(part)
+        largest = float(np.max(np.abs(coef) @ places + np.abs(intercept)))
+        return float(np.finfo(precision).eps) * largest
+
+    def at_origin(self, coef: Matrix, intercept: Vector) -> Vector:
+        """Intercepts that count from the origin, each rounded once."""
+        return self._moved(coef, intercept, 1)
+
+    def at_zero(self, coef: Matrix, intercept: Vector) -> Vector:
+        """The inverse of ``at_origin``."""
+        return self._moved(coef, intercept, -1)
+
+    def _moved(self, coef: Matrix, intercept: Vector, sign: int) -> Vector:
+        if self.origin is None:
+            return intercept
+        far = np.flatnonzero(self.origin)
+        origin = [sign * Fraction(value) for value in self.origin[far].tolist()]
+        rows = zip(coef[:, far].tolist(), intercept.tolist(), strict=True)
+        products = (
+            sum((Fraction(w) * c for w, c in zip(row, origin, strict=True)), Fraction(b))
+            for row, b in rows
+        )
+        return np.array([float(total) for total in products])
 
     def of_one_value(self, columns: Indices) -> Mask:
         """Which of some columns hold the same value in all rows; none where nobody has looked."""
@@ -233,7 +289,10 @@ class DenseFeatures(Features):
         sample = X[:: max(1, len(X) // _SAMPLE)]
         unit = _tame_unit(sample)
         sample = sample / unit
-        mean, spread = sample.mean(axis=0, dtype=np.float64), sample.std(axis=0, dtype=np.float64)
+        # From the first row, which lies where the others do: their differences are exact.
+        first = sample[0].astype(np.float64)
+        sample = sample - first
+        mean, spread = first + sample.mean(axis=0), sample.std(axis=0)
         return mean * unit, spread * unit
 
     def unfold(self, theta: Matrix) -> Matrix:
@@ -249,7 +308,8 @@ class DenseFeatures(Features):
             rows = self._X.take(self._order[block], axis=0)
         else:
             rows = self._X[self._order[block]]
-        return np.ascontiguousarray(rows, dtype=np.float64)
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        return rows if self.origin is None else rows - self.origin
 
     def scores(self, raw: Matrix, loaded: Matrix) -> Matrix:
         # In this order BLAS reads each row once, in the order of memory.
@@ -273,7 +333,7 @@ class DenseFeatures(Features):
     def take(self, rows: Indices) -> "DenseFeatures":
         chosen = rows if self._order is None else self._order[rows]
         taken = DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
-        return taken.standardized(self.moments, self.unit, self.fixed)
+        return taken.in_units_of(self)
 
     def of_one_value(self, columns: Indices) -> Mask:
         if self.n_rows == 0:  # a layout for rows elsewhere
@@ -311,6 +371,9 @@ class SparseFeatures(Features):
         copied: bool = True,  # noqa: ARG003  the column of ones is a copy anyway
     ) -> "SparseFeatures":
         X = sp.csr_matrix(X, copy=False)
+        if not X.has_canonical_format:  # two entries in a place are one, their sum
+            X = X.copy()
+            X.sum_duplicates()
         if fit_intercept:
             X = _with_ones(X, order)
         elif order is not None:
@@ -320,14 +383,22 @@ class SparseFeatures(Features):
     @classmethod
     def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
         # Of all rows: a sample would miss the rare columns.
-        unit, sums = _tame_unit(X.data), np.zeros((2, X.shape[1]))
+        n, d = X.shape
+        unit, sums, first = _tame_unit(X.data), np.zeros((2, d)), np.zeros(d)
+        # From some stored value of the column, which lies where the others do.
+        first[X.indices] = X.data
+        first /= unit
         for start in range(0, X.nnz, _VALUES_AT_A_TIME):  # no copy in float64
             part = slice(start, start + _VALUES_AT_A_TIME)
-            values = X.data[part].astype(np.float64) * (1 / unit)
+            columns = X.indices[part]
+            values = X.data[part].astype(np.float64) * (1 / unit) - first[columns]
             for row, terms in enumerate((values, values**2)):
-                sums[row] += np.bincount(X.indices[part], weights=terms, minlength=X.shape[1])
-        mean, square = sums / max(1, X.shape[0])
-        return mean * unit, np.sqrt(np.maximum(square - mean**2, 0)) * unit
+                sums[row] += np.bincount(columns, weights=terms, minlength=d)
+        # Those that are not stored are zero.
+        absent = n - np.bincount(X.indices, minlength=d)
+        mean, square = (sums + absent * np.array([-first, first**2])) / max(1, n)
+        spread = np.sqrt(np.maximum(square - mean**2, 0))
+        return (first + mean) * unit, spread * unit
 
     def unfold(self, theta: Matrix) -> Matrix:
         return theta.reshape(*theta.shape[:-1], self.width, self.n_scores).swapaxes(-1, -2)
@@ -343,6 +414,9 @@ class SparseFeatures(Features):
         stored = slice(bounds[0], bounds[-1])
         out = sp.csr_matrix((len(bounds) - 1, self.width), dtype=np.float64)
         out.data = X.data[stored].astype(np.float64, copy=False)
+        if self.origin is not None:
+            origin = np.append(self.origin, np.zeros(self.width - self.n_features))
+            out.data = out.data - origin[X.indices[stored]]
         out.indices, out.indptr = X.indices[stored], bounds - bounds[0]
         return out
 
@@ -358,9 +432,16 @@ class SparseFeatures(Features):
     def dense(self, loaded: Any) -> Matrix:
         return np.asarray(loaded.todense())
 
+    def filled(self, columns: Mask) -> Mask:
+        # A zero would lie so far out that the spread is more than the mean by the root of the rows.
+        if self.n_rows == 0 or not np.any(columns):  # a layout for rows elsewhere
+            return columns
+        stored = np.bincount(self._X.indices, minlength=self.width)[: self.n_features]
+        return np.asarray(columns & (stored == self.n_rows))
+
     def take(self, rows: Indices) -> "SparseFeatures":
         taken = SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
-        return taken.standardized(self.moments, self.unit)
+        return taken.in_units_of(self)
 
 
 def _with_ones(X: Any, order: Indices | None) -> Any:
@@ -385,34 +466,3 @@ def _tame_unit(values: NDArray[Any]) -> float:
     """A unit in which squares do not overflow: one, unless values are huge."""
     top = float(np.abs(values).max(initial=0.0))
     return top if top > _HUGE else 1.0
-
-
-def _constant(shift: Vector, scale: Vector) -> Mask:
-    """Columns whose spread is rounding."""
-    return scale <= 1e-12 * np.maximum(np.abs(shift), 1e-300)
-
-
-def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: float) -> Features:
-    """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame.
-
-    The curvature along a coefficient is about a quarter of its column's variance plus the penalty's
-    ``ridge``: that sum, not the variance alone, is what scaling has to even out.
-    """
-    shift, scale = moments
-    scale = np.where(_constant(shift, scale), scale, np.sqrt(scale**2 + 4 * ridge))
-    if not features.fit_intercept:  # nothing absorbs a shift: scale about zero instead
-        shift, scale = np.zeros_like(shift), np.hypot(shift, scale)
-    constant = _constant(shift, scale)
-    tame = constant | ((scale < _TAME_SCALE) & (scale > 1 / _TAME_SCALE))
-    if np.all(tame & (np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1))):
-        length = float(np.sqrt(np.sum(shift**2 + scale**2)))
-        if not features.fit_intercept or length < _TAME_LENGTH:
-            return features
-        return features.standardized(None, float(np.sqrt(length)))
-    # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
-    scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
-    unit = max(1.0, float(np.sum(~constant)) ** 0.25)
-    fixed = np.zeros(len(shift), dtype=bool)
-    if features.fit_intercept:
-        fixed[constant] = features.of_one_value(np.flatnonzero(constant))
-    return features.standardized((shift, scale), unit, fixed if np.any(fixed) else None)

@@ -17,14 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.blocks.base import Answer, AskedOf, Block, Stream, in_block
+from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation, Objective, ShiftMoments, intercept_step
 from equipoise.objectives.linear_objective import LinearObjective, Workers, by_class
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.registry import ONE_BLAS_THREAD, limit_openmp
-from equipoise.objectives.survey import Survey, matrix_of, weights_of_block
-from equipoise.validation.labels import as_labels, known_labels
+from equipoise.objectives.survey import Survey
 
 Question = Callable[[LinearObjective], Answer]
 # Class gradients of more numbers are not formed unless they are asked for.
@@ -41,22 +40,22 @@ class PartMaker:
     features: Features  # without rows: they know the units
     kernel: ScoreKernel
 
-    def rows(self, place: int, block: Block) -> tuple[Any, Indices, Vector]:
-        """Rows that weigh something, their class indices and their weights."""
-        with in_block(place):
-            X, y = matrix_of(block.X), as_labels(block.y, name="y")
-            self.survey.check(place, X, y)
-            labels, weights = known_labels(y, self.survey.classes), weights_of_block(block, len(y))
+    def rows(self, place: int, block: Block) -> tuple[Any, Indices, Vector] | None:
+        """Rows that weigh something, their class indices and their weights; None where none do."""
+        found = self.survey.again(place, block)
+        if found is None:
+            return None
+        X, labels, weights = found
         if np.all(weights > 0):
             return X, labels, weights
         used = weights > 0
         return X[used], labels[used], weights[used]
 
     def __call__(self, place: int, block: Block) -> LinearObjective | None:
-        if not self.survey.counts[place].any():
+        rows = self.rows(place, block)
+        if rows is None:
             return None
-        X, labels, weights = self.rows(place, block)
-        return self.objective(X, labels, weights, self.survey.totals, Workers(), copied=False)
+        return self.objective(*rows, self.survey.totals, Workers(), copied=False)
 
     def objective(
         self,
@@ -72,9 +71,7 @@ class PartMaker:
         order, bounds, shares = by_class(labels, weights, totals)
         ours = self.features
         rows = type(ours).in_order(X, order, ours.n_scores, ours.fit_intercept, copied=copied)
-        return LinearObjective(
-            rows.standardized(ours.moments, ours.unit), self.kernel, bounds, shares, workers
-        )
+        return LinearObjective(rows.in_units_of(ours), self.kernel, bounds, shares, workers)
 
 
 @dataclass(frozen=True, eq=False)

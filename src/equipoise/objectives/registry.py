@@ -23,8 +23,8 @@ from equipoise.objectives.matrices import (
     DenseFeatures,
     Features,
     SparseFeatures,
-    standard_or_raw,
 )
+from equipoise.objectives.units import standard_or_raw
 from equipoise.registry import Registry
 
 # The first kind that takes a matrix has it.

@@ -12,7 +12,6 @@ from equipoise.blocks.base import Blocks, Stream
 from equipoise.losses import TrainedLoss
 from equipoise.objectives.base import Objective
 from equipoise.objectives.linear_objective import LinearObjective, Workers
-from equipoise.objectives.matrices import standard_or_raw
 from equipoise.objectives.partitioned import PartitionedObjective, PartMaker
 from equipoise.objectives.registry import (
     ONE_BLAS_THREAD,
@@ -23,6 +22,7 @@ from equipoise.objectives.registry import (
 )
 from equipoise.objectives.sampling import sample_of
 from equipoise.objectives.survey import survey
+from equipoise.objectives.units import standard_or_raw
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
 # Parts of the memory: that of one block, and of the sample with what is kept of its scores.

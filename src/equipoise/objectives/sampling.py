@@ -76,9 +76,8 @@ class TakenRows:
     wanted: Indices
 
     def __call__(self, place: int, block: Block) -> tuple[Any, Indices, Vector] | None:
-        if not self.wanted[place].any():
-            return None
-        return self.of_rows(place, *self.maker.rows(place, block))
+        rows = self.maker.rows(place, block) if self.wanted[place].any() else None
+        return None if rows is None else self.of_rows(place, *rows)
 
     def of_rows(
         self, place: int, X: Any, labels: Indices, weights: Vector

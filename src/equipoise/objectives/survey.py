@@ -6,7 +6,6 @@ Later passes compare every block with what it held in the first.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +13,22 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.blocks.base import Block, Stream, in_block
+from equipoise.blocks.checksum import checksum
 from equipoise.exceptions import InvalidInputError
 from equipoise.objectives.registry import kind_of
-from equipoise.validation.labels import as_labels, check_sample_weight, classes_of, positions
+from equipoise.validation.labels import (
+    as_labels,
+    check_sample_weight,
+    classes_of,
+    known_labels,
+    positions,
+)
 
-# Rows of a block that are compared from pass to pass, beside all labels.
-_COMPARED = 64
+# What is said of a block that is not what it was in the first pass.
+_CHANGED = (
+    "its rows, labels or weights changed between passes, and a fit reads the same ones several "
+    "times: shuffle, draw or write them before the fit, and store them."
+)
 
 
 class BlockFacts(NamedTuple):
@@ -31,7 +40,7 @@ class BlockFacts(NamedTuple):
     counts: Indices  # rows with a positive weight, by class of the block
     totals: Vector  # sums of weights
     moments: tuple[Vector, Vector] | None  # of the rows that weigh something, where they are asked
-    print: tuple[int, ...]  # differs where rows do
+    checksum: tuple[int, ...]  # differs where rows, labels or weights do
     n_bytes: int
 
 
@@ -50,20 +59,6 @@ def frame_or_matrix(X: Any) -> Any:
     return X if hasattr(X, "iloc") else matrix_of(X)
 
 
-def fingerprint(X: Any, y: NDArray[Any]) -> tuple[int, ...]:
-    """A few numbers that differ where rows do: of all labels, and of some rows."""
-    step = max(1, X.shape[0] // _COMPARED)
-    some = X[::step]
-    values = some.data if sp.issparse(some) else np.asarray(some)
-    return X.shape[0], _hashed(values), _hashed(y)
-
-
-def _hashed(values: NDArray[Any]) -> int:
-    # No hashes of names: they differ from process to process.
-    known = repr(values.tolist()).encode() if values.dtype == object else values.tobytes()
-    return crc32(known)
-
-
 def weights_of_block(block: Block, n_rows: int) -> Vector:
     """Weights of the rows of a block; they may all be zero."""
     given = block.weights
@@ -76,14 +71,10 @@ def look_at(
 ) -> BlockFacts | None:
     """What a block holds, checked; None where it has no rows. Moments are those of matrices."""
     with in_block(place):
-        X = read(block.X)
-        if X.shape[0] == 0:
+        found = _rows_and_labels(block, read)
+        if found is None:
             return None
-        if block.y is None:
-            raise InvalidInputError("it has no labels; give (X, y).")
-        y = as_labels(block.y, name="y")
-        if len(y) != X.shape[0]:
-            raise InvalidInputError(f"X has {X.shape[0]} rows and y {len(y)}.")
+        X, y = found
         weights = weights_of_block(block, len(y))
         if finite and not hasattr(X, "iloc"):
             _refuse_not_finite(X)
@@ -99,9 +90,22 @@ def look_at(
         np.bincount(labels[used], minlength=len(classes)),
         np.bincount(labels, weights=weights, minlength=len(classes)).astype(np.float64),
         moments,
-        fingerprint(X, y),
+        checksum(X, y, block.weights),
         _bytes_of(X),
     )
+
+
+def _rows_and_labels(block: Block, read: Callable[[Any], Any]) -> tuple[Any, NDArray[Any]] | None:
+    """The rows of a block and their labels; None where it has no rows."""
+    X = read(block.X)
+    if X.shape[0] == 0:
+        return None
+    if block.y is None:
+        raise InvalidInputError("it has no labels; give (X, y).")
+    y = as_labels(block.y, name="y")
+    if len(y) != X.shape[0]:
+        raise InvalidInputError(f"X has {X.shape[0]} rows and y {len(y)}.")
+    return X, y
 
 
 def _bytes_of(X: Any) -> int:
@@ -139,7 +143,7 @@ class Survey:
     n_features: int
     form: str
     moments: tuple[Vector, Vector]  # empty where nobody asked
-    prints: tuple[tuple[int, ...] | None, ...]  # None for a block without rows
+    checksums: tuple[tuple[int, ...] | None, ...]  # None for a block without rows
     row_bytes: float
 
     @property
@@ -152,13 +156,26 @@ class Survey:
         empty = np.empty((0, self.n_features), dtype)
         return sp.csr_matrix(empty) if sparse else empty
 
-    def check(self, place: int, X: Any, y: NDArray[Any]) -> None:
-        """That a block still holds what it did."""
-        if fingerprint(X, y) != self.prints[place]:
-            raise InvalidInputError(
-                "it holds other rows than in the first pass, and a fit needs several passes over "
-                "the same rows: shuffle or draw them once, before, and store them."
-            )
+    def again(
+        self, place: int, block: Block, read: Callable[[Any], Any] = matrix_of
+    ) -> tuple[Any, Indices, Vector] | None:
+        """Rows, class indices and weights of a block in a later pass; None where none weighs.
+
+        That the block holds what it did is checked before anything else: whatever is wrong with it
+        now was not in the first pass.
+        """
+        with in_block(place):
+            try:
+                found = _rows_and_labels(block, read)
+                now = None if found is None else checksum(*found, block.weights)
+            except (TypeError, ValueError) as error:
+                raise InvalidInputError(_CHANGED) from error
+            if now != self.checksums[place]:
+                raise InvalidInputError(_CHANGED)
+            if found is None or not self.counts[place].any():
+                return None
+            X, y = found
+            return X, known_labels(y, self.classes), weights_of_block(block, len(y))
 
 
 def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = look_at) -> Survey:
@@ -193,10 +210,10 @@ def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = loo
             f"sample_weight is zero for every row of class {names}: remove its rows, or give it "
             "some weight."
         )
-    prints = tuple(None if one is None else one.print for one in found)
+    sums = tuple(None if one is None else one.checksum for one in found)
     moments = _merged([one for _, one in facts])
     row_bytes = sum(one.n_bytes for _, one in facts) / sum(one.shape[0] for _, one in facts)
-    return Survey(classes, totals, counts, first.shape[1], first.form, moments, prints, row_bytes)
+    return Survey(classes, totals, counts, first.shape[1], first.form, moments, sums, row_bytes)
 
 
 def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:

@@ -166,6 +166,7 @@ class TorchObjective(Objective):
         super().__init__(layout, kernel, len(rows.bounds) - 1)
         self.rows, self.n_rows, self._long, self._fused = rows, rows.n_rows, long, fused
         self._tensors: TensorKernel = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
+        self.precision = np.float64 if rows.values.dtype == torch().float64 else np.float32
         per_row = layout.width + 4 * kernel.n_scores
         room = _room(rows.values.device)
         self._block_rows = max(256, room // per_row)

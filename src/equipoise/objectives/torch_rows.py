@@ -13,7 +13,7 @@ import numpy as np
 from equipoise.arrays import NDArray, Vector, is_tensor, library, on_host, to_numpy
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import TrainedLoss, as_trained
-from equipoise.objectives.matrices import DenseFeatures, Features, standard_or_raw
+from equipoise.objectives.matrices import DenseFeatures, Features
 from equipoise.objectives.registry import ONE_BLAS_THREAD
 from equipoise.objectives.rows import TrainingRows
 from equipoise.objectives.torch_objective import (
@@ -26,6 +26,7 @@ from equipoise.objectives.torch_objective import (
     one_a_row,
     torch,
 )
+from equipoise.objectives.units import standard_or_raw
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
 # Rows from which the scale of a column is judged.
@@ -195,7 +196,10 @@ def _representable(layout: Features, dtype: Any) -> Features:
         return layout.standardized(None, unit)
     shift, scale = layout.moments
     shift, scale = shift.astype(as_stored).astype(np.float64), np.exp2(np.round(np.log2(scale)))
-    return layout.standardized((shift, scale), unit)
+    origin = layout.origin
+    if origin is not None:
+        origin = origin.astype(as_stored).astype(np.float64)
+    return layout.standardized((shift, scale), unit, origin=origin)
 
 
 def sorted_rows(
@@ -213,6 +217,8 @@ def sorted_rows(
     step = max(1, DEVICE_VALUES // wide)
     for start in range(0, n, step):
         part = X[order[start : start + step]]
+        if layout.origin is not None:
+            part = part - X.new_tensor(layout.origin)
         if layout.moments is not None:
             shift, scale = (X.new_tensor(column) for column in layout.moments)
             part = (part - shift) / scale

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from equipoise.arrays import Matrix, NDArray, Vector
-from equipoise.decisions.left_out import NumberedClasses, steadied
-from equipoise.estimators import RobustPathCV
-from equipoise.estimators.plug_in import DecidingClassifier
+from equipoise.decisions.trained import AveragedTrainings, NumberedClasses
+from equipoise.estimators.deciding import DecidingClassifier
+from equipoise.estimators.population_scale import inside
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
+from equipoise.goals.labelled_predictions import first_of_equal
 from equipoise.onnx import tree_ensembles
+from equipoise.onnx.agreement import Original, check_agreement, first_line
+from equipoise.onnx.column_steps import (
+    GraphColumns,
+    InputTable,
+    by_columns,
+    changes_nothing,
+    encoded,
+    input_table,
+)
 from equipoise.onnx.graph import OLD_OPSETS, Graph, texts_or_numbers
 from equipoise.onnx.tree_ensembles import probabilities_of
 from equipoise.validation.numbers import check_word
@@ -34,7 +45,36 @@ _TREES = {
     "lightgbm.LGBMClassifier": tree_ensembles.lightgbm,
     "xgboost.XGBClassifier": tree_ensembles.xgboost,
 }
-_LINEAR = ("sklearn.LogisticRegression", "sklearn.LogisticRegressionCV", "sklearn.LinearSVC")
+_LINEAR = (
+    "sklearn.LogisticRegression", "sklearn.LogisticRegressionCV", "sklearn.LinearSVC",
+    "sklearn.LinearDiscriminantAnalysis",
+)  # fmt: skip
+# Classifiers of scikit-learn that skl2onnx writes so that they decide otherwise: a setting and the
+# only value of it that is right, if there is one, what goes wrong, and what to do.
+_WRONG = {
+    "KNeighborsClassifier": (
+        ("weights", "uniform"),
+        "skl2onnx computes distances otherwise, and neighbours of nearly equal distance change "
+        "places",
+        "Use weights='uniform'.",
+    ),
+    "CalibratedClassifierCV": (
+        ("method", "sigmoid"),
+        "skl2onnx writes the steps of isotonic regression with other ends, and no temperatures",
+        "Use method='sigmoid'.",
+    ),
+    "NuSVC": (None, "its operator computes in float32, up to 1e-4 away", "Use SVC."),
+    "GaussianProcessClassifier": (
+        None,
+        "runtimes have no standard operator that solves linear systems",
+        "Use another classifier, or predict in Python.",
+    ),
+    "RadiusNeighborsClassifier": (
+        None,
+        "its graph fails where rows have different numbers of neighbours",
+        "Use KNeighborsClassifier.",
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +82,7 @@ class ClassifierParts:
     """Steps before a classifier, the classifier, and how its probabilities decide.
 
     ``columns`` are the classes that it knows, among all ``classes``. Without a ``rule`` it decides
-    by its own scores.
+    by its own scores; ``factors`` put its probabilities on the scale that the rule is for.
     """
 
     steps: list[Any]
@@ -51,26 +91,32 @@ class ClassifierParts:
     classes: NDArray[Any]
     rule: Vector | Matrix | None
     has_probabilities: bool
+    factors: Any = 1.0
 
 
-def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
+def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     """A fitted classifier as an ONNX model, which decides as the classifier does.
 
-    The model has one input ``X`` of shape (n_rows, n_features) and the outputs ``label``, as of
-    ``predict``, and ``probabilities``, as of ``predict_proba``; a classifier without probabilities
-    has ``scores`` instead, as of ``decision_function``. Its ``SerializeToString()`` is what goes
-    into a file.
+    The model has the outputs ``label``, as of ``predict``, and ``probabilities``, as of
+    ``predict_proba``; a classifier without probabilities has ``scores`` instead, as of
+    ``decision_function``. Its input is ``X`` of shape (n_rows, n_features), with columns in the
+    order of the fit. Where a pipeline was fitted to a DataFrame with columns of texts, each column
+    that it uses is an input of its own, under its name, of shape (n_rows, 1): texts, or numbers of
+    type ``dtype``. ``SerializeToString()`` is what goes into a file.
 
     Parameters
     ----------
     model : classifier
-        One of this package, fitted, with numeric columns: a linear model, ``PlugInClassifier``,
-        ``RobustClassifier`` or ``RobustPathCV``, alone, in a pipeline or a search.
+        One of this package, fitted: a linear model, ``PlugInClassifier``, ``RobustClassifier`` or
+        ``RobustPathCV``, alone, in a pipeline or a search. Columns of texts go through a
+        ``OneHotEncoder`` or ``OrdinalEncoder``, mostly in a ``ColumnTransformer``.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        Rows such as those of the fit, on which the ONNX model is compared as well.
     dtype : {"float64", "float32"}, default="float64"
-        The type of ``X``, whose columns are in the order of the fit. Rows in float32 are answered
-        as the classifier answers ``X.astype("float64")``. (Given float32, some steps of a pipeline
-        compute in float32 and round differently. And float64 rows that are rounded to float32 are
-        other rows: near the threshold of a tree they may go another way.)
+        The type of numbers that go in. Rows in float32 are answered as the classifier answers
+        ``X.astype("float64")``. (Given float32, some steps of a pipeline compute in float32 and
+        round differently. And float64 rows that are rounded to float32 are other rows: near the
+        threshold of a tree they may go another way.)
 
     Returns
     -------
@@ -78,15 +124,21 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
 
     Notes
     -----
+    Every ONNX model is run and compared with the classifier before it is returned: on rows made up
+    from what the fitted model knows (categories, means, thresholds of trees and the numbers beside
+    them, missing and unknown values), and on ``X``. Where labels differ, or probabilities by more
+    than 1e-5, it is refused with the difference. Rows that the classifier refuses are not compared.
+
     Linear models, trees, forests and gradient boosting of scikit-learn, LightGBM and XGBoost are
     written in float64 throughout, with the comparisons that they make themselves (forests and
     XGBoost see their rows in float32): probabilities agree up to rounding, and labels wherever the
     two largest weighted probabilities are not equal up to rounding. (XGBoost adds up in float32: to
     about 1e-6.) Trees in float64 need a runtime of ``ai.onnx.ml`` 5, such as onnxruntime 1.20.
 
-    Steps of a pipeline, and other classifiers, are written by skl2onnx with float64 rows; some of
-    its converters compute in float32, and labels may then differ where two weighted probabilities
-    agree to 1e-6. Other ensembles of trees are refused: their thresholds would be rounded.
+    Encoders and column transformers are written here, too. Other steps of a pipeline, and other
+    classifiers, are written by skl2onnx with float64 rows; some of its converters compute in
+    float32, and labels may then differ where two weighted probabilities agree to 1e-5. Other
+    ensembles of trees are refused: their thresholds would be rounded.
 
     Examples
     --------
@@ -105,21 +157,31 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
     """
     check_word(dtype, "dtype", ("float64", "float32"))
     parts, n_features = _taken_apart(model), getattr(model, "n_features_in_", None)
-    names = texts_or_numbers(parts.classes)
-    if names is None:
-        raise InvalidParameterError(
-            f"classes must be texts, whole numbers, truth values or floats to be written as ONNX, "
-            f"got {parts.classes.tolist()!r}: fit with such names."
-        )
     if n_features is None:
         raise InvalidParameterError(
             f"{type(model).__name__} does not say how many features it was fitted with "
             "(n_features_in_): put it into a Pipeline behind a step that does, such as a scaler."
         )
-    graph, k = Graph(), len(parts.classes)
-    scores, probabilities = _scores_and_probabilities(graph, parts, int(n_features))
+    names = getattr(model, "feature_names_in_", None)
+    every = [*parts.steps, parts.head]
+    table = input_table(every, int(n_features), names)
+    made = _written(Graph(dtype), parts, table)
+    largest = 1.0 if parts.rule is None else float(np.abs(parts.rule).max())
+    check_agreement(made, Original(model, table, every, largest, dtype), X)
+    return made
+
+
+def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
+    """The ONNX model of a classifier that was taken apart."""
+    names, k = texts_or_numbers(parts.classes), len(parts.classes)
+    if names is None:
+        raise InvalidParameterError(
+            "classes must be texts, whole numbers below 2**63, truth values or floats to be "
+            f"written as ONNX, got {parts.classes.tolist()!r}: fit with such names."
+        )
+    scores, probabilities = _scores_and_probabilities(parts, table.enter(graph))
     if parts.rule is not None:
-        probabilities = _aligned(graph, probabilities, parts)
+        probabilities = _rescaled(graph, _aligned(graph, probabilities, parts), parts.factors)
         scores = _weighted(graph, probabilities, parts.rule)
         place = graph.add("ArgMax", scores, axis=1, keepdims=0)
     elif k == 2:
@@ -134,39 +196,28 @@ def to_onnx(model: Any, *, dtype: str = "float64") -> Any:
         outputs["probabilities"] = probabilities, ("float64", k)
     else:
         outputs["scores"] = scores, ("float64",) if k == 2 else ("float64", k)
-    made = graph.model(int(n_features), dtype, outputs)
-    _try(made, parts)
-    return made
-
-
-def _try(made: Any, parts: ClassifierParts) -> None:
-    """Refuse what a runtime does not take: some of its operators are there for float32 alone."""
-    runtime = require("onnxruntime", extra="onnx")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    given = made.SerializeToString()
-    try:
-        runtime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        words = ", ".join(type(each).__name__ for each in (*parts.steps, parts.head))
-        raise InvalidParameterError(
-            f"{words} cannot be run as ONNX in float64: onnxruntime says {_first_line(error)!r}. "
-            "Do that step before, or use another one."
-        ) from error
+    return graph.model(outputs)
 
 
 def _taken_apart(model: Any) -> ClassifierParts:
     steps: list[Any] = []
     rule = classes = columns = None
-    head = model
+    head: Any = model
+    factors: Any = 1.0
     while (inside := _inside(head)) is not None:
         if isinstance(head, Pipeline):
             steps += [step for _, step in head.steps[:-1]]
         elif isinstance(head, DecidingClassifier):
             if rule is None:
                 rule, classes = head.tuned_.rule, head.classes_
+            factors = factors * head.factors_
             columns = np.asarray(getattr(inside, "classes_", classes))
         head = inside
+    if isinstance(head, AveragedTrainings):
+        raise InvalidParameterError(
+            "training='average' cannot be written as ONNX: its probabilities are the mean of "
+            "several models. Use training='plain', 'sqrt' or 'balanced'."
+        )
     if rule is None and not isinstance(head, RobustLinearModel):
         raise InvalidParameterError(
             f"model must be a classifier of equipoise, got {type(model).__name__}: "
@@ -177,52 +228,53 @@ def _taken_apart(model: Any) -> ClassifierParts:
         head = head.to_sklearn()
     classes = np.asarray(head.classes_ if classes is None else classes)
     columns = classes if columns is None else columns
-    return ClassifierParts(steps, head, columns, classes, rule, has_probabilities)
+    return ClassifierParts(steps, head, columns, classes, rule, has_probabilities, factors)
 
 
 def _inside(model: Any) -> Any:
     """What decides inside of a classifier around others; None of one that is not."""
-    if isinstance(model, Pipeline):
-        return model.steps[-1][1]
-    if isinstance(model, FrozenEstimator):
-        return model.estimator
-    if isinstance(model, RobustPathCV | DecidingClassifier):
-        check_is_fitted(model)
-        return model.estimator_
-    if isinstance(model, NumberedClasses):
-        return model.estimator_
-    return getattr(model, "best_estimator_", None)
+    return model.estimator_ if isinstance(model, NumberedClasses) else inside(model)
 
 
-def _scores_and_probabilities(
-    graph: Graph, parts: ClassifierParts, n_features: int
-) -> tuple[str, str]:
+def _scores_and_probabilities(parts: ClassifierParts, features: GraphColumns) -> tuple[str, str]:
     """What the classifier says of rows: scores, where it is linear, and probabilities."""
-    head = parts.head
+    head, graph = parts.head, features.graph
     kind = f"{type(head).__module__.split('.')[0]}.{type(head).__name__}"
+    _refuse_wrong(head)
+    rows = _front(parts.steps, features)
     if kind in _LINEAR and _is_joint(head):
-        rows = _front(graph, parts.steps, n_features)
-        product = graph.add("MatMul", rows, graph.constant(np.asarray(head.coef_, float).T.copy()))
-        intercept = np.broadcast_to(np.asarray(head.intercept_, float), len(head.coef_))
+        coef = np.asarray(head.coef_, float)
+        product = graph.add("MatMul", rows.matrix(), graph.constant(coef.T.copy()))
+        intercept = np.broadcast_to(np.asarray(head.intercept_, float), len(coef))
         scores = graph.add("Add", product, graph.constant(intercept.copy()))
-        return scores, probabilities_of(graph, scores, len(head.coef_))
+        return scores, probabilities_of(graph, scores, len(coef))
     if kind in _TREES:
-        found = _TREES[kind](graph, head, _front(graph, parts.steps, n_features))
+        found = _TREES[kind](graph, head, rows.matrix())
         return found, found
     if not hasattr(head, "predict_proba"):
         raise InvalidParameterError(
             f"{type(head).__name__} has no probabilities and cannot be written as ONNX: use "
             "LinearSVC, or wrap it in scikit-learn's CalibratedClassifierCV."
         )
-    model = _converted([*parts.steps, head], n_features, head, options={"zipmap": False})
+    model = _converted([head], rows, options={"zipmap": False})
     if any(node.op_type.startswith("TreeEnsemble") for node in model.graph.node):
         raise InvalidParameterError(
             f"{type(head).__name__} cannot be written as ONNX: skl2onnx would write trees in "
             "float32, and rows near a threshold would go another way. Use one of "
             f"{_own_kinds()}."
         )
-    found = graph.include(model, 1)
+    found = graph.include(model, 1, rows.matrix())
     return found, found
+
+
+def _refuse_wrong(head: Any) -> None:
+    """Refuse a classifier of which it is known that skl2onnx writes another one."""
+    setting, why, remedy = _WRONG.get(type(head).__name__, (("", None), "", ""))
+    if setting is None or getattr(head, setting[0], None) != setting[1]:
+        words = "" if setting is None else f" with {setting[0]}={getattr(head, setting[0])!r}"
+        raise InvalidParameterError(
+            f"{type(head).__name__}{words} cannot be written as ONNX: {why}. {remedy}"
+        )
 
 
 def _is_joint(head: Any) -> bool:
@@ -235,35 +287,81 @@ def _is_joint(head: Any) -> bool:
     return old != "ovr" and head.solver != "liblinear"
 
 
-def _front(graph: Graph, steps: list[Any], n_features: int) -> str:
+def _front(steps: list[Any], features: GraphColumns) -> GraphColumns:
     """The rows as the classifier gets them."""
+    others: list[Any] = []
+    for step in _flattened(steps):
+        if isinstance(step, ColumnTransformer):
+            features = by_columns(step, _by_skl2onnx(others, features), _front_of_part)
+        elif isinstance(step, OneHotEncoder | OrdinalEncoder):
+            features = encoded(step, _by_skl2onnx(others, features))
+        else:
+            others.append(step)
+            continue
+        others = []
+    return _by_skl2onnx(others, features)
+
+
+def _front_of_part(part: Any, features: GraphColumns) -> GraphColumns:
+    return _front([part], features)
+
+
+def _flattened(steps: list[Any]) -> Iterator[Any]:
+    """Steps, and those of pipelines among them, that change anything."""
+    for step in steps:
+        if isinstance(step, Pipeline):
+            yield from _flattened([each for _, each in step.steps])
+        elif not changes_nothing(step):
+            yield step
+
+
+def _by_skl2onnx(steps: list[Any], features: GraphColumns) -> GraphColumns:
+    """The features behind steps that skl2onnx writes."""
     if not steps:
-        return graph.rows
-    return graph.include(_converted(steps, n_features, steps), 0)
+        return features
+    if features.is_text and all(map(_fills_nothing, steps)):
+        return features
+    rows = features.matrix()
+    model = _converted(steps, features)
+    found = features.graph.include(model, 0, rows)
+    dims = model.graph.output[0].type.tensor_type.shape.dim
+    return GraphColumns(features.graph, dims[1].dim_value if len(dims) > 1 else 1, matrix=found)
 
 
-def _converted(steps: list[Any], n_features: int, of: Any, **settings: Any) -> Any:
-    """What skl2onnx makes of the steps of a pipeline."""
+def _fills_nothing(step: Any) -> bool:
+    """Whether a step fills missing texts, of which ONNX has none."""
+    marked = isinstance(step, SimpleImputer) and isinstance(step.missing_values, str)
+    return isinstance(step, SimpleImputer) and not marked and not step.add_indicator
+
+
+def _converted(steps: list[Any], features: GraphColumns, **settings: Any) -> Any:
+    """What skl2onnx makes of steps, or of a classifier."""
     skl2onnx = require("skl2onnx", extra="onnx")
     types = require("skl2onnx.common.data_types", extra="onnx")
     named = [(f"step_{place}", step) for place, step in enumerate(steps)]
-    rows = [(Graph.rows, types.DoubleTensorType([None, n_features]))]
+    kind = types.StringTensorType if features.is_text else types.DoubleTensorType
+    width = getattr(steps[0], "n_features_in_", features.width)
+    words = " and ".join(type(each).__name__ for each in steps)
     try:
-        return skl2onnx.convert_sklearn(
+        model = skl2onnx.convert_sklearn(
             Pipeline(named),
-            initial_types=rows,
+            initial_types=[(Graph.rows, kind([None, width]))],
             target_opset=OLD_OPSETS,
             custom_conversion_functions={SimpleImputer: _impute},
             **settings,
         )
     except Exception as error:
-        listed = of if isinstance(of, list) else [of]
-        words = " and ".join(type(each).__name__ for each in listed)
         raise InvalidParameterError(
-            f"{words} cannot be written as ONNX: skl2onnx says {_first_line(error)!r}. Classifiers "
-            f"that are: {_own_kinds()}, and those of which skl2onnx knows; numeric columns alone, "
-            "chosen by their place. A converter that you register with skl2onnx is used."
+            f"{words} cannot be written as ONNX: skl2onnx says {first_line(error)!r}. Classifiers "
+            f"that are: {_own_kinds()}, and those of which skl2onnx knows. A converter that you "
+            "register with skl2onnx is used."
         ) from error
+    if strange := {each.domain for each in model.opset_import} - set(OLD_OPSETS):
+        raise InvalidParameterError(
+            f"{words} cannot be written as ONNX: skl2onnx uses operators of {min(strange)!r}, "
+            "which are not standard. Use another classifier or step."
+        )
+    return model
 
 
 def _impute(scope: Any, operator: Any, container: Any) -> None:
@@ -285,11 +383,6 @@ def _own_kinds() -> str:
     return ", ".join(kind.split(".")[1] for kind in (*_LINEAR, *_TREES))
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:200]
-
-
 def _aligned(graph: Graph, probabilities: str, parts: ClassifierParts) -> str:
     """A column for each class, of zeros for one that the classifier has never seen."""
     if np.array_equal(parts.columns, parts.classes):
@@ -298,10 +391,20 @@ def _aligned(graph: Graph, probabilities: str, parts: ClassifierParts) -> str:
     return graph.add("MatMul", probabilities, graph.constant(chosen.astype(np.float64)))
 
 
+def _rescaled(graph: Graph, probabilities: str, factors: Any) -> str:
+    """Probabilities times factors by class, with rows that sum to one; equal ones do nothing."""
+    if np.all(factors == np.ravel(factors)[0]):
+        return probabilities
+    found = graph.add("Mul", probabilities, graph.constant(factors))
+    ones = graph.constant(np.ones((len(factors), 1)))
+    least = graph.constant(np.full((1, 1), np.finfo(np.float64).tiny))
+    return graph.add("Div", found, graph.add("Max", graph.add("MatMul", found, ones), least))
+
+
 def _weighted(graph: Graph, probabilities: str, rule: Vector | Matrix) -> str:
-    """What decides, computed as :func:`equipoise.decisions.left_out.scores` does."""
+    """What decides, computed as :func:`equipoise.goals.labelled_predictions.scores` does."""
     if rule.ndim == 1:
-        return graph.add("Mul", probabilities, graph.constant(steadied(rule)))
+        return graph.add("Mul", probabilities, graph.constant(first_of_equal(rule)))
     total = graph.constant(np.zeros((1, len(rule))))
     for place, prices in enumerate(rule):
         column = graph.add("Gather", probabilities, graph.constant(np.array([place])), axis=1)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import NDArray
+from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
 
 # The first with trees in float64, and what goes with it.
@@ -15,13 +16,16 @@ OLD_OPSETS = {"": 17, "ai.onnx.ml": 3}
 
 
 class Graph:
-    """Nodes and constants; ``rows`` is the name of the float64 rows that all of it starts from."""
+    """Nodes and constants between the inputs, numeric ones of type ``dtype``, and the outputs."""
 
+    # What an included model calls its only input.
     rows = "rows"
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str = "float64") -> None:
         self.onnx = require("onnx", extra="onnx")
         require("onnx.helper", extra="onnx")
+        self.dtype = dtype
+        self.inputs: list[Any] = []
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
@@ -46,26 +50,30 @@ class Graph:
         """The same values in another type."""
         return self.add("Cast", values, to=self._type(dtype))
 
-    def include(self, model: Any, place: int) -> str:
+    def input(self, name: str, width: int, *, text: bool = False) -> str:
+        """Add an input of so many columns; the name of its texts, or of its numbers in float64."""
+        kind = "str" if text else self.dtype
+        self.inputs.append(self._info(name, kind, width))
+        return name if text else self.cast(name, "float64")
+
+    def include(self, model: Any, place: int, rows: str) -> str:
         """Take in a model of ``rows``; the name of its output at a place, in float64."""
         compose = require("onnx.compose", extra="onnx")
-        own = compose.add_prefix(model, f"part_{len(self.nodes)}_", rename_inputs=False)
+        own = compose.add_prefix(model, f"part_{len(self.nodes)}_")
+        given = own.graph.input[0].name
+        self.nodes.append(self.onnx.helper.make_node("Identity", [rows], [given]))
         self.nodes += own.graph.node
         self.constants += own.graph.initializer
         return self.cast(own.graph.output[place].name, "float64")
 
-    def model(self, n_features: int, dtype: str, outputs: dict[str, Any]) -> Any:
-        """The whole, from an input ``X`` to outputs by name, each with its type and shape."""
+    def model(self, outputs: dict[str, Any]) -> Any:
+        """The whole, from its inputs to outputs by name, each with its type and shape."""
         helper = self.onnx.helper
-        enter = helper.make_node("Cast", ["X"], [self.rows], to=self._type("float64"))
         leave = [helper.make_node("Identity", [v], [name]) for name, (v, _) in outputs.items()]
-        given = helper.make_tensor_value_info("X", self._type(dtype), [None, n_features])
-        found = [
-            helper.make_tensor_value_info(name, self._type(kind), [None, *shape])
-            for name, (_, (kind, *shape)) in outputs.items()
-        ]
+        found = [self._info(name, kind, *shape) for name, (_, (kind, *shape)) in outputs.items()]
+        self._refuse_equal_names(outputs)
         graph = helper.make_graph(
-            [enter, *self.nodes, *leave], "equipoise", [given], found, self.constants
+            [*self.nodes, *leave], "equipoise", self.inputs, found, self.constants
         )
         made = helper.make_model(
             graph,
@@ -75,6 +83,18 @@ class Graph:
         )
         self.onnx.checker.check_model(made)
         return made
+
+    def _refuse_equal_names(self, outputs: dict[str, Any]) -> None:
+        inner = [name for node in self.nodes for name in node.output]
+        taken = {*outputs, *inner, *(each.name for each in self.constants)}
+        if wrong := [each.name for each in self.inputs if not each.name or each.name in taken]:
+            raise InvalidParameterError(
+                f"an input of an ONNX model cannot have the name of the column {wrong[0]!r}, which "
+                "is empty or a name inside of the model: rename the column before the fit."
+            )
+
+    def _info(self, name: str, kind: str, *shape: int) -> Any:
+        return self.onnx.helper.make_tensor_value_info(name, self._type(kind), [None, *shape])
 
     def _type(self, dtype: str) -> int:
         kind = np.dtype(object if dtype == "str" else dtype)
@@ -87,4 +107,6 @@ def texts_or_numbers(classes: NDArray[Any]) -> tuple[NDArray[Any], str] | None:
         return classes.astype(str).astype(object), "str"
     kinds = {"i": "int64", "u": "int64", "b": "bool", "f": "float64"}
     kind = kinds.get(classes.dtype.kind)
-    return None if kind is None else (classes.astype(kind), kind)
+    if kind is None or (kind == "int64" and int(classes.max()) > np.iinfo(np.int64).max):
+        return None
+    return classes.astype(kind), kind

@@ -21,6 +21,8 @@ from equipoise.onnx.graph import Graph
 
 _AT_MOST, _BELOW = 0, 1
 _SUM = 1
+# Up to this size LightGBM takes a number for zero (kZeroThreshold in its source), a float32.
+_LIGHTGBM_ZERO = float(np.float32(1e-35))
 _TENSORS = ("nodes_splits", "leaf_weights")
 _NODES = (
     "nodes_featureids", "nodes_splits", "nodes_truenodeids", "nodes_falsenodeids",
@@ -112,7 +114,7 @@ def _of_histogram(nodes: Any, target: int) -> ExportedTree:
 
 
 def lightgbm(graph: Graph, model: Any, rows: str) -> str:
-    """Probabilities of LightGBM's classifier."""
+    """Probabilities of LightGBM's classifier, which reads the tiniest numbers as zeros."""
     dump = model.booster_.dump_model()
     objective, *settings = str(dump["objective"]).split()
     if objective not in ("binary", "multiclass") or dump.get("average_output"):
@@ -121,7 +123,9 @@ def lightgbm(graph: Graph, model: Any, rows: str) -> str:
     for place, info in enumerate(dump["tree_info"]):
         trees.append(_of_lightgbm(model, info["tree_structure"], place % k))
     steepness = [float(text.split(":")[1]) for text in settings if text.startswith("sigmoid:")]
-    return _boosted(graph, rows, trees, np.zeros(k), (steepness or [1.0])[0])
+    tiny = graph.add("LessOrEqual", graph.add("Abs", rows), graph.constant(_LIGHTGBM_ZERO))
+    seen = graph.add("Where", tiny, graph.constant(0.0), rows)
+    return _boosted(graph, seen, trees, np.zeros(k), (steepness or [1.0])[0])
 
 
 def _of_lightgbm(model: Any, root: dict[str, Any], target: int) -> ExportedTree:
@@ -140,6 +144,10 @@ def _of_lightgbm(model: Any, root: dict[str, Any], target: int) -> ExportedTree:
                     "Encode categories as numbers, and leave zero_as_missing at False.",
                 )
             nodes += [node["left_child"], node["right_child"]]
+        elif "leaf_coeff" in node:
+            raise _refused(
+                model, "it was fitted with linear_tree=True", "Leave linear_tree at False."
+            )
     threshold = np.array([node.get("threshold", 0.0) for node in nodes], dtype=np.float64)
     # Where training has seen no missing value, one counts as zero.
     missing = [
@@ -165,6 +173,12 @@ def xgboost(graph: Graph, model: Any, rows: str) -> str:
     grown = learner["gradient_booster"]["model"]
     trees = []
     for tree, target in zip(grown["trees"], grown["tree_info"], strict=True):
+        if int(tree["tree_param"]["size_leaf_vector"]) > 1:
+            raise _refused(
+                model,
+                "it was fitted with multi_strategy='multi_output_tree'",
+                "Use multi_strategy='one_output_per_tree'.",
+            )
         if any(tree["split_type"]):
             raise _refused(model, "it splits by categories", "Encode categories as numbers.")
         limits = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
@@ -179,6 +193,10 @@ def xgboost(graph: Graph, model: Any, rows: str) -> str:
     k = max(2, len(model.classes_))
     base = np.broadcast_to(base, 1 if k == 2 else k).astype(np.float64)
     seen = graph.cast(graph.cast(rows, "float32"), "float64")
+    if not np.isnan(model.missing):
+        # Such a number is read as missing, and so is nan.
+        same = graph.add("Equal", seen, graph.constant(np.float64(np.float32(model.missing))))
+        seen = graph.add("Where", same, graph.constant(np.nan), seen)
     return _boosted(graph, seen, trees, base, compare=_BELOW)
 
 

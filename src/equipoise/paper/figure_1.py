@@ -9,7 +9,7 @@ from equipoise.arrays import Vector
 from equipoise.datasets import PowerImbalance
 from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.paper import drawing, pages
-from equipoise.paper.records import Record, RecordsByKind, mean_of
+from equipoise.paper.records import Record, RecordsByKind, mean_of, select
 from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
 from equipoise.theory import excess_risk
 
@@ -98,17 +98,21 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
             _TABLE_LEAD.format(n=n_rows, seeds=n_seeds),
             _table(parts),
         ),
-        figures={"excess-risk": _figure(curve)},
+        figures={"excess-risk": _figure(curve, select(parts, seed=plan.seed))},
     )
 
 
-def _figure(curve: Sequence[Record]) -> Any:
-    """A column for each of the two pairs of different weightings."""
+def _figure(curve: Sequence[Record], parts: Sequence[Record]) -> Any:
+    """A column for each of the two pairs of different weightings.
+
+    The areas in the legend are ``parts``, the errors of this sample by quadrature.
+    """
     x, eta, estimate = (np.array([r[name] for r in curve]) for name in ("x", "eta", "estimate"))
     picture, axes = drawing.figure(11, 6.4, rows=2, columns=2, sharex=True, sharey="row")
     for (top, bottom), pair in zip(axes.T, PAIRS, strict=False):
         _draw_functions(top, x, (eta, estimate), pair)
-        _draw_errors(bottom, x, (eta, estimate), pair)
+        (areas,) = select(parts, made_for=pair[0], judged_under=pair[1])
+        _draw_errors(bottom, x, _densities(eta, estimate, pair), areas)
         top.set(title=f"made for {pair[0]}, judged under {pair[1]}", ylim=(0, 1))
         bottom.set(xlabel="x", xlim=(0.6, 1))
         for ax in (top, bottom):
@@ -128,17 +132,14 @@ def _draw_functions(
         ax.axhline(level, color="0.4", linestyle=dash, linewidth=1.2, label=f"{name} = {level:g}")
 
 
-def _draw_errors(
-    ax: Any, x: Vector, functions: tuple[Vector, Vector], pair: tuple[str, str]
-) -> None:
-    estimation, irreducible = _densities(*functions, pair)
+def _draw_errors(ax: Any, x: Vector, densities: tuple[Vector, Vector], areas: Record) -> None:
+    estimation, irreducible = densities
     looks = (
         (irreducible, "0.8", "///", "irreducible"),
         (estimation, "#56B4E9", "...", "estimation"),
     )
     for values, color, hatch, name in looks:
-        # x is an even grid on [0, 1]: the mean is the integral.
-        label = f"{name} error: area {values.mean():.4f}"
+        label = f"{name} error: area {areas[name]:.4f}"
         look = {"facecolor": color, "edgecolor": "0.25", "hatch": hatch, "linewidth": 0.6}
         ax.fill_between(x, values, step="mid", label=label, **look)
     ax.axhline(0, color="0.3", linewidth=0.8)

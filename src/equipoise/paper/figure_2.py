@@ -77,17 +77,18 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     for way, records in by_way.items():
         name = f"class-risks-{way}"
         drawings[name] = _figure(records)
-        caption = f"Class risks on test rows, {WAYS[way]}; bars: one standard deviation"
-        parts += [f"## {WAYS[way].capitalize()}", pages.figure(name, caption), _table(records)]
+        caption = f"Class risks on test rows, {plan.ways[way]}; bars: one standard deviation"
+        title = f"## {plan.ways[way].capitalize()}"
+        parts += [title, pages.figure(name, caption), _table(records)]
         if way == "exact":
             parts += [_certificate(records), _CROSSING.format(where=_crossing(records))]
     trained = {way: by_way[way] for way in ("text", "scripts")}
-    drawings["distance"] = pages.distance_figure(trained)
+    drawings["distance"] = pages.distance_figure(trained, plan.ways)
     parts += [
         "## How far from the optimum training stops",
         pages.DISTANCE_NOTE,
         pages.figure("distance", _DISTANCE_CAPTION),
-        pages.distance_table(trained),
+        pages.distance_table(trained, plan.ways),
     ]
     return StudyReport(
         claims=_claims(by_way),

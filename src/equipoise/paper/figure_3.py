@@ -77,11 +77,12 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     for way, records in by_way.items():
         name = f"worst-class-risk-{way}"
         drawings[name] = _figure(way, records)
-        caption = f"Risk of the worst class on test rows, {WAYS[way]}"
-        parts += [f"## {WAYS[way].capitalize()}", pages.figure(name, caption)]
+        caption = f"Risk of the worst class on test rows, {plan.ways[way]}"
+        parts += [f"## {plan.ways[way].capitalize()}", pages.figure(name, caption)]
         parts += [_table(way, records)]
     trained = {way: by_way[way] for way in ("text", "scripts")}
-    parts += ["## How far from the optimum training stops", pages.distance_table(trained)]
+    distances = pages.distance_table(trained, plan.ways)
+    parts += ["## How far from the optimum training stops", distances]
     return StudyReport(
         claims=_claims(by_way),
         page=pages.sections(*parts),

@@ -8,7 +8,6 @@ import numpy as np
 from equipoise.paper import drawing
 from equipoise.paper.methods import Method
 from equipoise.paper.records import Record, mean_of
-from equipoise.paper.study import WAYS
 
 CLASSES = range(1, 8)
 CAPTION = (
@@ -28,7 +27,9 @@ def class_risks_of(records: Sequence[Record], method: Method) -> list[float]:
 
 
 def figure_4(
-    by_way: Mapping[str, Sequence[Record]], rows: Mapping[str, Mapping[str, Method]]
+    by_way: Mapping[str, Sequence[Record]],
+    rows: Mapping[str, Mapping[str, Method]],
+    ways: Mapping[str, str],
 ) -> Any:
     """A line of histograms for each way of fitting, one for each row of Table 1."""
     names = list(next(iter(rows.values())))
@@ -37,7 +38,7 @@ def figure_4(
     for line, (way, records) in zip(axes, by_way.items(), strict=True):
         for ax, name in zip(line, names, strict=True):
             _histogram(ax, records, rows[way][name])
-        line[0].set_ylabel(f"{WAYS[way]}\n\nnumber of classes")
+        line[0].set_ylabel(f"{ways[way]}\n\nnumber of classes")
     for ax, name in zip(axes[0], names, strict=True):
         ax.set_title(name)
     for ax in axes[-1]:

@@ -51,6 +51,7 @@ STUDIES = {
         StudyEntry("function-class", "the trade-off inside a class", ("appendix_b",)),
         StudyEntry("descent-ascent", "gradient descent-ascent", ("appendix_e",)),
         StudyEntry("shift", "class priors that shift (Section 6)", ("shift",)),
+        StudyEntry("remarks", "remarks that no other study tries", ("remarks",)),
         StudyEntry("fashion", "a minimax benchmark of others, on Fashion-MNIST", ("fashion",)),
     )
 }

@@ -25,7 +25,7 @@ WAYS = {
 }
 
 # Raise it when units compute something else: what was stored before then counts no more.
-REVISION = 2
+REVISION = 3
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,16 @@ class StudyPlan:
 
     quick: bool = False
     seed: int = 0
+
+    @property
+    def ways(self) -> Mapping[str, str]:
+        """The ways of fitting, in words; the quick version trains for fewer epochs and says so."""
+        if not self.quick:
+            return WAYS
+        return {
+            way: words if way == "exact" else f"{words}, but for fewer epochs"
+            for way, words in WAYS.items()
+        }
 
     def seeds(self, n_seeds: int) -> list[int]:
         """The seeds of a study that repeats."""

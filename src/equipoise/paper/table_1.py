@@ -122,7 +122,7 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
         "## Table 1",
         _table_1(at_weak),
         _certificate(exact),
-        *_not_reproduced(at_weak),
+        *_not_reproduced(at_weak, plan.ways),
         "## Figure 4",
         pages.figure("class-risks", CAPTION),
         NOTE,
@@ -134,16 +134,16 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
         _RANDOM_LEAD.format(rows=size.n_random, splits=size.n_splits),
         _random_table({way: random[way] for way in ("exact", "text")}),
         _CAPS_NOTE,
-        "Trained as the scripts do, with their parameters, on the same rows:",
+        f"{plan.ways['scripts'].capitalize()}, with their parameters, on the same rows:",
         _script_table(random["scripts"]),
         pages.figure("class-risks-random", f"{CAPTION}. Random training rows, solved exactly"),
-        *pages.covertype_distances(by_way, random),
+        *pages.covertype_distances(by_way, random, plan.ways),
     ]
     return StudyReport(
         claims=_claims(at_weak, random),
         page=pages.sections(*parts),
         figures={
-            "class-risks": figure_4(at_weak, _ROWS),
+            "class-risks": figure_4(at_weak, _ROWS, plan.ways),
             "class-risks-random": on_random_rows(random["exact"], _RANDOM),
         },
     )
@@ -211,14 +211,14 @@ def _script_table(records: Sequence[Record]) -> str:
     return pages.table(["method", *pages.risk_headers(["scripts"])], rows)
 
 
-def _not_reproduced(by_way: Mapping[str, Sequence[Record]]) -> list[str]:
+def _not_reproduced(by_way: Mapping[str, Sequence[Record]], ways: Mapping[str, str]) -> list[str]:
     """That no way of fitting gives the printed numbers, and why the order of its rows turns."""
     rows = _rows_by_way(by_way)
-    found = [f"{_pair(each, 'Standard')} {WAYS[way]}" for way, each in rows.items()]
+    found = [f"{_pair(each, 'Standard')} {ways[way]}" for way, each in rows.items()]
     lowest = min(each("Standard", "standard_risk") for each in rows.values())
     exact = rows["exact"]
     priors = [
-        [WAYS[way], name, each.mean(name, under_training_prior), each(name, "standard_risk")]
+        [ways[way], name, each.mean(name, under_training_prior), each(name, "standard_risk")]
         for way, each in rows.items()
         for name in TABLE_1
     ]

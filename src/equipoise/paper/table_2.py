@@ -96,11 +96,11 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
         _RANDOM_LEAD.format(rows=size.n_random, splits=size.n_splits),
         pages.figure("random-rows", caption),
         _random_table(random["exact"]),
-        "Trained as the text says, on the same rows:",
+        f"{plan.ways['text'].capitalize()}, on the same rows:",
         _risk_table(list(TABLE_2), "text", random),
-        "Trained as the scripts do, with their parameters:",
+        f"{plan.ways['scripts'].capitalize()}, with their parameters:",
         _risk_table(_SCRIPTS, "scripts", random),
-        *pages.covertype_distances(paper, random),
+        *pages.covertype_distances(paper, random, plan.ways),
     ]
     return StudyReport(
         claims=_claims(paper, random),

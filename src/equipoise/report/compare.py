@@ -22,6 +22,7 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import bind_classes
+from equipoise.report.candidate_fits import CandidateFits, Progress, notebook_bar
 from equipoise.report.design import (
     FOLDS,
     Design,
@@ -30,7 +31,6 @@ from equipoise.report.design import (
     named_learners,
 )
 from equipoise.report.findings import find
-from equipoise.report.fit_memory import FitMemory, Progress, notebook_bar
 from equipoise.report.page import page
 from equipoise.report.refit import InBlocks, Refit
 from equipoise.report.sampled import SampledBlocks
@@ -87,7 +87,7 @@ class Comparison:
     def lines(self) -> list[str]:
         """The choices as a table of text: shares of errors, regrets in percentage points."""
         names = [each["name"] for each in self._summary["data"]["classes"]]
-        header = ["made for", "standard", "balanced", "worst class", "which", "largest regret"]
+        header = ["tuned for", "standard", "balanced", "worst class", "which", "largest regret"]
         rows = [
             [
                 short_name(choice["label"]),
@@ -201,12 +201,12 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     r"""Which model, trained and decided how? Compare on unseen rows, and recommend one.
 
     Every model is tried plain, with class-weighted training, and as a ``RobustClassifier`` for
-    every goal, and judged by all goals :math:`g`, with values :math:`C_{fg}` that are risks or one
-    minus a metric. The recommended choice is the one whose largest regret
+    every goal, and evaluated by all goals :math:`g`, with values :math:`C_{fg}` that are risks or
+    one minus a metric. The recommended choice is the plainest one whose largest regret
 
     .. math:: \max_g \, (C_{fg} - \min_h C_{hg})
 
-    is the smallest. With one goal it is simply the best for it.
+    is within one standard error of the smallest.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         Features: numbers and texts, with missing values. Models of your own are given them as they
         are, and may also be for sparse matrices, lists of texts or arrays of more dimensions. Of
         rows in :mod:`equipoise.blocks`, or of a sliced array larger than half of ``memory``, a
-        sample is fitted to, as by ``RobustClassifier``, and all others are judged.
+        sample is fitted to, as by ``RobustClassifier``, and all others are evaluated.
     y : array-like of shape (n_rows,)
         Labels.
     models : sequence of {"linear", "forest", "boosting"}, or dict of classifiers, optional
@@ -227,7 +227,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         cannot say: standard and balanced weights, ``LabelCVaR(0.1)`` (or a level at which its caps
         bind) and the worst class.
     price : float, optional
-        Points of errors in all, 1 for 0.01, that may be given up at most.
+        Points of overall errors, 1 for 0.01, that may be given up at most.
     cv : int or float, default=5
         Folds, or the share of the rows to hold out. With five folds, a large table has a quarter
         held out instead.
@@ -313,7 +313,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     >>> from importlib.resources import files
     >>> path = files("equipoise.datasets") / "data" / "thyroid.csv.gz"
     >>> compare_file(path, "target", ["linear"], goals="balanced_accuracy").recommended
-    'linear, balanced_accuracy'
+    'linear, balanced'
     """
     began = perf_counter()
     if progress is not None:
@@ -419,15 +419,11 @@ def compared(  # noqa: PLR0913  the table, what to compare, and how
     like = (table.columns, len(table.labels)) if source is None else (source.columns_like, None)
     learners, kinds = named_learners(models, like[0], seed, like[1])
     candidates = make_candidates(learners, wanted, price)
-    memory = FitMemory(
-        table.labels, table.classes, most_rows=QUICK_ROWS if quick else MOST_ROWS, seed=seed,
-        # Plain and balanced fits, and every other time some more.
-        expected=3.0 * design.n_folds * len(learners), progress=progress or notebook_bar(),
-        models=None if blocks is None else {},
+    fits = CandidateFits(
+        design, learners, design.folds(QUICK_ROWS if quick else MOST_ROWS, seed),
+        table.X if kinds else X, seed, progress or notebook_bar(),
     )  # fmt: skip
-    rows = table.X if kinds else X
-    made = {name: memory.learner(each, name, rows) for name, each in learners.items()}
-    found = find(design, candidates, made, wanted, memory, price=price, blocks=blocks)
+    found = find(candidates, wanted, fits, price=price, blocks=blocks)
     share = HELD_OUT if blocks else round(len(design.judged) / len(design.fold), 2)
     refit = Refit(
         X=X,

@@ -1,11 +1,10 @@
-"""What is compared, and which rows are judged by which fits.
+"""What is compared, and which rows are held out when.
 
-Models are made for several ideas of how much the classes matter, and judged in folds in which no
-row is judged by a fit that has seen it. Rows with equal features stay together, or a fit would be
-judged by what it has seen, unless this leaves a class of ten rows unjudged: then there are few
-kinds of rows, of which new ones will be too. Every class is spread evenly over the folds. A smaller
-class of fewer distinct rows than folds only trains: it would be missing from some of the fits, and
-its risk cannot be estimated.
+Models are tuned for several ideas of how much the classes matter, and evaluated in folds in which
+no row is predicted by a fit that has seen it. Rows with equal features stay together, unless this
+leaves a class of many rows without any that is held out: then new rows will repeat them, too. Every
+class is spread evenly over the folds. A class of fewer distinct rows than folds only trains: it
+would be missing from some of the fits, and its risk cannot be estimated.
 """
 
 from collections.abc import Mapping
@@ -14,19 +13,20 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
-from equipoise.decisions.left_out import error_sums
+from equipoise.arrays import Indices, Mask, Vector
+from equipoise.decisions import Evaluated, Folds
+from equipoise.decisions.folds import FOLDS_OF_A_CLASS, TRAINS_ONLY, deal, dealt_folds
+from equipoise.decisions.trained import weight_argument
+from equipoise.decisions.tuned_weights import FEW_ROWS
 from equipoise.estimators import RobustPathCV
-from equipoise.estimators.class_weighted import is_robust, weight_argument
+from equipoise.estimators.own_weights import is_robust
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
 from equipoise.sets import WORDS, LabelCVaR, WorstClass, middle_alpha
 from equipoise.tables import (
     MODEL_KINDS,
-    TUNED_ROWS,
     LabelledTable,
     folds_for,
     hold_out,
@@ -34,7 +34,6 @@ from equipoise.tables import (
     made_for,
 )
 from equipoise.text import listing
-from equipoise.validation.folds import TRAINS_ONLY, dealt_folds
 from equipoise.validation.numbers import check_count, check_number
 
 STANDARD, BALANCED, WORST = "standard", "balanced", "worst class"
@@ -45,9 +44,6 @@ _ABOUT = {
     WORST: "any weights: the class with the largest risk decides",
 }
 
-# Classes of fewer rows are shown but do not decide which candidate is best: one error more or less
-# in a handful of rows would. Nor are candidates tuned for them.
-DECIDING_ROWS = TUNED_ROWS
 # Folds, unless others are asked for or the table is large.
 FOLDS = 5
 
@@ -57,15 +53,15 @@ class Candidate:
     """A model, what it is made for, and the classifier, not fitted, that this comes to.
 
     ``made_for`` is ``"plain"``, ``"balanced"`` or the name of a goal; ``goal`` is None for the
-    plain one, and so is ``price`` unless it is what the candidate is made for. ``training`` is what
-    a comparison has chosen, so that a fit to all rows does not choose again.
+    plain one, and so is ``price`` unless it is what the candidate is tuned for. ``training`` are
+    its training weights, by name.
     """
 
     model: str
     made_for: str
     goal: Goal | None = None
     price: float | None = None
-    training: Any = None
+    training: str = PLAIN
 
     @property
     def label(self) -> str:
@@ -77,9 +73,7 @@ class Candidate:
         if self.goal is None:
             return learner
         made = made_for(learner, self.goal, cv=cv, random_state=seed)
-        if self.training is not None:
-            made.set_params(training=self.training)
-        return self.priced(made)
+        return self.priced(made.set_params(training=self.training))
 
     def priced(self, made: Any) -> Any:
         """The classifier with decisions for a price, if that is what it is made for."""
@@ -192,7 +186,7 @@ def _tells_chances(estimator: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Which rows are judged in which fold; 1 fold is a hold-out, and rows of -1 only train."""
+    """Which rows are held out in which fold; 1 fold is a hold-out, and rows of -1 only train."""
 
     table: LabelledTable
     fold: Indices
@@ -210,7 +204,7 @@ class Design:
             design = cls(table, fold, 1)
         else:
             folds = check_count(wanted, "cv", least=2)
-            few = table.counts < max(folds, DECIDING_ROWS)
+            few = table.counts < max(folds, FEW_ROWS)
             fold = dealt_folds(table.groups, table.labels, folds, seed, few)
             design = cls(table, fold, folds)
         if np.count_nonzero(design.estimable) < 2:
@@ -244,8 +238,15 @@ class Design:
     @cached_property
     def deciding(self) -> Mask:
         """Classes with rows enough to decide; all that are judged where fewer than two have."""
-        enough = self.tested >= DECIDING_ROWS
+        enough = self.tested >= FEW_ROWS
         return enough if np.count_nonzero(enough) >= 2 else self.estimable
+
+    @cached_property
+    def untuned(self) -> Mask:
+        """Classes that decisions are not tuned for, as with ``rare="keep"`` in the printed code."""
+        few = self.tested < FOLDS_OF_A_CLASS
+        wanted = few | (self.table.counts < FEW_ROWS), few, ~self.estimable
+        return next(own for own in wanted if np.count_nonzero(~own) >= 2)
 
     @cached_property
     def prior(self) -> Vector:
@@ -259,45 +260,44 @@ class Design:
         return len(self.fold) - int(self.table.groups.max()) - 1
 
     @property
-    def refit(self) -> float | None:
-        """Rows judged for each row of a training part; None where one fit is judged."""
+    def tested_per_trained(self) -> float | None:
+        """Held-out rows for each row of a training part; None where one fit is evaluated."""
         return None if self.n_folds == 1 else self.n_folds / (self.n_folds - 1)
 
-    def error_sums(self, predicted: Indices) -> NDArray[np.float64]:
-        """What class risks and their intervals are made of, by fold."""
-        rows, table = self.judged, self.table
-        return error_sums(
-            table.labels[rows], predicted[rows], self.fold[rows],
-            np.ones(len(rows)) if table.weights is None else table.weights[rows],
-            shape=(self.n_folds, len(table.classes)),
-            times=None if table.times is None else table.times[rows],
-        )  # fmt: skip
+    def folds(self, most_rows: int, seed: int) -> Folds:
+        """Training and held-out rows of every fold, at most so many of the former."""
+        labels, parts = self.table.labels, []
+        for fold in range(self.n_folds):
+            train = np.flatnonzero(self.fold != fold)
+            test = np.flatnonzero(self.fold == fold)
+            parts.append((stratified_sample(labels, train, most_rows, seed), test))
+        order = np.concatenate([test for _, test in parts])
+        few = self.n_folds < FOLDS_OF_A_CLASS
+        return Folds(parts, self.untuned, deal(labels[order], seed) if few else self.fold[order])
 
-    @cached_property
-    def parts(self) -> list[tuple[Indices, Indices]]:
-        """Training rows and rows to judge of every fold."""
-        return [
-            (np.flatnonzero(self.fold != fold), np.flatnonzero(self.fold == fold))
-            for fold in range(self.n_folds)
-        ]
 
-    @cached_property
-    def order(self) -> Indices:
-        """The rows judged, one fold after the other."""
-        return np.concatenate([test for _, test in self.parts])
+def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> Indices:
+    """At most about so many of the rows, the same share of every class, at least one of each."""
+    if len(rows) <= size:
+        return rows
+    rng = np.random.default_rng(seed)
+    by_class = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
+    sizes = [int(np.ceil(size / len(rows) * len(own))) for own in by_class]
+    parts = [rng.choice(own, n, replace=False) for own, n in zip(by_class, sizes, strict=True)]
+    return np.sort(np.concatenate(parts))
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """What a candidate decides for every row, -1 for rows that only train.
+    """What a candidate predicts for held-out rows, with all judged classes in ``evaluated``.
 
-    ``rule`` is what other rows are decided by. ``training`` are the class weights that it is
-    trained with, None for none; ``n_choices`` the ways among which it was chosen on the rows that
-    it is judged by.
+    ``rule`` is what other rows are predicted by, given the probabilities of ``model`` times
+    ``factors``; ``n_candidates`` are the rules among which it was chosen on the same rows.
     """
 
     candidate: Candidate
-    predicted: Indices
-    training: Vector | None = None
-    n_choices: int = 1
-    rule: Vector | Matrix | None = None
+    evaluated: Evaluated
+    rule: Any = None
+    model: Any = None
+    factors: Any = None
+    n_candidates: int = 1

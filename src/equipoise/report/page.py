@@ -155,7 +155,7 @@ def _places(summary: dict[str, Any]) -> dict[str, int]:
 def _few(summary: dict[str, Any]) -> list[str]:
     """Which classes do not decide for want of rows, and what would change if they did."""
     said = []
-    for text, estimable in (("Too few to decide", True), ("Too few to be judged", False)):
+    for text, estimable in (("Too few to decide", True), ("Too few to be evaluated", False)):
         own = [
             (each["name"], each["tested" if estimable else "rows"])
             for each in summary["data"]["classes"]
@@ -180,7 +180,7 @@ def _headline(choice: dict[str, Any]) -> str:
         return f"Use {model} as it is"
     if choice["made_for"] == "balanced":
         return f"Use {model} with class-weighted training"
-    return f"Use {model}, made for {_THE.get(choice['made_for'], choice['made_for'])}"
+    return f"Use {model}, tuned for {_THE.get(choice['made_for'], choice['made_for'])}"
 
 
 def _notes(choices: list[dict[str, Any]]) -> list[str]:
@@ -217,7 +217,7 @@ def _columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
     usual = {
         name: [choice[kind] for choice in choices]
         for kind, name in (
-            ("standard", "errors in all"), ("worst", "worst class"), ("balanced", "balanced")
+            ("standard", "overall errors"), ("worst", "worst class"), ("balanced", "balanced")
         )
     }  # fmt: skip
     goals = [

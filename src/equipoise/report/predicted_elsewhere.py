@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.report.candidate_fits import Progress
 from equipoise.report.compare import Comparison, bound_goals, compared
 from equipoise.report.design import FOLDS
-from equipoise.report.fit_memory import Progress
 from equipoise.report.refit import GivenRows
 from equipoise.tables import find_column, read_labelled, unseen_rows
 from equipoise.validation.numbers import check_seed

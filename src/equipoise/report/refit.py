@@ -16,22 +16,22 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Matrix
 from equipoise.blocks import Blocks
-from equipoise.decisions.left_out import unfitted
+from equipoise.decisions.trained import unfitted, weight_argument
+from equipoise.decisions.tuned_weights import FEW_ROWS
 from equipoise.estimators import tune_weights
-from equipoise.estimators.class_weighted import weight_argument
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import SetGoal, as_goal, goal_names
 from equipoise.models import facts_for, save_model
 from equipoise.report.design import Candidate, goal_text
-from equipoise.tables import TUNED_ROWS, LabelledTable
+from equipoise.tables import LabelledTable
 from equipoise.tables.features import sampled_model
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _NAME = re.compile(r"\b[A-Z]\w+")
 # Classes that are too small to be tuned for.
-_RARE = f"rare='keep', min_rows={TUNED_ROWS}"
+_RARE = f"rare='keep', min_rows={FEW_ROWS}"
 
 
 class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,7 +92,7 @@ class Refit:
         """The candidate, fitted to all rows; tuned weights where probabilities were given."""
         learner = self.models[candidate.model]
         if self.blocks is not None:
-            goal, training = candidate.goal or "standard", candidate.training or "auto"
+            goal, training = candidate.goal or "standard", candidate.training
             given = self.cv, self.seed, training
             made = sampled_model(unfitted(learner), goal, *given, **self.blocks.sample)
             with self.blocks.opened() as blocks:
@@ -101,7 +101,7 @@ class Refit:
             return tune_weights(
                 self.y, learner.estimator.probabilities, candidate.goal or "standard",
                 classes=learner.classes_, sample_weight=self.sample_weight, rare="keep",
-                min_rows=TUNED_ROWS, random_state=self.seed,
+                min_rows=FEW_ROWS, random_state=self.seed,
             )  # fmt: skip
         known = isinstance(learner, FrozenEstimator)
         made = candidate.around(learner if known else unfitted(learner), cv=self.cv, seed=self.seed)
@@ -182,9 +182,8 @@ class Refit:
         options = f"cv={self.cv}, {_RARE}, random_state={self.seed}"
         for name, value in ({} if self.blocks is None else self.blocks.sample).items():
             options += f", {name}={value!r}"
-        training = "plain" if candidate.goal is None else candidate.training
-        if training is not None:
-            options = f"training={training!r}, {options}"
+        if candidate.training != "plain":
+            options = f"training={candidate.training!r}, {options}"
         if candidate.price is not None:
             made = _call("RobustClassifier", own, options)
             path = _call("RobustPathCV", made, f"rule='price', price={candidate.price:g}")
@@ -196,9 +195,7 @@ class Refit:
         """The line of the command line that saves the candidate; None where there is none."""
         if not self.file or candidate.model not in self.kinds or candidate.price is not None:
             return None
-        training = ["--training", candidate.training] if candidate.goal is not None else []
-        if isinstance(candidate.training, dict):
-            return None
+        training = ["--training", candidate.training] if candidate.training != "plain" else []
         if self.blocks is not None and not _is_sampled(candidate, self.blocks):
             return None
         goal = "standard" if candidate.goal is None else goal_text(candidate.goal)

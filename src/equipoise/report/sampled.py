@@ -1,6 +1,6 @@
-"""Candidates of rows in blocks: made from a sample, and counted on all rows that they leave.
+"""Candidates for out-of-core data: fitted to a sample, and counted on all rows outside of it.
 
-Rows of a class that all candidates decide alike are alike. They are counted as one row that stands
+Rows of a class that all candidates predict alike are alike. They are counted as one row that stands
 for many, so that what a page is made from does not grow with the table.
 """
 
@@ -15,40 +15,41 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.blocks.base import Block, Blocks, Stream
-from equipoise.decisions.left_out import class_probabilities, decide
+from equipoise.decisions import Evaluated, decide
+from equipoise.decisions.folds import TRAINS_ONLY
+from equipoise.decisions.held_out import rescaled
+from equipoise.decisions.trained import class_probabilities, weight_argument
 from equipoise.estimators import RobustClassifier
-from equipoise.estimators.class_weighted import is_robust, weight_argument
+from equipoise.estimators.own_weights import is_robust
 from equipoise.estimators.sampled_rows import DrawnRows, Sample, draw_sample, stream_of
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.extras import require
 from equipoise.report.design import Decided, Design
-from equipoise.report.fit_memory import FitMemory
 from equipoise.tables import LabelledTable
 from equipoise.tables.features import HELD_OUT
-from equipoise.validation.folds import TRAINS_ONLY
 
 
 @dataclass(frozen=True, eq=False)
-class JointDecisions:
-    """What all candidates decide for rows that are not in a sample, and how often each answer is.
+class JointPredictions:
+    """What all candidates predict for rows outside of a sample, and how often each combination is.
 
-    ``rules`` are those of each model.
+    ``rules`` are pairs of decision rules and factors of the probabilities, model by model.
     """
 
     drawn: DrawnRows
     classes: NDArray[Any]
-    rules: Sequence[tuple[Any, Sequence[Vector | Matrix]]]
+    rules: Sequence[tuple[Any, Sequence[tuple[Vector | Matrix, Vector]]]]
 
     def __call__(self, place: int, block: Block) -> tuple[NDArray[np.uint16], Indices] | None:
         rows = self.drawn.rows(place, block, drawn=False)
         if rows is None:
             return None
-        said = [rows.labels]
+        found = [rows.labels]
         for model, rules in self.rules:
-            chances = class_probabilities(model, rows.X, self.classes)
-            said += [decide(chances, rule) for rule in rules]
+            table = class_probabilities(model, rows.X, self.classes)
+            found += [decide(rescaled(table, factors), rule) for rule, factors in rules]
         # A line for each row, the class that it has first.
-        return np.unique(np.array(said, dtype=np.uint16).T, axis=0, return_counts=True)
+        return np.unique(np.array(found, dtype=np.uint16).T, axis=0, return_counts=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,39 +90,51 @@ class SampledBlocks:
         fold[self.sample.parts[1]] = 0
         return Design(table, fold, 1)
 
-    def counted(
-        self, design: Design, decided: Sequence[Decided], learners: Mapping[str, Any],
-        memory: FitMemory,
-    ) -> tuple[Design, list[Decided]]:  # fmt: skip
-        """All rows, and what candidates decide for those that were not trained on: one pass."""
-        memory.tell("all rows")
+    def counted(self, design: Design, decided: Sequence[Decided]) -> tuple[Design, list[Decided]]:
+        """All rows, and what candidates predict for those that were not trained on: one pass."""
         table, order = design.table, dict[int, list[int]]()
-        models = [memory.model_of(each, learners, design) for each in decided]
-        for place, model in enumerate(models):
-            order.setdefault(id(model), []).append(place)
+        for place, each in enumerate(decided):
+            order.setdefault(id(each.model), []).append(place)
         rules = [
-            (models[own[0]], [np.asarray(decided[place].rule) for place in own])
+            (decided[own[0]].model, [(decided[p].rule, decided[p].factors) for p in own])
             for own in order.values()
         ]
-        joint, counts = JointDecisions(self.sample.drawn, table.classes, rules), Counter[bytes]()
+        joint, counts = JointPredictions(self.sample.drawn, table.classes, rules), Counter[bytes]()
         for found in self.stream.map(joint):
             for line, count in () if found is None else zip(*found, strict=True):
                 counts[line.tobytes()] += int(count)
         lines = np.array([np.frombuffer(key, np.uint16) for key in counts], dtype=np.intp)
-        times = np.concatenate([np.ones(len(table.labels), int), list(counts.values())])
+        often = np.array(list(counts.values()), dtype=np.intp)
+        times = np.concatenate([np.ones(len(table.labels), int), often])
         labels = np.concatenate([table.labels, lines[:, 0]])
         numbers = require("pandas", extra="report").DataFrame({"row": np.arange(len(labels))})
         every = replace(table, X=numbers, labels=labels, weights=None, times=times.astype(np.intp))
         fold = np.concatenate([design.fold, np.zeros(len(lines), dtype=np.intp)])
         place_of = [place for own in order.values() for place in own]
         said = dict(zip(place_of, lines.T[1:], strict=True))
-        return Design(every, fold, 1), [
-            replace(each, predicted=np.concatenate([each.predicted, said[place]]))
+        whole = Design(every, fold, 1)
+        return whole, [
+            replace(each, evaluated=_with_rest(each.evaluated, said[place], lines[:, 0], often))
             for place, each in enumerate(decided)
         ]
 
     @property
     def rows_seen(self) -> dict[str, int]:
-        """How many rows were trained on, tuned on, and judged: all that were not trained on."""
+        """How many rows were trained on, tuned on, and evaluated: all that were not trained on."""
         train, tune = map(len, self.sample.parts)
-        return {"trained": train, "tuned": tune, "judged": int(self.sample.counts.sum()) - train}
+        return {"trained": train, "tuned": tune, "evaluated": int(self.sample.counts.sum()) - train}
+
+
+def _with_rest(own: Evaluated, predicted: Indices, labels: Indices, times: Indices) -> Evaluated:
+    """Held-out rows of a sample, and all rows outside of it, each of the weight one."""
+    few = own.few & ~np.isin(np.arange(len(own.few)), labels)
+    return replace(
+        own,
+        labels=np.concatenate([own.labels, labels]),
+        predicted=np.concatenate([own.predicted, predicted]),
+        final=np.concatenate([own.final, predicted]),
+        fold=np.zeros(len(own.labels) + len(labels), dtype=np.intp),
+        weights=np.ones(len(own.labels) + len(labels)),
+        few=few,
+        times=np.concatenate([np.ones(len(own.labels), dtype=np.intp), times]),
+    )

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Mask
-from equipoise.goals import MetricGoal
-from equipoise.report.design import BALANCED, DECIDING_ROWS, Candidate, Design, about, goal_text
+from equipoise.decisions.tuned_weights import FEW_ROWS
+from equipoise.report.design import BALANCED, Candidate, Design, about, goal_text
 from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
 from equipoise.report.recommendation import regrets_of
 from equipoise.report.refit import Refit
@@ -18,17 +18,15 @@ from equipoise.weights.by_class import ByClass
 _NARROW = 0.05
 
 _LOST = (
-    "too few different rows to be in every training part and to be judged. They were used for "
+    "too few different rows to be in every training part and to be evaluated. They were used for "
     "training, and nothing is known about their risk."
 )
 _FAINT = (
-    f"fewer than {DECIDING_ROWS} rows. Their risks are shown with their wide intervals, but they "
-    "are left out of the weighted risks, of what decisions are tuned for and of the "
-    "recommendation: one row more or less would decide."
+    f"fewer than {FEW_ROWS} held-out rows. Their risks are shown with their wide intervals, but "
+    "they are left out of the weighted risks and of the recommendation: one row more or less would "
+    "decide."
 )
-_CLOSE = "and the rows can hardly tell them apart"
-_ERRS_LEAST = f"{_CLOSE}: it errs least over the classes"
-_MOST_OFTEN = f"{_CLOSE}: it comes out best most often when they are drawn anew"
+_CLOSE = "within one standard error, and is the plainest choice of which that is so"
 
 
 def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict[str, Any]:
@@ -75,8 +73,7 @@ def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict
             "reasons": _reasons(found),
             "price": _price(found),
             "sanity": _sanity(found),
-            "stability": chosen.stability,
-            "confidence": _stability(found),
+            "confidence": _rivals(found),
         },
         "trust": _trust(found),
         "code": refit.code(best),
@@ -88,7 +85,7 @@ def _data(design: Design) -> dict[str, Any]:
     """The table and its classes."""
     table = design.table
     lost = "not estimable: too few different rows, used for training only"
-    faint = f"fewer than {DECIDING_ROWS} rows: shown, but does not decide"
+    faint = f"fewer than {FEW_ROWS} rows: shown, but does not decide"
     notes = np.select([~design.estimable, ~design.deciding], [lost, faint], "")
     return {
         "rows": int(table.counts.sum()),
@@ -150,15 +147,15 @@ def _choice(found: Findings, place: int) -> dict[str, Any]:
 def _about_candidate(candidate: Candidate) -> str:
     """What a candidate is, in a few words."""
     if candidate.goal is None:
-        return "trained and decided as it comes"
+        return "default predictions of the model as it is"
     if candidate.price is not None:
         return (
             "the fewest errors of the worst class for at most "
-            f"{candidate.price:g} points of errors in all"
+            f"{candidate.price:g} points of overall errors"
         )
     if candidate.made_for == BALANCED:
         return "trained with class weights under which every class counts the same"
-    return f"trained and decided for {about(candidate.made_for, candidate.goal)}"
+    return f"with decisions tuned for {about(candidate.made_for, candidate.goal)}"
 
 
 def _worst_label(design: Design, risks: HeldOutRisks) -> int:
@@ -232,11 +229,10 @@ def _reasons(found: Findings) -> list[str]:
         only = next(iter(found.goals))
         said = [f"{name} is the best choice for {quoted(only)} on rows that it had not seen."]
         if largest[chosen.place] > 0:
-            why = _MOST_OFTEN if isinstance(found.goals[only], MetricGoal) else _ERRS_LEAST
-            why = "at the price that was given" if found.price is not None else why
+            why = "the best within the price that was given" if found.price is not None else _CLOSE
             said = [
                 f"For {quoted(only)}, {name} comes within {_points(largest[chosen.place])} of the "
-                f"best choice on rows that it had not seen, {why}."
+                f"best choice on rows that it had not seen: {why}."
             ]
     else:
         said = [
@@ -267,7 +263,7 @@ def _sanity(found: Findings) -> str:
     before, after = found.risks[place].risks, found.risks[chosen.place].risks
     plain, own = chosen.largest_regrets[place], chosen.largest_regrets[chosen.place]
     return (
-        f"The best plain model is {name}: {before.standard():.1%} errors in all and "
+        f"The best plain model is {name}: {before.standard():.1%} overall errors and "
         f"{before.worst():.1%} in its worst class. The recommended choice has "
         f"{after.standard():.1%} and {after.worst():.1%}, and a largest regret of "
         f"{100 * own:.1f} points instead of {100 * plain:.1f}."
@@ -296,22 +292,15 @@ def _price(found: Findings) -> list[str]:
     return said
 
 
-def _stability(found: Findings) -> str:
+def _rivals(found: Findings) -> str:
     chosen = found.recommendation
-    said = (
-        f"Had other rows of the same kind been judged, {chosen.stability:.0%} of the time the "
-        "answer would be the same"
-    )
     if not chosen.rivals:
-        return f"{said}."
-    others = in_words([_label(found, rival) for rival in chosen.rivals], 2)
-    if chosen.stability >= 0.9:
-        strength = "This is a firm answer."
-    elif chosen.stability >= 0.6:
-        strength = "This is a likely answer, not a firm one."
-    else:
-        strength = "It is a close call."
-    return f"{said}, else {others}. {strength}"
+        return "No other choice comes within one standard error of it."
+    others = in_words([_label(found, rival) for rival in chosen.rivals], 3)
+    return (
+        f"The rows cannot tell it from {others}: all are within one standard error of the smallest "
+        "largest regret, and the plainest is taken."
+    )
 
 
 # How far the numbers can be trusted: short texts with a heading each.
@@ -320,14 +309,14 @@ def _stability(found: Findings) -> str:
 def _trust(found: Findings) -> list[dict[str, str]]:
     design, failed = found.design, bool(found.risks[found.recommendation.place].failures)
     parts = [
-        ("How the rows were judged", _how(found)),
+        ("How the rows were evaluated", _how(found)),
         ("The decisions", _decisions(found)),
         ("The intervals", _intervals(found)),
-        ("Classes that cannot be judged", _about(design, ~design.estimable, _LOST)),
+        ("Classes that cannot be evaluated", _about(design, ~design.estimable, _LOST)),
         ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
         ("With all classes", _with_all(found)),
         ("A bound for every weighting", _bound(found)),
-        ("The recommendation", "" if failed else _stability(found)),
+        ("The recommendation", "" if failed else _rivals(found)),
         *(("A warning of the fits", note) for note in found.notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
@@ -365,20 +354,20 @@ def _how(found: Findings) -> str:
         said = (
             f"The table was read in parts. Models were fitted to a sample of {seen['trained']:,} "
             "rows, an equal number of every class that has so many and weights that make up for "
-            f"it, and decisions were tuned on {seen['tuned']:,} others. All {seen['judged']:,} "
-            "rows that no model was fitted to were judged, those that decisions were tuned on by "
-            "weights of other folds. Whether rows repeat others was not looked at."
+            f"it, and decisions were tuned on {seen['tuned']:,} others. All {seen['evaluated']:,} "
+            "rows that no model was fitted to were evaluated, those of the tuning by weights of "
+            "other folds. Whether rows repeat others was not looked at."
         )
     elif design.n_folds > 1:
         said = (
-            f"Each of {rows} was judged by fits on the other {design.n_folds - 1} of "
+            f"Each of {rows} was evaluated by fits on the other {design.n_folds - 1} of "
             f"{design.n_folds} parts of the table, that had not seen it."
         )
     elif len(design.judged) == len(design.table.labels):
-        said = f"All of {rows} were judged, by models that are said not to have seen them."
+        said = f"All of {rows} were evaluated, by models that are said not to have seen them."
     else:
         said = (
-            f"The table is large, so one part of {rows} was held out and judged by fits on the "
+            f"The table is large, so one part of {rows} was held out and evaluated by fits on the "
             "others; decisions for a row were tuned without it."
         )
     for what, size in found.sampled.items():
@@ -396,9 +385,9 @@ def _decisions(found: Findings) -> str:
     if found.rows_seen is not None:
         where = f"{found.rows_seen['tuned']:,} rows"
     return (
-        "A plain model decides for the class of the largest probability. For a goal, class weights "
-        "of the training and weights of the decision are chosen together: a class's probability is "
-        f"multiplied by its weight, tuned on {where}, and the largest product decides."
+        "A plain model predicts the class of the largest probability. For a goal, the model is "
+        "trained as it is, and its decisions are tuned: a class's probability is multiplied by its "
+        f"weight, tuned on {where}, and the class of the largest product is predicted."
     )
 
 

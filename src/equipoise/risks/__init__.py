@@ -10,7 +10,12 @@ from equipoise.risks.class_risks import (
     class_risks,
     classifier_risks,
 )
-from equipoise.risks.intervals import RiskInterval, RiskIntervals, class_risk_intervals
+from equipoise.risks.intervals import (
+    RiskInterval,
+    RiskIntervals,
+    class_risk_intervals,
+    robust_risk_interval,
+)
 from equipoise.risks.population import population_proba
 from equipoise.weights.by_class import ByClass
 
@@ -24,4 +29,5 @@ __all__ = [
     "class_risks",
     "classifier_risks",
     "population_proba",
+    "robust_risk_interval",
 ]

@@ -94,7 +94,7 @@ def population_proba(
         trained = mass_of_weighting(weights, p, names, name="weights")
     else:
         trained = check_prior(masses, names, name="masses")
-    return _reweighted(matrix, odds_factors(trained, target, names))
+    return reweighted(matrix, odds_factors(trained, target, names))
 
 
 def odds_factors(
@@ -135,7 +135,7 @@ def in_population(
     classes = np.arange(truth.shape[1])
     prior = check_prior(class_prior, classes)
     factors = odds_factors(weights @ truth, prior, classes, remedy=_NO_ROWS_REMEDY)
-    return weights * (truth @ factors), *(_reweighted(each, factors) for each in (truth, *others))
+    return weights * (truth @ factors), *(reweighted(each, factors) for each in (truth, *others))
 
 
 def _names(n_classes: int, classes: Any, given: tuple[Any, ...]) -> NDArray[Any]:
@@ -149,7 +149,7 @@ def _names(n_classes: int, classes: Any, given: tuple[Any, ...]) -> NDArray[Any]
     return names
 
 
-def _reweighted(matrix: Matrix, factors: Vector) -> Matrix:
+def reweighted(matrix: Matrix, factors: Vector) -> Matrix:
     """Rows times factors, scaled to sum to one, without a product that over- or underflows."""
     digits, powers = np.frexp(matrix)
     factor_digits, factor_powers = np.frexp(factors)

@@ -18,7 +18,7 @@ from equipoise.validation.numbers import check_number, check_word
 
 # The level that users meet first: no class counts more than ten times its share.
 DEFAULT_ALPHA = 0.1
-# Below this level a class of one row in a hundred decides alone: grids end here.
+# The end of a grid where no class prior says at which level the worst class decides alone.
 LOWEST_ALPHA = 0.01
 
 
@@ -34,7 +34,7 @@ def middle_alpha(prior: ArrayLike) -> float:
     if smallest < DEFAULT_ALPHA:
         return DEFAULT_ALPHA
     # Halfway on a logarithmic scale between 1 and where the caps stop binding.
-    return max(round(float(np.sqrt(smallest)), 2), LOWEST_ALPHA)
+    return round(float(np.sqrt(smallest)), 2)
 
 
 def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
@@ -52,7 +52,7 @@ def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
     """
     if prior is None:
         return np.geomspace(1.0, LOWEST_ALPHA, n_values)
-    lowest = float(np.clip(np.min(prior), LOWEST_ALPHA, 0.5))
+    lowest = min(float(np.min(prior)), 0.5)
     grid, middle = np.geomspace(1.0, lowest, n_values), middle_alpha(prior)
     if middle > lowest:
         nearest = int(np.argmin(np.abs(np.log(grid / middle))))
@@ -62,9 +62,6 @@ def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
 
 # Risks that differ by less are the same.
 _SAME = 1e-12
-# Robust risks of rows left out are as good up to so many standard errors: they hang on the rows of
-# a class or two.
-NOISE_OF_SETS = 2.0
 
 
 @dataclass(frozen=True)
@@ -78,10 +75,10 @@ class AlphaChoice:
     Parameters
     ----------
     rule : {"regret", "price", "recall"}, default="regret"
-        The most robust level whose largest regret is the smallest, up to two standard errors; or
-        the lowest risk of the worst class among levels whose standard risk is within a price of the
-        lowest; or the least robust level that reaches a recall of the worst class, or else comes
-        closest.
+        The level whose largest regret is the smallest (estimators take the least robust one within
+        one standard error); or the lowest risk of the worst class among levels whose standard risk
+        is within a price of the lowest; or the least robust level that reaches a recall of the
+        worst class, or else comes closest.
     price : float in [0, 100]
         For ``"price"``: points of the standard risk that may be given up, 1 for 0.01.
     recall : float in (0, 1)
@@ -89,7 +86,7 @@ class AlphaChoice:
     alphas : array-like of float in (0, 1], optional
         The levels; by default those of :func:`alpha_grid`.
     verbose : int, default=0
-        Above 0, whoever follows the path tells of it.
+        Above 0, a line is printed for each level.
 
     Examples
     --------
@@ -97,8 +94,6 @@ class AlphaChoice:
     >>> levels, prior = [1.0, 0.5, 0.1], [0.9, 0.1]
     >>> AlphaChoice().choose(risks, levels, prior)
     1
-    >>> AlphaChoice().choose(risks, levels, prior, noise=[0.1, 0.0, 0.1])
-    2
     >>> AlphaChoice("recall", recall=0.74).choose(risks, levels, prior)
     2
     """
@@ -142,18 +137,12 @@ class AlphaChoice:
         levels = self.levels(prior)
         return float(levels[np.argmin(np.abs(np.log(levels / middle_alpha(prior))))])
 
-    def choose(
-        self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike, noise: ArrayLike = 0.0
-    ) -> int:
-        """The place among the levels, from class risks of shape (n_alphas, n_classes).
-
-        ``noise`` has standard errors of how far largest regrets lie above the smallest.
-        """
+    def choose(self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> int:
+        """The index among the levels, from class risks of shape (n_alphas, n_classes)."""
         found = path_risks(class_risks, alphas, prior)
         standard, worst = found["standard_risk"], found["worst_class_risk"]
         if self.rule == "regret":
-            above = found["largest_regret"] - found["largest_regret"].min()
-            return int(np.flatnonzero(above <= NOISE_OF_SETS * np.asarray(noise) + _SAME)[-1])
+            return _first_lowest(found["largest_regret"])
         if self.price is not None:
             kept = np.flatnonzero(standard <= standard.min() + self.price / 100 + _SAME)
             return int(kept[_first_lowest(worst[kept])])

@@ -23,6 +23,8 @@ PATIENCE = 250
 REACH = 1e6
 # What curvature promises is tried so many times farther out.
 FARTHER = 10.0
+# Rounding of scores by less than this part of the target does not matter.
+SLIGHT_ROUNDING = 1e-4
 # Hessians of so many parameters are cheap to form and to factor; damped by this much they do not
 # turn rounding into steps.
 FEW_PARAMETERS, BARELY = 1500, 1e-11
@@ -66,10 +68,47 @@ class Solution:
     n_evaluations: int
     status: Status
     history: tuple[HistoryRecord, ...]
+    solver: str = ""  # its name
+    failed: tuple[tuple[str, Status], ...] = ()  # solvers that came before, and how they ended
+
+    def followed_by(self, other: "Solution", limits: "Limits") -> "Solution":
+        """The solution of another solver that began where this one failed, as one solve."""
+        moved = tuple(
+            line._replace(iteration=line.iteration + self.n_iter) for line in other.history[1:]
+        )
+        better = self if self.lower_bound > other.lower_bound else other
+        merged = replace(
+            other,
+            mass=better.mass,
+            lower_bound=better.lower_bound,
+            n_iter=self.n_iter + other.n_iter,
+            history=self.history + moved,
+            failed=((self.solver, self.status), *other.failed),
+        )
+        reached = merged.gap <= limits.target(merged.objective)
+        return replace(merged, status=Status.CONVERGED) if reached else merged
+
+    def as_returned(self, problem: Problem, limits: "Limits") -> "Solution":
+        """The solution at the numbers that users get: rounding them may have cost the tolerance."""
+        enough = SLIGHT_ROUNDING * limits.target(self.objective)
+        state = problem.objective.returned(self.theta, enough)
+        if state is None:
+            return self
+        objective, evaluations = problem.value(state), problem.objective.n_evaluations
+        out = replace(self, risks=state.risks, objective=objective, n_evaluations=evaluations)
+        left = out.gap if self.status is Status.CONVERGED else objective - self.objective
+        lost = self.status.converged and left > limits.target(objective)
+        return replace(out, status=Status.STALLED) if lost else out
 
     @property
     def gap(self) -> float:
         return self.objective - self.lower_bound
+
+    @property
+    def message(self) -> str:
+        """How the solve ended, and how the solvers before had."""
+        before = (f"{name!r} had failed before: {status.value}" for name, status in self.failed)
+        return " ".join([self.status.value, *before])
 
 
 class Progress:

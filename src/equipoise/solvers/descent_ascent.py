@@ -50,7 +50,8 @@ class AscentIterate(Iterate):
 class DescentAscent(Solver[AscentIterate]):
     """Descent-ascent in a ball of parameters.
 
-    Without constants they are guessed, and the bound above is not promised. The ball then has the
+    Without constants they are guessed, and the bound above is not promised
+    (``equipoise.theory.descent_ascent`` derives true ones from a radius). The ball then has the
     radius that the penalty of the start allows for coefficients of its own units, but 100 at the
     most; the slope in the parameters is ten times that at the start; the slope in the masses is
     that of risks as large, in every class, as the largest where all parameters are zero.

@@ -3,7 +3,6 @@
 from equipoise.tables.columns import COLUMN_KINDS, Column, columns_of, conform, find_column
 from equipoise.tables.features import (
     MODEL_KINDS,
-    TUNED_ROWS,
     AsTable,
     OrderedForest,
     booster_for,
@@ -28,7 +27,6 @@ from equipoise.tables.streamed import StreamedTable, size_in_memory, streamed_ta
 __all__ = [
     "COLUMN_KINDS",
     "MODEL_KINDS",
-    "TUNED_ROWS",
     "AsTable",
     "Column",
     "LabelledTable",

@@ -24,6 +24,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
+from equipoise.decisions.tuned_weights import FEW_ROWS
 from equipoise.estimators import RobustClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
@@ -42,12 +43,10 @@ MISSING = "(missing)"
 FOLDED_ROWS, FOLDED_CELLS = 20_000, 100_000
 FOLDS, HELD_OUT = 5, 0.25
 # Trees of a forest, and those up to so many rows, where chance counts more and trees cost less.
-TREES, MORE_TREES, FEW_ROWS = 100, 300, 10_000
+TREES, MORE_TREES, SMALL_TABLE = 100, 300, 10_000
 # Up to so many levels are read in the order of their names: splits of categories pass over levels
 # of few rows, and cannot find a rare class among them.
 ORDERED_LEVELS = 8
-# A class of fewer rows cannot be tuned for: every choice would follow one or two of its errors.
-TUNED_ROWS = 10
 # Penalty of the leaves of gradient boosting: in tables that are folded, and in larger ones, where
 # trees of a smaller one take three times as long.
 L2, LARGE_L2 = 0.1, 1.0
@@ -232,7 +231,7 @@ def learner_for(
     model: Any = RobustLogisticRegression("standard", C=C)
     known = np.inf if n_rows is None else n_rows
     if kind == "forest":
-        trees = MORE_TREES if known <= FEW_ROWS else TREES
+        trees = MORE_TREES if known <= SMALL_TABLE else TREES
         model = OrderedForest(trees, random_state=random_state)
     if kind == "boosting":
         model = booster_for(X, random_state=random_state)
@@ -256,10 +255,11 @@ def model_for(
     X, kind, C, random_state
         As in :func:`learner_for`. The seed is also that of the folds.
     goal : anything that :func:`equipoise.goals.as_goal` takes, optional
-        ``"standard"`` is the plain learner. For others ``RobustClassifier`` chooses how it is
-        trained and how it decides; for ``"balanced"`` it is trained with balanced class weights.
+        ``"standard"`` is the plain learner. For others its decisions are tuned, as by
+        :class:`~equipoise.RobustClassifier`; for ``"balanced"`` it is trained with balanced class
+        weights.
     cv : as in :class:`~equipoise.RobustClassifier`, default=5
-        Rows that it is judged on.
+        Rows that it is evaluated on.
 
     Examples
     --------
@@ -287,15 +287,15 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
     word = given.weights if isinstance(given, FixedWeights) else None
     if isinstance(word, str) and word == "standard":
         return learner
-    training = "balanced" if isinstance(word, str) and word == "balanced" else "auto"
+    training = "balanced" if isinstance(word, str) and word == "balanced" else "plain"
     return RobustClassifier(
-        learner, given, training=training, cv=cv, rare="keep", min_rows=TUNED_ROWS,
+        learner, given, training=training, cv=cv, rare="keep", min_rows=FEW_ROWS,
         random_state=random_state,
     )  # fmt: skip
 
 
 def sampled_model(
-    learner: Any, goal: Any, cv: Any, random_state: int, training: Any = "auto", **sample: Any
+    learner: Any, goal: Any, cv: Any, random_state: int, training: Any = None, **sample: Any
 ) -> Any:
     """A classifier for rows in blocks, not fitted; the plain one decides as it is, and is judged.
 
@@ -309,7 +309,7 @@ def sampled_model(
     if made is learner:
         made = made_for(learner, "balanced", cv=cv, random_state=random_state)
         made.set_params(goal="standard", training="plain")
-    elif training != "auto":
+    elif training is not None:
         made.set_params(training=training)
     made.set_params(**sample)
     return made

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from equipoise.arrays import Indices, Vector
+from equipoise.decisions.equal_rows import equal_rows
+from equipoise.decisions.folds import set_aside
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.extras import require
 from equipoise.tables.columns import Column, features_of, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS
 from equipoise.tables.read import read_table
 from equipoise.text import listing
-from equipoise.validation.equal_rows import equal_rows
-from equipoise.validation.folds import set_aside
 from equipoise.validation.labels import (
     as_labels,
     check_classes,

@@ -1,7 +1,8 @@
 """CSV, gzipped CSV and Parquet files as pandas DataFrames, at once or in chunks.
 
 What a file is, its first bytes say, not its name. A value that is empty or one of ``NA``, ``N/A``,
-``null``, ``None``, ``NaN`` and ``?`` is missing.
+``null``, ``None``, ``NaN``, ``?`` and their like is missing. So is the value of a blank line in a
+table of one column; in others blank lines are no rows.
 """
 
 import gzip
@@ -36,7 +37,15 @@ _FOREIGN = {
     b"BZh": "compressed with bzip2",
     b"\xfd7zXZ": "compressed with xz",
 }
+# Texts that are missing values: those of pandas, and one that is common beside them.
+_MISSING = (
+    "", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "None",
+    "NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
+)  # fmt: skip
 _DELIMITERS = (",", ";", "\t", "|")
+# Lines before the header, after the mark that some texts begin with.
+_BLANK_LINES = re.compile(rb"(?:\xef\xbb\xbf)?((?:[ \t]*(?:\r\n|\n|\r))*)")
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 
 # What readers raise on damaged files has no end; these can be told apart.
 _PROBLEMS: dict[Any, str] = {
@@ -71,14 +80,16 @@ def read_chunks(
     columns: Sequence[Column] | None = None,
     *,
     texts: Sequence[str] = (),
+    copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
 ) -> Generator[Any, None, None]:
     """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
     Row numbers run on from chunk to chunk. With ``columns`` as they were in training, texts are
     read as texts in every chunk, whatever a chunk by itself looks like; ``texts`` are further
-    columns to read as texts. ``progress`` is called with the number of bytes of the file read so
-    far.
+    columns to read as texts. Those that are ``copied`` are read as they are written, ``NA`` as a
+    text and a whole number beside gaps as one; ``as_read`` makes ordinary columns of them.
+    ``progress`` is called with the number of bytes of the file read so far.
 
     Examples
     --------
@@ -88,12 +99,25 @@ def read_chunks(
     [(7200, 22)]
     """
     as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
-    return _chunks(path, as_text, progress)
+    return _chunks(path, as_text, copied, progress)
+
+
+def as_read(series: Any) -> Any:
+    """A column that was read to be copied, as any other is: with missing values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> as_read(pd.Series(["7", "NA", ""])).isna().tolist()
+    [False, True, True]
+    """
+    return series.mask(series.isin(_MISSING)) if series.dtype.kind == "O" else series
 
 
 def _chunks(
     path: str | Path,
     texts: Iterable[str] = (),
+    copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
     *,
     whole: bool = False,
@@ -101,7 +125,10 @@ def _chunks(
     """Chunks of at least one row, or the whole table as one."""
     empty = True
     with _sentences(path), _opened(path) as (stream, is_parquet):
-        parts = _parquet(stream, whole=whole) if is_parquet else _csv(stream, texts, whole=whole)
+        if is_parquet:
+            parts = _parquet(stream, copied, whole=whole)
+        else:
+            parts = _csv(stream, texts, copied, whole=whole)
         # A reader that is given up on must end before its file is closed.
         with closing(parts) as chunks:
             for chunk in chunks:
@@ -165,7 +192,7 @@ class BoundedRows:
     r"""The bytes of a CSV file; a row that does not end is an error, and not read on.
 
     A line ends a row unless a quotation mark is open, which stands where a field begins: a stray
-    one would else make a row of all that follows.
+    one would else make a row of all that follows. Blank lines are rows only where that is said.
 
     Examples
     --------
@@ -175,7 +202,7 @@ class BoundedRows:
     (2, b'a,b\n1,"two\nlines"\n')
     """
 
-    def __init__(self, stream: BinaryIO, delimiter: str) -> None:
+    def __init__(self, stream: BinaryIO, delimiter: str, *, blank_rows: bool = False) -> None:
         self._stream, self._ahead = stream, deque[bytes]()
         # Of the bytes read so far, and of those read ahead; bytes since a line ended.
         self._n_rows, self.n_ahead, self._length = 0, 0, 0
@@ -184,8 +211,9 @@ class BoundedRows:
         opens = rb'"(?<=[%s\r\n]")' % re.escape(self._delimiter)
         self._opens = re.compile(opens)
         self._quoted = re.compile(opens + rb'[^"]*+(?:""[^"]*+)*+"(?=[^"])')
-        # No row ends where blanks follow up to the next line end.
-        self._ends = re.compile(rb"\n(?! *\n)" if delimiter == "\t" else rb"\n(?![ \t]*\n)")
+        # No row ends where blanks follow up to the next line end, unless blank lines are rows.
+        blanks = rb"(?! *\n)" if delimiter == "\t" else rb"(?![ \t]*\n)"
+        self._ends = re.compile(rb"\n" + (b"" if blank_rows else blanks))
 
     def read(self, _size: int = -1) -> bytes:
         """The next bytes, as many as were read at a time: pandas takes more than it asked for."""
@@ -230,20 +258,28 @@ class BoundedRows:
         return bool(block)
 
 
-def _csv(stream: BinaryIO, texts: Iterable[str], *, whole: bool) -> Generator[Any, None, None]:
-    names, delimiter = _header(stream)
+def _csv(
+    stream: BinaryIO, texts: Iterable[str], copied: Sequence[str], *, whole: bool
+) -> Generator[Any, None, None]:
+    names, delimiter, n_blank = _header(stream)
     check_names(names)
     pandas, most = require("pandas", extra="cli"), _chunk_rows(len(names))
-    rows = BoundedRows(stream, delimiter)
-    # The header is no row of a chunk.
-    rows.n_ahead = -1
+    # In one column a blank line is how a missing value is written.
+    blank_rows = len(names) == 1
+    header = n_blank if blank_rows else 0
+    rows = BoundedRows(stream, delimiter, blank_rows=blank_rows)
+    # Neither the header nor what is before it is a row of a chunk.
+    rows.n_ahead = -1 - header
     with pandas.read_csv(
         rows,
         sep=delimiter,
-        dtype=dict.fromkeys(set(texts).intersection(names), str) or None,
+        header=header,
+        skip_blank_lines=not blank_rows,
+        dtype=dict.fromkeys({*texts, *copied}.intersection(names), str) or None,
         index_col=False,
         low_memory=False,
-        na_values=["?"],
+        na_values=_missing_by_name(names, copied) if copied else _MISSING,
+        keep_default_na=False,
         iterator=True,
     ) as reader:
         while True:
@@ -260,8 +296,14 @@ def _csv(stream: BinaryIO, texts: Iterable[str], *, whole: bool) -> Generator[An
             yield chunk
 
 
-def _header(stream: BinaryIO) -> tuple[list[str], str]:
-    """Column names and delimiter; the stream is left where it began."""
+def _missing_by_name(names: list[str], copied: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Which texts are missing values, by the names that pandas gives to columns."""
+    given = (name or f"Unnamed: {place}" for place, name in enumerate(names))
+    return {name: () if name in copied else _MISSING for name in given}
+
+
+def _header(stream: BinaryIO) -> tuple[list[str], str, int]:
+    """Column names, delimiter and blank lines before them; the stream is left where it began."""
     pandas, found = require("pandas", extra="cli"), []
     options = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
     for mark in _DELIMITERS:
@@ -276,22 +318,25 @@ def _header(stream: BinaryIO) -> tuple[list[str], str]:
         found or [([], ",")], key=lambda each: ('"' not in "".join(each[0]), len(each[0]))
     )
     # Some pandas end a name at a zero byte.
-    start = stream.read(1 << 16).partition(b"\n")[0]
+    start = stream.read(1 << 16)
     stream.seek(0)
-    if b"\x00" in start or any("\x00" in name for name in names):
+    if b"\x00" in start.partition(b"\n")[0] or any("\x00" in name for name in names):
         raise ValueError("it is not a text: its first line holds a zero byte")
     if not any(name.strip() for name in names):
         raise ValueError("it is empty; a table has a header line and at least one row")
-    return names, delimiter
+    blank = _BLANK_LINES.match(start)
+    return names, delimiter, len(_LINE_END.findall(blank[1])) if blank else 0
 
 
-def _parquet(stream: BinaryIO, *, whole: bool) -> Generator[Any, None, None]:
+def _parquet(stream: BinaryIO, copied: Sequence[str], *, whole: bool) -> Generator[Any, None, None]:
     file = require("pyarrow.parquet", extra="cli").ParquetFile(stream)
     names, begin = file.schema_arrow.names, 0
     check_names(names)
     batches = [file.read()] if whole else file.iter_batches(batch_size=_chunk_rows(len(names)))
     for batch in batches:
         chunk = batch.to_pandas().reset_index(drop=True)
+        for name in filter(lambda name: str(name) in copied, chunk.columns):
+            chunk[name] = batch[str(name)].to_pandas(integer_object_nulls=True)
         chunk.index += begin
         begin += len(chunk)
         yield chunk

@@ -162,6 +162,7 @@ class TableSource:
         self._path, self._target, self._drop, self._progress = Path(path), target, drop, progress
         self._converted: Path | None = None
         self._stage = -1
+        self._state: tuple[int, ...] | None = None  # of the file, when it was first read
 
     def _chunks(self, label: str, columns: tuple[Column, ...] | None = None) -> Iterator[Any]:
         place = self._converted or self._path
@@ -171,7 +172,20 @@ class TableSource:
         def report(done: int) -> None:
             self._progress(begin + int(100 * done / max(1, place.stat().st_size)), label)
 
-        yield from read_chunks(place, columns, texts=[self._target], progress=report)
+        for chunk in read_chunks(place, columns, texts=[self._target], progress=report):
+            if place == self._path:
+                self._refuse_change()
+            yield chunk
+
+    def _refuse_change(self) -> None:
+        """The file is read several times, and must be the same file every time."""
+        now = self._path.stat()
+        state = now.st_ino, now.st_size, now.st_mtime_ns
+        self._state = self._state or state
+        if state != self._state:
+            raise InvalidInputError(
+                f"{self._path} changed while it was read: give a copy that nobody writes to."
+            )
 
     def look(self) -> tuple[tuple[Column, ...], Counter[str]]:
         """The kinds of all columns, and how many rows every label has."""

@@ -1,5 +1,6 @@
-"""What the paper proves, to compute with: bounds, decompositions, margins, robust Bayes."""
+"""What the paper proves, to compute with: bounds, decompositions, margins, saddle points."""
 
+from equipoise.solvers.descent_ascent import StepConstants
 from equipoise.theory.bounds import (
     RiskBound,
     RowsNeeded,
@@ -19,6 +20,7 @@ from equipoise.theory.rademacher import (
     linear_rademacher,
 )
 from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
+from equipoise.theory.saddle_point import SaddleAverages, descent_ascent
 from equipoise.theory.shifted_margin import MarginCondition, margin_condition
 
 __all__ = [
@@ -29,8 +31,11 @@ __all__ = [
     "RiskBound",
     "RobustBayes",
     "RowsNeeded",
+    "SaddleAverages",
+    "StepConstants",
     "class_rademacher",
     "conditional_bound",
+    "descent_ascent",
     "excess_risk",
     "excess_risk_in_class",
     "iid_bound",

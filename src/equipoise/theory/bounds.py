@@ -20,6 +20,11 @@ the margin loss, whose values lie in the unit interval. Its complexity is at mos
 \mathfrak{R}(\Pi_1(\mathcal{F}))`: it has slope at most one in the margin (Talagrand's contraction),
 which is a score less the largest of the others (Kuznetsov, Mohri and Syed, 2015).
 
+For two classes with one decision function :math:`f(x)`, any loss with values in the unit interval
+and slope at most :math:`\lambda` in :math:`f(x)` will do (the paper's remark on Theorem 1). By the
+contraction alone its complexity is at most :math:`\lambda \mathfrak{R}(\mathcal{F})`, so that with
+``lipschitz`` the factor 4k below is :math:`2 \lambda`, and complexities are of :math:`\mathcal{F}`.
+
 Departures from the paper, each for the sake of a proof:
 
 * conditional sampling has 4k :math:`\mathfrak{R}(\Pi_1(\mathcal{F}))`, as its lemmas have it;
@@ -211,7 +216,7 @@ class RiskBound:
         return "\n".join([title, self.sentence, *lines])
 
 
-def iid_bound(
+def iid_bound(  # noqa: PLR0913  the sample, the class of functions, the set, the loss
     counts: Any,
     complexity: Any,
     class_prior: Any,
@@ -220,6 +225,7 @@ def iid_bound(
     risks: Any = None,
     confidence: float = 0.95,
     observed: bool = True,
+    lipschitz: float | None = None,
 ) -> RiskBound:
     r"""Theorem 1: the robust risk of every classifier, from rows drawn as they come.
 
@@ -248,6 +254,9 @@ def iid_bound(
         The probability :math:`1 - \delta`.
     observed : bool, default=True
         Whether the complexity is that of the sample, which costs a wider deviation.
+    lipschitz : float > 0, optional
+        For two classes: the slope :math:`\lambda` of a loss with values in [0, 1], in place of the
+        margin loss.
 
     Examples
     --------
@@ -260,7 +269,7 @@ def iid_bound(
     """
     return _bound(
         "Theorem 1", counts, complexity, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=observed,
+        risks=risks, confidence=confidence, observed=observed, lipschitz=lipschitz,
     )  # fmt: skip
 
 
@@ -272,6 +281,7 @@ def rate_bound(
     *,
     risks: Any = None,
     confidence: float = 0.95,
+    lipschitz: float | None = None,
 ) -> RiskBound:
     r"""Corollary 2: Theorem 1 for classes of complexity at most :math:`C / \sqrt{n}`.
 
@@ -279,7 +289,7 @@ def rate_bound(
 
     Parameters
     ----------
-    counts, class_prior, uncertainty, risks, confidence
+    counts, class_prior, uncertainty, risks, confidence, lipschitz
         As in :func:`iid_bound`.
     constant : float
         The number :math:`C` with :math:`\hat{\mathfrak{R}}_n(\Pi_1(\mathcal{F})) \leq C / \sqrt{n}`
@@ -295,11 +305,11 @@ def rate_bound(
     check_number(constant, "constant", "[0, inf)")
     return _bound(
         "Corollary 2", counts, constant, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=False,
+        risks=risks, confidence=confidence, observed=False, lipschitz=lipschitz,
     )  # fmt: skip
 
 
-def conditional_bound(
+def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the set, the loss
     counts: Any,
     complexity: Any,
     class_prior: Any = None,
@@ -308,6 +318,7 @@ def conditional_bound(
     risks: Any = None,
     confidence: float = 0.95,
     observed: bool = True,
+    lipschitz: float | None = None,
 ) -> RiskBound:
     r"""Appendix D: the robust risk of every classifier, given the number of rows of each class.
 
@@ -319,7 +330,7 @@ def conditional_bound(
 
     Parameters
     ----------
-    counts, complexity, uncertainty, risks, confidence, observed
+    counts, complexity, uncertainty, risks, confidence, observed, lipschitz
         As in :func:`iid_bound`.
     class_prior : dict by class or array-like of shape (n_classes,), optional
         Class frequencies of the population, the shares in the sample if not given.
@@ -343,13 +354,13 @@ def conditional_bound(
     """
     return _bound(
         "Appendix D", counts, complexity, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=observed,
+        risks=risks, confidence=confidence, observed=observed, lipschitz=lipschitz,
     )  # fmt: skip
 
 
 def _bound(  # noqa: PLR0913  what the theorems have in common
     theorem: str, counts: Any, complexity: Any, class_prior: Any, uncertainty: Any, *,
-    risks: Any, confidence: Any, observed: bool,
+    risks: Any, confidence: Any, observed: bool, lipschitz: Any,
 ) -> RiskBound:  # fmt: skip
     """The bound of the robust risk, or without risks of the excess risk."""
     classes = _names(counts, class_prior, risks, complexity)
@@ -373,7 +384,7 @@ def _bound(  # noqa: PLR0913  what the theorems have in common
         given = given / np.sqrt(n * p)
     # Excess risks need deviations on both sides.
     sides = 2 if risks is None else 1
-    terms = 4 * k * sides * given
+    terms = 2 * _contraction(lipschitz, k) * sides * given
     odds = sides * k / (1 - level)
     deviation = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
     # How many times its prior the share of each class in the sample is.
@@ -398,6 +409,18 @@ def _bound(  # noqa: PLR0913  what the theorems have in common
         confidence=level,
         mass_set=mass_set,
     )
+
+
+def _contraction(lipschitz: Any, n_classes: int) -> float:
+    """How many times that of the functions the complexity of the losses is, at most."""
+    if lipschitz is None:
+        return 2.0 * n_classes
+    slope = check_number(lipschitz, "lipschitz", "(0, inf)")
+    if n_classes != 2:
+        raise InvalidParameterError(
+            f"lipschitz is for two classes, got {n_classes}: leave it out for the margin loss."
+        )
+    return slope
 
 
 def _names(counts: Any, *others: Any) -> NDArray[Any]:

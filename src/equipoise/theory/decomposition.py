@@ -5,16 +5,37 @@ r"""Excess risk in two parts: what more data would cure, and what they would not
           \underbrace{R_{q'}(f^*_q) - R_{q'}(f^*_{q'})}_{\text{irreducible}}
 
 for the plug-in rule :math:`\hat f_q(x) = \arg\max_i q_i \hat\eta_i(x)`, made for :math:`q` and
-judged under :math:`q'`. The identity holds for any number of classes. For two, with
-:math:`t_q = q_0 / (q_0 + q_1)` and :math:`\eta` the probability of the second class,
+judged under :math:`q'`. For two classes, with :math:`t_q = q_0 / (q_0 + q_1)` and :math:`\eta` the
+probability of the second class,
 
 .. math::
 
     |\text{estimation}| &\le (q'_0 + q'_1) \bigl( \|\eta - \hat\eta\|_{L_1(P_X)}
         + |t_{q'} - t_q| \, P(\hat f_q \ne f^*_q) \bigr) \\
-    \text{irreducible} &= (q'_0 + q'_1) \int |\eta - t_{q'}| \, 1\{f^*_q \ne f^*_{q'}\} \, dP_X \\
-        &\le (q'_0 + q'_1) \, |t_q - t_{q'}| \,
-        P(\min(t_q, t_{q'}) \le \eta \le \max(t_q, t_{q'}))
+    \text{irreducible} &= (q'_0 + q'_1) \int |\eta - t_{q'}| \, 1\{f^*_q \ne f^*_{q'}\} \, dP_X
+        \le (q'_0 + q'_1) \, |t_q - t_{q'}| \, P(f^*_q \ne f^*_{q'})
+
+where the rules differ only if :math:`\eta` lies between the thresholds. The identity holds for any
+number of classes, and the bounds do pair by pair (the paper has two classes). Classes ``a`` and
+``c`` have the threshold :math:`t_q^{ac} = q_a / (q_a + q_c)` of
+:math:`\eta_c / (\eta_a + \eta_c)`. With
+
+.. math::
+
+    d_{ac} = (q'_a + q'_c) \, |t_q^{ac} - t_{q'}^{ac}|, \qquad
+    B(f, g) = E[ d_{f(X) g(X)} (\eta_{f(X)} + \eta_{g(X)}) ],
+
+the weight :math:`q'_c \eta_c - q'_a \eta_a` that a decision for ``a`` in place of ``c`` loses is
+:math:`(q'_a + q'_c)` times :math:`\eta_c - t_{q'}^{ac} (\eta_a + \eta_c)`, so that
+
+.. math::
+
+    |\text{estimation}| \le \max_{a \ne c} (q'_a + q'_c) \, \|\eta - \hat\eta\|
+        + B(\hat f_q, f^*_q), \qquad
+    \text{irreducible} \le B(f^*_q, f^*_{q'}),
+
+with half the sum over classes of :math:`L_1` distances as the norm: no single class, and no mean of
+two, is further off.
 
 Conventions
 -----------
@@ -24,7 +45,8 @@ the quadrature, over a sample they are estimates.
 References
 ----------
 Xu, Dan, Khim and Ravikumar (2020), Propositions 1 (:math:`q = q'`), 2 and 3, and Appendix B. The
-paper's rates are those of the :math:`L_1` distance, which stands here itself.
+paper's rates are those of the :math:`L_1` distance, which stands here itself; more than two classes
+are ours.
 """
 
 from __future__ import annotations
@@ -37,7 +59,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from equipoise.arrays import ArrayLike, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
@@ -71,8 +93,8 @@ class ExcessRisk:
         :math:`\|\eta - \hat\eta\|_{L_1(P_X)}`, for more classes half the sum over them, and
         :math:`P(\hat f_q \ne f^*_q)`.
     estimation_bound, irreducible_bound : float
-        The bounds of Propositions 3 (and 1, where the weightings agree) and 2; NaN with more than
-        two classes.
+        The bounds of Propositions 3 (and 1, where the weightings agree) and 2, and the same for
+        more than two classes.
     intervals : mapping by part, or None
         Lower and upper end for each of the first three numbers, where they were estimated.
 
@@ -287,15 +309,32 @@ def _decomposed(
     excess, estimation, irreducible = (weights @ costs).tolist()
     l1 = float(weights @ np.abs(eta - found).sum(axis=1)) / 2
     disagreement = float(weights @ (rules[0] != rules[1]))
-    bounds = np.nan, np.nan
-    if eta.shape[1] == 2:
-        # Propositions 3 and 2; Proposition 1 is 3 with equal thresholds.
-        low, high = sorted(float(each[0] / each.sum()) for each in (q, judged))
-        shift, total = high - low, float(judged.sum())
-        between = float(weights @ ((eta[:, 1] >= low) & (eta[:, 1] <= high)))
-        bounds = total * (l1 + shift * disagreement), total * shift * between
+    # Propositions 3 and 2; Proposition 1 is 3 with equal thresholds.
+    shifts = _pair_shifts(q, judged)
+
+    def shifted(first: Indices, second: Indices) -> float:
+        pairs = shifts[first, second] * (eta[rows, first] + eta[rows, second])
+        return float(weights @ pairs)
+
+    largest = float(np.sort(judged)[-2:].sum())
+    bounds = largest * l1 + shifted(rules[0], rules[1]), shifted(rules[1], rules[2])
     parts = excess, estimation, irreducible
     return ExcessRisk(*parts, q, judged, l1, disagreement, *bounds), costs
+
+
+def _pair_shifts(q: Vector, judged: Vector) -> Matrix:
+    """The numbers :math:`d_{ac}`: distances of the thresholds of each pair, times its weights."""
+    sums, judged_sums = (np.add.outer(each, each) for each in (q, judged))
+    # Where neither class counts, a threshold may be anywhere.
+    shifts = np.ones_like(sums)
+    both = (sums > 0) & (judged_sums > 0)
+    thresholds = (
+        np.divide(each[:, None], total, out=np.zeros_like(total), where=both)
+        for each, total in ((q, sums), (judged, judged_sums))
+    )
+    shifts[both] = np.abs(np.subtract(*thresholds))[both]
+    np.fill_diagonal(shifts, 0.0)
+    return np.asarray(judged_sums * shifts)
 
 
 def _resampled(columns: Matrix, weights: Vector, n_resamples: int, random_state: Any) -> Matrix:

@@ -10,8 +10,9 @@ maximisers are the *least favourable* masses. Rules that are Bayes for them diff
 classes tie; a mixture of such rules attains the robust risk, and often no single one does.
 
 Two classes are solved exactly: the rules are thresholds on :math:`\eta`, so it is enough to walk
-along them. More classes are a game between masses and rules, solved on the masses and rules seen
-so far; each round adds the best answer of either side, and both answers bound the value.
+along them. Rows of more classes are smoothed (:mod:`equipoise.theory.tied_rules`). A known model of
+more classes is a game between masses and rules, solved on the masses and rules seen so far; each
+round adds the best answer of either side, and both answers bound the value.
 
 References
 ----------
@@ -31,6 +32,7 @@ from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty
+from equipoise.theory.tied_rules import tied_rules
 from equipoise.validation.labels import class_names, row_shares
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
@@ -42,8 +44,8 @@ Oracle = Callable[[Vector], Vector]
 # bound of the robust risk of any rule.
 Saddle = tuple[Vector, Matrix, Vector, Vector, float]
 
-# The game is played to this certified gap, or for so many rounds.
-_TOLERANCE = 1e-7
+# The certified gap that is asked for, and the one that is reported as missed; the rounds of a game.
+_TOLERANCE, _MISSED = 1e-7, 2e-7
 _ROUNDS = 500
 # New rules are sought between the masses of the game and the best ones so far, nearer to these.
 _CAUTION = 0.8
@@ -182,7 +184,10 @@ def robust_bayes(
 
     if len(names) == 2:
         return _result(masses, p, names, _walk(matrix, weights, shares, masses))
-    return _result(masses, p, names, _play(oracle, masses, shares))
+    m, rules, rule_shares = tied_rules(matrix, weights, masses, _TOLERANCE)
+    risks = rule_shares @ np.array([oracle(rule) for rule in rules])
+    lower = 1 - float(weights @ np.max(matrix * (m / shares), axis=1))
+    return _result(masses, p, names, (m, rules, rule_shares, risks, lower))
 
 
 def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
@@ -223,6 +228,13 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
 def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle) -> RobustBayes:
     mass, rules, rule_shares, risks, lower = saddle
     risk = float(masses.support(risks))
+    # Rounding can put the bound above the value by a digit in the sixteenth place.
+    gap = max(risk - lower, 0.0)
+    if gap > _MISSED:
+        warn(
+            f"the robust Bayes rule is certified to {gap:.1e} only; its gap says so.",
+            NotConvergedWarning,
+        )
     return RobustBayes(
         masses=ByClass(mass, names),
         weights=ByClass(weights_of(mass, prior), names),
@@ -230,8 +242,7 @@ def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle)
         rule_shares=rule_shares,
         risk=risk,
         class_risks=ByClass(risks, names),
-        # Rounding can put the bound above the value by a digit in the sixteenth place.
-        gap=max(risk - lower, 0.0),
+        gap=gap,
     )
 
 
@@ -339,12 +350,6 @@ def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
         if float(asked @ found[-1]) > lower:
             lower, best = float(asked @ found[-1]), asked
         worlds.append(answer)
-    else:
-        warn(
-            f"the robust Bayes rule is certified to {upper - lower:.1e} only, after {_ROUNDS} "
-            "rounds; its gap says so.",
-            NotConvergedWarning,
-        )
     used = np.flatnonzero(kept)
     mixed = kept[used] @ np.array(found)[used]
     return best, np.array(rules)[used], kept[used], mixed, lower

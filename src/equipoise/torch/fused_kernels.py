@@ -219,6 +219,7 @@ if triton:
         sums, local, table, remembered, state, masses, steps, broken, rates, value,
         K: tl.constexpr, KP: tl.constexpr, WHOLE: tl.constexpr, EXACT: tl.constexpr,
         MEAN: tl.constexpr, RANKS: tl.constexpr, KEPT: tl.constexpr,
+        SPAN: tl.constexpr, STEPS_LATE: tl.constexpr,
     ):  # fmt: skip
         """Remember the sums of a batch, move the masses, and say what rows count."""
         at = tl.arange(0, KP)
@@ -249,9 +250,9 @@ if triton:
             found = worst / tl.sum(worst, 0) if WHOLE else _filled(risks, here, lower, upper)
         else:
             start = tl.load(table + 3 + 4 * K + at, mask=here, other=0.0)
-            rate = tl.load(table + 2) * passes
-            pushed = tl.load(state + at, mask=here, other=0.0) * tl.exp(rate * (risks - top))
-            pushed += KEPT * start
+            rate = tl.load(table + 2)
+            mean = tl.load(state + at, mask=here, other=0.0)
+            pushed = mean * tl.exp(rate * (risks - top)) + KEPT * start
             found = pushed / tl.sum(pushed, 0) if WHOLE else _scaled(pushed, lower, upper)
         weights = found / shares
         if MEAN:
@@ -266,7 +267,8 @@ if triton:
         tl.store(remembered + at, kept_losses, mask=here)
         tl.store(remembered + K + at, kept_rows, mask=here)
         if not EXACT:
-            tl.store(state + at, found, mask=here)
+            share = passes / (SPAN * (STEPS_LATE * passes + tl.load(table + 1)))
+            tl.store(state + at, mean + share * (found - mean), mask=here)
         tl.store(masses + at, found, mask=here)
         tl.store(rates + at, weights.to(tl.float32), mask=here)
         tl.store(value, whole.to(tl.float32))

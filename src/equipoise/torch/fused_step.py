@@ -16,7 +16,7 @@ import torch
 
 from equipoise.torch import fused_kernels as kernels
 from equipoise.torch.losses_of_rows import CrossEntropyOfRows
-from equipoise.torch.mass_rules import KEPT, FillingRule
+from equipoise.torch.mass_rules import KEPT, SPAN, STEPS_LATE, FillingRule
 from equipoise.torch.ranks import n_ranks, sum_over_ranks
 
 # Entries of a tile of rows, and the most classes of which one program has all.
@@ -125,7 +125,7 @@ class Plan:
         self.move = None
         if type(rule) is FillingRule and not loss.check:
             exact, mean = loss.ascent is None, loss.reduction == "mean"
-            choices = k, kp, rule.whole, exact, mean, self.ranks, KEPT
+            choices = k, kp, rule.whole, exact, mean, self.ranks, KEPT, SPAN, STEPS_LATE
             warps = max(1, min(16, kp // 128))
             self.move = kernels.launch_of(kernels.move, self.device, choices, warps)
 

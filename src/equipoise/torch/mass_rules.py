@@ -10,7 +10,7 @@ rule by ``mass_rule.register(MySet)``.
 Conventions
 -----------
 ``risks`` and masses are vectors with one entry per class, in the type of the buffers. A *state* is
-what mirror ascent moves: the masses themselves, or the shares of the vertices of a hull.
+where mirror ascent starts: the masses themselves, or the shares of the vertices of a hull.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ KEPT = 1e-6
 class MassRule(nn.Module, ABC):  # type: ignore[misc]
     """Where the worst masses of a set are, and how mirror ascent moves towards them."""
 
-    # Whether the worst masses may jump when risks change a little.
-    jumps: bool = True
-
     @abstractmethod
     def forward(self, risks: Any) -> Any:
         r"""Masses :math:`m \in \arg\max_{m \in M} \langle m, r \rangle`."""
 
+    @abstractmethod
     def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
-        r"""The state that maximises :math:`\text{rate} \langle m, r \rangle - KL` from the last."""
-        raise NotImplementedError
+        r"""The state that maximises :math:`\text{rate} \langle m, r \rangle - D(m, \text{state})`.
+
+        :math:`D` is the Kullback-Leibler divergence unless the rule names another one.
+        """
 
     def masses(self, state: Any) -> Any:
         """The masses of a state."""
@@ -112,7 +112,7 @@ class FillingRule(MassRule):
 
     def __init__(self, mass_set: CappedSimplex, prior: NDArray[np.float64]) -> None:
         super().__init__()
-        self.jumps, self.whole = not mass_set.is_point, mass_set.is_simplex
+        self.whole = mass_set.is_simplex
         self.hold(lower=mass_set.lower, upper=mass_set.upper)
         positive = torch.tensor(np.maximum(prior, KEPT))
         self.hold(start=scale_between(positive, self.lower, self.upper, 1.0).numpy())
@@ -136,7 +136,6 @@ class VertexRule(MassRule):
     def __init__(self, mass_set: Hull) -> None:
         super().__init__()
         n_vertices = len(mass_set.vertices)
-        self.jumps = n_vertices > 1
         self.hold(vertices=mass_set.vertices, start=np.full(n_vertices, 1 / n_vertices))
 
     def forward(self, risks: Any) -> Any:
@@ -159,24 +158,26 @@ class VertexRule(MassRule):
 class BallRule(MassRule, ABC):
     """Masses within a radius of a centre."""
 
-    jumps = False
-
     def __init__(self, ball: Ball) -> None:
         super().__init__()
         self.hold(center=ball.center, radius=ball.radius, start=ball.center)
         self.hold(outside=np.where(ball.allowed, 0.0, np.inf))
 
     def forward(self, risks: Any) -> Any:
+        return self.best(ranked(risks), 0.0)
+
+    def best(self, scores: Any, least: float) -> Any:
+        r"""Masses that maximise :math:`\langle m, s \rangle - \text{least} \cdot D(m, c)`."""
         # Classes outside of the ball count nothing.
-        risks = ranked(risks) - self.outside
-        top = risks.max()
-        span = top - torch.where(torch.isinf(risks), top, risks).min()
-        scaled = torch.where(span > 0, ((risks - top) / span).clamp(-1.0, 0.0), 0.0)
-        return torch.where(span > 0, self.worst(scaled), self.center)
+        scores = scores - self.outside
+        top = scores.max()
+        span = top - torch.where(torch.isinf(scores), top, scores).min()
+        scaled = torch.where(span > 0, ((scores - top) / span).clamp(-1.0, 0.0), 0.0)
+        return torch.where(span > 0, self.worst(scaled, least / span), self.center)
 
     @abstractmethod
-    def worst(self, risks: Any) -> Any:
-        """Masses for risks that lie in [-1, 0] and reach both ends."""
+    def worst(self, risks: Any, least: Any) -> Any:
+        """The same for risks that lie in [-1, 0] and reach both ends."""
 
 
 class CurvedRule(BallRule, ABC):
@@ -184,10 +185,18 @@ class CurvedRule(BallRule, ABC):
 
     The divergence falls as the multiplier grows. Its logarithm is found by cutting the range where
     it lies into many parts at once: few steps on a device, and a program that is soon compiled.
+
+    Mirror ascent takes the divergence of the ball, from the state. Then a step is the same problem:
+    the worst masses for the gradient of the divergence at the state plus the risks, with a
+    multiplier of at least one.
     """
 
-    def worst(self, risks: Any) -> Any:
-        low, high = self.center.new_full((), _LEAST), self.most().log()
+    def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
+        return self.best(self.gradient(state) + rate * ranked(risks), 1.0)
+
+    def worst(self, risks: Any, least: Any) -> Any:
+        low = self.from_multiplier(risks, least).log().clamp_min(_LEAST)
+        high = torch.maximum(self.most().log(), low)
         parts = torch.linspace(0, 1, _PARTS, dtype=low.dtype, device=low.device)
         for _ in range(_ROUNDS):
             trials = low + (high - low) * parts
@@ -195,6 +204,14 @@ class CurvedRule(BallRule, ABC):
             low = torch.where(over, trials, low).max()
             high = torch.where(over, high, trials).min()
         return self.at(risks, high.exp().reshape(1, 1))[0]
+
+    @abstractmethod
+    def gradient(self, state: Any) -> Any:
+        """The gradient of the divergence from the centre."""
+
+    def from_multiplier(self, risks: Any, multiplier: Any) -> Any:
+        """What ``at`` takes for a multiplier, from which the search starts."""
+        return multiplier
 
     @abstractmethod
     def most(self) -> Any:
@@ -212,6 +229,10 @@ class CurvedRule(BallRule, ABC):
 class TiltingRule(CurvedRule):
     r"""Kullback-Leibler: :math:`m_i \propto c_i \exp(r_i / \mu)`."""
 
+    def gradient(self, state: Any) -> Any:
+        # From nothing, no factor leads back.
+        return torch.where(self.center > 0, (state / self.center).clamp_min(KEPT).log(), 0.0)
+
     def most(self) -> Any:
         # By Hoeffding's lemma the divergence is at most 1 / (8 mu^2).
         return (8 * self.radius) ** -0.5
@@ -228,10 +249,24 @@ class TiltingRule(CurvedRule):
 
 
 class RampRule(CurvedRule):
-    r"""Pearson's divergence: :math:`m_i \propto c_i (r_i + \mu)_+`."""
+    r"""Pearson's divergence: :math:`m_i \propto c_i (r_i + \nu)_+`.
+
+    Mirror ascent takes half of it. At the multiplier :math:`\mu` the masses are
+    :math:`c_i (r_i + \nu)_+ / \mu`, where :math:`\nu` makes them sum to one.
+    """
+
+    def gradient(self, state: Any) -> Any:
+        return torch.where(self.center > 0, state / self.center - 1, 0.0)
+
+    def from_multiplier(self, risks: Any, multiplier: Any) -> Any:
+        order = risks.argsort(descending=True)
+        held, gained = self.center[order].cumsum(0), (self.center * risks)[order].cumsum(0)
+        # The ramps add up to the largest of these lines in nu, and reach the multiplier where the
+        # first of the lines does.
+        return torch.where(held > 0, (multiplier - gained) / held, torch.inf).min()
 
     def most(self) -> Any:
-        # Above one all classes are held: the divergence is at most 1 / (4 (mu - 1)^2).
+        # Above one all classes are held: the divergence is at most 1 / (4 (nu - 1)^2).
         return 1 + 0.5 * self.radius**-0.5
 
     def at(self, risks: Any, multipliers: Any) -> Any:
@@ -244,7 +279,18 @@ class RampRule(CurvedRule):
 
 
 class PathRule(CurvedRule):
-    r"""Euclidean: the point at the radius on the path :math:`P(c + r / \mu)`, or its end."""
+    r"""Euclidean: the point at the radius on the path :math:`P(c + r / \mu)`, or its end.
+
+    Mirror ascent takes :math:`k / 2` times the squared distance, for ``k`` classes: around equal
+    masses that is the Kullback-Leibler divergence, while half of it would move a mass of
+    :math:`1 / k` by as much as one of 1.
+    """
+
+    def gradient(self, state: Any) -> Any:
+        return len(self.center) * (state - self.center)
+
+    def from_multiplier(self, risks: Any, multiplier: Any) -> Any:
+        return len(risks) * multiplier
 
     def most(self) -> Any:
         return len(self.center) ** 0.5 / self.radius
@@ -259,9 +305,7 @@ class PathRule(CurvedRule):
 class MovingRule(BallRule):
     """Total variation: as much mass as allowed moves from the best classes to the worst."""
 
-    jumps = True
-
-    def worst(self, risks: Any) -> Any:
+    def worst(self, risks: Any, least: Any) -> Any:
         tops = (risks == 0).to(risks.dtype)
         moved = torch.minimum(self.radius, (self.center * (1 - tops)).sum())
         return fill(risks, self.center, 1 - moved) + moved * tops / tops.sum()
@@ -282,7 +326,6 @@ class HostRule(MassRule):
 
     def __init__(self, mass_set: MassSet, prior: NDArray[np.float64]) -> None:
         super().__init__()
-        self.jumps = not mass_set.is_point
         self.mass_set, self.key = mass_set, _lend(mass_set)
         self.hold(start=mass_set.project(prior))
 
@@ -294,8 +337,8 @@ class HostRule(MassRule):
         return torch.ops.equipoise.on_host(risks, self.key, False)
 
     def ascend(self, state: Any, risks: Any, rate: Any) -> Any:
-        """Projected ascent: the set is not asked for more than it promises."""
-        return torch.ops.equipoise.on_host(state + rate * risks, self.key, True)
+        """By the squared distance, as in Euclidean balls: a projection, which every set has."""
+        return torch.ops.equipoise.on_host(state + rate * risks / len(risks), self.key, True)
 
 
 _LENT: WeakValueDictionary[int, MassSet] = WeakValueDictionary()
@@ -321,26 +364,62 @@ torch.library.custom_op("equipoise::on_host", _on_host, mutates_args=()).registe
 )
 
 
-def check_ascent(ascent: Any, rule: MassRule) -> float | None:
-    """The rate of mirror ascent a pass, or None for the exact maximiser."""
-    if ascent is None or (isinstance(ascent, str) and ascent == "auto" and not rule.jumps):
-        return None
+def check_ascent(ascent: Any, mass_set: MassSet) -> float | None:
+    """How far the masses go from their mean, or None for the exact maximiser.
+
+    Examples
+    --------
+    >>> from equipoise.sets import WorstClass
+    >>> check_ascent("auto", WorstClass().resolve([0.9, 0.1]))
+    1.0
+    """
     if isinstance(ascent, str) and ascent == "auto":
-        return DEFAULT_ASCENT
+        ascent = DEFAULT_ASCENT
     number = isinstance(ascent, int | float) and not isinstance(ascent, bool)
-    if not number or not 0 < ascent < np.inf:
+    if ascent is not None and not (number and 0 < ascent < np.inf):
         raise InvalidParameterError(
-            'ascent must be "auto", None for the exact worst case of every step, or a rate in '
-            f"(0, inf), got {ascent!r}."
+            'ascent must be "auto", a number in (0, inf), or None for the exact worst case of '
+            f"every step, got {ascent!r}."
         )
-    if not rule.jumps:
-        raise InvalidParameterError(
-            f'ascent must be "auto" or None for this set, got {ascent!r}: its worst case moves '
-            "continuously with the risks, and the exact one is used."
-        )
-    return float(ascent)
+    # A single weighting has nowhere to go.
+    return None if ascent is None or mass_set.is_point else float(ascent)
 
 
-# In a pass over the data a class of excess risk one grows by the factor e: slower than networks
-# learn, so that masses and risks do not chase each other.
+# Logarithm of the factor by which a class with an excess risk of one exceeds its mean mass. Masses
+# that respond so add the covariance of the class gradients to the curvature of the objective. That
+# of the cross-entropy is the covariance of the gradients of rows where probabilities are right
+# (Fisher's information), and no smaller: the largest stable step is at worst halved.
 DEFAULT_ASCENT = 1.0
+# Length of the mean of the masses, in delays of the loop of network and masses. Above one the loop
+# is damped (see ``mean_share``); two leaves room for what is not linear.
+SPAN = 2.0
+# Delay of an optimizer, in steps: 1 / (1 - 0.9) for the usual momentum, which is also Adam's.
+STEPS_LATE = 10.0
+
+
+def mean_share(passes: Any, window: float) -> Any:
+    r"""The share of the last masses in their running mean, of which they are one step ahead.
+
+    To first order, with :math:`a` for ``ascent`` and a mean over :math:`T` steps, the logarithms of
+    the masses are :math:`a R_t + (a / T) \sum_{s < t} R_s`. The sum alone finds the masses of the
+    optimum, but network and masses would circle around it, and a delay of :math:`L` steps between
+    them drives the circles apart. The first term damps them; the delay takes :math:`a L / T` of the
+    :math:`a`. So :math:`T > L` suffices, whatever the steps of the network and the number of
+    batches in a pass. An optimizer is ``STEPS_LATE`` steps late, remembered risks ``window``
+    passes; :math:`T` is ``SPAN`` times their sum.
+
+    Parameters
+    ----------
+    passes : tensor
+        The share of the data set that the batch is.
+    window : float
+        Passes over which risks are remembered.
+
+    Examples
+    --------
+    >>> round(mean_share(torch.tensor(1.0), 0.5).item(), 4)  # one batch a pass: 21 steps
+    0.0476
+    >>> round(1 / mean_share(torch.tensor(0.01), 0.5).item(), 2)  # a hundred: 120 steps
+    120.0
+    """
+    return passes / (SPAN * (STEPS_LATE * passes + window))

@@ -7,7 +7,7 @@ on them is solved with a certificate, and the solution takes the place of the la
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -15,10 +15,15 @@ from torch import nn
 
 from equipoise.arrays import Indices, Matrix, NDArray
 from equipoise.decisions import TunedWeights, tune_weights
+from equipoise.decisions.tune import POOLING
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import Uncertainty
 from equipoise.validation.numbers import check_numbers
+
+# Means, in spreads, from which embeddings are centred by a module of their own: in float32, logits
+# of a layer alone would be off by more than 1e-5 of a spread.
+_FAR = 100.0
 
 
 class DecisionWeights(nn.Module):  # type: ignore[misc]
@@ -64,7 +69,7 @@ def tune_decisions(
     goal: Any = None,
     *,
     class_prior: Any = None,
-    shrinkage: float | str = "auto",
+    pooling: float = POOLING,
     rare: str = "error",
     random_state: int | None = None,
 ) -> DecisionWeights:
@@ -77,7 +82,7 @@ def tune_decisions(
     loader : iterable of batches
         Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
         takes by name.
-    goal, class_prior, shrinkage, rare, random_state
+    goal, class_prior, pooling, rare, random_state
         As in :func:`equipoise.tune_weights`, which judges the weights by folds of these rows.
 
     Examples
@@ -95,7 +100,7 @@ def tune_decisions(
     table /= table.sum(axis=1, keepdims=True)
     tuned = tune_weights(
         labels, table, goal, classes=np.arange(table.shape[1]), class_prior=class_prior,
-        shrinkage=shrinkage, rare=rare, random_state=random_state,
+        pooling=pooling, rare=rare, random_state=random_state,
     )  # fmt: skip
     if tuned.weights is None:
         raise InvalidParameterError(
@@ -107,12 +112,40 @@ def tune_decisions(
     return decide
 
 
+class Centering(nn.Module):  # type: ignore[misc]
+    """Takes an origin off embeddings: what is far from zero has few digits left for differences.
+
+    Parameters
+    ----------
+    origin : array-like of shape (n_features,)
+        Zero for columns that are left as they are.
+    like : Tensor
+        Of which device and dtype the origin is.
+
+    Examples
+    --------
+    >>> Centering([2.0, 0.0], torch.zeros(1))(torch.tensor([[2.5, 1.0]])).tolist()
+    [[0.5, 1.0]]
+    """
+
+    def __init__(self, origin: Any, like: Any) -> None:
+        super().__init__()
+        self.register_buffer("origin", torch.tensor(origin).to(like))
+
+    def forward(self, embeddings: Any) -> Any:
+        """Embeddings less the origin."""
+        return embeddings - self.origin
+
+
 class RobustHead:
     r"""Replace the last layer of a trained network by the exact robust one on its embeddings.
 
     .. math:: \min_{W, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(W, b) + \frac{\|W\|^2}{2 C n}
 
-    on embeddings scaled to mean zero and variance one, which the layer undoes.
+    on embeddings scaled to mean zero and variance one, which the layer undoes. Where the mean of a
+    column is more than a hundred times its spread, a module that takes the mean off comes before
+    the layer, as few digits of such columns would be left in its logits. The certificate is that of
+    exact logits; those of the network are rounded to its precision.
 
     Parameters
     ----------
@@ -135,6 +168,8 @@ class RobustHead:
         Name of the layer that was replaced.
     linear_ : nn.Linear
         The new layer.
+    centering_ : nn.Module or None
+        What comes before it, where columns of embeddings are far from zero.
     decisions_ : DecisionWeights or None
         What follows it.
 
@@ -188,32 +223,38 @@ class RobustHead:
         old = _submodule(network, name)
         embeddings, labels = _one_pass(network, loader, old)
         n_classes = int(getattr(old, "out_features", labels.max() + 1))
-        coef, intercept = self._solve(embeddings, labels, n_classes)
         like = next(old.parameters())
+        moments = _moments(embeddings, like)
+        coef, intercept = self._solve(embeddings, labels, n_classes, moments)
         linear = nn.Linear(embeddings.shape[1], n_classes, device=like.device, dtype=like.dtype)
         with torch.no_grad():
             linear.weight.copy_(torch.tensor(coef))
             linear.bias.copy_(torch.tensor(intercept))
-        _replace(network, name, linear.train(old.training))
+        linear.train(old.training)
         self.layer_, self.linear_, self.decisions_ = name, linear, None
+        self.centering_ = Centering(moments.origin, like) if moments.origin.any() else None
+        parts = [linear] if self.centering_ is None else [self.centering_, linear]
+        _replace(network, name, nn.Sequential(*parts) if self.centering_ else linear)
         if self.goal is not None and held_out is not None:
             self.decisions_ = tune_decisions(network, held_out, self.goal).to(like.device)
-            _replace(network, name, nn.Sequential(linear, self.decisions_))
+            _replace(network, name, nn.Sequential(*parts, self.decisions_))
         return self
 
     def _solve(
-        self, embeddings: NDArray[Any], labels: Indices, n_classes: int
+        self, embeddings: NDArray[Any], labels: Indices, n_classes: int, moments: Moments
     ) -> tuple[Matrix, NDArray[Any]]:
-        """Coefficients and intercepts for all classes: the one place that knows who solves."""
+        """Coefficients and intercepts for all classes, of embeddings less the origin.
+
+        This is the one place that knows who solves.
+        """
         missing = sorted(set(range(n_classes)) - set(labels.tolist()))
         if missing or labels.max() >= n_classes:
             raise InvalidInputError(
                 f"The loader must have rows of each of the {n_classes} classes of the last layer "
                 f"and of no other, got classes {sorted(set(labels.tolist()))}."
             )
-        mean, spread = embeddings.mean(axis=0, dtype=np.float64), embeddings.std(axis=0)
-        spread = np.where(spread > 0, spread, 1.0)
-        scaled = ((embeddings - mean) / spread).astype(embeddings.dtype)
+        origin, mean, spread = moments
+        scaled = ((embeddings - origin - mean) / spread).astype(embeddings.dtype)
         self.estimator_ = RobustLogisticRegression(
             self.uncertainty, C=self.C, tol=self.tol, max_iter=self.max_iter
         ).fit(scaled, labels)
@@ -224,6 +265,24 @@ class RobustHead:
             half = np.array([-0.5, 0.5])
             return half[:, None] * coef, half * intercept
         return coef, intercept
+
+
+class Moments(NamedTuple):
+    """An origin in the precision of the network, and mean and spread of embeddings less this."""
+
+    origin: NDArray[Any]
+    mean: NDArray[Any]
+    spread: NDArray[Any]
+
+
+def _moments(embeddings: NDArray[Any], like: Any) -> Moments:
+    first = embeddings[0].astype(np.float64)  # it lies where the others do
+    mean, spread = (embeddings - first).mean(axis=0), (embeddings - first).std(axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    far = np.abs(first + mean) > _FAR * spread
+    rounded = torch.tensor(first + mean).to(like.dtype).double().cpu().numpy()
+    origin = np.where(far, rounded, 0.0)
+    return Moments(origin, (first - origin) + mean, spread)
 
 
 def _one_pass(network: Any, loader: Iterable[Any], layer: Any) -> tuple[NDArray[Any], Indices]:

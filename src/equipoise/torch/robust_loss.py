@@ -22,6 +22,11 @@ start, and where a class is missing nothing happens: both of its sums fade. A cl
 seen has no risk; the mean of the others, by priors, stands for it, so that it neither leads nor
 trails. In ``eval()`` it stands for a class that is missing from the batch.
 
+*The masses* are one step of mirror ascent from their own running mean. Where the mean stands still
+no step leads on: the masses are the exact worst case there, not a smoothed one. What the step and
+the length of the mean must be for network and masses to come to rest is in
+:func:`equipoise.torch.mass_rules.mean_share`.
+
 Under ``DistributedDataParallel`` the sums are those of all ranks, and gradients, which are averaged
 over ranks there, are those of the joint batch.
 """
@@ -37,9 +42,10 @@ from torch import nn
 from equipoise.arrays import ArrayLike
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.sets import Uncertainty, as_uncertainty
+from equipoise.torch.checkpoints import as_bytes, check_description, describe
 from equipoise.torch.fused_step import fused_loss
 from equipoise.torch.losses_of_rows import LossOfRows, loss_of_rows
-from equipoise.torch.mass_rules import check_ascent, mass_rule
+from equipoise.torch.mass_rules import check_ascent, mass_rule, mean_share
 from equipoise.torch.ranks import check_agreement, n_ranks, sum_over_ranks
 from equipoise.validation.numbers import check_flag, check_number, check_numbers, check_word
 from equipoise.weights import ByClass, check_prior, weights_of
@@ -76,10 +82,12 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     window : float, default=0.5
         How long class risks are remembered, in passes over the data.
     ascent : float, "auto" or None, default="auto"
-        None takes the exact worst case for the class risks of every step. That jumps from class to
-        class where the set has corners; then ``"auto"`` moves the masses by mirror ascent (in logs,
-        with the set kept) at a rate of 1: a class with an excess risk of one grows by the factor
-        *e* in a pass over the data. A number is another rate.
+        How far the masses go from their running mean: they are the maximiser over the set of
+        ``ascent`` times the weighted risk, less the divergence from the mean. ``"auto"`` is 1: a
+        class with an excess risk of one counts *e* times its mean mass. The mean is over twice the
+        sum of ``window`` and ten steps, so that masses and network come to rest for any number of
+        batches in a pass. None takes the exact worst case for the class risks of every step, which
+        jumps from class to class where risks tie.
     ignore_index : int, default=-100
         Rows with this target count nothing.
     label_smoothing : float, default=0.0
@@ -146,8 +154,9 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         if class_prior is not None:
             prior = check_prior(class_prior, self.classes)
         mass_set = self.uncertainty.resolve(prior, self.classes)
+        self._description = describe(self.uncertainty, self.classes, prior)
         self.rule = mass_rule(mass_set, prior)
-        self.ascent = check_ascent(ascent, self.rule)
+        self.ascent = check_ascent(ascent, mass_set)
         self.loss = loss_of_rows(loss, label_smoothing)
         self.window = check_number(window, "window", "(0, inf)")
         self.reduction = check_word(reduction, "reduction", REDUCTIONS)
@@ -264,8 +273,9 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         if self.ascent is None:
             self.masses.copy_(self.rule(risks))
         else:
-            self.state.copy_(self.rule.ascend(self.state, risks, self.ascent * passes))
-            self.masses.copy_(self.rule.masses(self.state))
+            state = self.rule.ascend(self.state, risks, self.ascent)
+            self.masses.copy_(self.rule.masses(state))
+            self.state.lerp_(state, mean_share(passes, self.window))
         return self.masses / self.shares, total + bad.sum()
 
     def _of_batch(self, sums: Any) -> tuple[Any, Any]:
@@ -340,6 +350,14 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
         self._fused = self._plan = None
         return super()._apply(moved, recurse)
+
+    def get_extra_state(self) -> Any:
+        """What the state belongs to, for ``state_dict``."""
+        return as_bytes(self._description)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Refuse the state of another loss, for ``load_state_dict``."""
+        check_description(state, self._description)
 
     def extra_repr(self) -> str:
         return f"{self.uncertainty!r}, {len(self.classes)} classes"

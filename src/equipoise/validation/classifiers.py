@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
-# Parameters by which boosters ask for rows to stop by; those of other libraries hold out their own.
+# Parameters by which boosters ask for validation rows for early stopping; those of other libraries
+# hold out their own.
 _ASKS = {
     "lightgbm": (
         "early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change",
@@ -43,8 +44,8 @@ def check_base(estimator: Any, *, fitted: bool) -> None:
         )
 
 
-def refuse_rows_to_stop_by(params: Mapping[str, Any]) -> None:
-    """Refuse rows for early stopping, which would be the same on every part."""
+def refuse_validation_rows(params: Mapping[str, Any]) -> None:
+    """Refuse validation rows for early stopping, which would be the same on every part."""
     for name in params:
         if "eval" in name.split("__")[-1].split("_") or name.endswith("validation_data"):
             raise InvalidInputError(
@@ -95,7 +96,7 @@ def library_of(estimator: Any) -> str:
 
 
 def stops_early(estimator: Any) -> bool:
-    """Whether a booster asks for rows to stop by."""
+    """Whether a booster asks for validation rows for early stopping."""
     last = last_of(estimator)
     known = last.get_params() if hasattr(last, "get_params") else {}
     return any(known.get(name) for name in _ASKS.get(library_of(last), _ASKS_ELSEWHERE))

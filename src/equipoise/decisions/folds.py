@@ -1,11 +1,13 @@
-"""Which rows are predicted by which model: folds, or a share of the rows held out.
+"""Which rows are held out when: folds, or a share of the rows.
 
-Every class is spread evenly. Rows with equal features stay together, or a model would be judged by
-what it has seen; splits that are given are taken as they are.
+Every class is spread evenly. Rows with equal features stay together, or a model would be evaluated
+on what it has seen; splits that are given are taken as they are.
 """
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any
@@ -15,19 +17,64 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, che
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, Mask, NDArray
+from equipoise.decisions.equal_rows import equal_rows
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.validation.equal_rows import equal_rows
 
-# Weights are judged without one fold, and shrunk by what they do without another: a class must
-# have rows beside these two.
+# FOLDS_OF_A_CLASS: folds in which a class must have rows: weights are tuned without one of them,
+# and what is left should hold more than a single row.
 FOLDS_OF_A_CLASS = 3
-# Folds of rows that were predicted by one model.
+# FOLDS: of rows that were predicted by one model; scikit-learn's default.
 FOLDS = 5
-# The fold of rows that are not judged.
+# TRAINS_ONLY: the fold of rows that are never held out.
 TRAINS_ONLY = -1
 
-# Rows to train on and rows to judge, of every split.
+# Training rows and held-out rows of every split.
 Parts = list[tuple[Indices, Indices]]
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which rows are held out when.
+
+    ``parts`` are training rows and held-out rows of every split, ``few`` the classes of too few
+    rows to be tuned or evaluated, ``fold`` the fold of every held-out row, in the order of
+    ``rows``. Rows predicted by one model are dealt out to folds for the tuning.
+    """
+
+    parts: Parts
+    few: Mask
+    fold: Indices = field(repr=False)
+
+    @cached_property
+    def rows(self) -> Indices:
+        """The held-out rows, one split after the other."""
+        return np.concatenate([test for _, test in self.parts])
+
+    @property
+    def tested_per_trained(self) -> float:
+        """Held-out rows for each row of a training part."""
+        trained = np.mean([len(train) for train, _ in self.parts])
+        return float(len(self.rows) / trained)
+
+
+def split(  # noqa: PLR0913  the rows, how, and which classes
+    cv: Any, X: Any, y: NDArray[Any], labels: Indices, classes: NDArray[Any], *,
+    params: Mapping[str, Any], seed: int, once: bool = False, rare: str | None = None,
+    min_rows: int = 1,
+) -> Folds:  # fmt: skip
+    """The folds of ``cv``, with classes of too few rows refused, kept for training, or dropped.
+
+    ``labels`` are class indices, -1 for a row that is not used. If ``once``, a number of folds
+    holds out the share of one, and a splitter gives its first split.
+    """
+    parts, few, needed = split_rows(cv, X, y, labels, params, seed, once=once)
+    counts = np.bincount(labels[labels >= 0], minlength=len(classes))
+    few = refuse_few(few, needed, counts, classes, rare, min_rows)
+    if rare == "drop":
+        labels = np.where(few[labels], -1, labels)
+        parts = _used(parts, labels)
+    tested = np.concatenate([test for _, test in parts])
+    return Folds(parts, few, _fold_of(parts, labels[tested], seed))
 
 
 def split_rows(
@@ -72,14 +119,15 @@ def _groups(X: Any, rows: Indices, n_rows: int) -> Indices:
 
 def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
     """Splits of a splitter, which may test some rows never, but none twice."""
-    parts = [(_places(train), _places(test)) for train, test in splits]
+    n_rows = len(labels)
+    parts = [(_rows_of(train, n_rows), _rows_of(test, n_rows)) for train, test in splits]
     if not parts:
         raise InvalidInputError("cv must give at least one split, got none.")
     for place, part in enumerate(parts):
         if len(both := np.intersect1d(*part)):
             raise InvalidInputError(
                 f"cv must test no row that is trained on, got row {int(both[0])} in both parts of "
-                f"split {place}: what is said of new rows would be of rows that were seen."
+                f"split {place}: the model would be evaluated on rows that it has seen."
             )
     times = np.bincount(np.concatenate([test for _, test in parts]), minlength=len(labels))
     if np.any(times > 1):
@@ -103,16 +151,18 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
     return parts, np.any(trained == 0, axis=0) | (times < FOLDS_OF_A_CLASS), rule
 
 
-def _places(rows: Any) -> Indices:
+def _rows_of(given: Any, n_rows: int) -> Indices:
     """Rows of a split as numbers, which may be given as a mask."""
-    found = np.asarray(rows)
-    return np.flatnonzero(found) if found.dtype == bool else found
-
-
-def without_classes(few: Mask, labels: Indices, parts: Parts) -> tuple[Indices, Parts, Indices]:
-    """Labels, splits and used rows when those of some classes are not used."""
-    labels = np.where(few[labels], -1, labels)
-    return labels, _used(parts, labels), np.flatnonzero(labels >= 0)
+    found = np.asarray(given)
+    if found.dtype == bool and len(found) == n_rows:
+        return np.flatnonzero(found)
+    outside = found[(found < 0) | (found >= n_rows)] if found.dtype.kind in "iu" else found[:1]
+    if found.ndim != 1 or len(outside):
+        raise InvalidInputError(
+            f"cv must give numbers of rows from 0 to {n_rows - 1}, or a mask of {n_rows} rows, got "
+            f"{(outside.tolist() or [found.tolist()])[0]!r}."
+        )
+    return found.astype(np.intp)
 
 
 def _used(parts: Parts, labels: Indices) -> Parts:
@@ -147,7 +197,7 @@ def _dealt_out(
 
 
 def dealt_folds(groups: Indices, labels: Indices, n_folds: int, seed: int, few: Mask) -> Indices:
-    """The fold of every row, as of :func:`spread`; all classes but few are judged in three."""
+    """The fold of every row, as of :func:`spread`; all classes but few are evaluated in three."""
     deal_out = lambda own: spread(own, labels, n_folds, seed)  # noqa: E731
     return _judging(deal_out, groups, labels, few, max(FOLDS_OF_A_CLASS, n_folds))
 
@@ -232,8 +282,8 @@ def refuse_few(
     raise InvalidInputError(f"Too few rows of class {named}: {what} {rule}. {remedy}")
 
 
-def folds_of(parts: Parts, labels: Indices, seed: int) -> Indices:
-    """Fold of every tested row; rows of fewer than three splits are dealt out to folds."""
+def _fold_of(parts: Parts, labels: Indices, seed: int) -> Indices:
+    """Fold of every held-out row; rows of fewer than three splits are dealt out to folds."""
     if len(parts) < FOLDS_OF_A_CLASS:
         return deal(labels, seed)
     return np.repeat(np.arange(len(parts)), [len(test) for _, test in parts])

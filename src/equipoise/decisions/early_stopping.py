@@ -1,4 +1,4 @@
-"""Rows that a booster stops by: those of its own training part, never the ones it is judged by."""
+"""Validation rows for early stopping: of the training part, never those that are held out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,51 +10,49 @@ from equipoise.arrays import Indices, NDArray
 from equipoise.exceptions import InvalidParameterError
 from equipoise.validation.classifiers import library_of
 
-# What rows to stop by weigh is given under names of their own.
+# How the weights of validation rows are passed to fit.
 _WEIGHTS = {"lightgbm": "eval_sample_weight", "xgboost": "sample_weight_eval_set"}
-# Of each class, the share that is held out.
-_HELD_OUT = 0.15
+# _SHARE: of each class that validates, between the 10% of scikit-learn's boosting and the 20% that
+# is common.
+_SHARE = 0.15
 
 
-def with_rows_to_stop_by(
+def with_validation_rows(
     estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], rows: Indices
 ) -> tuple[Indices, dict[str, Any]]:
-    """The rows that are left to train on, and what is passed to ``fit`` of the others.
-
-    A row may be there several times: all of them are on one side.
-    """
+    """The rows that are left to train on, and arguments of ``fit`` with the others."""
     library = library_of(estimator)
     if library not in (*_WEIGHTS, "catboost"):
         raise InvalidParameterError(
-            f"{type(estimator).__name__} asks for rows to stop by, which can be held out for a "
+            f"{type(estimator).__name__} asks for validation rows, which can be held out for a "
             "booster of LightGBM, XGBoost or CatBoost that stands alone: fix its number of rounds."
         )
-    each, times = np.unique(rows, return_counts=True)
-    names, places = np.unique(y[each], return_inverse=True)
-    aside = _held_out(places)
-    stop = each[aside]
+    names, labels = np.unique(y[rows], return_inverse=True)
+    aside = _held_out(labels)
+    validation = rows[aside]
     # XGBoost takes classes as numbers alone.
-    part = _safe_indexing(X, stop), places[aside] if library == "xgboost" else names[places[aside]]
-    weights = None
+    classes = labels[aside] if library == "xgboost" else names[labels[aside]]
+    part, weights = (_safe_indexing(X, validation), classes), None
     if params.get("sample_weight") is not None:
-        weights = np.asarray(params["sample_weight"], dtype=np.float64)[stop] * times[aside]
-    elif np.any(times > 1):
-        weights = times[aside].astype(np.float64)
+        weights = np.asarray(params["sample_weight"], dtype=np.float64)[validation]
+    given = estimator.get_params()
     own: dict[str, Any]
     if library == "catboost":
         from catboost import Pool
 
-        columns = estimator.get_params().get("cat_features")
-        own = {"eval_set": Pool(*part, cat_features=columns, weight=weights)}
+        own = {"eval_set": Pool(*part, cat_features=given.get("cat_features"), weight=weights)}
     else:
         own = {"eval_set": [part]}
         if weights is not None:
             own[_WEIGHTS[library]] = [weights]
-    return rows[~np.isin(rows, stop)], own
+        if library == "xgboost" and given.get("verbosity") == 0:
+            # Its fit prints a line for each round unless it is told twice.
+            own["verbose"] = False
+    return rows[~aside], own
 
 
 def _held_out(labels: Indices) -> NDArray[np.bool_]:
-    """A share of each class at random, of a class of a few rows one; a single row is trained on.
+    """A share of each class at random, at least one row; a single row is trained on.
 
     Examples
     --------
@@ -63,6 +61,6 @@ def _held_out(labels: Indices) -> NDArray[np.bool_]:
     """
     rng, aside = np.random.default_rng(0), np.zeros(len(labels), dtype=bool)
     for label, count in enumerate(np.bincount(labels)):
-        wanted = max(round(_HELD_OUT * count), 1) if count > 1 else 0
+        wanted = max(round(_SHARE * count), 1) if count > 1 else 0
         aside[rng.permutation(np.flatnonzero(labels == label))[:wanted]] = True
     return aside

@@ -1,0 +1,390 @@
+"""The base of classifiers around others: probabilities of the population, and tuned decisions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from copy import copy, deepcopy
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import assert_all_finite
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
+
+from equipoise.arrays import Mask, Matrix, NDArray, Vector
+from equipoise.blocks.memory import check_memory
+from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.decisions import (
+    Evaluated,
+    Folds,
+    HeldOut,
+    LabelledRows,
+    Training,
+    TunedWeights,
+    predict,
+    predict_fitted,
+    refit,
+    split,
+)
+from equipoise.decisions.held_out import own_scale, rescaled
+from equipoise.decisions.levels import choose_level
+from equipoise.decisions.trained import class_probabilities, weight_argument
+from equipoise.decisions.tuned_weights import (
+    check_pooling,
+    check_rare,
+    few_classes,
+    reported,
+    row_weights,
+    tune_held_out,
+    warn_of_few_rows,
+    warn_of_seen_rows,
+)
+from equipoise.estimators.robust_linear import streamed
+from equipoise.estimators.sampled_rows import fit_to_sample
+from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
+from equipoise.goals import Goal, SetGoal, as_goal, decide
+from equipoise.goals.labelled_predictions import scores
+from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
+from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
+from equipoise.validation.labels import encode_labels, known_labels
+from equipoise.validation.numbers import check_count, check_flag, check_seed
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import check_prior
+
+
+def _of_tuned(name: str) -> property:
+    """A fitted attribute that the tuned weights hold, or do not have."""
+
+    def read(self: Any) -> Any:
+        value = getattr(self.tuned_, name)
+        if value is None:
+            raise AttributeError(f"this {type(self).__name__} has no {name}_")
+        return value
+
+    return property(read)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDecisions:
+    """A fitted model, the rule that it decides by, and what held-out rows say of the rule.
+
+    ``attributes`` are further ones of the fitted classifier, such as a level that was chosen.
+    """
+
+    model: Any
+    training: Training
+    tuned: TunedWeights
+    evaluated: Evaluated | None
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationRows:
+    """Held-out predictions, and the rows that the model is trained on in the end.
+
+    ``few`` are classes of too few rows; ``tested_per_trained`` are held-out rows for each row of a
+    training part, 0 where the model that predicted them is kept, None where nothing is tuned.
+    """
+
+    rows: LabelledRows
+    held_out: HeldOut
+    few: Mask
+    tested_per_trained: float | None
+    keeps_model: bool
+
+
+class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A classifier around another, which decides by weights that were tuned on held-out rows."""
+
+    # Whether decisions that are known are evaluated on held-out rows.
+    evaluates_known: ClassVar[bool] = False
+
+    estimator: Any
+    goal: Any
+    cv: Any
+    refit: bool
+    pooling: float
+    class_prior: Any
+    rare: str
+    min_rows: int
+    n_jobs: int | None
+    random_state: Any
+    memory: int | str
+
+    weights_ = _of_tuned("weights")
+    threshold_ = _of_tuned("threshold")
+    costs_ = _of_tuned("costs")
+    fold_weights_ = _of_tuned("fold_weights")
+    pooling_ = _of_tuned("pooling")
+    class_risks_ = _of_tuned("class_risks")
+    class_risk_intervals_ = _of_tuned("class_risk_intervals")
+    robust_risk_ = _of_tuned("robust_risk")
+    metric_value_ = _of_tuned("metric_value")
+    class_prior_ = _of_tuned("class_prior")
+    rows_seen_ = _of_tuned("rows_seen")
+
+    def __sklearn_clone__(self) -> Self:
+        try:
+            return super().__sklearn_clone__()  # type: ignore[no-any-return]
+        except RuntimeError:
+            # The base estimator is one that scikit-learn refuses to clone.
+            bare = copy(self)
+            bare.__dict__ = {name: v for name, v in vars(self).items() if not name.endswith("_")}
+            return deepcopy(bare)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        take_tags(tags, self.estimator)
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
+        """Train the base estimator and tune the weights.
+
+        If anything interrupts the fit, the estimator is left as it was.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features), or Blocks
+            Features as the base estimator takes them. Of out-of-core data
+            (:mod:`equipoise.blocks`), or of a sliced array larger than half of ``memory``, a
+            sample is fitted to, and all other rows are evaluated.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, for the training of the base estimator and for the tuning.
+        **params : dict
+            For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
+            routing they go to the objects that requested them.
+        """
+        self._check_estimator()
+        blocks = as_blocks(X, y, sample_weight, check_memory(self.memory))
+        if blocks is None:
+            X, y = (part[:] if is_sliced(part) else part for part in (X, y))
+            fitted = self.fitted_to(X, y, sample_weight, params)
+        else:
+            fitted = fit_to_sample(self, blocks, params)
+        if fitted.evaluated is not None:
+            warn_of_few_rows(fitted.evaluated, fitted.tuned.classes)
+        classes, training = fitted.tuned.classes, fitted.training
+        # Models that are averaged divide by the weights of their trainings themselves.
+        own = training.class_weights[0] if len(training.class_weights) == 1 else 1.0
+        found = {
+            "classes_": classes,
+            "estimator_": fitted.model,
+            "tuned_": fitted.tuned,
+            "class_shares_": ByClass(training.shares, classes),
+            "training_weights_": ByClass(own * np.ones(len(classes)), classes),
+            **fitted.attributes,
+        }
+        for name in ("n_features_in_", "feature_names_in_"):
+            found[name] = getattr(fitted.model, name, None)
+        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        # In one step, so that nothing can be left half-done.
+        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
+        return self
+
+    def fitted_to(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> FittedDecisions:
+        """Split, predict, tune, evaluate, and train once more, on rows in memory."""
+        goal, choice = as_goal(self.goal), alpha_choice(self.goal)
+        pooling = check_pooling(self.pooling)
+        rows, to_split = self._labelled(X, y, sample_weight, params)
+        training = self._training(rows, self._is_fitted_before())
+        prior, classes = training.prior, rows.classes
+        if goal.is_known and not self.evaluates_known and not self._is_fitted_before():
+            told = TunedWeights(classes, prior, goal.known(prior, classes))
+            return FittedDecisions(refit(self.estimator, rows, training), training, told, None)
+
+        source = self._held_out(goal, choice, rows, training, to_split)
+        candidates = [goal]
+        if choice is not None:
+            alphas = choice.levels(prior[~source.few])
+            candidates = [SetGoal(LabelCVaR(alpha)) for alpha in alphas.tolist()]
+        found = [
+            tune_held_out(
+                source.held_out, each, source.few, classes, prior, drop=self.rare == "drop",
+                pooling=pooling, seed=check_seed(self.random_state),
+                tested_per_trained=source.tested_per_trained,
+            )
+            for each in candidates
+        ]  # fmt: skip
+        index, chosen = 0, dict[str, Any]()
+        if choice is not None:
+            level = choose_level(choice, alphas, [each for _, each, _ in found], classes)
+            index, chosen = level.index, level.attributes()
+        tuned, evaluated, criterion = found[index]
+        told = reported(classes, tuned, evaluated, goal, criterion, n_candidates=len(candidates))
+        model = source.held_out.model
+        if not source.keeps_model:
+            model = refit(self.estimator, source.rows, training)
+        return FittedDecisions(model, training, told, evaluated, chosen)
+
+    def _held_out(
+        self, goal: Goal, choice: AlphaChoice | None, rows: LabelledRows, training: Training,
+        to_split: dict[str, Any],
+    ) -> EvaluationRows:  # fmt: skip
+        """Predictions for held-out rows, of which classes of too few rows are known."""
+        rare, min_rows = check_rare(self.rare, goal), check_count(self.min_rows, "min_rows")
+        classes, seed, once = rows.classes, check_seed(self.random_state), False
+        if self._is_fitted_before():
+            held_out = predict_fitted(self.estimator, rows, training, seed)
+            warn_of_seen_rows(held_out.predictions)
+            few = few_classes(held_out.predictions, held_out.fold, goal, classes, rare, min_rows)
+            return EvaluationRows(rows, held_out, few, None if goal.is_known else 0.0, True)
+        # A confidence is about one model.
+        once = goal.confidence is not None
+        folds = split(
+            self.cv, rows.X, rows.y, rows.labels, classes, params=to_split, seed=seed, once=once,
+            rare=rare, min_rows=min_rows,
+        )  # fmt: skip
+        keeps_model = once or self._keeps_model(folds)
+        if rare == "drop":
+            rows = rows.without(folds.few)
+        # What the rows can never show is refused before any training.
+        first = goal if choice is None else SetGoal(LabelCVaR(1.0))
+        if not goal.is_known:
+            tested = np.bincount(rows.labels[folds.rows], minlength=len(classes))
+            criterion = first.resolve_some(training.prior, classes, folds.few)
+            criterion.check_counts(tested[~folds.few])
+        held_out = predict(
+            self.estimator, rows, folds, training, n_jobs=self.n_jobs, quiet=not keeps_model
+        )
+        ratio = 0.0 if keeps_model else folds.tested_per_trained
+        return EvaluationRows(rows, held_out, folds.few, ratio, keeps_model)
+
+    def _training(self, rows: LabelledRows, fitted: bool) -> Training:
+        """The class weights of the trainings, and the class frequencies of the population."""
+        totals = np.bincount(rows.labels[rows.used], rows.weights[rows.used], len(rows.classes))
+        shares = totals / totals.sum()
+        prior = shares
+        if self.class_prior is not None:
+            prior = check_prior(self.class_prior, rows.classes, name="class_prior")
+        weights = np.ones((1, len(shares)))
+        if not fitted:
+            weights = self._class_weights(rows.classes, shares)
+        return Training(weights, shares, prior)
+
+    @abstractmethod
+    def _class_weights(self, classes: NDArray[Any], shares: Vector) -> Matrix:
+        """Class weights to train with, a line for each model."""
+
+    def _keeps_model(self, folds: Folds) -> bool:
+        """Whether the model of a single split is kept."""
+        if not self.refit and len(folds.parts) > 1:
+            raise InvalidParameterError(
+                f"refit must be True where cv has several splits, got refit=False and "
+                f"{len(folds.parts)} splits: hold out a share of the rows instead, as in cv=0.2."
+            )
+        return not self.refit
+
+    def _is_fitted_before(self) -> bool:
+        prefit = isinstance(self.cv, str) and self.cv == "prefit"
+        return prefit or isinstance(self.estimator, FrozenEstimator)
+
+    def _check_estimator(self) -> None:
+        check_flag(self.refit, "refit")
+        check_base(self.estimator, fitted=self._is_fitted_before())
+
+    def _labelled(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[LabelledRows, dict[str, Any]]:
+        """The rows as scikit-learn takes them, and arguments of the splitter."""
+        if y is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        if self._is_fitted_before():
+            check_classification_targets(y)
+            classes = np.asarray(self.estimator.classes_)
+            labels = known_labels(y, classes, owner="the fitted estimator")
+        else:
+            classes, labels = encode_labels(y)
+        weights = row_weights(sample_weight, labels, classes)
+        to_fit, to_split = self._route(None if sample_weight is None else weights, params)
+        # Rows without weight are not used.
+        labels = np.where(weights > 0, labels, -1)
+        return LabelledRows(X, y, labels, classes, weights, to_fit), to_split
+
+    def _route(
+        self, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What goes to the base estimator's fit, and what to the splitter."""
+        refuse_validation_rows(params)
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=sample_weight, **params)
+            return dict(routed["estimator"]["fit"]), dict(routed["splitter"]["split"])
+        to_fit = {name: value for name, value in params.items() if name != "groups"}
+        to_split = {name: value for name, value in params.items() if name == "groups"}
+        if sample_weight is not None:
+            key = weight_argument(self.estimator)
+            if key is not None:
+                to_fit.setdefault(key, sample_weight)
+            elif not self._is_fitted_before() and not any("__sample_weight" in n for n in to_fit):
+                warn(
+                    f"{type(self.estimator).__name__} does not take sample_weight in fit: it is "
+                    "trained without, and the weights count in the tuning alone. For a step of a "
+                    "pipeline pass them as STEP__sample_weight too, or enable metadata routing.",
+                    EquipoiseWarning,
+                )
+        return to_fit, to_split
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What metadata ``fit`` takes, and where it goes."""
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
+
+    @streamed
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest weighted probability, or of the least expected cost."""
+        table = self._population(X)
+        return np.asarray(self.classes_[decide(table, self.tuned_.rule)])
+
+    @streamed
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        r"""What ``predict`` goes by: :math:`w_i \eta_i(x)`, or minus the expected cost of a class.
+
+        For two classes it is the difference, of shape (n_rows,), positive for the second class.
+        """
+        return scores(self._population(X), self.tuned_.rule)
+
+    def _population(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        table = class_probabilities(self.estimator_, X, self.classes_)
+        return rescaled(table, self.factors_)
+
+    @property
+    def training_masses_(self) -> ByClass:
+        """Class frequencies on whose scale ``predict_proba`` is: those of the population."""
+        return self.class_prior_  # type: ignore[no-any-return]
+
+    @property
+    def factors_(self) -> Vector:
+        """What puts the probabilities of ``estimator_`` on the scale of the population."""
+        own, shares = np.asarray(self.training_weights_), np.asarray(self.class_shares_)
+        training = Training(own[None], shares, np.asarray(self.class_prior_))
+        return np.asarray(training.factors / (own * own_scale(self.estimator_, shares * own)))
+
+    @available_if(  # type: ignore[untyped-decorator]
+        lambda self: hasattr(self.estimator, "predict_proba")
+    )
+    @streamed
+    def predict_proba(self, X: Any) -> NDArray[Any]:
+        """Class probabilities on the scale of the population; ``predict`` is not their argmax.
+
+        They are for the class frequencies ``class_prior``, by default those of the training rows,
+        whatever the training weights. ``predict`` is the class of the largest *weighted* one.
+        """
+        return self._population(X)

@@ -1,0 +1,50 @@
+"""Classifiers that weigh classes themselves, and so take no training weights of ours."""
+
+from typing import Any
+
+from equipoise.estimators.robust_linear import RobustLinearModel
+from equipoise.exceptions import InvalidParameterError
+from equipoise.sets import FixedWeights, as_uncertainty
+from equipoise.validation.classifiers import last_of
+
+# Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
+_OWN_WEIGHTS = (
+    "class_weight", "class_weights", "auto_class_weights", "is_unbalance", "unbalance",
+    "unbalanced_sets", "scale_pos_weight",
+)  # fmt: skip
+_NO_WEIGHTS = ("None", "False", "1", "1.0")
+
+
+def is_robust(estimator: Any) -> bool:
+    """Whether the training weighs the classes by itself, as linear models over a set do."""
+    return isinstance(last_of(estimator), RobustLinearModel) and _single(estimator) is None
+
+
+def _single(estimator: Any) -> FixedWeights | None:
+    """The weighting of a linear model that is made for one, else None."""
+    last = last_of(estimator)
+    given = last.uncertainty if isinstance(last, RobustLinearModel) else None
+    known = as_uncertainty(given) if isinstance(given, str) else given
+    return known if isinstance(known, FixedWeights) else None
+
+
+def refuse_own_weights(estimator: Any) -> None:
+    """Refuse an estimator that weighs classes itself: no weights of ours would be what they say."""
+    own = {
+        name: value
+        for name, value in estimator.get_params().items()
+        if name.split("__")[-1] in _OWN_WEIGHTS and str(value) not in _NO_WEIGHTS
+    }
+    if (single := _single(estimator)) is not None:
+        if not (isinstance(single.weights, str) and single.weights == "standard"):
+            own["uncertainty"] = single
+        # With a prior of its own, a model does not see weights that are the same within a class.
+        if last_of(estimator).class_prior is not None:
+            own["class_prior"] = last_of(estimator).class_prior
+    for name, value in own.items():
+        raise InvalidParameterError(
+            f"estimator must not weigh classes itself, got {name}={value!r}: training weights "
+            "are chosen here, and would multiply with it or be ignored. "
+            + ('Use "standard"' if name == "uncertainty" else "Leave it out")
+            + ", or use PlugInClassifier, which takes the training as it is."
+        )

@@ -1,0 +1,138 @@
+r"""Probabilities of rows, and the classes that decision weights or costs predict for them.
+
+Conventions
+-----------
+``probabilities`` : float64, shape ``(n_rows, n_classes)``, columns in class order.
+``labels`` : class index of every row.
+``weights`` : decision weights :math:`w \geq 0`, one per class; only their ratios matter. The
+    prediction is :math:`\arg\max_i w_i \eta_i(x)`, the first class in a tie.
+``costs`` : by true class (first) and predicted class (second); the prediction is
+    :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`, the first class in a tie.
+``rule`` : decision weights or costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+
+# Rows per block of a prediction, so that products stay in the processor's cache.
+_BLOCK = 1 << 12
+# Relative difference below which weighted probabilities are equal but for rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities of labelled rows, on which decision weights are tuned or evaluated.
+
+    Examples
+    --------
+    >>> rows = Predictions(np.array([[0.8, 0.2], [0.6, 0.4]]), np.array([0, 1]), np.ones(2))
+    >>> rows.confusion(np.array([1.0, 2.0]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    probabilities: Matrix
+    labels: Indices
+    sample_weight: Vector
+
+    @property
+    def n_classes(self) -> int:
+        return int(self.probabilities.shape[1])
+
+    @cached_property
+    def totals(self) -> Vector:
+        """Weight of each class."""
+        totals = np.bincount(self.labels, weights=self.sample_weight, minlength=self.n_classes)
+        return np.asarray(totals, dtype=np.float64)
+
+    @cached_property
+    def prior(self) -> Vector:
+        """Share of each class in the weight of the rows."""
+        return np.asarray(self.totals / self.totals.sum())
+
+    def confusion(self, rule: Vector | Matrix) -> Matrix:
+        """Weight of rows by true class (first) and predicted class (second)."""
+        return confusion_table(
+            self.labels, decide(self.probabilities, rule), self.sample_weight, self.n_classes
+        )
+
+    def take(self, rows: Indices) -> Predictions:
+        """Some of the rows."""
+        return Predictions(self.probabilities[rows], self.labels[rows], self.sample_weight[rows])
+
+    def among(self, some: Mask) -> Predictions:
+        """The rows of some classes, as if there were no others."""
+        if some.all():
+            return self
+        rows, classes = np.flatnonzero(some[self.labels]), np.flatnonzero(some)
+        probabilities = self.probabilities[np.ix_(rows, classes)]
+        # A row that only other classes are possible for has no preference among these.
+        probabilities[~probabilities.any(axis=1)] = 1 / len(classes)
+        labels = np.searchsorted(classes, self.labels[rows])
+        return Predictions(probabilities, labels, self.sample_weight[rows])
+
+
+def confusion_table(labels: Indices, predicted: Indices, weights: Vector, k: int) -> Matrix:
+    """Weight of rows by true class (first) and predicted class (second)."""
+    counts = np.bincount(labels * k + predicted, weights=weights, minlength=k * k)
+    return np.asarray(counts, dtype=np.float64).reshape(k, k)
+
+
+def effective_rows(labels: Indices, weights: Vector, k: int) -> Vector:
+    """Rows of each class; rows of unequal weight count as fewer (Kish), whatever their scale."""
+    totals = np.bincount(labels, weights=weights, minlength=k)
+    shares = np.divide(weights, totals[labels], out=np.zeros(len(labels)), where=weights > 0)
+    squares = np.bincount(labels, shares**2, minlength=k)
+    return np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
+
+
+def first_of_equal(rule: Vector) -> Vector:
+    """Decision weights by which the first of classes wins whose products differ by rounding."""
+    return np.asarray(rule * (1 - _ROUNDING * np.arange(len(rule))))
+
+
+def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
+    """Class indices predicted by decision weights, or by a matrix of costs.
+
+    Weighted probabilities that differ by rounding alone are equal, as votes of trees often are: the
+    first class is taken, in whatever order the weights were multiplied.
+
+    Examples
+    --------
+    >>> table = np.array([[0.5, 0.3, 0.2]])
+    >>> decide(table, np.array([1.0, 1, 3])), decide(table, np.array([[0, 1, 9]] * 3))
+    (array([2]), array([0]))
+    """
+    if rule.ndim == 2:
+        return np.asarray(np.argmax(scores(probabilities, rule), axis=1), dtype=np.intp)
+    rule = first_of_equal(rule)
+    if probabilities.shape[1] == 2:
+        second = probabilities[:, 1] * rule[1] > probabilities[:, 0] * rule[0]
+        return np.asarray(second, dtype=np.intp)
+    out = np.empty(len(probabilities), dtype=np.intp)
+    for start in range(0, len(out), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        np.argmax(probabilities[block] * rule, axis=1, out=out[block])
+    return out
+
+
+def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
+    """What a prediction goes by: the class with the largest score of a row is predicted.
+
+    For two classes and weights it is one number a row, positive for the second class.
+    """
+    if rule.ndim == 1:
+        weighted = probabilities * first_of_equal(rule)
+        return weighted if len(rule) > 2 else np.asarray(weighted[:, 1] - weighted[:, 0])
+    found = np.zeros_like(probabilities)
+    # Class by class and not as one product, whose rounding depends on the number of rows.
+    for column, prices in zip(probabilities.T, rule, strict=True):
+        found -= column[:, None] * prices
+    return found

@@ -1,0 +1,139 @@
+r"""Decision weights for any smooth goal, with one term that pools classes of few rows.
+
+.. math:: \min_\theta \; g\bigl(C_T(\theta)\bigr)
+          + \sum_i \frac{c}{n_i} (\theta_i - \theta_{0,i})^2
+
+over log-weights :math:`\theta`. :math:`C_T` is the confusion table of the soft predictions
+
+.. math:: D_{xj} = \frac{\exp((\log \eta_j(x) + \theta_j) / T)}
+                        {\sum_l \exp((\log \eta_l(x) + \theta_l) / T)}
+
+with the temperature :math:`T` lowered step by step; :math:`g` is the goal, :math:`\theta_0` the
+weights that it would take if nothing were known (its ``centre``), :math:`n_i` the rows of class
+``i`` and :math:`c` the strength of the pooling. A goal sees the recalls, and the shares of the
+population that are predicted as each class: derivatives are in closed form, and an evaluation is
+four products of an n x k matrix and a vector, whatever the number of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.goals.labelled_predictions import Predictions, effective_rows
+
+# TEMPERATURES: of the soft predictions, in units of log-probabilities, each step started from the
+# last. Decided on splits 0 and 1 of 96 tables, confirmed on 2 and 3 (docs/studies/tuner.txt).
+TEMPERATURES = (1.0, 0.2)
+# FLOOR: probabilities below count as this, so that logarithms of a forest's zeros are finite.
+FLOOR = 1e-9
+# MOST_ITERATIONS, PRECISION: of L-BFGS at each temperature, and the relative progress in the goal
+# at which it stops; a goal is known to 1e-3 at best from any number of rows in use.
+MOST_ITERATIONS, PRECISION = 60, 1e-4
+# MOST_ROWS: rows that one tuning looks at, evenly drawn from the classes where there are more: a
+# recall is then known to half a point for ten classes.
+MOST_ROWS = 100_000
+
+# Values and derivatives of a goal by the recalls, and by the predicted shares.
+Smooth = Callable[[Vector, Vector], tuple[float, Vector, Vector]]
+
+
+class Rows(NamedTuple):
+    """Rows of one tuning: their classes, and what each adds to a recall and a predicted share."""
+
+    labels: Indices
+    recall: Vector
+    share: Vector
+    effective: Vector
+
+
+def smooth_weights(
+    predictions: Predictions, parts: Sequence[Mask], goal: Smooth, *, centre: Vector,
+    prior: Vector, pooling: float,
+) -> list[Vector]:  # fmt: skip
+    """Log-weights for each of some parts of the rows, of mean 0.
+
+    Examples
+    --------
+    >>> table = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+    >>> rows = Predictions(table, np.array([0, 0, 1, 1]), np.ones(4))
+    >>> mean_risk = lambda recalls, shares: (1 - recalls.mean(), -np.ones(2) / 2, np.zeros(2))
+    >>> options = {"centre": np.zeros(2), "prior": np.ones(2) / 2, "pooling": 0.01}
+    >>> theta = smooth_weights(rows, [np.ones(4, bool)], mean_risk, **options)[0]
+    >>> bool(theta[0] < theta[1])
+    True
+    """
+    sample = _sample(predictions)
+    rows = predictions if sample is None else predictions.take(sample)
+    kept = parts if sample is None else [part[sample] for part in parts]
+    logs = np.log(np.maximum(rows.probabilities, FLOOR)) + centre
+    logs -= logs.max(axis=1, keepdims=True)
+    own = [_rows(rows, part, prior) for part in kept]
+    shifts = [np.zeros_like(centre) for _ in parts]
+    for temperature in TEMPERATURES:
+        # Soft predictions are these, times exp(shift / T) by class, scaled to sum to one.
+        table = np.exp(logs / temperature)
+        shifts = [
+            _lowered(table, each, goal, shift, temperature, pooling)
+            for each, shift in zip(own, shifts, strict=True)
+        ]
+    return [centre - centre.mean() + shift - shift.mean() for shift in shifts]
+
+
+def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
+    """What the rows of a part count; rows of another part count nothing."""
+    labels, weights = predictions.labels, predictions.sample_weight * part
+    totals = np.bincount(labels, weights, minlength=len(prior))
+    recall = np.divide(weights, totals[labels], out=np.zeros(len(labels)), where=weights > 0)
+    effective = effective_rows(labels, weights, len(prior))
+    return Rows(labels, recall, recall * prior[labels], np.maximum(effective, 1.0))
+
+
+def _lowered(
+    table: Matrix, rows: Rows, goal: Smooth, shift: Vector, temperature: float, pooling: float
+) -> Vector:
+    """Shifts of the log-weights from the centre with a lower value, by L-BFGS."""
+    k, penalty = len(shift), pooling / rows.effective
+    own = table[np.arange(len(table)), rows.labels]
+
+    def value_and_gradient(shift: Vector) -> tuple[float, Vector]:
+        factors = np.exp((shift - shift.max()) / temperature)
+        scale = 1 / (table @ factors)
+        right = own * factors[rows.labels] * scale
+        recalls = np.bincount(rows.labels, rows.recall * right, minlength=k)
+        shares = factors * ((rows.share * scale) @ table)
+        value, by_recall, by_share = goal(np.asarray(recalls, dtype=np.float64), shares)
+        added = by_recall[rows.labels] * rows.recall * right
+        lost = added
+        gradient = np.bincount(rows.labels, added, minlength=k)
+        if by_share.any():
+            lost = added + rows.share * scale * (table @ (factors * by_share))
+            gradient = gradient + by_share * shares
+        gradient = (gradient - factors * ((scale * lost) @ table)) / temperature
+        return value + float(penalty @ shift**2), gradient + 2 * penalty * shift
+
+    options = {"maxiter": MOST_ITERATIONS, "ftol": PRECISION}
+    found = minimize(value_and_gradient, shift, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x)
+
+
+def _sample(predictions: Predictions) -> Indices | None:
+    """At most about ``MOST_ROWS`` rows: of each class as many, or all where there are fewer."""
+    labels = predictions.labels
+    if len(labels) <= MOST_ROWS:
+        return None
+    counts = np.bincount(labels, minlength=predictions.n_classes)
+    least, most = 0, int(counts.max())
+    while least < most:
+        middle = (least + most + 1) // 2
+        enough = np.minimum(counts, middle).sum() <= MOST_ROWS
+        least, most = (middle, most) if enough else (least, middle - 1)
+    # A random order, the first rows of each class in it.
+    order = np.random.default_rng(0).permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.sort(order[rank < max(least, 1)])

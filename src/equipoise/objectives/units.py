@@ -1,0 +1,52 @@
+"""In which units features are seen: as they are, standardised, or from an origin of their own."""
+
+import numpy as np
+
+from equipoise.arrays import Mask, Vector
+from equipoise.objectives.matrices import Features
+
+# Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
+_TAME_SCALE = 30.0
+_TAME_SHIFT = 3.0
+_TAME_LENGTH = 10.0
+# Shifts, in spreads, from which columns have an origin: rounding of scores is then less than
+# 2e-12 of a spread, a thousandth of the least tolerance that is likely (1e-6 of a risk of 1e-3).
+_FAR = 1e4
+# A column with less spread than this many units in the last place of its mean is constant.
+_LAST_PLACES = 4.0
+
+
+def _constant(shift: Vector, scale: Vector) -> Mask:
+    """Columns whose spread is rounding."""
+    rounding = _LAST_PLACES * np.finfo(np.float64).eps * np.abs(shift)
+    return scale <= np.maximum(rounding, 1e-300)
+
+
+def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: float) -> Features:
+    """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame.
+
+    The curvature along a coefficient is about a quarter of its column's variance plus the penalty's
+    ``ridge``: that sum, not the variance alone, is what scaling has to even out.
+    """
+    shift, scale = moments
+    scale = np.where(_constant(shift, scale), scale, np.sqrt(scale**2 + 4 * ridge))
+    if not features.fit_intercept:  # nothing absorbs a shift: scale about zero instead
+        shift, scale = np.zeros_like(shift), np.hypot(shift, scale)
+    constant = _constant(shift, scale)
+    tame = constant | ((scale < _TAME_SCALE) & (scale > 1 / _TAME_SCALE))
+    if np.all(tame & (np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1))):
+        length = float(np.sqrt(np.sum(shift**2 + scale**2)))
+        if not features.fit_intercept or length < _TAME_LENGTH:
+            return features
+        return features.standardized(None, float(np.sqrt(length)))
+    far = features.filled(np.abs(shift) > _FAR * np.where(constant, 1.0, scale))
+    origin, shift = np.where(far, shift, 0.0), np.where(far, 0.0, shift)
+    # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
+    scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
+    unit = max(1.0, float(np.sum(~constant)) ** 0.25)
+    fixed = np.zeros(len(shift), dtype=bool)
+    if features.fit_intercept:
+        fixed[constant] = features.of_one_value(np.flatnonzero(constant))
+    return features.standardized(
+        (shift, scale), unit, fixed if np.any(fixed) else None, origin if np.any(far) else None
+    )

@@ -1,0 +1,147 @@
+"""Columns far from zero: the same fit as to centred columns, wherever the rows are."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from equipoise import LabelCVaR, RobustLinearClassifier, RobustLogisticRegression
+from equipoise.arrays import to_numpy
+from equipoise.blocks import from_blocks
+from equipoise.exceptions import NotConvergedWarning
+from equipoise.objectives import open_objective
+from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
+from equipoise.sets import as_uncertainty
+from hostile_problems import exact_scores
+from linear_models import class_risks, small_data
+
+
+def dask_arrays(X, y):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    return da.from_array(X, chunks=(60, -1)), da.from_array(y, chunks=60)
+
+
+def tensors(X, y):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    return torch.tensor(X), torch.tensor(y)
+
+
+def blocks(X, y):
+    return from_blocks([(X[part], y[part]) for part in (slice(0, 70), slice(70, None))]), None
+
+
+PLACES = {
+    "memory": lambda X, y: (X, y),
+    "sparse": lambda X, y: (sp.csr_matrix(X), y),
+    "blocks": blocks,
+    "sparse blocks": lambda X, y: blocks(sp.csr_matrix(X), y),
+    "Dask": dask_arrays,
+    "tensors": tensors,
+}
+each_place = pytest.mark.parametrize("place", PLACES)
+
+
+def far_data(offset, n_classes=3, dtype=np.float64):
+    """Rows far from zero, and the same rows near it: their difference is exact."""
+    X, y, _ = small_data(n_classes, n_rows=150)
+    far = (X + np.array([offset, -3 * offset, 0.0])).astype(dtype)
+    origin = np.array([offset, -3 * offset, 0.0]).astype(dtype)
+    near = far - origin
+    np.testing.assert_array_equal(near + origin, far)
+    return far, near.astype(np.float64), origin.astype(np.float64), y
+
+
+def fitted(place, X, y, **settings):
+    settings = {"uncertainty": LabelCVaR(0.5), "C": 10.0} | settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        return RobustLogisticRegression(**settings).fit(*PLACES[place](X, y))
+
+
+def recomputed(model, near, origin, y, loss="cross_entropy"):
+    """The objective of the coefficients and intercepts as they were returned."""
+    coef, intercept = to_numpy(model.coef_), to_numpy(model.intercept_)
+    moved = exact_scores(coef, intercept, origin)
+    risks = class_risks(near, y, np.ones(len(y)), coef, moved, loss)
+    masses = as_uncertainty(model.uncertainty).resolve(np.bincount(y) / len(y), model.classes_)
+    return masses.support(risks) + float((coef**2).sum()) / (2 * model.C * len(y))
+
+
+@each_place
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("offset", [1e5, 1e9, 1e10, 1e12])
+def test_the_objective_is_that_of_the_model_and_the_bound_below_the_optimum(
+    place, n_classes, offset
+):
+    far, near, origin, y = far_data(offset, n_classes)
+    best = fitted("memory", near, y, tol=1e-10)
+    found = fitted(place, far, y)
+    assert found.objective_ == pytest.approx(recomputed(found, near, origin, y), rel=1e-9)
+    assert found.lower_bound_ <= best.objective_ <= found.objective_ * (1 + 1e-9)
+    assert found.duality_gap_ == pytest.approx(found.objective_ - found.lower_bound_)
+    reached = found.duality_gap_ <= found.tol * found.objective_
+    assert found.status_ == ("converged" if reached else "stalled")
+    assert found.objective_ - best.objective_ < 1e-6 + 1e-15 * offset
+    assert found.n_evaluations_ <= 60
+
+
+@each_place
+def test_offsets_that_numbers_can_still_hold_cost_nothing(place):
+    far, near, _, y = far_data(1e8)
+    there, here = fitted(place, far, y), fitted(place, near, y)
+    assert there.status_ == here.status_ == "converged"
+    assert there.n_evaluations_ <= here.n_evaluations_ + 5
+
+
+def test_coefficients_of_float32_tensors_are_those_of_the_objective():
+    for offset in (0.0, 100.0, 2.0**20):
+        far, near, origin, y = far_data(offset, dtype=np.float32)
+        found = fitted("tensors", far, y)
+        assert found.objective_ == pytest.approx(recomputed(found, near, origin, y), rel=2e-7)
+        reached = found.duality_gap_ <= found.tol * found.objective_
+        assert found.status_ == ("converged" if reached else "stalled")
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_moments_of_columns_far_from_zero_are_exact(kind):
+    far, near, origin, _ = far_data(1e12)
+    mean, spread = (DenseFeatures if kind is np.asarray else SparseFeatures).column_moments(
+        kind(far)
+    )
+    np.testing.assert_allclose(mean - origin, near.mean(axis=0), atol=1e-15 * 3e12)
+    np.testing.assert_allclose(spread, near.std(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_scores_of_columns_far_from_zero_are_exact(kind):
+    far, near, _, y = far_data(1e11)
+    coef = np.array([[1.0, 0.5, -1.0], [0.0, 1.0, 0.0], [-1.0, -1.5, 1.0]])
+    settings = {"n_classes": 3, "fit_intercept": True}
+    with open_objective(kind(far), y, np.ones(len(y)), **settings) as objective:
+        # One, at the origin that was taken off.
+        theta = objective.pack(coef, 1.0 - coef @ np.array([1e11, -3e11, 0.0]))
+        risks = objective.evaluate(theta).risks
+    np.testing.assert_allclose(risks, class_risks(near, y, np.ones(len(y)), coef, 1.0), rtol=1e-12)
+
+
+def test_a_sparse_column_with_two_entries_in_a_place_is_their_sum():
+    far, _, _, y = far_data(1e10)
+    halves = sp.csr_matrix(
+        (np.repeat(far.ravel() / 2, 2), np.repeat(np.tile(np.arange(3), len(far)), 2),
+         np.arange(0, 6 * len(far) + 1, 6)), shape=far.shape,
+    )  # fmt: skip
+    assert fitted("memory", halves, y).objective_ == pytest.approx(
+        fitted("memory", far, y).objective_, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smoothed_hinge"])
+def test_other_losses_too(loss):
+    far, near, origin, y = far_data(1e10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)
+        found = RobustLinearClassifier(LabelCVaR(0.5), loss=loss, C=10.0).fit(far, y)
+        best = RobustLinearClassifier(LabelCVaR(0.5), loss=loss, C=10.0, tol=1e-10).fit(near, y)
+    assert found.objective_ == pytest.approx(recomputed(found, near, origin, y, loss), rel=1e-9)
+    assert found.lower_bound_ <= best.objective_ <= found.objective_ * (1 + 1e-9)
