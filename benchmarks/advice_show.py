@@ -14,7 +14,7 @@ from equipoise.sets import middle_alpha
 from real_data_show import say
 
 DEFAULT = "default"
-GOALS = ("worst-class", "balanced_accuracy", "macro_f1", DEFAULT)
+GOALS = ("worst_class", "balanced_accuracy", "macro_f1", DEFAULT)
 ADVISED = "advised"
 # A class counts if it has so many rows left out; one that a page saw so many rows of must not fail.
 FEWEST, MANY = 10, 30
@@ -89,7 +89,7 @@ def values(goal: str, tables: np.ndarray, counted: np.ndarray, n_models: int) ->
     totals = tables.sum(axis=2)
     hits = np.take_along_axis(tables, counted[None, :, None], axis=2)[:, :, 0]
     recalls = hits / totals
-    if goal == "worst-class":
+    if goal == "worst_class":
         return recalls.min(axis=1)
     if goal == "balanced_accuracy":
         return recalls.mean(axis=1)

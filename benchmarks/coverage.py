@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=np.inf)
     parser.add_argument("--jobs", type=int, default=-1)
     given, began = parser.parse_args(), time.perf_counter()
-    goals = {"worst class": "worst-class", "a floor of 0.8": RecallFloors({0: 0.8})}
+    goals = {"worst class": "worst_class", "a floor of 0.8": RecallFloors({0: 0.8})}
     for name, learner in LEARNERS.items():
         for counts, width in SIZES:
             for word, goal in goals.items():

@@ -72,7 +72,7 @@ def many_classes() -> dict[str, Any]:
     their_table = their_table.reshape(N_CLASSES, N_CLASSES).astype(float)
     goals = {
         "macro F1": as_goal("macro_f1").resolve(predictions.prior),
-        "worst class": as_goal("worst-class").resolve(predictions.prior),
+        "worst class": as_goal("worst_class").resolve(predictions.prior),
         "LabelCVaR(0.2)": as_goal(LabelCVaR(0.2)).resolve(predictions.prior),
     }
     rows: dict[str, Any] = {"argmax_seconds": argmax, "theirs_seconds": theirs, "goals": {}}
@@ -131,7 +131,7 @@ def on_folds() -> list[dict[str, Any]]:
             y, p = of_a_logistic_regression(n_rows, n_classes, 0.1)
         else:
             p, y = probabilities(n_rows, n_classes)
-        for goal in (LabelCVaR(0.2), "worst-class", "macro_f1", "balanced_accuracy"):
+        for goal in (LabelCVaR(0.2), "worst_class", "macro_f1", "balanced_accuracy"):
             tuning = partial(
                 tune_weights, y, p, goal, classes=np.arange(n_classes), rare="keep", random_state=0
             )

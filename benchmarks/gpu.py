@@ -130,7 +130,7 @@ def one_pass(case: Case) -> str:
 
 def whole_fit(case: Case, **settings: Any) -> str:
     """The time of a robust fit, and what it says of itself."""
-    model = RobustLogisticRegression("worst-class", tol=TOL, **settings)
+    model = RobustLogisticRegression("worst_class", tol=TOL, **settings)
     took = seconds(lambda: model.fit(case.X, case.y))
     return (
         f"the worst-class fit takes {took:.3f} s: {model.status_}, relative gap "
@@ -179,7 +179,7 @@ def against_plain(case: Case) -> str:
     """Our robust fit beside torch's plain fit, each to its own objective's relative 1e-6."""
     best = RobustLogisticRegression("standard", tol=1e-8).fit(case.X, case.y)
     target = best.objective_ * (1 + TOL)
-    model = RobustLogisticRegression("worst-class", tol=TOL)
+    model = RobustLogisticRegression("worst_class", tol=TOL)
     ours = seconds(lambda: model.fit(case.X, case.y), 3)
     kinds = [(h, t) for t in (torch.float32, torch.float64) for h in (10, 50)]
     times = {

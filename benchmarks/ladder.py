@@ -74,7 +74,7 @@ def compare(problem: str, solvers: list[str]) -> dict[str, Any]:
     assert reference is not None
     theirs = fastest_plain(problem, reference["lower_bound"], solvers)
     row: dict[str, Any] = {"problem": problem, "ceiling": CEILINGS[problem], "plain": theirs}
-    for uncertainty in ("worst-class", "lcvar-0.1"):
+    for uncertainty in ("worst_class", "lcvar-0.1"):
         mine = robust(problem, uncertainty)
         row[uncertainty] = {**mine, "ratio": mine["seconds"] / theirs["seconds"]}
     return row
@@ -84,7 +84,7 @@ def line(row: dict[str, Any]) -> str:
     plain = row["plain"]
     theirs = f"{plain['seconds']:8.2f} s ({plain['solver']}, tol {plain['tol']})"
     cells = [f"{row['problem']:18}", f"{theirs:40}"]
-    for uncertainty in ("worst-class", "lcvar-0.1"):
+    for uncertainty in ("worst_class", "lcvar-0.1"):
         mine = row[uncertainty]
         cells.append(
             f"{mine['seconds']:8.2f} s, {mine['evaluations']:4d} evaluations, gap "

@@ -20,7 +20,7 @@ from problems import PROBLEMS
 # Fits are repeated until they have taken so many seconds.
 SHORT = 5.0
 UNCERTAINTIES = {
-    "worst-class": WorstClass(),
+    "worst_class": WorstClass(),
     "lcvar-0.1": LabelCVaR(alpha=0.1),
     "standard": FixedWeights("standard"),
 }

@@ -44,7 +44,7 @@ def ratio() -> Iterator[Line]:
     """Robust fits beside the fastest plain fit of scikit-learn."""
     found = ladder.compare(PROBLEM, ["newton-cg", "lbfgs"])
     plain = f"{found['plain']['seconds']:.2f} s ({found['plain']['solver']})"
-    for name in ("worst-class", "lcvar-0.1"):
+    for name in ("worst_class", "lcvar-0.1"):
         mine, ceiling = found[name], found["ceiling"]
         said = f"{mine['seconds']:.2f} s to {plain}: ratio {mine['ratio']:.2f}"
         claim = f"50,000 x 54 x 7, robust fit ({name}) to scikit-learn's plain one"
@@ -68,7 +68,7 @@ def worst_recalls(learner: Any, train: Any, test: Any) -> tuple[float, float]:
     balanced = clone(learner)
     last = balanced[-1] if hasattr(balanced, "steps") else balanced
     last.set_params(class_weight="balanced")
-    robust = RobustClassifier(clone(learner), "worst-class", cv=3)
+    robust = RobustClassifier(clone(learner), "worst_class", cv=3)
     decided = [model.fit(*train).predict(test[0]) for model in (balanced, robust)]
     theirs, mine = (1 - class_risks(test[1], found).worst() for found in decided)
     return theirs, mine

@@ -9,9 +9,9 @@ from scipy.stats import t as student
 from real_data_learners import LEARNERS
 from real_data_tables import OURS
 
-MEASURES = ("worst-class", "balanced_accuracy", "macro_f1")
+MEASURES = ("worst_class", "balanced_accuracy", "macro_f1")
 NAMES = dict(zip(MEASURES, ("Worst-class recall", "Balanced accuracy", "Macro F1"), strict=True))
-SHORT = {"worst-class": "worst", "balanced_accuracy": "balanced", "macro_f1": "macro F1"}
+SHORT = {"worst_class": "worst", "balanced_accuracy": "balanced", "macro_f1": "macro F1"}
 # A class has a hundred rows in a table if half of it has fifty.
 ENOUGH_ROWS = 50
 
@@ -71,8 +71,8 @@ def show_learner(values: Values, seconds: Values, learner: str) -> None:
         means = np.mean([np.mean(values[n][learner][remedy], axis=0) for n in here], axis=0)
         took = np.mean([np.mean(seconds[n][learner][remedy]) for n in here])
         line = f"  {remedy:28} {means[0]:.3f}  {means[1]:.3f}  {means[2]:.3f} {took:8.2f} s"
-        ours = "ours, worst-class"
-        gain = paired(values, learner, ours, remedy, "worst-class")
+        ours = "ours, worst_class"
+        gain = paired(values, learner, ours, remedy, "worst_class")
         if len(gain) and not remedy.startswith("ours"):
             half = student.ppf(0.975, len(gain) - 1) * error(gain) if len(gain) > 1 else np.nan
             line += (
@@ -96,17 +96,17 @@ def judge_learner(values: Values, learner: str, goals: list[str]) -> None:
 
 
 def judge_worst_class(values: Values, learner: str) -> None:
-    ours = "ours, worst-class"
+    ours = "ours, worst_class"
     others = dict.fromkeys(remedy for found in values.values() for remedy in found.get(learner, {}))
     for other in ("none", "balanced"):
-        gain = paired(values, learner, ours, other, "worst-class")
+        gain = paired(values, learner, ours, other, "worst_class")
         say(gain.mean() > 0, f"{learner}: worst-class recall above {other}: {gain.mean():+.4f}")
-    gain = paired(values, learner, ours, "balanced", "worst-class")
+    gain = paired(values, learner, ours, "balanced", "worst_class")
     low = gain.mean() - student.ppf(0.975, len(gain) - 1) * error(gain)
     say(low > 0, f"(aim) {learner}: 95% interval against balanced above zero: from {low:+.4f}")
     for other in others:
         if not other.startswith("ours"):
-            gain = paired(values, learner, ours, other, "worst-class")
+            gain = paired(values, learner, ours, other, "worst_class")
             sentence = f"{gain.mean():+.4f}, standard error {error(gain):.4f}"
             say(gain.mean() >= -error(gain), f"{learner}: not below {other}: {sentence}")
     price = paired(values, learner, ours, "balanced", "balanced_accuracy")
@@ -119,7 +119,7 @@ def judge_sets(values: Values, fewest: dict[str, int]) -> None:
         if fewest[name] < ENOUGH_ROWS:
             continue
         for learner, remedies in found.items():
-            ours = np.array(remedies["ours, worst-class"])[:, 0]
+            ours = np.array(remedies["ours, worst_class"])[:, 0]
             plain = [np.array(remedies[other])[:, 0] for other in ("none", "balanced")]
             gain = ours - max(plain, key=np.mean)
             if gain.mean() < -0.02 and gain.mean() < -2 * error(gain):
@@ -127,11 +127,11 @@ def judge_sets(values: Values, fewest: dict[str, int]) -> None:
 
 
 def judge_boosting(values: Values) -> None:
-    here = [np.mean(values[n]["boosting"]["ours, worst-class"], axis=0) for n in OURS]
+    here = [np.mean(values[n]["boosting"]["ours, worst_class"], axis=0) for n in OURS]
     worst, accuracy = np.mean(here, axis=0)[:2]
     say(worst >= 0.68, f"boosting on the six: worst-class recall {worst:.4f} (0.68)")
     say(accuracy >= 0.765, f"boosting on the six: balanced accuracy {accuracy:.4f} (0.765)")
-    chess = np.mean(values["kr_vs_k"]["boosting"]["ours, worst-class"], axis=0)[0]
+    chess = np.mean(values["kr_vs_k"]["boosting"]["ours, worst_class"], axis=0)[0]
     say(chess >= 0.58, f"boosting on kr_vs_k: worst-class recall {chess:.4f} (0.58, aim 0.65)")
 
 

@@ -32,7 +32,7 @@ def show_ladder(names: list[str], solvers: list[str]) -> list[dict[str, Any]]:
         rows.append(ladder.compare(name, solvers))
         print(ladder.line(rows[-1]), flush=True)
         if name == "covertype-all":
-            mine = rows[-1]["worst-class"]
+            mine = rows[-1]["worst_class"]
             print(
                 f"{'':18} peak memory {mine['peak_mib']:.0f} MiB, of which the fit added "
                 f"{mine['added_mib']:.0f} MiB to a matrix of {mine['matrix_mib']:.0f} MiB: "

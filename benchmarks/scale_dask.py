@@ -65,7 +65,7 @@ def timed(client, fit):
 
 
 def robust(X, y):
-    return RobustLogisticRegression("worst-class").fit(X, y)
+    return RobustLogisticRegression("worst_class").fit(X, y)
 
 
 def dask_ml(X, y):

@@ -30,7 +30,7 @@ def run(checkout: Path, *arguments: str) -> str:
 def robust(checkout: Path, problem: str) -> dict[str, float]:
     """Seconds, evaluations and objective of the robust fits of one problem."""
     found = {}
-    for uncertainty in ("worst-class", "lcvar-0.1"):
+    for uncertainty in ("worst_class", "lcvar-0.1"):
         script = str(checkout / "benchmarks" / "measure.py")
         line = run(checkout, script, "ours", problem, uncertainty, str(ladder.TARGET))
         measured = json.loads(line.splitlines()[-1])

@@ -36,7 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import tune_weights
 
-GOALS = ("worst-class", "balanced_accuracy", "macro_f1")
+GOALS = ("worst_class", "balanced_accuracy", "macro_f1")
 POWERS = {"plain": 0.0, "sqrt": 0.5, "balanced": 1.0}
 BOOSTERS = ("lightgbm", "xgboost")
 # Of the half to test on: rows at most, but this many of a class that has them.

@@ -31,8 +31,8 @@ scaler = StandardScaler().fit(X_train)
 X_train = scaler.transform(X_train)
 X_test = scaler.transform(load_thyroid(subset="test").data)
 
-exact = RobustLogisticRegression("worst-class").fit(X_train, y_train)
-slow = RobustLogisticRegression("worst-class", solver="descent-ascent", max_iter=3000)
+exact = RobustLogisticRegression("worst_class").fit(X_train, y_train)
+slow = RobustLogisticRegression("worst_class", solver="descent-ascent", max_iter=3000)
 with warnings.catch_warnings():
     # It warns that it has not converged: that is the point.
     warnings.simplefilter("ignore")
@@ -77,7 +77,7 @@ plt.show()
 
 decided = exact.predict(X_test)
 for tol in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
-    fit = RobustLogisticRegression("worst-class", tol=tol).fit(X_train, y_train)
+    fit = RobustLogisticRegression("worst_class", tol=tol).fit(X_train, y_train)
     otherwise = np.mean(fit.predict(X_test) != decided)
     print(f"tol {tol:.0e}: certified gap {fit.duality_gap_:.1e}, {otherwise:.2%} decided otherwise")
 

@@ -2,7 +2,7 @@
 Does it work with forests and boosting?
 =======================================
 
-Yes: ``RobustClassifier(model, "worst-class")`` takes any classifier. The errors of the worst class
+Yes: ``RobustClassifier(model, "worst_class")`` takes any classifier. The errors of the worst class
 fall from 83% to 28% for a random forest, from 97% to 25% for extra trees and from 73% to 25% for
 gradient boosting; balanced weights leave them at 54%, 69% and 53%.
 
@@ -49,7 +49,7 @@ ensembles = {
 ways = {
     "plain": lambda model: model,
     "balanced weights": lambda model: clone(model).set_params(class_weight="balanced"),
-    "RobustClassifier": lambda model: RobustClassifier(model, "worst-class", cv=3),
+    "RobustClassifier": lambda model: RobustClassifier(model, "worst_class", cv=3),
 }
 found, robust = {}, {}
 for name, model in ensembles.items():

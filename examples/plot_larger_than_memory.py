@@ -55,9 +55,9 @@ X_test, y_test = draw(40_000, 0.5, seed=10)
 # and then corrects what the sample has got wrong in a few passes over the files.
 
 blocks = from_npy(folder)
-streamed = RobustLogisticRegression("worst-class", memory="16 MiB").fit(blocks)
+streamed = RobustLogisticRegression("worst_class", memory="16 MiB").fit(blocks)
 X_all, y_all = (np.concatenate(parts) for parts in zip(*(b[:2] for b in blocks), strict=True))
-in_memory = RobustLogisticRegression("worst-class").fit(X_all, y_all)
+in_memory = RobustLogisticRegression("worst_class").fit(X_all, y_all)
 difference = np.abs(streamed.coef_ - in_memory.coef_).max() / np.abs(in_memory.coef_).max()
 error = class_risks(y_test, streamed.predict(X_test)).worst()
 print(
@@ -79,7 +79,7 @@ with warnings.catch_warnings():
     for size in sizes:
         for _ in range(8):
             rows = rng.choice(len(y_all), size, replace=False)
-            fit = RobustLogisticRegression("worst-class").fit(X_all[rows], y_all[rows])
+            fit = RobustLogisticRegression("worst_class").fit(X_all[rows], y_all[rows])
             sampled[size].append(class_risks(y_test, fit.predict(X_test)).worst())
         found = sampled[size]
         print(f"{size:,} rows: {min(found):.1%} to {max(found):.1%}, mean {np.mean(found):.1%}")

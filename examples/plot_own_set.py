@@ -72,7 +72,7 @@ goals = {
     "upper ends": FixedWeights({"green": 1, "orange": 6, "red": 30}),
     "middle": FixedWeights({"green": 1, "orange": 12**0.5, "red": 150**0.5}),
     "balanced": "balanced",
-    "worst class": "worst-class",
+    "worst class": "worst_class",
     "own set": known,
 }
 print("ranges:", ranges)

@@ -43,9 +43,9 @@ def ways(plain):
     """A classifier as it is, with another threshold, with other training, and with both."""
     return {
         "plain": plain,
-        "threshold": PlugInClassifier(plain, "worst-class"),
+        "threshold": PlugInClassifier(plain, "worst_class"),
         "weights": type(plain)(**plain.get_params() | {"class_weight": "balanced"}),
-        "both": RobustClassifier(plain, "worst-class", training="balanced"),
+        "both": RobustClassifier(plain, "worst_class", training="balanced"),
     }
 
 

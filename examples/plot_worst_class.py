@@ -2,7 +2,7 @@
 How do I stop my model failing its worst class?
 ===============================================
 
-Say that the worst class decides: ``RobustLogisticRegression("worst-class")``. Here the worst class
+Say that the worst class decides: ``RobustLogisticRegression("worst_class")``. Here the worst class
 has 80% errors in a plain fit, 31% with balanced class weights and 22% in the robust one, which
 raises the errors in all from 13% to 19%.
 
@@ -44,7 +44,7 @@ X_test, y_test = draw(20_000, seed=1)
 models = {
     "plain": LogisticRegression(),
     "balanced weights": LogisticRegression(class_weight="balanced"),
-    "worst class": RobustLogisticRegression("worst-class"),
+    "worst class": RobustLogisticRegression("worst_class"),
 }
 for name, model in models.items():
     risks = class_risks(y_test, model.fit(X_train, y_train).predict(X_test))
@@ -86,4 +86,4 @@ plt.show()
 # %%
 # See also :class:`equipoise.RobustLogisticRegression`; :class:`equipoise.RobustClassifier` does it
 # for forests, boosting and any other classifier. A fit minimises a cross-entropy, not errors: with
-# ``PlugInClassifier(model, "worst-class")`` decisions are tuned for these as well.
+# ``PlugInClassifier(model, "worst_class")`` decisions are tuned for these as well.

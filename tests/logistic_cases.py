@@ -21,7 +21,7 @@ def draw(k=3, n=300, d=4, seed=0):
     return rng.normal(size=(k, d))[y] + 1.5 * rng.normal(size=(n, d)), y
 
 
-def tight(recipe="worst-class", **settings):
+def tight(recipe="worst_class", **settings):
     return RobustLogisticRegression(recipe, tol=1e-10, **settings)
 
 

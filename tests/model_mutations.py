@@ -87,7 +87,7 @@ def table_model(kind):
         return Pipeline([("features", preprocessor(frame())), ("model", forest())])
     if kind == "plain":
         return learner_for(frame())
-    model = model_for(frame(), kind, "worst-class", cv=2)
+    model = model_for(frame(), kind, "worst_class", cv=2)
     few = {f"estimator__model__{name}": value for name, value in FEW_TREES[kind].items()}
     return model.set_params(**few)
 
@@ -100,16 +100,16 @@ BARE = {
     "LogisticRegression": LogisticRegression,
     "RandomForestClassifier": forest,
     "HistGradientBoostingClassifier": boosting,
-    "scaled": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
-    "plug-in": lambda: PlugInClassifier(LogisticRegression(), "worst-class", cv=2),
+    "scaled": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
+    "plug-in": lambda: PlugInClassifier(LogisticRegression(), "worst_class", cv=2),
     "RobustLogisticRegressionCV": lambda: RobustLogisticRegressionCV(LabelCVaR(0.5), Cs=2, cv=2),
-    "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst-class", cv=2),
+    "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst_class", cv=2),
     "AveragedTrainings": lambda: RobustClassifier(
-        LogisticRegression(), "worst-class", training="average", cv=2
+        LogisticRegression(), "worst_class", training="average", cv=2
     ),
     "RobustPathCV": lambda: RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=2),
     "plug-in of a forest": lambda: PlugInClassifier(forest(), "macro_f1", cv=2),
-    "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst-class"),
+    "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst_class"),
 }
 TABLES = ("features table", "plain table", "linear table", "forest table", "boosting table")
 MODELS = (*BARE, *TABLES)

@@ -70,7 +70,7 @@ def test_values_are_those_of_scikit_learn():
     decided = np.where(rng.random(290) < 0.7, truth, rng.integers(3, size=290))
     models = {"advised": decided, "other": rng.permutation(decided)}
     known = {
-        "worst-class": recall_score(truth, decided, average=None).min(),
+        "worst_class": recall_score(truth, decided, average=None).min(),
         "balanced_accuracy": balanced_accuracy_score(truth, decided),
         "macro_f1": f1_score(truth, decided, average="macro"),
     }

@@ -135,7 +135,7 @@ def test_another_number_of_blocks_is_noticed(later):
 
 @each_change
 def test_a_fit_to_a_sample_notices_it_when_all_rows_are_counted(change):
-    clf = PlugInClassifier(GaussianNB(), "worst-class", sample_rows=1000)
+    clf = PlugInClassifier(GaussianNB(), "worst_class", sample_rows=1000)
     with pytest.raises(InvalidInputError, match=CHANGED):
         clf.fit(from_blocks(Changing(change)))
 

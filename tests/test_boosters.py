@@ -50,10 +50,10 @@ def lightgbm(**parameters):
 def test_classes_of_any_names(make, names):
     X, _, y = draw()
     named = np.array(names)[np.searchsorted(["common", "rare", "some"], y)]
-    clf = PlugInClassifier(make(), "worst-class", cv=3).fit(X, named)
+    clf = PlugInClassifier(make(), "worst_class", cv=3).fit(X, named)
     assert set(clf.predict(X)) <= set(names) and clf.classes_.tolist() == sorted(names)
     places = np.searchsorted(clf.classes_, named)
-    same = PlugInClassifier(make(), "worst-class", cv=3).fit(X, places)
+    same = PlugInClassifier(make(), "worst_class", cv=3).fit(X, places)
     np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[same.predict(X)])
     again = pickle.loads(pickle.dumps(clf))
@@ -64,8 +64,8 @@ def test_classes_of_any_names(make, names):
 def test_one_that_was_fitted_before_is_trained_as_a_new_one(make):
     X, _, y = draw()
     places = np.unique(y, return_inverse=True)[1]
-    before = RobustClassifier(make().fit(X, places), "worst-class", cv=2).fit(X, places)
-    new = RobustClassifier(make(), "worst-class", cv=2).fit(X, places)
+    before = RobustClassifier(make().fit(X, places), "worst_class", cv=2).fit(X, places)
+    new = RobustClassifier(make(), "worst_class", cv=2).fit(X, places)
     np.testing.assert_array_equal(before.predict(X), new.predict(X))
 
 
@@ -95,7 +95,7 @@ def test_columns_of_text(wrapped):
     base = catboost(cat_features=["kind"])
     if wrapped:
         base = make_pipeline("passthrough", base)
-    clf = PlugInClassifier(base, "worst-class", cv=3).fit(X, y)
+    clf = PlugInClassifier(base, "worst_class", cv=3).fit(X, y)
     assert set(clf.predict(X)) == set(y)
     # Fresh copies of it, also where scikit-learn makes them.
     fresh = clone(clf)
@@ -142,7 +142,7 @@ def asking(make, rounds=100):
 def test_one_that_stops_early_does_so_on_rows_of_its_own_part(make, training):
     X, _, y = draw()
     base, made = asking(make)
-    clf = RobustClassifier(base, "worst-class", training=training, cv=3).fit(X, y)
+    clf = RobustClassifier(base, "worst_class", training=training, cv=3).fit(X, y)
     models = clf.estimator_.estimators if training == "average" else [clf.estimator_]
     for model in models:
         fitted = model if hasattr(model, made) else model.estimator_
@@ -155,7 +155,7 @@ def test_one_that_stops_early_does_so_on_rows_of_its_own_part(make, training):
 def test_the_plug_in_holds_validation_rows_out_too():
     X, _, y = draw()
     y[0] = "single"  # a class of one row is trained on
-    clf = PlugInClassifier(asking(lightgbm)[0], "worst-class", cv=3, rare="keep").fit(X, y)
+    clf = PlugInClassifier(asking(lightgbm)[0], "worst_class", cv=3, rare="keep").fit(X, y)
     assert 0 < clf.estimator_.best_iteration_ < 60 and "single" in clf.estimator_.classes_
 
 
@@ -176,14 +176,14 @@ def test_one_that_stops_early_inside_a_pipeline_is_refused():
     X, _, y = draw()
     base = make_pipeline(StandardScaler(), asking(lightgbm)[0])
     with pytest.raises(InvalidParameterError, match="Pipeline asks for validation rows"):
-        RobustClassifier(base, "worst-class", cv=3).fit(X, y)
+        RobustClassifier(base, "worst_class", cv=3).fit(X, y)
 
 
 @pytest.mark.parametrize("name", ["is_unbalance", "unbalance", "unbalanced_sets"])
 def test_balance_of_its_own_is_refused(name):
     X, _, y = draw()
     with pytest.raises(InvalidParameterError, match=f"must not weigh classes itself, got {name}"):
-        RobustClassifier(lightgbm(**{name: True}), "worst-class", cv=3).fit(X, y)
+        RobustClassifier(lightgbm(**{name: True}), "worst_class", cv=3).fit(X, y)
 
 
 def test_weights_of_its_own_in_an_array_are_refused():

@@ -113,7 +113,7 @@ TWO = {"counts": COUNTS[:2], "class_prior": np.array([0.7, 0.3]), "risks": RISKS
 @either_complexity
 def test_lipschitz_losses_of_two_classes_have_twice_their_slope_for_4k(lipschitz, observed):
     # Talagrand's contraction in place of the lemma on margins: 2 L Rad(F), not 4 k Rad(Pi_1(F)).
-    options = {"uncertainty": "worst-class", "observed": observed}
+    options = {"uncertainty": "worst_class", "observed": observed}
     for bound in (iid_bound, conditional_bound):
         margin = bound(TWO["counts"], COMPLEXITY[:2], TWO["class_prior"], **options)
         found = bound(
@@ -150,7 +150,7 @@ def test_bounds_of_a_lipschitz_loss_hold_for_all_functions_of_a_class():
         complexity = {name: float(linear_rademacher(x[:, None], 1.0)) for name, x in rows.items()}
         empirical = np.array([ramp(x) for x in rows.values()])
         bounds = [
-            conditional_bound([60, 25], complexity, uncertainty="worst-class", risks=risks,
+            conditional_bound([60, 25], complexity, uncertainty="worst_class", risks=risks,
                               confidence=0.8, lipschitz=slope / 2).value
             for risks in empirical.T
         ]  # fmt: skip

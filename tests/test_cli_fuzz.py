@@ -57,7 +57,7 @@ def fitted(kind):
     raw, y = frame.drop(columns="label"), frame["label"].to_numpy(dtype=object)
     columns = columns_of(raw)
     X = conform(raw, columns)
-    model = model_for(X, kind, "worst-class" if kind == "boosting" else "balanced")
+    model = model_for(X, kind, "worst_class" if kind == "boosting" else "balanced")
     if kind == "boosting":
         few = {"estimator__model__max_iter": 2, "estimator__model__max_leaf_nodes": 4}
         model.set_params(**few)
@@ -374,7 +374,7 @@ def test_wrong_arguments(here, numbers):
 
 GOALS = [
     "standard",
-    "worst-class",
+    "worst_class",
     "FixedWeights({'ham': 1, 'spam': 5})",
     "lcvar:0.1",
     "LabelHCVaR(c=0.5, kappa=2)",

@@ -36,7 +36,7 @@ from equipoise.sets import (
 TEXTS = {
     "standard": FixedWeights("standard"),
     "balanced": FixedWeights("balanced"),
-    "worst-class": WorstClass(),
+    "worst_class": WorstClass(),
     "FixedWeights({'a': 1, 'b': 5})": FixedWeights({"a": 1, "b": 5}),
     "lcvar:0.1": LabelCVaR(0.1),
     "LabelCVaR(alpha=0.1)": LabelCVaR(0.1),
@@ -174,7 +174,7 @@ def test_every_recipe_of_the_library_can_be_named():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "is no goal: the words are worst-class, balanced, standard"),
+        ("", "is no goal: the words are worst_class, balanced, standard"),
         ("robust", "is no goal: the words are"),
         ("lcvar", r"did you mean 'lcvar:0\.1'\?"),
         ("lcvar:", r"did you mean 'lcvar:0\.1'\?"),
@@ -225,7 +225,7 @@ def test_every_recipe_of_the_library_can_be_named():
         ("MetricGoal(1.5)", "metric must be"),
         ("MetricGoal(WorstClass())", "metric must be"),
         ("LabelCVaR(WorstClass())", "alpha must be a number"),
-        ("WorstClass() or WorstClass()", "is no goal .did you mean 'worst-class'"),
+        ("WorstClass() or WorstClass()", "is no goal .did you mean 'worst_class'"),
         ("[" * 300 + "]" * 300, "is no goal: the words are"),
         ("LabelCVaR(" + "-" * 100_000 + "1)", "is no goal"),
         ("LabelCVaR(" + "1" * 5000 + ")", "is no goal"),

@@ -160,7 +160,7 @@ def test_boosting_takes_the_same_walk(place):
     out = place / "boost.equipoise"
     fitted = run(
         *("fit", place / "train.csv", "-t", "label", "-o", out, "-q"),
-        *("--model", "boosting", "-u", "worst-class"),
+        *("--model", "boosting", "-u", "worst_class"),
     )
     assert fitted.exit_code == 0 and fitted.output == ""
     judged = run("evaluate", out, place / "test.csv", "--json")
@@ -258,7 +258,7 @@ def test_quiet_is_silent(place, tmp_path):
     assert run("evaluate", out, place / "test.csv", "-q").output == ""
 
 
-@pytest.mark.parametrize("goal", ["standard", "worst-class"])
+@pytest.mark.parametrize("goal", ["standard", "worst_class"])
 def test_the_same_seed_gives_the_same_model_and_another_one_another_split(place, tmp_path, goal):
     results = []
     for seed in (0, 0, 1):
@@ -331,7 +331,7 @@ def test_tables_of_a_handful_of_rows_are_fitted_and_not_tuned(tmp_path):
     table, out = tmp_path / "few.csv", tmp_path / "m.equipoise"
     pd.DataFrame({"x": range(12), "label": ["a"] * 4 + ["b"] * 4 + ["c"] * 4}).to_csv(table)
     for share in ("0", "0.2"):
-        arguments = ("-t", "label", "-o", out, "-g", "worst-class", "--hold-out", share)
+        arguments = ("-t", "label", "-o", out, "-g", "worst_class", "--hold-out", share)
         result = run("fit", table, *arguments)
         assert result.exit_code == 0, result.output
         assert "fewer than two classes have 5 rows" in result.stderr
@@ -511,7 +511,7 @@ def test_wrong_usage_is_exit_code_two(place, tmp_path):
     fails(run("fit", train, "-o", tmp_path / "m.equipoise"), 2, "--target")
     fails(run("fit", train, "-t", "label"), 2, "--out")
     fails(run("fit", train, "-t", "label", "-o", "m", "-u", "lcvar:2"), 2, "alpha must be")
-    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are worst-class")
+    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are worst_class")
     fails(run("fit", train, "-t", "label", "-o", "m", "--model", "deep"), 2, "linear", "boosting")
     fails(run("fit", train, "-t", "label", "-o", "m", "--C", "0"), 2, "--C")
     fails(run("fit", train, "-t", "label", "-o", "m", "--hold-out", "1"), 2, "--hold-out")
@@ -673,7 +673,7 @@ def test_help_has_examples_and_exit_codes_and_loads_nothing_heavy(command):
         (["fit"], "--mo", "--model"),
         (["fit", "--model"], "b", "boosting"),
         (["fit", "-u"], "PriorB", "PriorBall("),
-        (["fit", "--goal"], "worst", "worst-class"),
+        (["fit", "--goal"], "worst", "worst_class"),
         (["fit", "-g"], "lc", "lcvar:"),
         (["fit", "-g"], "macro", "macro_f1"),
         (["fit", "-g"], "Recall", "RecallFloors("),

@@ -62,7 +62,7 @@ def held(learner, counts, n_columns, way, seed):
     """Whether the interval of each class holds the risk of the returned rule on new rows."""
     rng = np.random.default_rng(seed)
     X, y = gaussian_rows(rng, counts, n_columns)
-    clf = PlugInClassifier(learner, "worst-class", random_state=seed, **way).fit(X, y)
+    clf = PlugInClassifier(learner, "worst_class", random_state=seed, **way).fit(X, y)
     new, true = gaussian_rows(rng, [8000] * len(counts), n_columns)
     wrong = clf.predict(new) != true
     found = clf.class_risk_intervals_
@@ -100,7 +100,7 @@ def held_by_folds(counts, n_columns, seed):
     """The same of a robust fit to all rows, by intervals of fits to folds, as on the page."""
     rng = np.random.default_rng(seed)
     X, y = gaussian_rows(rng, counts, n_columns)
-    model, decided, folds = RobustLogisticRegression("worst-class"), y.copy(), y.copy()
+    model, decided, folds = RobustLogisticRegression("worst_class"), y.copy(), y.copy()
     for fold, (train, test) in enumerate(
         StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y)
     ):
@@ -185,7 +185,7 @@ def test_intervals_of_a_refitted_model_hold_its_risks():
     for seed in range(redraws):
         rng = np.random.default_rng(seed)
         X, y = gaussian_rows(rng, (3000, 40), 20)
-        tuned = PlugInClassifier(learner, "worst-class", random_state=seed).fit(X, y)
+        tuned = PlugInClassifier(learner, "worst_class", random_state=seed).fit(X, y)
         new, _ = gaussian_rows(rng, (20_000, 0), 20)
         truth = np.mean(tuned.predict(new) != 0)
         one_rule = counted_intervals(tuned.tuned_.held_out[:, :4], tuned.classes_)

@@ -243,7 +243,7 @@ def test_predictions_are_lazy_and_by_the_model_as_it_was(anywhere):
 def test_a_plug_in_is_fitted_to_a_sample_and_judged_on_all_partitions(anywhere):
     X, y = draw(k=3, n=3000)
     rows, labels = parted(X, y)
-    clf = PlugInClassifier(GaussianNB(), "worst-class", sample_rows=600).fit(rows, labels)
+    clf = PlugInClassifier(GaussianNB(), "worst_class", sample_rows=600).fit(rows, labels)
     assert [int(each.to_numpy().sum()) for each in clf.rows_seen_.values()] == [300, 300, 2700]
     np.testing.assert_array_equal(np.asarray(clf.predict(rows)), clf.predict(X))
 

@@ -79,10 +79,10 @@ PLUG_INS = {
     "at the end of a pipeline": make_pipeline(
         StandardScaler(), PlugInClassifier(TREE, LabelCVaR(0.3), cv=3)
     ).fit(X, Y),
-    "plug-in of a robust fit": PlugInClassifier(FITS["standard"], "worst-class", cv=3).fit(X, Y),
+    "plug-in of a robust fit": PlugInClassifier(FITS["standard"], "worst_class", cv=3).fit(X, Y),
     "level chosen": PlugInClassifier(TREE, LabelCVaR("auto"), cv=3).fit(X, Y),
     "known weights": PlugInClassifier(TREE, "balanced", cv=3).fit(X, Y),
-    "trained and decided": RobustClassifier(TREE, "worst-class", cv=3).fit(X, Y),
+    "trained and decided": RobustClassifier(TREE, "worst_class", cv=3).fit(X, Y),
     "level of a plug-in": RobustPathCV(PlugInClassifier(TREE), alphas=[1.0, 0.3], cv=3).fit(X, Y),
     "found by a search": GridSearchCV(
         PlugInClassifier(TREE, LabelCVaR(0.3), cv=3), {"pooling": [0, 1]}, cv=2

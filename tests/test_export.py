@@ -27,11 +27,11 @@ from linear_models import small_data
 
 NAMES = np.array(["a", "bb", "ccc"])
 LINEAR = {
-    "RobustLogisticRegression": RobustLogisticRegression("worst-class"),
-    "RobustLogisticRegressionCV": RobustLogisticRegressionCV("worst-class", Cs=[0.1, 1], cv=3),
+    "RobustLogisticRegression": RobustLogisticRegression("worst_class"),
+    "RobustLogisticRegressionCV": RobustLogisticRegressionCV("worst_class", Cs=[0.1, 1], cv=3),
     "RobustPathCV": RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=3),
 } | {
-    f"RobustLinearClassifier {name}": RobustLinearClassifier("worst-class", loss=name, C=10)
+    f"RobustLinearClassifier {name}": RobustLinearClassifier("worst_class", loss=name, C=10)
     for name, loss in LOSSES.items()
     if loss.trained is not None
 }

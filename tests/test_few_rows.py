@@ -23,7 +23,7 @@ def rows(seed, counts=COUNTS, rare=(0.0, 0.0)):
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-@pytest.mark.parametrize("goal", ["worst-class", "macro_f1"])
+@pytest.mark.parametrize("goal", ["worst_class", "macro_f1"])
 def test_what_six_rows_happen_to_be_counts_less_when_pooled(goal):
     def spread(**options):
         """How far the log-weight of the rare class varies from draw to draw."""
@@ -40,7 +40,7 @@ def test_what_six_rows_happen_to_be_counts_less_when_pooled(goal):
     assert by_pooling[2] < by_pooling[0] / 2
 
 
-@pytest.mark.parametrize("goal", ["worst-class", LabelCVaR(0.05)])
+@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.05)])
 def test_six_rows_that_can_be_told_apart_are_found(goal):
     X, y = rows(0, rare=(4.0, 4.0))
     clf = PlugInClassifier(LogisticRegression(), goal).fit(X, y)
@@ -59,7 +59,7 @@ def two_classes(n_rare, seed=0):
 def test_what_the_others_pay_is_said():
     y, eta = two_classes(6)
     with pytest.warns(FewRowsWarning) as caught:
-        tuned = tune_weights(y, eta, "worst-class")
+        tuned = tune_weights(y, eta, "worst_class")
     # All errors of the common class are decisions for the rare one.
     points = 100 * np.mean(tuned.decide(eta)[y == "common"] == "rare")
     assert points > 10
@@ -70,33 +70,33 @@ def test_what_the_others_pay_is_said():
 
 def test_nothing_is_said_of_classes_that_cost_nothing_or_have_rows():
     X, y = rows(0, rare=(9.0, 9.0))
-    PlugInClassifier(LogisticRegression(), "worst-class").fit(X, y)
-    tune_weights(*two_classes(20), "worst-class")
+    PlugInClassifier(LogisticRegression(), "worst_class").fit(X, y)
+    tune_weights(*two_classes(20), "worst_class")
 
 
 def test_classes_of_fewer_rows_can_be_left_out():
     X, y = rows(0)
-    clf = PlugInClassifier(LogisticRegression(), "worst-class", rare="drop", min_rows=7).fit(X, y)
+    clf = PlugInClassifier(LogisticRegression(), "worst_class", rare="drop", min_rows=7).fit(X, y)
     some = y != "rare"
-    alone = PlugInClassifier(LogisticRegression(), "worst-class").fit(X[some], y[some])
+    alone = PlugInClassifier(LogisticRegression(), "worst_class").fit(X[some], y[some])
     assert np.array_equal(clf.predict(X), alone.predict(X)) and clf.weights_["rare"] == 0
-    kept = PlugInClassifier(LogisticRegression(), "worst-class", rare="keep", min_rows=7).fit(X, y)
+    kept = PlugInClassifier(LogisticRegression(), "worst_class", rare="keep", min_rows=7).fit(X, y)
     assert kept.weights_["rare"] == 1 and np.isnan(kept.class_risks_["rare"])
     eta = kept.predict_proba(X)
-    given = tune_weights(y, eta, "worst-class", rare="drop", min_rows=7)
+    given = tune_weights(y, eta, "worst_class", rare="drop", min_rows=7)
     assert given.weights["rare"] == 0
 
 
 @pytest.mark.parametrize("way", ["estimator", "given"])
 def test_a_class_of_fewer_rows_than_asked_for_is_refused(way):
     X, y = rows(0, (40, 40, 6))
-    clf = PlugInClassifier(LogisticRegression(), "worst-class", min_rows=7)
-    given, eta = partial(tune_weights, goal="worst-class", min_rows=7), np.full((len(y), 3), 1 / 3)
+    clf = PlugInClassifier(LogisticRegression(), "worst_class", min_rows=7)
+    given, eta = partial(tune_weights, goal="worst_class", min_rows=7), np.full((len(y), 3), 1 / 3)
     ways = {"estimator": partial(clf.fit, X, y), "given": partial(given, y, eta)}
     with pytest.raises(InvalidInputError, match=r"'rare' \(6 rows\).*at least 7 rows"):
         ways[way]()
     with pytest.raises(InvalidParameterError, match="min_rows"):
-        PlugInClassifier(LogisticRegression(), "worst-class", min_rows=0).fit(X, y)
+        PlugInClassifier(LogisticRegression(), "worst_class", min_rows=0).fit(X, y)
 
 
 def test_what_is_to_be_said_of_a_training_is_said_once():

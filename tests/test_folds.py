@@ -103,7 +103,7 @@ def test_a_class_of_few_distinct_rows_is_judged_all_the_same(cv):
     refuse_few(few, needed, np.bincount(y), np.array([0, 1]), "error")
     tested = np.concatenate([test for _, test in parts])
     assert np.all(np.bincount(y[tested]) >= 3)
-    model = PlugInClassifier(DecisionTreeClassifier(), "worst-class", cv=cv).fit(X, y)
+    model = PlugInClassifier(DecisionTreeClassifier(), "worst_class", cv=cv).fit(X, y)
     assert not np.isnan(np.asarray(model.class_risks_)).any()
     # One class of copies does not set those of others apart.
     X = np.vstack([np.zeros((50, 2)), rng.normal(size=(40, 2)).repeat(3, axis=0)])
@@ -130,14 +130,14 @@ def test_decisions_are_tuned_for_rows_that_no_copy_of_was_trained_on():
     X = rng.normal(size=(400, 5)) + 0.8 * y[:, None]
     forest = RandomForestClassifier(30, random_state=0)
     twice, y_twice = X.repeat(3, axis=0), y.repeat(3)
-    model = RobustClassifier(forest, "worst-class", cv=5).fit(twice, y_twice)
+    model = RobustClassifier(forest, "worst_class", cv=5).fit(twice, y_twice)
     fresh = (rng.random(4000) < 0.25).astype(int)
     new = rng.normal(size=(4000, 5)) + 0.8 * fresh[:, None]
     wrong = [np.mean(model.predict(new[fresh == each]) != each) for each in (0, 1)]
     told = np.asarray(model.class_risks_)
     # Folds that hold copies on both sides tell of hardly any error.
     apart = StratifiedKFold(5, shuffle=True, random_state=0)
-    naive = RobustClassifier(forest, "worst-class", cv=apart).fit(twice, y_twice)
+    naive = RobustClassifier(forest, "worst_class", cv=apart).fit(twice, y_twice)
     assert np.asarray(naive.class_risks_).max() < 0.02
     assert max(wrong) > 0.1
     np.testing.assert_allclose(told, wrong, atol=0.1)

@@ -154,7 +154,7 @@ def test_what_must_be_tuned_is_not_known(recipe):
     ("value", "expected"),
     [
         (None, "SetGoal(uncertainty=LabelCVaR(alpha=0.1))"),
-        ("worst-class", "SetGoal(uncertainty=WorstClass())"),
+        ("worst_class", "SetGoal(uncertainty=WorstClass())"),
         ("balanced", "SetGoal(uncertainty=FixedWeights(weights='balanced'))"),
         ("standard", "SetGoal(uncertainty=FixedWeights(weights='standard'))"),
         (LabelCVaR(0.2), "SetGoal(uncertainty=LabelCVaR(alpha=0.2))"),
@@ -184,7 +184,7 @@ def test_what_is_no_goal_gets_a_sentence_with_all_that_are(value):
     message = str(caught.value)
     for word in ("LabelCVaR(0.1)", "FixedWeights(...)", "CostMatrix(...)", "RecallFloors(...)"):
         assert word in message
-    assert "'worst-class'" in message and "'macro_f1'" in message and "\n" not in message
+    assert "'worst_class'" in message and "'macro_f1'" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("value", ["balanced", "standard", FixedWeights([1, 2]), CostMatrix(1.0)])
@@ -238,7 +238,7 @@ def test_a_set_of_ones_own_is_a_goal_at_once():
 
     rows = predictions(3)
     mine = tune_weights(rows.labels, rows.probabilities, Anything())
-    assert mine.weights == tune_weights(rows.labels, rows.probabilities, "worst-class").weights
+    assert mine.weights == tune_weights(rows.labels, rows.probabilities, "worst_class").weights
 
 
 def test_metrics_by_name_resolve_to_what_they_say():

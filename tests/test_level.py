@@ -147,7 +147,7 @@ def many_classes(n_classes=120, n_features=30, rows=12):
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-@pytest.mark.parametrize("uncertainty", ["worst-class", LabelCVaR(0.05), LabelCVaR(0.9)])
+@pytest.mark.parametrize("uncertainty", ["worst_class", LabelCVaR(0.05), LabelCVaR(0.9)])
 def test_the_optimum_is_that_of_another_solver(uncertainty):
     X, y = many_classes()
     ours = RobustLogisticRegression(uncertainty, solver="multipliers").fit(X, y)
@@ -161,7 +161,7 @@ def test_the_optimum_is_that_of_another_solver(uncertainty):
 def test_many_classes_take_no_more_evaluations_than_a_plain_fit():
     X, y = many_classes()
     plain = RobustLogisticRegression("standard", solver="multipliers").fit(X, y)
-    robust = RobustLogisticRegression("worst-class", solver="multipliers").fit(X, y)
+    robust = RobustLogisticRegression("worst_class", solver="multipliers").fit(X, y)
     assert robust.n_evaluations_ <= 1.5 * plain.n_evaluations_
 
 

@@ -46,7 +46,7 @@ def test_every_check_of_scikit_learn_passes(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("goal", [None, "worst-class", "macro_f1", "balanced"])
+@pytest.mark.parametrize("goal", [None, "worst_class", "macro_f1", "balanced"])
 def test_values_are_those_of_plain_cross_validation(goal):
     X, y = draw()
     folds = StratifiedKFold(4)
@@ -64,7 +64,7 @@ def test_values_are_those_of_plain_cross_validation(goal):
             left = 1 - np.concatenate([[0], np.cumsum(prior[order] / 0.3)[:-1]])
             mass = np.clip(left, 0, prior[order] / 0.3)
             expected.append(mass @ risks[order])
-        elif goal == "worst-class":
+        elif goal == "worst_class":
             expected.append(risks.max())
         elif goal == "balanced":
             expected.append(risks.mean())
@@ -81,8 +81,8 @@ def test_values_are_those_of_plain_cross_validation(goal):
 def test_the_strongest_penalty_within_one_standard_error_is_taken(seed):
     X, y = draw(seed=seed)
     folds, grid = StratifiedKFold(4), [0.001, 0.01, 0.1, 1.0, 100.0]
-    clf = RobustLogisticRegressionCV("worst-class", Cs=grid, cv=folds, tol=1e-9).fit(X, y)
-    models = [RobustLogisticRegression("worst-class", C=C, tol=1e-9) for C in grid]
+    clf = RobustLogisticRegressionCV("worst_class", Cs=grid, cv=folds, tol=1e-9).fit(X, y)
+    models = [RobustLogisticRegression("worst_class", C=C, tol=1e-9) for C in grid]
     wrong = np.array([cross_val_predict(model, X, y, cv=folds) != y for model in models])
 
     def worst(rows):
@@ -123,7 +123,7 @@ def test_a_number_of_values_is_spread_as_in_scikit_learn():
 
 def test_of_equal_values_the_strongest_penalty_is_taken():
     X, y = np.array([[0.0], [0.1], [5.0], [5.1]] * 10), np.array([0, 0, 1, 1] * 10)
-    clf = RobustLogisticRegressionCV("worst-class", Cs=[10.0, 1.0, 100.0], cv=4).fit(X, y)
+    clf = RobustLogisticRegressionCV("worst_class", Cs=[10.0, 1.0, 100.0], cv=4).fit(X, y)
     assert np.all(clf.goal_values_ == 0) and clf.C_ == 1.0 and clf.Cs_.tolist() == [1, 10, 100]
 
 

@@ -183,7 +183,7 @@ def test_one_feature_by_brute_force():
     """Classes that overlap once: one threshold is best, and the fit is at it."""
     x = np.array([-3, -2.5, -2, -1, 0.4, -0.5, 0.8, 1, 1.5, 2, 2.2, 3.0])
     data = x[:, None], np.repeat([0, 1], [5, 7]), np.ones(12)
-    clf = RobustLinearClassifier("worst-class", "margin", tol=1e-8).fit(*data[:2])
+    clf = RobustLinearClassifier("worst_class", "margin", tol=1e-8).fit(*data[:2])
     grid = brute_force(data, np.ones((1, 1)), np.geomspace(0.05, 5, 150), np.linspace(-3, 3, 241))
     assert clf.objective_ <= grid + 1e-6
     assert clf.objective_ >= grid - 1e-3  # the grid is that fine
@@ -195,12 +195,12 @@ def test_two_features_by_brute_force():
     labels = np.repeat([0, 1], [12, 6])
     X = rng.normal(size=(18, 2)) + np.array([[0, 0], [2.0, 1.0]])[labels]
     data = X, labels, np.ones(18)
-    clf = RobustLinearClassifier("worst-class", "margin", tol=1e-8).fit(X, labels)
+    clf = RobustLinearClassifier("worst_class", "margin", tol=1e-8).fit(X, labels)
     angles = np.linspace(0, 2 * np.pi, 72, endpoint=False)
     directions = np.column_stack([np.cos(angles), np.sin(angles)])
     grid = brute_force(data, directions, np.geomspace(0.2, 4, 16), np.linspace(-4, 4, 41))
-    convex = RobustLogisticRegression("worst-class").fit(X, labels)
-    assert clf.objective_ <= objective(data, "worst-class", convex.coef_, convex.intercept_)
+    convex = RobustLogisticRegression("worst_class").fit(X, labels)
+    assert clf.objective_ <= objective(data, "worst_class", convex.coef_, convex.intercept_)
     assert clf.objective_ <= grid + 1e-6
     assert clf.objective_ >= grid - 0.02
 
@@ -213,8 +213,8 @@ def test_rows_far_on_the_wrong_side_do_not_decide():
     x[-3:] = -60.0
     X, errors = x[:, None], {}
     for name, clf in {
-        "cross_entropy": RobustLogisticRegression("worst-class"),
-        "margin": RobustLinearClassifier("worst-class", "margin", C=100.0),
+        "cross_entropy": RobustLogisticRegression("worst_class"),
+        "margin": RobustLinearClassifier("worst_class", "margin", C=100.0),
     }.items():
         wrong = clf.fit(X, y).predict(X) != y
         errors[name] = max(wrong[y == 0].mean(), wrong[y == 1].mean())
@@ -236,15 +236,15 @@ def test_a_wider_margin_is_another_penalty(k):
 def test_no_solver_ends_above_the_convex_optimum(solver):
     X, y = draw(k=3)
     data = X, y, np.ones(len(y))
-    convex = RobustLogisticRegression("worst-class").fit(X, y)
+    convex = RobustLogisticRegression("worst_class").fit(X, y)
     settings = {"tol": 1e-2, "max_iter": 3000} if solver == "descent-ascent" else {}
-    clf = RobustLinearClassifier("worst-class", "margin", solver=solver, **settings)
+    clf = RobustLinearClassifier("worst_class", "margin", solver=solver, **settings)
     if solver == "descent-ascent":
         with pytest.warns(NotConvergedWarning):
             clf.fit(X, y)
     else:
         clf.fit(X, y)  # a warning is an error
-    assert clf.objective_ <= objective(data, "worst-class", convex.coef_, convex.intercept_)
+    assert clf.objective_ <= objective(data, "worst_class", convex.coef_, convex.intercept_)
 
 
 @pytest.mark.parametrize("block", range(2))
@@ -277,8 +277,8 @@ class ChanceOfError(TrainedLoss):
 def test_another_loss_that_is_not_convex_descends_from_the_optimum_on_its_way(k):
     X, y = draw(k=k)
     loss = Loss.of_scores("chance_of_error", ChanceOfError())
-    convex = RobustLogisticRegression("worst-class").fit(X, y)
-    clf = RobustLinearClassifier("worst-class", loss).fit(X, y)
+    convex = RobustLogisticRegression("worst_class").fit(X, y)
+    clf = RobustLinearClassifier("worst_class", loss).fit(X, y)
     start = 1 - convex.predict_proba(X)[np.arange(len(y)), y]
     worst = max(start[y == i].mean() for i in range(k))
     assert clf.status_ == "stationary" and clf.lower_bound_ == -np.inf
@@ -302,7 +302,7 @@ def test_no_bound_is_claimed(k):
 @few_classes
 def test_a_fit_that_runs_out_of_steps_says_so(k):
     X, y = draw(k=k)
-    clf = RobustLinearClassifier("worst-class", "margin", max_iter=1, tol=1e-12)
+    clf = RobustLinearClassifier("worst_class", "margin", max_iter=1, tol=1e-12)
     with pytest.warns(NotConvergedWarning, match="ran out .* It stopped after 1 iterations"):
         clf.fit(X, y)
     assert clf.status_ == "max_iter" and clf.lower_bound_ == -np.inf
@@ -328,7 +328,7 @@ def test_the_risks_are_near_those_of_the_paper_where_classes_are_alike():
 @few_classes
 def test_text_labels_and_their_order_change_nothing(k):
     X, y = draw(k=k)
-    clf = RobustLinearClassifier("worst-class", "margin", tol=1e-9)
+    clf = RobustLinearClassifier("worst_class", "margin", tol=1e-9)
     ahead, names = clone(clf).fit(X, y), np.array(["c", "b", "a"])
     backwards = clone(clf).fit(X, names[y])
     assert backwards.objective_ == pytest.approx(ahead.objective_, rel=1e-6)
@@ -363,7 +363,7 @@ def test_a_warm_start_is_never_left_for_a_worse_one():
 def test_a_warm_start_where_the_loss_is_flat_is_left():
     """All rows far on one side of every score: nothing slopes there."""
     X, y = draw(k=3)
-    best = RobustLinearClassifier("worst-class", "margin").fit(X, y)
+    best = RobustLinearClassifier("worst_class", "margin").fit(X, y)
     warm = clone(best).set_params(warm_start=True).fit(X, y)
     warm.intercept_ = np.array([1e3, 0.0, 0.0])
     assert warm.fit(X, y).objective_ == pytest.approx(best.objective_, rel=0.02)

@@ -266,7 +266,7 @@ def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
     assert np.array_equal(from_bytes(data).predict_population_proba(frame), expected)
 
 
-@pytest.mark.parametrize("goal", ["standard", "balanced", "worst-class"])
+@pytest.mark.parametrize("goal", ["standard", "balanced", "worst_class"])
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_the_scale_of_the_population_is_that_of_the_rows_whatever_the_training(kind, goal):
     frame, y = rows(200)
@@ -290,7 +290,7 @@ def test_the_scale_of_the_population_is_that_of_the_rows_whatever_the_training(k
         assert means == pytest.approx(np.unique(y, return_counts=True)[1] / len(y), abs=0.05)
 
 
-@pytest.mark.parametrize("goal", ["standard", "worst-class"])
+@pytest.mark.parametrize("goal", ["standard", "worst_class"])
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_a_model_of_tables_takes_raw_rows_and_files_know_them_too(kind, goal):
     frame, y = rows(200)
@@ -328,7 +328,7 @@ def test_the_facts_can_be_read_without_the_model(linear):
     assert TrainingFacts.from_json(json.dumps(read).encode()) == facts
 
 
-@pytest.mark.parametrize("goal", ["standard", "balanced", "worst-class"])
+@pytest.mark.parametrize("goal", ["standard", "balanced", "worst_class"])
 @pytest.mark.parametrize("kind", MODEL_KINDS)
 def test_equal_fits_make_equal_files(kind, goal):
     frame, y = rows(150)
@@ -384,7 +384,7 @@ ESTIMATORS = {
     "bare forest": lambda: RandomForestClassifier(5, random_state=0),
     "bare logistic": LogisticRegression,
     "bare boosting": lambda: HistGradientBoostingClassifier(max_iter=3),
-    "trained": lambda: RobustClassifier(LogisticRegression(), "worst-class", cv=3),
+    "trained": lambda: RobustClassifier(LogisticRegression(), "worst_class", cv=3),
     "trained forest": lambda: RobustClassifier(
         RandomForestClassifier(5, random_state=0), "balanced_accuracy", cv=3
     ),
@@ -392,7 +392,7 @@ ESTIMATORS = {
         RobustLogisticRegression("standard"), "macro_f1", training="balanced", cv=3
     ),
     "average of trainings": lambda: RobustClassifier(
-        LogisticRegression(), "worst-class", training="average", cv=3
+        LogisticRegression(), "worst_class", training="average", cv=3
     ),
     "path": lambda: RobustPathCV(RobustLogisticRegression(), rule="price", price=2, cv=3),
     "path of decisions": lambda: RobustPathCV(
@@ -405,7 +405,7 @@ ESTIMATORS = {
     "chosen decisions": lambda: PlugInClassifier(LogisticRegression(), LabelCVaR("auto"), cv=3),
     "hinge": lambda: RobustLinearClassifier(LabelCVaR(0.8), loss="smoothed_hinge"),
     "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
-    "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
+    "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
     "one step": lambda: make_pipeline(RobustLogisticRegression("balanced")),
 }
 
@@ -558,7 +558,7 @@ FEATURES = {
         RandomForestClassifier(3, random_state=0),
     ),
     "frozen": lambda: PlugInClassifier(
-        FrozenEstimator(columns((StandardScaler(), ["a", "i"])).fit(*mixed())), "worst-class"
+        FrozenEstimator(columns((StandardScaler(), ["a", "i"])).fit(*mixed())), "worst_class"
     ),
 }
 
@@ -668,7 +668,7 @@ def refused(data, sentence):
         make_pipeline(FunctionTransformer(np.exp), RobustLogisticRegression("balanced")),
         make_pipeline(MinMaxScaler(), RobustLogisticRegression("balanced")),
         PlugInClassifier(GaussianNB(), FixedWeights("balanced")),
-        PlugInClassifier(LogisticRegression(), "worst-class", cv=StratifiedKFold(3)),
+        PlugInClassifier(LogisticRegression(), "worst_class", cv=StratifiedKFold(3)),
     ],
     ids=lambda model: re.sub(r"\W+", " ", str(model)),
 )

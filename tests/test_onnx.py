@@ -82,7 +82,7 @@ def assert_same(model, X, tolerance=1e-12):
 BASES = {
     "linear": RobustLogisticRegression("standard"),
     "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
-    "robust": make_pipeline(StandardScaler(), RobustLogisticRegression("worst-class")),
+    "robust": make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
     "tree": DecisionTreeClassifier(max_depth=4, random_state=0),
     "forest": RandomForestClassifier(8, random_state=0),
     "shallow forest": RandomForestClassifier(8, max_depth=4, random_state=0),
@@ -96,7 +96,7 @@ BASES = {
 @pytest.mark.parametrize("base", BASES)
 def test_a_plug_in_decides_the_same(base, k, names):
     X, labels = draw(k)
-    model = PlugInClassifier(BASES[base], "worst-class", cv=3).fit(X[:300], names[labels[:300]])
+    model = PlugInClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], names[labels[:300]])
     assert_same(model, X[300:])
 
 
@@ -104,7 +104,7 @@ def test_a_plug_in_decides_the_same(base, k, names):
 @pytest.mark.parametrize("base", ["scaled", "shallow forest", "boosting"])
 def test_a_robust_classifier_decides_the_same_in_a_pipeline_too(base, k, names):
     X, labels = draw(k)
-    model = RobustClassifier(BASES[base], "worst-class", cv=3)
+    model = RobustClassifier(BASES[base], "worst_class", cv=3)
     model = make_pipeline(StandardScaler(), model).fit(X[:300], names[labels[:300]])
     assert_same(model, X[300:])
 
@@ -130,7 +130,7 @@ def _nodes(tree):
 @pytest.mark.parametrize("base", ["forest", "boosting", "slow boosting"])
 def test_rows_on_the_thresholds_of_trees_and_beside_them_go_the_same_way(base):
     X, labels = draw()
-    model = PlugInClassifier(BASES[base], "worst-class", cv=3).fit(X[:300], labels[:300])
+    model = PlugInClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], labels[:300])
     fitted = model.estimator_
     if base != "boosting":
         trees = [tree.tree_ for tree in np.ravel(fitted.estimators_)]
@@ -154,7 +154,7 @@ def test_rows_on_the_thresholds_of_trees_and_beside_them_go_the_same_way(base):
 @pytest.mark.parametrize("base", ["scaled", "forest", "boosting"])
 def test_rows_in_float32_are_answered_as_in_float64(base):
     X, labels = draw()
-    model = PlugInClassifier(BASES[base], "worst-class", cv=3).fit(X[:300], labels[:300])
+    model = PlugInClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], labels[:300])
     rows = X[300:].astype(np.float32)
     label, probabilities = run(model, rows, dtype="float32")
     np.testing.assert_array_equal(label, model.predict(rows.astype(np.float64)))
@@ -167,7 +167,7 @@ def test_a_class_that_was_left_out_is_never_decided(base):
     X, labels = draw()
     y = TEXTS[labels[:300]].copy()
     y[:2] = "aaa"
-    model = PlugInClassifier(BASES[base], "worst-class", cv=3, rare="drop").fit(X[:300], y)
+    model = PlugInClassifier(BASES[base], "worst_class", cv=3, rare="drop").fit(X[:300], y)
     assert model.classes_[0] == "aaa" and len(model.estimator_.classes_) == 3
     assert_same(model, X[300:])
 
@@ -207,8 +207,8 @@ def test_steps_before_are_computed_in_float64(step):
 
 
 LINEAR = {
-    "logistic": RobustLogisticRegression("worst-class", max_iter=2000),
-    "cv": RobustLogisticRegressionCV("worst-class", Cs=[0.1, 1.0], cv=3),
+    "logistic": RobustLogisticRegression("worst_class", max_iter=2000),
+    "cv": RobustLogisticRegressionCV("worst_class", Cs=[0.1, 1.0], cv=3),
     "path": RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=3),
 }
 
@@ -237,7 +237,7 @@ def test_classifiers_around_others_are_taken_apart():
     X, labels = draw()
     rows, y = X[:300], TEXTS[labels[:300]]
     forest = RandomForestClassifier(4, random_state=0).fit(X[900:], TEXTS[labels[900:]])
-    frozen = PlugInClassifier(FrozenEstimator(forest), "worst-class").fit(rows, y)
+    frozen = PlugInClassifier(FrozenEstimator(forest), "worst_class").fit(rows, y)
     path = RobustPathCV(PlugInClassifier(BASES["tree"], cv=3), alphas=[1.0, 0.5]).fit(rows, y)
     search = GridSearchCV(
         make_pipeline(StandardScaler(), PlugInClassifier(LogisticRegression(), "balanced")),
@@ -250,7 +250,7 @@ def test_classifiers_around_others_are_taken_apart():
 
 def test_a_linear_classifier_without_probabilities_can_be_decided_by_weights():
     X, labels = draw(2)
-    model = RobustClassifier(make_pipeline(StandardScaler(), LinearSVC()), "worst-class", cv=3)
+    model = RobustClassifier(make_pipeline(StandardScaler(), LinearSVC()), "worst_class", cv=3)
     model.fit(X[:300], labels[:300])
     np.testing.assert_array_equal(run(model, X[300:])[0], model.predict(X[300:]))
 
@@ -265,7 +265,7 @@ def test_boosters_of_others_decide_the_same(library, k, with_missing):
     X, labels = draw(k)
     if with_missing:
         X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
-    model = RobustClassifier(booster, "worst-class", training="balanced", cv=3)
+    model = RobustClassifier(booster, "worst_class", training="balanced", cv=3)
     model.fit(X[:300], TEXTS[labels[:300]])
     # XGBoost adds up in float32.
     assert_same(model, X[300:], tolerance=1e-12 if module == "lightgbm" else 1e-6)
@@ -275,7 +275,7 @@ def test_a_booster_that_stopped_early_is_written_as_far_as_it_counts():
     xgboost = pytest.importorskip("xgboost")
     X, labels = draw(2)
     booster = xgboost.XGBClassifier(n_estimators=60, early_stopping_rounds=2, n_jobs=1)
-    model = RobustClassifier(booster, "worst-class", training="balanced", cv=3)
+    model = RobustClassifier(booster, "worst_class", training="balanced", cv=3)
     model.fit(X[:300], labels[:300])
     assert model.estimator_.best_iteration < 57
     assert_same(model, X[300:], tolerance=1e-6)
@@ -292,7 +292,7 @@ def test_a_booster_that_stopped_early_is_written_as_far_as_it_counts():
 )
 def test_other_classifiers_are_left_to_skl2onnx(base):
     X, labels = draw(2)
-    model = PlugInClassifier(base, "worst-class", cv=3).fit(X[:300], labels[:300])
+    model = PlugInClassifier(base, "worst_class", cv=3).fit(X[:300], labels[:300])
     label, probabilities = run(model, X[300:])
     wanted = model.predict_proba(X[300:])
     np.testing.assert_allclose(probabilities, wanted, rtol=0, atol=1e-5)
@@ -409,6 +409,6 @@ def test_known_weights_decide_on_the_scale_of_the_population():
 
 def test_an_average_of_trainings_is_refused():
     X, labels = draw(3)
-    model = RobustClassifier(BASES["forest"], "worst-class", training="average", cv=3)
+    model = RobustClassifier(BASES["forest"], "worst_class", training="average", cv=3)
     with pytest.raises(InvalidParameterError, match="training='average' cannot be written"):
         to_onnx(model.fit(X[:300], labels[:300]))

@@ -101,7 +101,7 @@ STEPS = {
 def test_tables_with_texts_are_answered_the_same(name):
     frame, y = table()
     base = make_pipeline(STEPS[name](), RandomForestClassifier(5, random_state=0))
-    model = PlugInClassifier(base, "worst-class", cv=3).fit(frame[:300], y[:300])
+    model = PlugInClassifier(base, "worst_class", cv=3).fit(frame[:300], y[:300])
     other = frame[300:].copy()
     if name in ("by name", "remainder", "ordinal", "filled texts"):
         other.loc[other.index[:50], "colour"] = "Red"
@@ -130,8 +130,8 @@ def test_inputs_are_the_columns_that_are_used():
 def test_models_in_pipelines_behind_columns_are_written():
     frame, y = table()
     for last in (
-        RobustLogisticRegression("worst-class"),
-        RobustClassifier(HistGradientBoostingClassifier(max_iter=5), "worst-class", cv=3),
+        RobustLogisticRegression("worst_class"),
+        RobustClassifier(HistGradientBoostingClassifier(max_iter=5), "worst_class", cv=3),
     ):
         assert_same(make_pipeline(STEPS["by name"](), last).fit(frame, y), frame)
 

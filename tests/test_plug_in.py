@@ -223,7 +223,7 @@ def thresholds(eta):
     return np.concatenate([[values[0] / 2], (values[1:] + values[:-1]) / 2, [values[-1] / 2 + 0.5]])
 
 
-@pytest.mark.parametrize("goal", ["worst-class", "f1"])
+@pytest.mark.parametrize("goal", ["worst_class", "f1"])
 def test_the_value_is_about_as_good_as_any_threshold_allows(goal):
     """On the rows tuned on, and on new ones compared with the threshold that is the best there."""
     X, y = draw(2, n=4000)
@@ -300,7 +300,7 @@ def test_known_weights_of_a_fitted_estimator_are_judged():
 
 def test_risks_come_from_weights_that_were_tuned_without_the_rows():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, goal="worst-class").fit(X, y)
+    clf = PlugInClassifier(BASE, goal="worst_class").fit(X, y)
     eta, decided = out_of_fold(X, y)[:, 1], np.empty(len(y), dtype=bool)
     for fold, (_, test) in enumerate(folds(X, y)):
         w0, w1 = clf.fold_weights_[fold]
@@ -364,7 +364,7 @@ def test_pooling_leads_from_tuned_to_balanced_weights():
     shares = np.unique(y, return_counts=True)[1] / len(y)
     away = []
     for amount in (0, 2, 20, 1e9):
-        clf = PlugInClassifier(BASE, goal="worst-class", pooling=amount).fit(X, y)
+        clf = PlugInClassifier(BASE, goal="worst_class", pooling=amount).fit(X, y)
         away.append(np.ptp(np.log(np.asarray(clf.weights_) * shares)))
         assert clf.pooling_ == amount
     assert away[0] > away[1] > away[2] > away[3] and away[3] < 1e-6
@@ -373,7 +373,7 @@ def test_pooling_leads_from_tuned_to_balanced_weights():
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.SeenRowsWarning")
 def test_where_all_weights_are_as_good_they_are_balanced():
     y = np.repeat([0, 1, 2], [60, 30, 10])
-    tuned = tune_weights(y, np.eye(3)[y], goal="worst-class")
+    tuned = tune_weights(y, np.eye(3)[y], goal="worst_class")
     assert max(tuned.class_risks.values()) == 0
     np.testing.assert_allclose(np.asarray(tuned.weights) * [0.6, 0.3, 0.1], 1 / 3, rtol=1e-6)
 
@@ -383,7 +383,7 @@ def test_with_many_rows_a_wrong_scale_is_corrected_in_full():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 5000)
     odds = np.exp(2 * rng.normal(2.0 * y - 1)) / 100
-    tuned = tune_weights(y, odds / (1 + odds), goal="worst-class")
+    tuned = tune_weights(y, odds / (1 + odds), goal="worst_class")
     assert np.log(tuned.threshold / (1 - tuned.threshold)) == pytest.approx(-np.log(100), abs=0.3)
 
 
@@ -396,7 +396,7 @@ def test_few_rows_are_better_off_with_pooling():
         score = rng.normal(2.0 * y - 1)
         eta = 1 / (1 + 5 * np.exp(-2 * score))
         for pooling, found in errors.items():
-            t = tune_weights(y, eta, goal="worst-class", pooling=pooling).threshold
+            t = tune_weights(y, eta, goal="worst_class", pooling=pooling).threshold
             cut = np.log(5 * t / (1 - t)) / 2
             found.append(max(norm.cdf(-1 - cut), norm.cdf(cut - 1)))
     gain = np.array(errors[0]) - np.array(errors[2.0])
@@ -412,7 +412,7 @@ def test_integer_weights_are_repeated_rows():
     table = rng.dirichlet([1, 1, 1], len(y)) + np.eye(3)[y] / 2
     table /= table.sum(axis=1, keepdims=True)
     times = rng.integers(0, 4, len(y))
-    for goal in ("worst-class", "macro_f1"):
+    for goal in ("worst_class", "macro_f1"):
         # Pooling goes by how many rows there are, and weights do not say that.
         weighted = tune_weights(y, table, goal, sample_weight=times, pooling=0)
         repeated = tune_weights(y.repeat(times), table.repeat(times, axis=0), goal, pooling=0)
@@ -463,7 +463,7 @@ def test_splits_are_about_all_rows_also_where_some_have_no_weight():
 
 def test_what_was_tuned_reads_well():
     X, y = draw()
-    tuned = tune_weights(y, clone(BASE).fit(X, y).predict_proba(X), goal="worst-class")
+    tuned = tune_weights(y, clone(BASE).fit(X, y).predict_proba(X), goal="worst_class")
     assert isinstance(tuned, TunedWeights)
     header, *lines = repr(tuned).splitlines()
     assert header.split() == ["class", "weight", "risk", "lower", "upper"]
@@ -488,14 +488,14 @@ def test_folds_can_be_given():
     y = np.repeat([0, 1, 2], [120, 60, 30])
     eta = rng.dirichlet(np.ones(3), len(y)) + 0.3 * np.eye(3)[y]
     eta /= eta.sum(axis=1, keepdims=True)
-    dealt = tune_weights(y, eta, "worst-class", random_state=3)
-    given = tune_weights(y, eta, "worst-class", folds=dealt.folds)
+    dealt = tune_weights(y, eta, "worst_class", random_state=3)
+    given = tune_weights(y, eta, "worst_class", folds=dealt.folds)
     assert given.weights == dealt.weights
     np.testing.assert_array_equal(given.fold_weights, dealt.fold_weights)
     # What decides a fold knows nothing of its labels.
     own, other = np.flatnonzero(dealt.folds == 0), y.copy()
     other[own] = y[rng.permutation(own)]
-    changed = tune_weights(other, eta, "worst-class", folds=dealt.folds)
+    changed = tune_weights(other, eta, "worst_class", folds=dealt.folds)
     np.testing.assert_array_equal(changed.fold_weights[0], dealt.fold_weights[0])
     assert not np.allclose(changed.fold_weights[1], dealt.fold_weights[1])
 
@@ -505,8 +505,8 @@ def test_a_class_in_fewer_than_three_folds_is_too_rare():
     folds = np.arange(66) % 3
     folds[60:] = [0, 1, 0, 1, 0, 1]
     with pytest.raises(ValueError, match="Too few rows of class 2"):
-        tune_weights(y, eta, "worst-class", folds=folds)
-    kept = tune_weights(y, eta, "worst-class", folds=folds, rare="keep")
+        tune_weights(y, eta, "worst_class", folds=folds)
+    kept = tune_weights(y, eta, "worst_class", folds=folds, rare="keep")
     assert np.isnan(kept.class_risks[2])
 
 
@@ -515,7 +515,7 @@ def test_a_class_in_fewer_than_three_folds_is_too_rare():
 )
 def test_folds_that_are_no_folds_are_refused(folds):
     with pytest.raises(ValueError, match="folds must"):
-        tune_weights(np.arange(60) % 2, np.full(60, 0.5), "worst-class", folds=folds)
+        tune_weights(np.arange(60) % 2, np.full(60, 0.5), "worst_class", folds=folds)
 
 
 def test_rows_that_the_model_was_trained_on_are_suspected():
@@ -523,7 +523,7 @@ def test_rows_that_the_model_was_trained_on_are_suspected():
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] + rng.normal(size=400) > 1).astype(int)
     forest = RandomForestClassifier(50, random_state=0).fit(X[:200], y[:200])
-    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst-class")
+    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst_class")
     with pytest.warns(SeenRowsWarning, match="in all 200 rows, which is too good"):
         plug_in.fit(X[:200], y[:200])
     with pytest.warns(SeenRowsWarning):

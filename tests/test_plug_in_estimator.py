@@ -407,6 +407,6 @@ def test_a_row_that_only_a_rare_class_is_possible_for_is_an_error_of_its_class()
     table = np.eye(3)[y] * 0.8 + 0.1 * np.array([1, 1, 0])
     table[0] = [0, 0, 1]
     table /= table.sum(axis=1, keepdims=True)
-    tuned = tune_weights(y, table, goal="worst-class", rare="keep")
+    tuned = tune_weights(y, table, goal="worst_class", rare="keep")
     assert tuned.class_risks[0] == 1 / 40 and tuned.class_risks[1] == 0
     assert tuned.robust_risk == pytest.approx(1 / 40)

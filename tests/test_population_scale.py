@@ -43,17 +43,17 @@ def truth(X, prior=RARE):
 
 MODELS = {
     "linear": RobustLogisticRegression("balanced", C=1e3),
-    "worst class": RobustLogisticRegression("worst-class", C=1e3),
+    "worst class": RobustLogisticRegression("worst_class", C=1e3),
     "chosen penalty": RobustLogisticRegressionCV("balanced", Cs=[1e2, 1e3], cv=3),
-    "plug-in": PlugInClassifier(LogisticRegression(C=1e3), "worst-class", cv=3),
+    "plug-in": PlugInClassifier(LogisticRegression(C=1e3), "worst_class", cv=3),
     "known weights": PlugInClassifier(LogisticRegression(C=1e3), "balanced"),
     "plug-in over linear": PlugInClassifier(
         make_pipeline(StandardScaler(), RobustLogisticRegression("balanced", C=1e3)),
-        "worst-class",
+        "worst_class",
         cv=3,
     ),
     "trained": RobustClassifier(
-        LogisticRegression(C=1e3), "worst-class", training="balanced", cv=3
+        LogisticRegression(C=1e3), "worst_class", training="balanced", cv=3
     ),
     "path": RobustPathCV(RobustLogisticRegression(C=1e3), alphas=[1.0, 0.2], rule="recall",
                          recall=0.5, cv=3),
@@ -111,9 +111,9 @@ def test_a_prior_of_the_fit_is_that_of_the_population():
 
 def test_a_classifier_whose_training_was_robust_by_itself_is_put_back():
     X, y = drawn()
-    base = RobustLogisticRegression("worst-class", C=1e3)
+    base = RobustLogisticRegression("worst_class", C=1e3)
     own = base.fit(X, y).predict_proba(X)
-    model = RobustClassifier(base, "worst-class", cv=3).fit(X, y)
+    model = RobustClassifier(base, "worst_class", cv=3).fit(X, y)
     found = predict_population_proba(model, X)
     assert np.abs(found - truth(X)).mean() < 0.03 < np.abs(own - truth(X)).mean()
     np.testing.assert_allclose(model.predict_proba(X), found)
@@ -124,7 +124,7 @@ def test_a_class_that_was_dropped_has_no_probability():
     y = y.astype("<U9")
     y[-2:] = "very rare"
     model = RobustClassifier(
-        LogisticRegression(), "worst-class", training="balanced", cv=3, rare="drop"
+        LogisticRegression(), "worst_class", training="balanced", cv=3, rare="drop"
     ).fit(X, y)
     found = predict_population_proba(model, X)
     assert np.all(found[:, 2] == 0)

@@ -66,7 +66,7 @@ def test_commands_that_print_numbers_are_there(page):
     assert targets and set(targets) <= set(known)
 
 
-@pytest.mark.parametrize("goal", ["worst-class", CostMatrix([[0, 1, 5], [1, 0, 1], [2, 1, 0]])])
+@pytest.mark.parametrize("goal", ["worst_class", CostMatrix([[0, 1, 5], [1, 0, 1], [2, 1, 0]])])
 def test_what_a_fit_leaves_is_named(goal):
     (sentence,) = re.findall(r"After `fit`: (.*?)\.\n", read("docs/tour.md"), re.DOTALL)
     named = set(re.findall(r"`(\w+_)`", sentence))

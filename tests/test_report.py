@@ -371,7 +371,7 @@ def test_levels_of_alpha_reach_from_standard_to_worst_class():
 
 
 GOALS = {
-    "worst-class": ["plain", "balanced", "worst class"],
+    "worst_class": ["plain", "balanced", "worst class"],
     "macro_f1": ["plain", "balanced", "macro_f1"],
     "balanced": ["plain", "balanced"],
     "costs": ["plain", "balanced", "costs"],
@@ -413,8 +413,8 @@ def test_own_sets_of_weightings_are_compared():
 
 def test_a_price_is_kept_on_the_rows_judged():
     rows, y = mixed_table(600, shares=(0.9, 0.07, 0.03))
-    free = compare(rows, y, models="linear", cv=3, goals="worst-class").to_dict()
-    dear = compare(rows, y, models="linear", cv=3, goals="worst-class", price=1).to_dict()
+    free = compare(rows, y, models="linear", cv=3, goals="worst_class").to_dict()
+    dear = compare(rows, y, models="linear", cv=3, goals="worst_class", price=1).to_dict()
     errors = [each["standard"] for each in dear["choices"]]
     chosen = dear["recommendation"]["choice"]
     failed = [bool(each["failures"]) for each in dear["choices"]]
@@ -454,7 +454,7 @@ def test_fitted_models_are_judged_on_all_rows_and_not_fitted_again():
     numbers = rows[["size"]].to_numpy()
     forest = RandomForestClassifier(20, random_state=0).fit(numbers[:300], y[:300])
     models = {"mine": FrozenEstimator(forest)}
-    found = compare(numbers[300:], y[300:], models, goals="worst-class")
+    found = compare(numbers[300:], y[300:], models, goals="worst_class")
     summary = found.to_dict()
     assert summary["design"]["judged"] == len(y) - 300
     plain = summary["choices"][0]
@@ -473,13 +473,13 @@ def test_predictions_from_anywhere_are_compared_and_decided():
     worse[:, 0] += 0.1
     worse /= worse.sum(axis=1, keepdims=True)
     predictions = {"mine": eta, "constant": worse}
-    found = compare_predictions(y, predictions, goals="worst-class")
+    found = compare_predictions(y, predictions, goals="worst_class")
     summary = found.to_dict()
     plain = summary["choices"][0]
     assert plain["standard"] == pytest.approx(
         np.mean(np.array(["a", "b", "c"])[eta.argmax(axis=1)] != y)
     )
-    tuned = tune_weights(y, eta, "worst-class", rare="keep", random_state=0)
+    tuned = tune_weights(y, eta, "worst_class", rare="keep", random_state=0)
     own = next(each for each in summary["choices"] if each["label"] == "mine, worst class")
     assert own["worst"] == pytest.approx(tuned.class_risks.max())
     names, model = run_code(found.code, y=y, predictions=predictions), found.fit()
@@ -592,7 +592,7 @@ def test_a_class_of_a_handful_of_rows_does_not_decide_what_all_others_get():
     labels = np.repeat(["a", "b", "tiny"], [300, 120, 8])
     # Rows of the tiny class lie among those of the first.
     rows = rng.normal(size=(428, 2)) + np.where(labels == "b", 1.5, 0.0)[:, None]
-    for goal in ("worst-class", "macro_f1"):
+    for goal in ("worst_class", "macro_f1"):
         found = compare(rows, labels, models=["linear"], goals=goal, cv=4)
         assert f"min_rows={FEW_ROWS}" in found.code or "RobustClassifier" not in found.code
         summary = found.to_dict()
@@ -623,7 +623,7 @@ def test_models_of_ones_own_read_what_no_table_is(kind):
     if kind == "images":
         X = X.toarray()[:, -12:].reshape(-1, 3, 4)
         model = make_pipeline(FunctionTransformer(lambda rows: rows.reshape(len(rows), -1)), model)
-    found = compare(X, y, {"mine": model}, goals="worst-class", cv=3)
+    found = compare(X, y, {"mine": model}, goals="worst_class", cv=3)
     assert found.to_dict()["data"]["repeated"] >= 2
     assert "130 rows, 2 classes" in found.to_html()
     namespace = {"X": X, "y": y, "models": {"mine": model}}
@@ -906,7 +906,7 @@ def test_the_code_refits_the_recommended_choice_from_python(as_array):
 
 
 @pytest.mark.usefixtures("few_stages")
-@pytest.mark.parametrize("goal", [LabelCVaR(0.3), "macro_f1", "worst-class", "balanced", None])
+@pytest.mark.parametrize("goal", [LabelCVaR(0.3), "macro_f1", "worst_class", "balanced", None])
 def test_the_code_refits_any_choice_also_with_a_class_of_one_row(goal):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
     y = np.append(Y, "single")

@@ -72,7 +72,7 @@ def stranger_comparison():
         name: DecisionTreeClassifier(max_depth=4, splitter="random", random_state=at)
         for at, name in enumerate(HOSTILE)
     }
-    return compare(X, y, models, goals="worst-class", cv=3)
+    return compare(X, y, models, goals="worst_class", cv=3)
 
 
 @cache
@@ -592,7 +592,7 @@ def test_a_desk_has_no_cue_where_all_is_seen(open_page):
 
 
 def test_code_and_command_are_copied_each_by_its_own_button(browser, tmp_path):
-    command = "equipoise fit 'a table.csv' --target y --goal worst-class --out model.equipoise"
+    command = "equipoise fit 'a table.csv' --target y --goal worst_class --out model.equipoise"
     page = open_changed(
         browser, tmp_path, "metric", lambda summary: summary.update(command=command)
     )

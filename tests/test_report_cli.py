@@ -51,7 +51,7 @@ def test_what_looks_like_an_identifier_is_warned_of(table, tmp_path):
 
 def test_scripts_get_one_object_and_the_quiet_get_nothing(table, tmp_path):
     out = tmp_path / "page.html"
-    words = ("--json", "--drop", "row", "-g", "worst-class")
+    words = ("--json", "--drop", "row", "-g", "worst_class")
     result = json.loads(linear(table, out, *words).stdout)
     assert result["page"] == str(out) and result["recommended"] in {
         one["label"] for one in result["choices"]
@@ -152,7 +152,7 @@ def test_probabilities_in_columns_are_compared(tmp_path):
     frame = pd.DataFrame(eta, columns=["p_a", "p_b", "p_c"]).assign(y=y)
     place, out = tmp_path / "scores.csv", tmp_path / "page.html"
     frame.to_csv(place, index=False)
-    options = ["-t", "y", "-o", out, "-g", "worst-class", "--probabilities", "mine=p_a,p_b,p_c"]
+    options = ["-t", "y", "-o", out, "-g", "worst_class", "--probabilities", "mine=p_a,p_b,p_c"]
     done = run(place, *options, "--json")
     assert done.exit_code == 0, done.output
     assert out.exists() and json.loads(done.stdout)["recommended"].startswith("mine, ")

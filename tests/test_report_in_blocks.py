@@ -182,5 +182,5 @@ def test_a_file_is_read_in_parts(tmp_path, small_samples, large_files, ending):
 
 def test_a_linear_model_for_a_set_has_no_command(tmp_path, small_samples, large_files):
     table().to_csv(tmp_path / "t.csv", index=False)
-    found = compare_file(tmp_path / "t.csv", "kind", ["linear"], goals="worst-class")
+    found = compare_file(tmp_path / "t.csv", "kind", ["linear"], goals="worst_class")
     assert found.to_dict()["command"] is None and "streamed_table" in found.code

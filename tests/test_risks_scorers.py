@@ -212,4 +212,4 @@ def test_metrics_work_with_make_scorer_and_threshold_tuning(data, fitted):
 
 def test_the_default_set_is_that_of_the_library(data, fitted):
     assert RiskScorer()(fitted, *data) == RiskScorer(LabelCVaR(0.1))(fitted, *data)
-    assert RiskScorer("worst-class")(fitted, *data) == RiskScorer(WorstClass())(fitted, *data)
+    assert RiskScorer("worst_class")(fitted, *data) == RiskScorer(WorstClass())(fitted, *data)

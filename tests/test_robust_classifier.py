@@ -101,7 +101,7 @@ def test_weights_find_the_step_that_takes_them():
     assert weight_argument(KNeighborsClassifier()) is None
     X, y = draw()
     for base in (pipe, search):
-        clf = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+        clf = RobustClassifier(base, "worst_class", training="balanced", cv=3).fit(X, y)
         plain = clone(base).fit(X, y)
         assert clf.training_weights_["rare"] > 2
         assert np.any(clf.predict_proba(X) != plain.predict_proba(X))
@@ -138,7 +138,7 @@ class Counted(GaussianNB):
 @pytest.mark.parametrize(
     ("training", "fits"), [("plain", 5), ("sqrt", 5), ("balanced", 5), ("average", 15)]
 )
-@pytest.mark.parametrize("goal", ["worst-class", "balanced", LabelCVaR("auto")], ids=str)
+@pytest.mark.parametrize("goal", ["worst_class", "balanced", LabelCVaR("auto")], ids=str)
 def test_how_often_the_base_is_fitted(training, fits, goal):
     X, y = draw()
     Counted.fits = 0
@@ -170,7 +170,7 @@ def test_probabilities_are_those_of_the_population(training, k, given):
     X, y, _ = known_rows(shares, n=5_000, seed=1)
     fresh, _, true = known_rows(population)
     clf = RobustClassifier(
-        GaussianNB(), "worst-class", cv=3, class_prior=population if given else None,
+        GaussianNB(), "worst_class", cv=3, class_prior=population if given else None,
         training=np.arange(1.0, k + 1) if training == "numbers" else training,
     ).fit(X, y)  # fmt: skip
     table = clf.predict_proba(fresh)
@@ -192,8 +192,8 @@ def test_probabilities_are_those_of_the_population(training, k, given):
 def test_where_training_weights_cancel_decisions_are_the_same(training):
     # Of normal densities class weights move the prior alone, which the probabilities give back.
     X, y = draw(3000)
-    clf = RobustClassifier(GaussianNB(), "worst-class", training=training, cv=3).fit(X, y)
-    plain = RobustClassifier(GaussianNB(), "worst-class", cv=3).fit(X, y)
+    clf = RobustClassifier(GaussianNB(), "worst_class", training=training, cv=3).fit(X, y)
+    plain = RobustClassifier(GaussianNB(), "worst_class", cv=3).fit(X, y)
     np.testing.assert_allclose(clf.predict_proba(X), plain.predict_proba(X), atol=1e-9)
     np.testing.assert_allclose(clf.weights_, plain.weights_, rtol=1e-6)
     assert np.mean(clf.predict(X) == plain.predict(X)) > 0.999
@@ -201,8 +201,8 @@ def test_where_training_weights_cancel_decisions_are_the_same(training):
 
 def test_plain_training_is_the_plug_in():
     X, y = draw()
-    ours = RobustClassifier(TREE, "worst-class", training="plain", cv=3).fit(X, y)
-    plug_in = PlugInClassifier(TREE, "worst-class", cv=3).fit(X, y)
+    ours = RobustClassifier(TREE, "worst_class", training="plain", cv=3).fit(X, y)
+    plug_in = PlugInClassifier(TREE, "worst_class", cv=3).fit(X, y)
     np.testing.assert_array_equal(ours.predict(X), plug_in.predict(X))
     assert ours.class_risks_ == plug_in.class_risks_ and ours.weights_ == plug_in.weights_
 
@@ -211,7 +211,7 @@ def test_plain_training_is_the_plug_in():
 def test_risks_are_those_of_held_out_rows(training):
     X, y = draw()
     folds = StratifiedKFold(3)
-    clf = RobustClassifier(TREE, "worst-class", training=training, cv=folds).fit(X, y)
+    clf = RobustClassifier(TREE, "worst_class", training=training, cv=folds).fit(X, y)
     powers = {"plain": [0], "balanced": [1], "average": [0, 0.5, 1]}[training]
     shares, labels = np.array([0.7, 0.2, 0.1]), np.searchsorted(NAMES, y)
     # Each fold by the models and the weights that were trained and tuned without it.
@@ -253,7 +253,7 @@ def test_weights_reach_a_class_that_plain_training_forgets():
     new, true = draw(3000, seed=1)
     worst = {}
     for training in ("plain", "balanced", "average"):
-        clf = RobustClassifier(Collapsed(), "worst-class", training=training, cv=3).fit(X, y)
+        clf = RobustClassifier(Collapsed(), "worst_class", training=training, cv=3).fit(X, y)
         wrong = clf.predict(new) != true
         worst[training] = max(wrong[true == name].mean() for name in NAMES)
     assert worst["plain"] > 0.6 and max(worst["balanced"], worst["average"]) < 0.5
@@ -299,7 +299,7 @@ def test_floors_with_a_confidence_keep_the_model_of_one_split():
 
 def test_scores_will_do():
     X, y = draw()
-    clf = RobustClassifier(LinearSVC(), "worst-class", cv=3).fit(X, y)
+    clf = RobustClassifier(LinearSVC(), "worst_class", cv=3).fit(X, y)
     assert set(clf.predict(X)) <= set(NAMES)
     two = y != "middle"
     clf.fit(X[two], y[two])
@@ -317,14 +317,14 @@ def test_scores_will_do():
 )
 def test_what_cannot_be_weighted_is_trained_as_it_is(base, why):
     X, y = draw()
-    clf = RobustClassifier(base, "worst-class", training="average", cv=3)
+    clf = RobustClassifier(base, "worst_class", training="average", cv=3)
     with pytest.warns(EquipoiseWarning, match=f"{why}.*: it is trained as it is.*'average'"):
         clf.fit(X, y)
     assert np.ptp(clf.training_weights_) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(clf).set_params(training="plain").fit(X, y)
-    plug_in = PlugInClassifier(base, "worst-class", cv=3).fit(X, y)
+    plug_in = PlugInClassifier(base, "worst_class", cv=3).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
 
 
@@ -337,8 +337,8 @@ def test_a_linear_model_for_one_weighting_is_weighted_as_any_other(single, scale
         base, other = (make_pipeline(StandardScaler(), each) for each in (base, other))
     with warnings.catch_warnings():
         warnings.simplefilter("error", EquipoiseWarning)
-        clf = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
-    same = RobustClassifier(other, "worst-class", training="balanced", cv=3).fit(X, y)
+        clf = RobustClassifier(base, "worst_class", training="balanced", cv=3).fit(X, y)
+    same = RobustClassifier(other, "worst_class", training="balanced", cv=3).fit(X, y)
     np.testing.assert_allclose(clf.training_weights_, same.training_weights_)
     # Both minimise the same weighted cross-entropy with the same penalty.
     np.testing.assert_allclose(clf.predict_proba(X), same.predict_proba(X), atol=1e-3)
@@ -347,8 +347,8 @@ def test_a_linear_model_for_one_weighting_is_weighted_as_any_other(single, scale
 def test_a_fitted_estimator_is_only_decided():
     X, y = draw()
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
-    clf = RobustClassifier(FrozenEstimator(forest), "worst-class").fit(X[300:], y[300:])
-    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst-class").fit(X[300:], y[300:])
+    clf = RobustClassifier(FrozenEstimator(forest), "worst_class").fit(X[300:], y[300:])
+    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst_class").fit(X[300:], y[300:])
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
     np.testing.assert_array_equal(clf.predict_proba(X), forest.predict_proba(X))
 
@@ -360,7 +360,7 @@ def test_classes_of_too_few_rows(rare):
     y[:2] = "tiny"
     with pytest.raises(InvalidInputError, match="Too few rows of class 'tiny'"):
         RobustClassifier(TREE, cv=3).fit(X, y)
-    clf = RobustClassifier(TREE, "worst-class", cv=3, rare=rare).fit(X, y)
+    clf = RobustClassifier(TREE, "worst_class", cv=3, rare=rare).fit(X, y)
     assert clf.predict_proba(X).shape == (len(y), 4)
     assert (clf.weights_["tiny"] == 0) == (rare == "drop")
     assert np.isnan(clf.class_risks_["tiny"])
@@ -371,11 +371,11 @@ def test_classes_of_too_few_rows(rare):
 
 def test_classes_below_min_rows_are_not_tuned_for():
     X, y = draw(shares=(0.7, 0.28, 0.02))
-    model = RobustClassifier(TREE, "worst-class", rare="keep", min_rows=13, cv=3).fit(X, y)
+    model = RobustClassifier(TREE, "worst_class", rare="keep", min_rows=13, cv=3).fit(X, y)
     assert np.isnan(model.class_risks_["rare"])
     assert not np.isnan(model.class_risks_["middle"])
     with pytest.raises(InvalidInputError, match=r"'rare' \(12 rows\).* at least 13 rows"):
-        RobustClassifier(TREE, "worst-class", min_rows=13, cv=3).fit(X, y)
+        RobustClassifier(TREE, "worst_class", min_rows=13, cv=3).fit(X, y)
     # Where one class alone has so many rows, all that can be judged are tuned for.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRowsWarning)
@@ -386,7 +386,7 @@ def test_classes_below_min_rows_are_not_tuned_for():
 @pytest.mark.parametrize("training", ["plain", "average"])
 def test_the_same_again_pickled_cloned_and_for_any_number_of_jobs(training):
     X, y = draw()
-    clf = RobustClassifier(TREE, "worst-class", training=training, cv=3).fit(X, y)
+    clf = RobustClassifier(TREE, "worst_class", training=training, cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(clf))
     two = clone(clf).set_params(n_jobs=2).fit(X, y)
     for other in (again, two):
@@ -440,15 +440,15 @@ def test_no_warning_is_raised_by_plain_use():
     X, y = draw()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        RobustClassifier(TREE, "worst-class", cv=3).fit(X, y).predict_proba(X)
+        RobustClassifier(TREE, "worst_class", cv=3).fit(X, y).predict_proba(X)
 
 
 def test_a_constant_training_weight_is_none():
     X, y = draw()
-    clf = RobustClassifier(TREE, "worst-class", training=[2.0, 2.0, 2.0], cv=3).fit(X, y)
+    clf = RobustClassifier(TREE, "worst_class", training=[2.0, 2.0, 2.0], cv=3).fit(X, y)
     assert clf.training_weights_.to_dict() == pytest.approx(dict.fromkeys(NAMES.tolist(), 1.0))
     with pytest.raises(InvalidParameterError):
-        RobustClassifier(TREE, "worst-class", training=np.nan, cv=3).fit(X, y)
+        RobustClassifier(TREE, "worst_class", training=np.nan, cv=3).fit(X, y)
 
 
 # What was found by strangers
@@ -461,9 +461,9 @@ def test_routed_metadata_leaves_pipelines_and_searches_alone(search):
     if search:
         grid = {"logisticregression__C": [0.1, 1.0]}
         base = GridSearchCV(base, grid, scoring="balanced_accuracy", cv=2)
-    plain = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+    plain = RobustClassifier(base, "worst_class", training="balanced", cv=3).fit(X, y)
     with config_context(enable_metadata_routing=True):
-        routed = RobustClassifier(base, "worst-class", training="balanced", cv=3).fit(X, y)
+        routed = RobustClassifier(base, "worst_class", training="balanced", cv=3).fit(X, y)
         np.testing.assert_array_equal(routed.predict(X), plain.predict(X))
         if not search:
             weights = np.random.default_rng(0).uniform(0.5, 2, len(y))
@@ -483,7 +483,7 @@ def test_votes_of_classifiers_that_take_weights_take_them():
     assert weight_argument(VotingClassifier([*both, ("near", KNeighborsClassifier())])) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error", EquipoiseWarning)
-        clf = RobustClassifier(votes, "worst-class", training="balanced", cv=3).fit(X, y)
+        clf = RobustClassifier(votes, "worst_class", training="balanced", cv=3).fit(X, y)
     assert clf.training_weights_["rare"] > clf.training_weights_["common"]
 
 

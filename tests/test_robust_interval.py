@@ -40,7 +40,7 @@ def test_the_ends_are_robust_risks_of_simultaneous_bounds(recipe):
 
 def test_of_the_worst_class_it_is_the_interval_that_was_there():
     rows = rows_with([2, 30, 1], [40, 100, 4])
-    found = robust_risk_interval(*rows, "worst-class")
+    found = robust_risk_interval(*rows, "worst_class")
     worst = class_risk_intervals(*rows).worst()
     assert (found.lower, found.upper) == pytest.approx((worst.lower, worst.upper))
     # So it is of a set that comes to the same.
@@ -148,7 +148,7 @@ def test_names_of_classes_are_read_by_sets_and_priors():
 def test_probabilities_are_read_by_losses_that_read_them():
     rng = np.random.default_rng(0)
     truth, proba = np.repeat([0, 1], 40), rng.uniform(0.05, 0.95, 80)
-    found = robust_risk_interval(truth, proba, "worst-class", loss="cross_entropy")
+    found = robust_risk_interval(truth, proba, "worst_class", loss="cross_entropy")
     assert found.approximate
     expected = class_risks(truth, proba, loss="cross_entropy").worst()
     assert found.estimate == pytest.approx(expected)
@@ -156,6 +156,6 @@ def test_probabilities_are_read_by_losses_that_read_them():
 
 def test_a_class_without_rows_and_a_bad_confidence_are_refused():
     with pytest.raises(ClassMismatchError, match=r"\[2\] has none"):
-        robust_risk_interval([0, 1], [0, 1], "worst-class", classes=[0, 1, 2])
+        robust_risk_interval([0, 1], [0, 1], "worst_class", classes=[0, 1, 2])
     with pytest.raises(InvalidParameterError, match=r"must be a number in \(0, 1\), got 95"):
-        robust_risk_interval([0, 1], [0, 1], "worst-class", confidence=95)
+        robust_risk_interval([0, 1], [0, 1], "worst_class", confidence=95)

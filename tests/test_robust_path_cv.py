@@ -318,7 +318,7 @@ def test_levels_reach_the_worst_class_however_rare(made):
     """Of a class of two rows in a thousand, a grid down to 0.01 had a recall of a third at most."""
     X, y = population(20_000, 0, share=0.002)
     share, base = np.mean(y), Known(share=0.002)
-    worst = made(base, "worst-class", cv=3).fit(X, y)
+    worst = made(base, "worst_class", cv=3).fit(X, y)
     recall = 1 - worst.class_risks_.max()
     clf = RobustPathCV(made(base, cv=3), rule="recall", recall=recall).fit(X, y)
     path = clf.path_

@@ -44,8 +44,8 @@ def test_the_averages_are_within_the_bound_of_the_certified_optimum(case, rounds
 
 def test_with_many_rounds_the_averages_come_near():
     X, y = draw(2)
-    exact = RobustLogisticRegression("worst-class").fit(X, y)
-    few, many = (descent_ascent(X, y, "worst-class", radius=4, rounds=n) for n in (30, 3_000))
+    exact = RobustLogisticRegression("worst_class").fit(X, y)
+    few, many = (descent_ascent(X, y, "worst_class", radius=4, rounds=n) for n in (30, 3_000))
     assert many.bound == pytest.approx(few.bound / 10)
     assert many.objective - exact.objective_ < 0.1 * (few.objective - exact.objective_)
     assert many.objective == pytest.approx(exact.objective_, rel=0.02)
@@ -85,7 +85,7 @@ def test_the_ball_is_in_the_units_of_the_columns():
     # Columns that a fit would standardise: the ball does not move with them.
     X, y = draw(2)
     far = X * [1e-3, 1e3] + [0.0, 1e4]
-    found = descent_ascent(far, y, "worst-class", radius=0.5, rounds=50)
+    found = descent_ascent(far, y, "worst_class", radius=0.5, rounds=50)
     assert np.hypot(np.linalg.norm(found.coef), np.linalg.norm(found.intercept)) <= 0.5 + 1e-12
 
 
@@ -107,7 +107,7 @@ def test_sparse_rows_and_repeated_rows_give_the_same():
 def test_a_user_may_give_the_constants():
     X, y = draw(2)
     constants = StepConstants(4.0, 2.0, 1.0, 3.0)
-    found = descent_ascent(X, y, "worst-class", constants=constants, rounds=9)
+    found = descent_ascent(X, y, "worst_class", constants=constants, rounds=9)
     assert found.constants == constants
     assert found.bound == pytest.approx(1.5 * (4 * 2 + 1 * 3) / 3)
     assert np.hypot(np.linalg.norm(found.coef), np.linalg.norm(found.intercept)) <= 2 + 1e-12

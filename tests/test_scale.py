@@ -74,7 +74,7 @@ with peak_of_own_memory() as peak:
     if sys.argv[3] == "page":
         found = compare(*rows, models={"bayes": GaussianNB()}, memory="64 MiB")
     else:
-        clf = PlugInClassifier(GaussianNB(), "worst-class", memory="64 MiB").fit(*rows)
+        clf = PlugInClassifier(GaussianNB(), "worst_class", memory="64 MiB").fit(*rows)
 if sys.argv[3] == "page":
     seen = found.to_dict()["design"]["rows_seen"]
     rare = seen["trained"] / 4

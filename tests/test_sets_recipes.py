@@ -158,7 +158,7 @@ def test_hull_of_weightings():
         (None, LabelCVaR, {"alpha": 0.1}),
         ("standard", FixedWeights, {"weights": "standard"}),
         ("balanced", FixedWeights, {"weights": "balanced"}),
-        ("worst-class", WorstClass, {}),
+        ("worst_class", WorstClass, {}),
     ],
 )
 def test_names_of_recipes(value, kind, params):

@@ -234,7 +234,7 @@ def test_many_classes_and_hardly_any_penalty(n_classes, C, drawn):
     X, labels = rng.normal(size=(80, 8)), np.arange(80) % n_classes
     if drawn:
         labels[n_classes:] = rng.integers(n_classes, size=80 - n_classes)
-    found = RobustLogisticRegression("worst-class", C=C).fit(X, labels)
+    found = RobustLogisticRegression("worst_class", C=C).fit(X, labels)
     assert found.status_ == "converged"
 
 
@@ -571,7 +571,7 @@ def test_long_tailed_classes_converge():
     shares = rng.pareto(1.0, 200)
     labels = np.append(np.arange(200), rng.choice(200, 2800, p=shares / shares.sum()))
     X = rng.normal(size=(200, 20))[labels] + rng.normal(size=(3000, 20))
-    assert RobustLogisticRegression("worst-class").fit(X, labels).status_ == "converged"
+    assert RobustLogisticRegression("worst_class").fit(X, labels).status_ == "converged"
 
 
 def test_auto_is_the_choice():
@@ -778,7 +778,7 @@ def test_problems_that_only_give_a_start_are_not_certified(monkeypatch):
     monkeypatch.setattr(Problem, "certify", noted)
     y = random.choice(3, 60_000, p=[0.6, 0.3, 0.1])
     X = 0.5 * y[:, None] + random.normal(size=(len(y), 3))
-    assert RobustLogisticRegression("worst-class").fit(X, y).status_ == "converged"
+    assert RobustLogisticRegression("worst_class").fit(X, y).status_ == "converged"
     assert set(sizes) == {len(y)}
 
 

@@ -43,7 +43,7 @@ def test_stages_are_values_that_cannot_be_changed(stage):
 # No leakage
 
 
-@pytest.mark.parametrize("goal", ["worst-class", "macro_f1"])
+@pytest.mark.parametrize("goal", ["worst_class", "macro_f1"])
 def test_the_rule_of_a_fold_does_not_know_labels_of_that_fold(goal):
     X, y = table()
     eta = LogisticRegression().fit(X, y).predict_proba(X)
@@ -77,13 +77,13 @@ def test_the_rule_of_a_fold_comes_from_held_out_rows_of_the_others():
     parts = list(Neighbours().split(X, y))
     eta = np.vstack([learner.fit(X[a], y[a]).predict_proba(X[b]) for a, b in parts])
     folds = np.repeat(np.arange(4), [len(test) for _, test in parts])
-    expected = tune_weights(y, eta, "worst-class", folds=folds)
-    found = PlugInClassifier(learner, "worst-class", cv=Neighbours()).fit(X, y)
+    expected = tune_weights(y, eta, "worst_class", folds=folds)
+    found = PlugInClassifier(learner, "worst_class", cv=Neighbours()).fit(X, y)
     np.testing.assert_allclose(found.fold_weights_, expected.fold_weights, rtol=1e-9)
     # Rows of a fold, moved as they may be, do nothing to what its own rule is tuned on but train.
     told = eta.copy()
     told[folds == 3] = 1 / 3
-    again = tune_weights(y, told, "worst-class", folds=folds)
+    again = tune_weights(y, told, "worst_class", folds=folds)
     np.testing.assert_allclose(again.fold_weights[3], expected.fold_weights[3], rtol=1e-9)
     assert np.abs(again.fold_weights[:3] - expected.fold_weights[:3]).max() > 1e-3
 
@@ -133,10 +133,10 @@ def test_too_few_rows_of_all_classes_but_one():
 def test_a_class_of_fewer_rows_than_folds(kind):
     X, y = table(counts=(60, 40, 4))
     with pytest.raises(InvalidInputError, match=r"'c' \(4 rows\).*at least 5 rows"):
-        kind(LogisticRegression(), "worst-class").fit(X, y)
-    kept = kind(LogisticRegression(), "worst-class", rare="keep").fit(X, y)
+        kind(LogisticRegression(), "worst_class").fit(X, y)
+    kept = kind(LogisticRegression(), "worst_class", rare="keep").fit(X, y)
     assert kept.weights_["c"] == 1 and np.isnan(kept.class_risks_["c"])
-    dropped = kind(LogisticRegression(), "worst-class", rare="drop").fit(X, y)
+    dropped = kind(LogisticRegression(), "worst_class", rare="drop").fit(X, y)
     assert dropped.weights_["c"] == 0 and "c" not in dropped.predict(X)
     assert np.all(dropped.predict_proba(X)[:, 2] == 0)
 

@@ -66,9 +66,9 @@ FLOORS = RecallFloors({"rare": 0.6}, confidence=0.9)
 BALANCED, AVERAGE = (partial(RobustClassifier, training=name) for name in ("balanced", "average"))
 each_way = pytest.mark.parametrize(
     ("made", "goal"),
-    [(PlugInClassifier, "worst-class"), (PlugInClassifier, FLOORS), (PlugInClassifier, CHOSEN),
+    [(PlugInClassifier, "worst_class"), (PlugInClassifier, FLOORS), (PlugInClassifier, CHOSEN),
      (PlugInClassifier, "accuracy"), (RobustClassifier, LabelCVaR(0.3)),
-     (RobustClassifier, "macro_f1"), (BALANCED, "worst-class"), (AVERAGE, "worst-class")],
+     (RobustClassifier, "macro_f1"), (BALANCED, "worst_class"), (AVERAGE, "worst_class")],
     ids=str,
 )  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_the_value_of_a_goal_is_that_of_all_rows_judged():
     weights = (np.bincount(Y) / np.bincount(Y[left]))[Y[left]]
     found = f1_score(y[left], clf.predict(X[left]), average="macro", sample_weight=weights)
     assert clf.metric_value_ == pytest.approx(found, abs=0.01)
-    clf = PlugInClassifier(Recording(), "worst-class", sample_rows=1500).fit(in_blocks())
+    clf = PlugInClassifier(Recording(), "worst_class", sample_rows=1500).fit(in_blocks())
     assert clf.robust_risk_ == pytest.approx(clf.class_risks_.max(), rel=1e-12)
 
 

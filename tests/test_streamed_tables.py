@@ -123,7 +123,7 @@ def test_the_command_line_fits_in_parts(tmp_path, ending, monkeypatch):
     frame = mixed()
     path, out = written(frame, tmp_path, ending), str(tmp_path / "m.equipoise")
     monkeypatch.setattr("equipoise.tables.size_in_memory", lambda path: 1 << 40)
-    arguments = ["fit", str(path), "-t", "kind", "-o", out, "-g", "worst-class", "--json"]
+    arguments = ["fit", str(path), "-t", "kind", "-o", out, "-g", "worst_class", "--json"]
     done = testing.CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
@@ -139,7 +139,7 @@ def test_the_command_line_fits_in_parts(tmp_path, ending, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "goal"), [("boosting", "worst-class"), ("linear", "macro_f1"), ("forest", "standard")]
+    ("kind", "goal"), [("boosting", "worst_class"), ("linear", "macro_f1"), ("forest", "standard")]
 )
 def test_other_models_and_goals_are_fitted_to_a_sample(tmp_path, monkeypatch, kind, goal):
     testing = pytest.importorskip("click.testing")

@@ -121,7 +121,7 @@ def test_sums_by_class_do_not_depend_on_blocks(device, short, monkeypatch):
 
 @each_device
 @few_rows_allowed
-@pytest.mark.parametrize("recipe", ["worst-class", LabelCVaR(0.05)])
+@pytest.mark.parametrize("recipe", ["worst_class", LabelCVaR(0.05)])
 def test_risks_of_many_classes_are_kept_equal_as_in_memory(device, recipe):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(120), 12)
@@ -199,16 +199,16 @@ def test_long_parameters_stay_on_the_device(device, solver, monkeypatch):
     monkeypatch.setattr(opening, "LONG", 1)
     X, y, _ = small_data(5, n_rows=200)
     settings = {"solver": solver, "C": 0.01, "tol": 1e-2 if solver == "descent-ascent" else 1e-6}
-    memory = RobustLogisticRegression("worst-class", **settings).fit(X, y)
-    model = RobustLogisticRegression("worst-class", **settings).fit(*tensors(device, X, y))
+    memory = RobustLogisticRegression("worst_class", **settings).fit(X, y)
+    model = RobustLogisticRegression("worst_class", **settings).fit(*tensors(device, X, y))
     assert model.status_ == "converged"
     assert model.objective_ == pytest.approx(memory.objective_, rel=2 * settings["tol"])
 
 
 def test_without_a_penalty_the_conditions_are_checked_on_tensors_too():
     X, y, _ = small_data(3, n_rows=200)
-    memory = RobustLogisticRegression("worst-class", C=np.inf).fit(X, y)
-    model = RobustLogisticRegression("worst-class", C=np.inf).fit(*tensors("cpu", X, y))
+    memory = RobustLogisticRegression("worst_class", C=np.inf).fit(X, y)
+    model = RobustLogisticRegression("worst_class", C=np.inf).fit(*tensors("cpu", X, y))
     assert model.status_ == "stationary"
     assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
 
@@ -245,8 +245,8 @@ def test_what_few_digits_leave_is_finished_in_float64(monkeypatch):
     monkeypatch.setattr(fused_pass, "FusedPass", RoundedPass)
     monkeypatch.setattr(opening, "FUSED_ROWS", 1)
     X, y, _ = small_data(3, n_rows=300)
-    memory = RobustLogisticRegression("worst-class", C=100.0).fit(X, y)
-    model = RobustLogisticRegression("worst-class", C=100.0).fit(*tensors("cpu", X, y))
+    memory = RobustLogisticRegression("worst_class", C=100.0).fit(X, y)
+    model = RobustLogisticRegression("worst_class", C=100.0).fit(*tensors("cpu", X, y))
     assert model.status_ == "converged"
     assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
     assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
@@ -277,7 +277,7 @@ def test_the_fused_pass_has_six_digits(n_classes, weighted):
 @pytest.mark.parametrize("k", [2, 3])
 def test_predictions_are_those_of_arrays_in_the_library_of_the_rows(device, k):
     X, y, _ = small_data(k, n_rows=150)
-    model = RobustLogisticRegression("worst-class").fit(*tensors(device, X, y))
+    model = RobustLogisticRegression("worst_class").fit(*tensors(device, X, y))
     rows = torch.tensor(X, device=device)
     names = ("decision_function", "predict_proba", "predict_log_proba", "predict")
     methods = [getattr(model, name) for name in names]
@@ -291,7 +291,7 @@ def test_predictions_are_those_of_arrays_in_the_library_of_the_rows(device, k):
 
 def test_names_that_are_text_come_back_as_text():
     X, labels, _ = small_data(4, n_rows=150)
-    model = RobustLogisticRegression("worst-class").fit(torch.tensor(X), NAMES[labels])
+    model = RobustLogisticRegression("worst_class").fit(torch.tensor(X), NAMES[labels])
     assert model.classes_.tolist() == sorted(NAMES)
     assert set(model.predict(torch.tensor(X)).tolist()) <= set(NAMES)
 
@@ -301,7 +301,7 @@ def test_labels_of_every_type(kind):
     X, labels, _ = small_data(2, n_rows=100)
     y = torch.tensor(labels * (10**9 if kind == "far apart" else 1) + (kind != "bool"))
     y = y if kind == "far apart" else y.to(getattr(torch, kind))
-    model = RobustLogisticRegression("worst-class").fit(torch.tensor(X), y)
+    model = RobustLogisticRegression("worst_class").fit(torch.tensor(X), y)
     assert model.classes_.tolist() == sorted(set(y.tolist()))
     assert model.predict(torch.tensor(X)).dtype == y.dtype
 
@@ -309,9 +309,9 @@ def test_labels_of_every_type(kind):
 def test_weights_may_be_tensors_and_zero():
     X, y, weights = small_data(3, n_rows=150)
     weights[::7] = 0
-    memory = RobustLogisticRegression("worst-class").fit(X, y, sample_weight=weights)
+    memory = RobustLogisticRegression("worst_class").fit(X, y, sample_weight=weights)
     for given in (weights, torch.tensor(weights)):
-        model = RobustLogisticRegression("worst-class")
+        model = RobustLogisticRegression("worst_class")
         model.fit(*tensors("cpu", X, y), sample_weight=given)
         assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
 
@@ -319,20 +319,20 @@ def test_weights_may_be_tensors_and_zero():
 def test_gradients_integers_and_half_precision_are_read():
     X, y, _ = small_data(3, n_rows=150)
     rows = torch.tensor(X)
-    wanted = RobustLogisticRegression("worst-class").fit(rows, y)
-    found = RobustLogisticRegression("worst-class").fit(rows.clone().requires_grad_(), y)
+    wanted = RobustLogisticRegression("worst_class").fit(rows, y)
+    found = RobustLogisticRegression("worst_class").fit(rows.clone().requires_grad_(), y)
     assert torch.equal(found.coef_, wanted.coef_) and not found.coef_.requires_grad
     whole = (10 * rows).round()
-    memory = RobustLogisticRegression("worst-class").fit(whole.numpy(), y)
+    memory = RobustLogisticRegression("worst_class").fit(whole.numpy(), y)
     for dtype in (torch.int32, torch.bfloat16, torch.float16):
-        model = RobustLogisticRegression("worst-class").fit(whole.to(dtype), y)
+        model = RobustLogisticRegression("worst_class").fit(whole.to(dtype), y)
         assert model.coef_.dtype == torch.float32
         assert model.objective_ == pytest.approx(memory.objective_, rel=1e-3)
 
 
 def test_a_warm_start_begins_where_the_last_fit_ended():
     X, y, _ = small_data(3, n_rows=150)
-    model = RobustLogisticRegression("worst-class", warm_start=True).fit(*tensors("cpu", X, y))
+    model = RobustLogisticRegression("worst_class", warm_start=True).fit(*tensors("cpu", X, y))
     cold = model.n_evaluations_
     assert model.fit(*tensors("cpu", X, y)).n_evaluations_ < cold
     assert clone(model).fit(X, y).coef_.shape == model.coef_.shape
@@ -402,9 +402,9 @@ def test_a_device_without_float64_reaches_the_same_optimum(k, weighted, monkeypa
     X, y, weights = small_data(k, n_rows=300)
     X, given = X.astype(np.float32), weights if weighted else None
     for tol in (1e-6, 1e-10):
-        memory = RobustLogisticRegression("worst-class", C=10, tol=tol)
+        memory = RobustLogisticRegression("worst_class", C=10, tol=tol)
         memory.fit(X, y, sample_weight=given)
-        model = RobustLogisticRegression("worst-class", C=10, tol=tol)
+        model = RobustLogisticRegression("worst_class", C=10, tol=tol)
         model.fit(*tensors("cpu", X, y), sample_weight=given)
         # Coefficients in float32 are not as good as what the solver found.
         assert model.status_ == ("converged" if tol == 1e-6 else "stalled")
@@ -423,8 +423,8 @@ def test_what_few_digits_have_begun_is_ended_in_doubles(seed, monkeypatch):
     monkeypatch.setattr(opening, "FUSED_ROWS", 1)
     X, y, _ = small_data(3, n_rows=300)
     X = (X + 1e-3 * np.random.default_rng(seed).normal(size=X.shape)).astype(np.float32)
-    model = RobustLogisticRegression("worst-class", C=10, tol=1e-8).fit(*tensors("cpu", X, y))
-    memory = RobustLogisticRegression("worst-class", C=10, tol=1e-8).fit(X, y)
+    model = RobustLogisticRegression("worst_class", C=10, tol=1e-8).fit(*tensors("cpu", X, y))
+    memory = RobustLogisticRegression("worst_class", C=10, tol=1e-8).fit(X, y)
     assert model.lower_bound_ >= memory.objective_ * (1 - 3e-8)
 
 
@@ -452,8 +452,8 @@ def test_arrays_of_cupy_go_through_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", library)
     X, y, _ = small_data(3, n_rows=150)
     rows, labels = (CupyLike(tensor) for tensor in tensors("cpu", X, y))
-    model = RobustLogisticRegression("worst-class").fit(rows, labels)
-    memory = RobustLogisticRegression("worst-class").fit(X, y)
+    model = RobustLogisticRegression("worst_class").fit(rows, labels)
+    memory = RobustLogisticRegression("worst_class").fit(X, y)
     assert isinstance(model.coef_, CupyLike) and isinstance(model.predict(rows), CupyLike)
     assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
     np.testing.assert_allclose(model.predict_proba(rows).get(), memory.predict_proba(X), atol=1e-3)
@@ -501,7 +501,7 @@ def test_a_level_can_be_chosen_for_tensors():
 @each_device
 def test_a_model_of_tensors_is_saved_as_one_of_arrays(device, tmp_path):
     X, y, _ = small_data(3, n_rows=150)
-    model = RobustLogisticRegression("worst-class").fit(*tensors(device, X, y))
+    model = RobustLogisticRegression("worst_class").fit(*tensors(device, X, y))
     save_model(model, tmp_path / "m.equipoise")
     loaded = load_model(tmp_path / "m.equipoise")
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))

@@ -137,7 +137,7 @@ def test_masses_are_those_of_the_rule(exact, seed):
 
 
 def test_rows_of_an_image_and_other_orders_of_memory(plain):
-    fused, other = pair("worst-class", COUNTS)
+    fused, other = pair("worst_class", COUNTS)
     logits = torch.randn(2, 3, 4, 5, device=DEVICE, requires_grad=True)
     targets = torch.randint(0, 3, (2, 4, 5), device=DEVICE)
     assert_same_step(fused, other, (logits, targets), plain)
@@ -209,7 +209,7 @@ def test_gradients_can_be_differentiated(plain):
 
 
 def test_several_steps_before_their_gradients(plain):
-    fused, other = pair("worst-class", COUNTS)
+    fused, other = pair("worst_class", COUNTS)
     given = list(batches())
     twins = [(logits.detach().clone().requires_grad_(), labels) for logits, labels in given]
     sum(fused(*batch) for batch in given).backward()

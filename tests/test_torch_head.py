@@ -72,7 +72,7 @@ def test_the_layer_is_the_certified_optimum_on_the_embeddings(counts):
 
 
 @pytest.mark.parametrize("offset", [1.0, 1e3])
-@pytest.mark.parametrize("goal", [None, "worst-class"])
+@pytest.mark.parametrize("goal", [None, "worst_class"])
 def test_embeddings_far_from_zero_have_the_risk_of_the_certificate(offset, goal):
     rows, labels = data()
     rows = offset * (1 + 1e-6 * rows)  # in float32 there are a few values to each column
@@ -93,10 +93,10 @@ def test_embeddings_near_zero_need_nothing_before_the_layer():
 def test_modes_are_as_before_and_embeddings_without_dropout():
     net = network().train()
     net.body[2].eval()
-    head = RobustHead("worst-class").fit(net, loader())
+    head = RobustHead("worst_class").fit(net, loader())
     assert net.training and net.body[1].training and not net.body[2].training
     assert net.head is head.linear_ and head.layer_ == "head"
-    again = RobustHead("worst-class", layer="head").fit(network().train(), loader())
+    again = RobustHead("worst_class", layer="head").fit(network().train(), loader())
     torch.testing.assert_close(again.linear_.weight, head.linear_.weight)
 
 
@@ -109,10 +109,10 @@ def test_a_head_in_half_precision_stays_so():
 
 def test_decision_weights_are_tuned_on_rows_held_out_and_added():
     net = network()
-    head = RobustHead("standard", goal="worst-class").fit(net, loader(), held_out=loader(1))
+    head = RobustHead("standard", goal="worst_class").fit(net, loader(), held_out=loader(1))
     rows, labels = data(1)
     plain = torch.log_softmax(logits_of(nn.Sequential(net.body, head.linear_), rows), 1)
-    tuned = tune_weights(labels.numpy(), plain.double().exp().numpy(), "worst-class")
+    tuned = tune_weights(labels.numpy(), plain.double().exp().numpy(), "worst_class")
     np.testing.assert_allclose(
         np.asarray(head.decisions_.tuned.weights), np.asarray(tuned.weights), rtol=1e-4
     )
@@ -136,7 +136,7 @@ def test_dicts_of_tensors_are_batches_too():
     torch.manual_seed(0)
     model = Model()
     RobustHead("balanced", layer="linear").fit(model, [{"pixels": rows, "labels": labels}])
-    decide = tune_decisions(model, [{"pixels": rows, "labels": labels}], "worst-class")
+    decide = tune_decisions(model, [{"pixels": rows, "labels": labels}], "worst_class")
     assert decide.log_weights.shape == (3,)
 
 
@@ -146,7 +146,7 @@ def test_what_cannot_be_fitted_is_told():
     with pytest.raises(InvalidParameterError, match=r"part of the network .*'head'.* got 'fc'"):
         RobustHead(layer="fc").fit(network(), loader())
     with pytest.raises(InvalidParameterError, match="held_out must be given"):
-        RobustHead(goal="worst-class").fit(network(), loader())
+        RobustHead(goal="worst_class").fit(network(), loader())
     with pytest.raises(InvalidParameterError, match=r"has no nn\.Linear inside"):
         RobustHead().fit(nn.Linear(3, 3), loader())
     with pytest.raises(InvalidInputError, match="pair of inputs and targets"):
@@ -169,7 +169,7 @@ def test_a_tuned_network_can_be_exported_to_onnx(tmp_path):
     import onnxruntime
 
     net = network()
-    RobustHead("standard", goal="worst-class").fit(net, loader(), held_out=loader(1))
+    RobustHead("standard", goal="worst_class").fit(net, loader(), held_out=loader(1))
     rows, _ = data(2)
     expected, path = logits_of(net, rows), tmp_path / "network.onnx"
     torch.onnx.export(net, (rows,), str(path), input_names=["rows"], dynamo=True, verbose=False)

@@ -259,7 +259,7 @@ def test_rows_of_an_image_are_its_pixels():
     logits = torch.tensor(rng.normal(size=(4, 3, 5, 6)))
     targets = torch.tensor(rng.integers(0, 3, size=(4, 5, 6)))
     flat = logits.movedim(1, -1).reshape(-1, 3), targets.reshape(-1)
-    loss = RobustLoss("worst-class", COUNTS).eval()
+    loss = RobustLoss("worst_class", COUNTS).eval()
     torch.testing.assert_close(loss(logits, targets), loss(*flat))
     loss.reduction = "none"
     assert loss(logits, targets).shape == targets.shape
@@ -274,7 +274,7 @@ def test_a_class_missing_from_a_batch_in_eval_is_as_bad_as_the_others():
     rows = F.cross_entropy(given, targets, reduction="none")
     risks = [float(rows[targets == i].mean()) for i in (0, 2)]
     assert standard.item() == pytest.approx(np.average(risks, weights=PRIOR[[0, 2]]))
-    assert RobustLoss("worst-class", COUNTS).eval()(given, targets).item() == pytest.approx(
+    assert RobustLoss("worst_class", COUNTS).eval()(given, targets).item() == pytest.approx(
         max(risks)
     )
 
@@ -284,7 +284,7 @@ def test_a_class_missing_from_a_batch_in_eval_is_as_bad_as_the_others():
 
 def test_class_risks_are_means_over_what_is_remembered():
     logits, labels = draw_logits(5)
-    loss = RobustLoss("worst-class", COUNTS, window=0.3)
+    loss = RobustLoss("worst_class", COUNTS, window=0.3)
     sums = np.zeros((2, 3))
     for start in range(0, 100, 20):
         rows = slice(start, start + 20)
@@ -298,7 +298,7 @@ def test_class_risks_are_means_over_what_is_remembered():
 
 def test_a_class_missing_from_a_batch_is_no_event():
     logits, labels = draw_logits(6)
-    loss = RobustLoss("worst-class", COUNTS)
+    loss = RobustLoss("worst_class", COUNTS)
     loss(*map(torch.tensor, (logits, labels)))
     before, here = loss.class_risks, labels != 2
     loss(*map(torch.tensor, (logits[here], labels[here])))
@@ -311,7 +311,7 @@ def test_a_class_missing_from_a_batch_is_no_event():
 
 
 def test_a_class_never_seen_neither_leads_nor_trails():
-    loss = RobustLoss("worst-class", COUNTS, ascent=None)
+    loss = RobustLoss("worst_class", COUNTS, ascent=None)
     loss(torch.tensor([[0.0, 0, 0], [5.0, 0, 0]]), torch.tensor([0, 1]))
     assert np.isnan(loss.class_risks[2])
     assert loss.worst_case_masses.to_dict() == {0: 0, 1: 1, 2: 0}
@@ -557,7 +557,7 @@ def test_targets_that_are_no_classes(stray):
 )
 def test_parameters_outside_their_range(options, words):
     with pytest.raises(InvalidParameterError, match=words):
-        RobustLoss("worst-class", COUNTS, **options)
+        RobustLoss("worst_class", COUNTS, **options)
 
 
 def test_masses_of_all_sets_follow_alike_and_a_single_weighting_stays():

@@ -143,16 +143,16 @@ def test_a_trainer_of_hugging_face(tmp_path, monkeypatch):
         output_dir=str(tmp_path), num_train_epochs=8, per_device_train_batch_size=16,
         learning_rate=0.005, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True,
     )  # fmt: skip
-    loss = RobustLoss("worst-class", [90, 40, 20])
+    loss = RobustLoss("worst_class", [90, 40, 20])
     trainer = RobustTrainer(model=model, args=options, train_dataset=Sentences(), robust_loss=loss)
     trainer.train()
     assert loss.step.item() == 80 and loss.class_risks.max() < np.log(3) / 2
     assert trainer.evaluate(Sentences())["eval_loss"] > 0 and loss.step.item() == 80
     # And an exact last layer on the embeddings of this body.
     rows = DataLoader(Sentences(), 50)
-    head = RobustHead("worst-class", layer="classifier").fit(model, rows)
+    head = RobustHead("worst_class", layer="classifier").fit(model, rows)
     assert head.estimator_.status_ == "converged"
-    assert tune_decisions(model, rows, "worst-class").log_weights.shape == (3,)
+    assert tune_decisions(model, rows, "worst_class").log_weights.shape == (3,)
 
 
 def test_skorch():

@@ -47,11 +47,11 @@ GOALS = {
     "F1": "'f1'",
     "f1_score": "'f1'",
     "jaccard_score": "'jaccard'",
-    "worst_class": "'worst-class'",
-    "worst class": "'worst-class'",
-    "Worst-Class": "'worst-class'",
-    "worst": "'worst-class'",
-    "class_worst": "'worst-class'",
+    "worst-class": "'worst_class'",
+    "worst class": "'worst_class'",
+    "Worst-Class": "'worst_class'",
+    "worst": "'worst_class'",
+    "class_worst": "'worst_class'",
     "balanced_accuracy_score": "'balanced_accuracy'",
     "accuracy_balanced": "'balanced_accuracy'",
     "accuracy_score": "'accuracy'",
@@ -88,9 +88,9 @@ def test_the_command_line_prints_it():
 
 
 PLACES = {
-    "goal": (lambda: PlugInClassifier(BASE, goal="worst_class").fit(X, Y), "'worst-class'"),
+    "goal": (lambda: PlugInClassifier(BASE, goal="worst-class").fit(X, Y), "'worst_class'"),
     "goal of weights": (lambda: tune_weights(Y, X[:, 0] > 0, "f1_macro"), "'macro_f1'"),
-    "uncertainty": (lambda: as_uncertainty("worst_class"), "'worst-class'"),
+    "uncertainty": (lambda: as_uncertainty("worst-class"), "'worst_class'"),
     "set as text": (lambda: as_uncertainty("LabelCVaR(0.1)"), "LabelCVaR(...)"),
     "metric": (lambda: as_metric("f1_score", 0.5), "'f1'"),
     "metric goal": (lambda: MetricGoal("accuracy_score").resolve([0.5, 0.5]), "'accuracy'"),
@@ -137,7 +137,7 @@ def test_only_texts_are_words(value):
 def test_where_there_are_no_words_there_is_no_hint():
     assert did_you_mean("alpha", []) == ""
     with pytest.raises(InvalidInputError, match=r"has no hyper-parameter .* got 'alpha'"):
-        robust_path(X, Y, "worst-class", parameter="alpha", values=[0.5])
+        robust_path(X, Y, "worst_class", parameter="alpha", values=[0.5])
 
 
 @pytest.mark.parametrize("words", [GOAL_WORDS, tuple(LOSSES)], ids=["goals", "losses"])

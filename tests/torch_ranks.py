@@ -44,7 +44,7 @@ def batches_of(rank, ranks):
 
 def different_sets(rank):
     try:
-        loss = RobustLoss("worst-class" if rank else "balanced", COUNTS)
+        loss = RobustLoss("worst_class" if rank else "balanced", COUNTS)
         loss(torch.zeros(2, 3), torch.tensor([0, 1]))
     except InvalidInputError as error:
         return str(error)

@@ -22,7 +22,7 @@ def use_data_and_files():
     """The bundled data, and a model that is saved and loaded."""
     X, y = equipoise.datasets.load_thyroid(return_X_y=True)
     assert X.shape == (7200, 21) and (resources.files("equipoise") / "py.typed").is_file()
-    model = equipoise.RobustLogisticRegression("worst-class").fit(X[::20], y[::20])
+    model = equipoise.RobustLogisticRegression("worst_class").fit(X[::20], y[::20])
     equipoise.save_model(model, "model.equipoise")
     assert (equipoise.load_model("model.equipoise").predict(X) == model.predict(X)).all()
 

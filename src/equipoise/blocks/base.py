@@ -97,7 +97,7 @@ class Blocks(ABC):
     ...         rng = np.random.default_rng(place)
     ...         y = rng.integers(2, size=1000)
     ...         return Block(y[:, None] + rng.normal(size=(1000, 3)), y)
-    >>> RobustLogisticRegression("worst-class").fit(Simulated()).status_
+    >>> RobustLogisticRegression("worst_class").fit(Simulated()).status_
     'converged'
     """
 

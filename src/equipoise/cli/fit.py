@@ -24,13 +24,13 @@ EPILOG = """\b
 Examples:
   equipoise fit mail.csv --target spam --out mail.equipoise
   equipoise fit cards.csv -t fraud -g "PriorBox(upper={'yes': 0.05})" -o cards.equipoise
-  equipoise fit mail.csv -t spam --model boosting -g worst-class -o mail.equipoise --json
+  equipoise fit mail.csv -t spam --model boosting -g worst_class -o mail.equipoise --json
 
 \b
 Goals (--goal, or --uncertainty), written as in Python or as a word:
   standard, balanced                       one weighting
   FixedWeights({'ham': 1, 'spam': 5})      one weighting, class by class
-  worst-class                              any weighting: the worst class decides
+  worst_class                              any weighting: the worst class decides
   lcvar:0.1, LabelCVaR(alpha=0.1)          no class counts more than 1/0.1 times its share
   LabelHCVaR(c=0.5, kappa=2)               the same, with a level for each class
   WeightBox(upper={'spam': 10})            weights between bounds
@@ -339,7 +339,7 @@ def _never_found(rows: "LabelledTable | StreamedTable", found: dict[str, Any] | 
     measured = [] if found is None else found["classes"]
     return [
         f"None of the {row['rows']:,} rows of class {short_name(row['class'])} that were set aside "
-        "is found: another goal (worst-class) or model, or more rows of it, may help."
+        "is found: another goal (worst_class) or model, or more rows of it, may help."
         for row, count in zip(measured, rows.counts, strict=False)
         if row["risk"] == 1 and count >= ENOUGH_ROWS
     ]

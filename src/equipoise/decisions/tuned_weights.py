@@ -81,7 +81,7 @@ class TunedWeights:
     Examples
     --------
     >>> from equipoise import tune_weights
-    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, "worst-class").class_risks
+    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, "worst_class").class_risks
     0: 0
     1: 0
     """
@@ -226,7 +226,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["common", "rare"], [900, 100])
     >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
-    >>> tune_weights(y, eta, "worst-class").decide([0.1, 0.4]).tolist()
+    >>> tune_weights(y, eta, "worst_class").decide([0.1, 0.4]).tolist()
     ['common', 'rare']
     """
     aim, amount, rare = as_goal(goal), check_pooling(pooling), check_rare(rare, as_goal(goal))

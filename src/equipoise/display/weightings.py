@@ -28,7 +28,7 @@ from equipoise.validation.numbers import check_word
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import named_weightings, weights_of
 
-_WEIGHTINGS = {"standard": "standard", "balanced": "balanced", "worst class": "worst-class"}
+_WEIGHTINGS = {"standard": "standard", "balanced": "balanced", "worst class": "worst_class"}
 _PARTS = ("irreducible", "estimation", "excess")
 
 

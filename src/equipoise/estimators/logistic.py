@@ -69,7 +69,7 @@ class RobustLogisticRegression(LogisticModel):
 
     Parameters
     ----------
-    uncertainty : Uncertainty, "standard", "balanced" or "worst-class", default=None
+    uncertainty : Uncertainty, "standard", "balanced" or "worst_class", default=None
         The set of weightings. None means ``LabelCVaR(alpha=0.1)``: no class counts more than ten
         times its share. ``LabelCVaR("auto")`` chooses the level on rows left out, in five folds.
     C : float, default=1.0

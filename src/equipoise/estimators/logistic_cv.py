@@ -64,7 +64,7 @@ class RobustLogisticRegressionCV(LogisticModel):
     >>> from equipoise import RobustLogisticRegressionCV
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustLogisticRegressionCV("worst-class", Cs=[0.01, 1, 100], cv=3).fit(X, y)
+    >>> clf = RobustLogisticRegressionCV("worst_class", Cs=[0.01, 1, 100], cv=3).fit(X, y)
     >>> clf.C_ in clf.Cs_, clf.status_
     (True, 'converged')
     """

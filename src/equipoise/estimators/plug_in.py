@@ -38,7 +38,7 @@ class PlugInClassifier(DecidingClassifier):
         their places; ``estimator_.estimator_`` then is what was fitted.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
         A set of weightings such as ``LabelCVaR(0.1)``, which is the default, ``LabelCVaR("auto")``
-        or ``"worst-class"``; a metric or its name, such as ``"macro_f1"``: see
+        or ``"worst_class"``; a metric or its name, such as ``"macro_f1"``: see
         :class:`~equipoise.goals.MetricGoal`; ``RecallFloors(...)``. ``FixedWeights(...)``,
         ``"balanced"``, ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and
         no cross-validation.
@@ -133,7 +133,7 @@ class PlugInClassifier(DecidingClassifier):
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> forest = RandomForestClassifier(n_estimators=10, random_state=0)
-    >>> clf = PlugInClassifier(forest, "worst-class", cv=3).fit(X, y)
+    >>> clf = PlugInClassifier(forest, "worst_class", cv=3).fit(X, y)
     >>> bool(clf.class_risks_.max() < 0.1)
     True
     """

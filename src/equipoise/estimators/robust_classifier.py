@@ -69,7 +69,7 @@ class RobustClassifier(DecidingClassifier):
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> tree = DecisionTreeClassifier(max_depth=4, random_state=0)
-    >>> clf = RobustClassifier(tree, "worst-class", cv=3).fit(X, y)
+    >>> clf = RobustClassifier(tree, "worst_class", cv=3).fit(X, y)
     >>> bool(clf.class_risks_.max() < 0.1)
     True
     """

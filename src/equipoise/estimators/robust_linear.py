@@ -428,7 +428,7 @@ class RobustLinearClassifier(RobustLinearModel):
     >>> clf = RobustLinearClassifier(LabelCVaR(alpha=0.05), loss="smoothed_hinge").fit(X, y)
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
-    >>> clf = RobustLinearClassifier("worst-class", loss="margin").fit(X, y)
+    >>> clf = RobustLinearClassifier("worst_class", loss="margin").fit(X, y)
     >>> clf.status_, clf.duality_gap_
     ('stationary', inf)
     """

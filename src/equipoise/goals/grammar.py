@@ -4,7 +4,7 @@
 ``LabelCVaR(alpha=0.1)``              a set or another goal as in Python: one call of a
 ``PriorBox(upper={'fraud': 0.05})``   registered name, with literals or further goals in it
 ``standard``, ``balanced``            one weighting
-``worst-class``                       any weighting
+``worst_class``                       any weighting
 ``lcvar:0.1``                         ``LabelCVaR(alpha=0.1)``
 ``macro_f1``, ``f1``, ...             a metric
 ====================================  ==========================================================

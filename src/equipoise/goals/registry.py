@@ -23,12 +23,12 @@ def as_goal(value: Any = None) -> Goal:
     Parameters
     ----------
     value : Goal, Uncertainty, str, LinearFractional, callable or None
-        A recipe; an uncertainty set or one of the words ``"worst-class"``, ``"balanced"`` and
+        A recipe; an uncertainty set or one of the words ``"worst_class"``, ``"balanced"`` and
         ``"standard"``; a metric or its name.
 
     Examples
     --------
-    >>> as_goal("worst-class"), as_goal("macro_f1")
+    >>> as_goal("worst_class"), as_goal("macro_f1")
     (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
     """
     if isinstance(value, Uncertainty | None) or (isinstance(value, str) and value in WORDS):

@@ -182,7 +182,7 @@ def facts_for(
     --------
     >>> from equipoise.tables import labelled_table
     >>> table = labelled_table([[0.0], [1.0], [2.0]], ["ham", "spam", "spam"])
-    >>> facts = facts_for(table, "label", "forest", "worst-class", seed=0)
+    >>> facts = facts_for(table, "label", "forest", "worst_class", seed=0)
     >>> facts.classes, facts.counts, [column.name for column in facts.columns]
     (('ham', 'spam'), (1, 2), ['x0'])
     """

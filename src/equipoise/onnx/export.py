@@ -149,7 +149,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     >>> from equipoise.onnx import to_onnx
     >>> X, y = load_thyroid(return_X_y=True)
     >>> forest = RandomForestClassifier(n_estimators=5, max_depth=6, random_state=0)
-    >>> clf = PlugInClassifier(forest, "worst-class", cv=3).fit(X, y)
+    >>> clf = PlugInClassifier(forest, "worst_class", cv=3).fit(X, y)
     >>> session = onnxruntime.InferenceSession(to_onnx(clf).SerializeToString())
     >>> label, probabilities = session.run(None, {"X": X})
     >>> bool((label == clf.predict(X)).all())

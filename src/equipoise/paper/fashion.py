@@ -39,7 +39,7 @@ Mohri, Sivek and Suresh (*Agnostic Federated Learning*, ICML 2019) train a linea
 t-shirts, pullovers and shirts of Fashion-MNIST apart, each class a domain of its own, and minimise
 the largest of the three losses. Li, Sanjabi, Beirami and Smith (*Fair Resource Allocation in
 Federated Learning*, ICLR 2020, q-FFL) take the benchmark over. One class a domain makes the first
-objective the worst-class risk, which `RobustLogisticRegression("worst-class")` solves to a
+objective the worst-class risk, which `RobustLogisticRegression("worst_class")` solves to a
 certificate: what is left between their numbers and ours is training, penalty and scale, not the
 problem.
 
@@ -107,7 +107,7 @@ def chosen_records(
     records = [{"method": objective, "C": C, **_fields(fit, fit, split), **seconds, **left_out}]
     if objective in _TUNED:
         base, began = fit.set_params(tol=_NEAR), time.perf_counter()
-        tuned = PlugInClassifier(base, "worst-class", cv=folds, random_state=seed)
+        tuned = PlugInClassifier(base, "worst_class", cv=folds, random_state=seed)
         tuned.fit(split.X, split.y)
         seconds = {"seconds": time.perf_counter() - began}
         fields = _fields(tuned, tuned.estimator_, split)

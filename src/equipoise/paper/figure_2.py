@@ -34,7 +34,7 @@ PANELS = {
 _BAYES: dict[str, Any] = {
     "standard": (0, (6, 2)),
     "balanced": (0, (1, 2)),
-    "worst-class": (0, (4, 2, 1, 2)),
+    "worst_class": (0, (4, 2, 1, 2)),
 }
 _WHERE = "Section 5, Synthetic"
 _ROBUST = ("LCVaR(0.05)", "LHCVaR(c=0.05, κ=1)")
@@ -107,7 +107,7 @@ def _figure(records: Sequence[Record]) -> Any:
         for goal, dash in _BAYES.items():
             look = {"color": "0.45", "linewidth": 1.2, "linestyle": dash}
             risks = [_bayes(p, field, goal) for p in shares]
-            ax.plot(1 - shares, risks, label=f"Bayes, {goal}", **look)
+            ax.plot(1 - shares, risks, label=f"Bayes, {goal.replace('_', '-')}", **look)
         ax.set(title=title, xlabel="share of class 1, 1 - p", ylabel="test risk")
         drawing.from_zero(ax)
     drawing.legend_below(picture, axes[0], ncols=4)
@@ -116,7 +116,7 @@ def _figure(records: Sequence[Record]) -> Any:
 
 def _bayes(p: float, field: str, goal: str) -> float:
     """Class risks of the best of all rules for a goal."""
-    if goal == "worst-class":  # both classes have the same risk
+    if goal == "worst_class":  # both classes have the same risk
         return robust_bayes_known(PowerImbalance(p), goal).risk
     risks = PowerImbalance(p).bayes_class_risks(goal)
     return float({"risk[0]": risks[0], "risk[1]": risks[1]}.get(field, risks.max()))
@@ -132,7 +132,7 @@ def _table(records: Sequence[Record]) -> str:
         ]
         for p in _p_values(records)
     ]
-    header = ["p", *labels, *(f"Bayes, {goal}" for goal in _BAYES)]
+    header = ["p", *labels, *(f"Bayes, {goal.replace('_', '-')}" for goal in _BAYES)]
     return pages.sections("Risk of the worst class:", pages.table(header, rows))
 
 

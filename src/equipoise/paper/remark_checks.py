@@ -137,7 +137,7 @@ def imbalance(*, p: float) -> list[Record]:
     near = np.abs(model.eta(points[:, 0]) - 0.5) <= _NEAR
     probabilities = fixed.predict_proba(points)
     alone = robust_bayes(
-        probabilities, "worst-class", class_prior=[p, 1 - p], sample_weight=weights
+        probabilities, "worst_class", class_prior=[p, 1 - p], sample_weight=weights
     )
     risks = model.bayes_class_risks("standard")
     return [
@@ -146,7 +146,7 @@ def imbalance(*, p: float) -> list[Record]:
             "risk[0]": float(risks[0]),
             "risk[1]": float(risks[1]),
             "near": float(weights @ near / weights.sum()),
-            "worst": robust_bayes_known(model, "worst-class").risk,
+            "worst": robust_bayes_known(model, "worst_class").risk,
             "worst_of_fixed_classes": alone.risk,
         }
     ]

@@ -91,7 +91,7 @@ def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
     if not isinstance(goals, Mapping):
         given = goals if isinstance(goals, list | tuple) else [goals]
         texts = [goal_text(as_goal(goal)) for goal in given]
-        names = [WORST if text == "worst-class" else text for text in texts]
+        names = [WORST if text == "worst_class" else text for text in texts]
         goals = dict(zip(names, given, strict=True))
     if not goals:
         raise InvalidParameterError("goals must be a goal, or at least one by name, got none.")

@@ -52,7 +52,7 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["common", "rare"], [900, 100])
     >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
-    >>> compare_predictions(y, {"mine": eta}, goals="worst-class").recommended
+    >>> compare_predictions(y, {"mine": eta}, goals="worst_class").recommended
     'mine, worst class'
     """
     began = perf_counter()

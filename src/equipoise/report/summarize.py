@@ -421,7 +421,7 @@ def _bound(found: Findings) -> str:
     bound = conditional_bound(
         counts,
         complexity=0.0,
-        uncertainty="worst-class",
+        uncertainty="worst_class",
         risks=risks,
         confidence=CONFIDENCE,
         observed=False,

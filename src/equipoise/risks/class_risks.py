@@ -256,7 +256,7 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
     r"""Minus the robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` of a fitted classifier.
 
     Every risk of this package is a robust risk over some set of weights, so one scorer does for
-    all: the worst class is the whole simplex (``"worst-class"``), fixed weights are a single point
+    all: the worst class is the whole simplex (``"worst_class"``), fixed weights are a single point
     (``"balanced"``, ``FixedWeights(...)``).
 
     Called as ``scorer(estimator, X, y, sample_weight=None)``, it can be given as ``scoring`` to

@@ -30,7 +30,7 @@ SETS: Registry[type[Uncertainty]] = Registry(
 
 # Sets that have a short name.
 WORDS: dict[str, Uncertainty] = {
-    "worst-class": WorstClass(),
+    "worst_class": WorstClass(),
     "balanced": FixedWeights("balanced"),
     "standard": FixedWeights("standard"),
 }
@@ -55,6 +55,6 @@ def as_uncertainty(value: Any) -> Uncertainty:
         return found
     raise InvalidParameterError(
         "uncertainty must be an uncertainty set such as LabelCVaR(0.1), one of the names "
-        f'"standard", "balanced" and "worst-class", or None, got {value!r}'
+        f'"standard", "balanced" and "worst_class", or None, got {value!r}'
         f"{did_you_mean(value, WORDS, (f'{name}(...)' for name in SETS))}."
     )

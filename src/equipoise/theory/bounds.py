@@ -72,7 +72,7 @@ class RowsNeeded:
 
     Examples
     --------
-    >>> conditional_bound([900, 100], 0.001, uncertainty="worst-class").more_rows(0.5).rows
+    >>> conditional_bound([900, 100], 0.001, uncertainty="worst_class").more_rows(0.5).rows
     291.0
     """
 
@@ -340,7 +340,7 @@ def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the
     >>> bound = conditional_bound(
     ...     {"common": 90_000, "rare": 1_000},
     ...     {"common": 0.001, "rare": 0.01},
-    ...     uncertainty="worst-class",
+    ...     uncertainty="worst_class",
     ...     risks={"common": 0.1, "rare": 0.3},
     ... )
     >>> bound

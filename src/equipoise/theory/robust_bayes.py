@@ -73,7 +73,7 @@ class RobustBayes:
 
     Examples
     --------
-    >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
+    >>> found = robust_bayes([0.1, 0.2, 0.3, 0.6], "worst_class", classes=["well", "ill"])
     >>> found.decide([0.25, 0.5]).tolist(), found.gap
     (['well', 'ill'], 0.0)
     >>> found.decision_shares([0.25, 0.3]).round(3)  # rows at the threshold are drawn for
@@ -158,7 +158,7 @@ def robust_bayes(
 
     Examples
     --------
-    >>> robust_bayes([0.1, 0.2, 0.3, 0.6], "worst-class", classes=["well", "ill"])
+    >>> robust_bayes([0.1, 0.2, 0.3, 0.6], "worst_class", classes=["well", "ill"])
     robust Bayes risk 0.321429 (certified to 0.0e+00), threshold 0.3
     class mass weight   risk
     well: 0.5  0.714286 0.321429
@@ -205,7 +205,7 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
     Examples
     --------
     >>> from equipoise.datasets import PowerImbalance
-    >>> found = robust_bayes_known(PowerImbalance(p=0.9), "worst-class")
+    >>> found = robust_bayes_known(PowerImbalance(p=0.9), "worst_class")
     >>> round(found.risk, 6), round(found.threshold, 6)
     (0.116666, 0.144627)
     """

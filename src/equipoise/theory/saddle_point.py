@@ -147,7 +147,7 @@ def descent_ascent(  # noqa: PLR0913  the rows, the problem, and the constants o
     --------
     >>> from equipoise.datasets import make_power_imbalance
     >>> X, y = make_power_imbalance(500, p=0.8, random_state=0)
-    >>> found = descent_ascent(X, y, "worst-class", radius=5, rounds=2_000)
+    >>> found = descent_ascent(X, y, "worst_class", radius=5, rounds=2_000)
     >>> round(found.bound, 2), abs(found.value - found.objective) < found.bound
     (0.89, True)
     """

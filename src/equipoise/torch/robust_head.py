@@ -89,7 +89,7 @@ def tune_decisions(
     --------
     >>> rows = torch.linspace(-1, 1, 100)[:, None]
     >>> network = torch.nn.Linear(1, 2)
-    >>> decide = tune_decisions(network, [(rows, (rows[:, 0] > 0.3).long())], "worst-class")
+    >>> decide = tune_decisions(network, [(rows, (rows[:, 0] > 0.3).long())], "worst_class")
     >>> new = torch.nn.Sequential(network, decide)
     >>> decide.tuned.class_risks is None
     False
@@ -149,7 +149,7 @@ class RobustHead:
 
     Parameters
     ----------
-    uncertainty : Uncertainty, "standard", "balanced" or "worst-class", default=None
+    uncertainty : Uncertainty, "standard", "balanced" or "worst_class", default=None
         The set of weightings; None means ``LabelCVaR(alpha=0.1)``.
     layer : str, default=None
         Name of the layer to replace, as in ``network.get_submodule``; the last ``nn.Linear`` if not
@@ -181,7 +181,7 @@ class RobustHead:
     >>> network = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
     >>> rows = torch.randn(200, 2)
     >>> loader = [(rows, (rows[:, 0] + 0.5 * rows[:, 1] ** 2 > 1.5).long())]
-    >>> head = RobustHead("worst-class").fit(network, loader)
+    >>> head = RobustHead("worst_class").fit(network, loader)
     >>> head.layer_, head.estimator_.status_, network[2] is head.linear_
     ('2', 'converged', True)
     """

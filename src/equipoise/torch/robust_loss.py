@@ -67,7 +67,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    uncertainty : Uncertainty, "standard", "balanced" or "worst-class", or None
+    uncertainty : Uncertainty, "standard", "balanced" or "worst_class", or None
         The set of weightings; None means ``LabelCVaR(alpha=0.1)``.
     class_counts : array-like of shape (n_classes,), or dict by class
         Rows of each class among those that batches are drawn from. With a sampler that favours
