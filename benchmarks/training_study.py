@@ -6,11 +6,13 @@ python benchmarks/training_study.py show OUT ... [--against OUT_OF_OTHER_CODE]
 
 Tables are those of ``real_data_tables``, split in half with identical rows on one side, at most
 3,000 rows to train on. Splits 0 and 1 were used to decide on the tuner's constants, 2 and 3 only to
-confirm them, and to compare training weights. Logistic regression, random forest and scikit-learn's
-boosting see all tables; LightGBM and XGBoost every third one in the order of their names. Every
-learner is trained plain, with square-root and with balanced weights in five folds and on all rows;
-``average`` is the mean of their probabilities. Decision weights are tuned on the folds, and the
-rule's worst recall, balanced accuracy and macro F1 are those on the other half.
+confirm them; 4 and 5 decide between training weights. Logistic regression, random forest and
+scikit-learn's boosting see all tables; LightGBM and XGBoost every third one in the order of their
+names. Every learner is trained plain, with square-root and with balanced weights in five folds and
+on all rows; ``average`` is the mean of their probabilities. ``leaves`` is plain training with
+leaves that the smallest class can fill four times over, where that is fewer rows than the 20 of the
+learner; elsewhere it is plain. Decision weights are tuned on the folds, and the rule's worst
+recall, balanced accuracy and macro F1 are those on the other half.
 
 ``show`` prints differences in points with standard errors over tables; the learners and splits of a
 table are averaged first. ``run`` uses public names alone, so that another version of the code can
@@ -24,7 +26,7 @@ import time
 import warnings
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -39,6 +41,9 @@ from equipoise import tune_weights
 GOALS = ("worst_class", "balanced_accuracy", "macro_f1")
 POWERS = {"plain": 0.0, "sqrt": 0.5, "balanced": 1.0}
 BOOSTERS = ("lightgbm", "xgboost")
+# Parameters by which leaves hold at least 20 rows by default, whatever the rows weigh.
+LEAVES = {"boosting": "min_samples_leaf", "lightgbm": "min_child_samples"}
+DEFAULT_LEAF = 20
 # Of the half to test on: rows at most, but this many of a class that has them.
 MOST_TESTED, LEAST_TESTED = 8_000, 300
 
@@ -81,17 +86,35 @@ def prepare(folder: Path, splits: list[int]) -> None:
             )  # fmt: skip
 
 
-def probabilities(name: str, X: Any, y: Any, X_test: Any, weights: Any, k: int) -> Any:
+class Settings(NamedTuple):
+    """Class weights to train with, in the order of the classes, and rows of a leaf."""
+
+    weights: tuple[float, ...]
+    leaf: int = DEFAULT_LEAF
+
+
+def settings(training: str, counts: Any) -> Settings:
+    """How a learner is trained, by the rows of the classes."""
+    if training == "leaves":
+        quarter = max(1, int(counts[counts > 0].min()) // 4)
+        return Settings((1.0,) * len(counts), min(quarter, DEFAULT_LEAF))
+    shares = counts / counts.sum()
+    v = np.where(shares > 0, shares, 1.0) ** -POWERS[training]
+    return Settings(tuple(v / (shares @ v)))
+
+
+def probabilities(name: str, X: Any, y: Any, X_test: Any, how: Settings) -> Any:
     """Those of a model trained with class weights, on the scale of the training rows."""
-    model = learner(name)
-    given = {} if weights is None else {"sample_weight": weights[y]}
-    if weights is not None and name == "logistic":
-        given = {"logisticregression__sample_weight": weights[y]}
+    model, weights = learner(name), np.array(how.weights)
+    if how.leaf < DEFAULT_LEAF:
+        model.set_params(**{LEAVES[name]: how.leaf})
+    given = {}
+    if np.any(weights != weights[0]):
+        key = "logisticregression__sample_weight" if name == "logistic" else "sample_weight"
+        given = {key: weights[y]}
     model.fit(X, y, **given)
-    table = np.zeros((len(X_test), k))
-    table[:, model.classes_] = model.predict_proba(X_test)
-    if weights is not None:
-        table /= weights
+    table = np.zeros((len(X_test), len(weights)))
+    table[:, model.classes_] = model.predict_proba(X_test) / weights[model.classes_]
     return table / table.sum(axis=1, keepdims=True)
 
 
@@ -132,13 +155,15 @@ def work(path: Path, name: str, trainings: list[str]) -> dict[str, Any]:
         folds[test] = fold
     held_out, new, found = {}, {}, dict[str, Any]()
     for training in trainings:
-        v = None if training == "plain" else shares ** -POWERS[training]
-        v = None if v is None else v / (shares @ v)
+        how = settings(training, np.bincount(y, minlength=k))
+        if training == "leaves" and how == settings("plain", np.bincount(y, minlength=k)):
+            held_out[training], new[training] = held_out["plain"], new["plain"]
+            continue
         held_out[training] = np.zeros((len(y), k))
         for train, test in splits:
-            held_out[training][test] = probabilities(name, X[train], y[train], X[test], v, k)
-        new[training] = probabilities(name, X, y, X_test, v, k)
-    if len(trainings) == len(POWERS):
+            held_out[training][test] = probabilities(name, X[train], y[train], X[test], how)
+        new[training] = probabilities(name, X, y, X_test, how)
+    if len(trainings) >= len(POWERS):
         for each in (held_out, new):
             each["average"] = np.mean([each[training] for training in POWERS], axis=0)
     for training, table in held_out.items():
@@ -170,8 +195,11 @@ def run(folder: Path, out: Path, names: list[str], jobs: int, *, plain: bool) ->
         if (name not in BOOSTERS or table in third) and (table, int(split), name) not in done
     ]
     pieces.sort(key=lambda piece: -piece[0].stat().st_size)
-    trainings = ["plain"] if plain else list(POWERS)
-    every_piece = (delayed(work)(*piece, trainings) for piece in pieces)
+    weighted = ["plain"] if plain else list(POWERS)
+    every_piece = (
+        delayed(work)(file, name, weighted + ["leaves"] * (name in LEAVES and not plain))
+        for file, name in pieces
+    )
     with out.open("a") as file:
         for found in Parallel(jobs, return_as="generator_unordered", batch_size=1)(every_piece):
             file.write(json.dumps(found) + "\n")
@@ -212,7 +240,7 @@ def compared(found: list[dict[str, Any]], one: str, other: str) -> None:
 def levels(found: list[dict[str, Any]]) -> None:
     """Means of every rule, learner by learner."""
     print("\nmeans over tables, in percent: worst recall, balanced accuracy, macro F1")
-    for rule in ("default", "inverse shares", "class_weight", *POWERS, "average"):
+    for rule in ("default", "inverse shares", "class_weight", *POWERS, "average", "leaves"):
         for name in sorted({piece["learner"] for piece in found}):
             own = [piece for piece in found if piece["learner"] == name]
             values = [[p["found"].get(f"{rule}|{g}") for p in own] for g in GOALS]
@@ -231,7 +259,8 @@ def show(paths: list[Path], against: list[Path]) -> None:
     for other in ("default", "inverse shares", "class_weight"):
         compared(found, "plain", other)
     for one, other in (
-        ("sqrt", "plain"), ("balanced", "plain"), ("average", "plain"), ("average", "sqrt")
+        ("sqrt", "plain"), ("balanced", "plain"), ("average", "plain"), ("average", "sqrt"),
+        ("leaves", "plain"),
     ):  # fmt: skip
         compared(found, one, other)
     if against:
