@@ -363,7 +363,7 @@ def test_pooling_leads_from_tuned_to_balanced_weights():
     X, y = draw()
     shares = np.unique(y, return_counts=True)[1] / len(y)
     away = []
-    for amount in (0, 2, 20, 1e9):
+    for amount in (0, 10, 100, 1e9):
         clf = PlugInClassifier(BASE, goal="worst_class", pooling=amount).fit(X, y)
         away.append(np.ptp(np.log(np.asarray(clf.weights_) * shares)))
         assert clf.pooling_ == amount

@@ -23,6 +23,10 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
+# ROUNDING: relative difference below which sums of float64 are equal: 4,500 machine epsilons, what
+# adding up some millions of terms loses.
+ROUNDING = 1e-12
+
 # Libraries whose arrays speak the array API only through array-api-compat.
 _WRAPPED = {"torch", "cupy", "dask", "jax", "jaxlib"}
 

@@ -5,7 +5,7 @@ on what it has seen; splits that are given are taken as they are.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, Mask, NDArray
@@ -98,18 +98,15 @@ def split_rows(
         cv = 1 / check_cv(5 if cv is None else cv, y[used], classifier=True).get_n_splits()
     if isinstance(cv, Real) and not isinstance(cv, Integral):
         # A confidence is about rows that were drawn one by one.
-        groups = None if once else _groups(X, used, len(labels))
+        groups = np.arange(len(used)) if once else _groups(X, used, len(labels))
         parts, few, rule = _hold_out(float(cv), groups, labels[used], seed)
     else:
         splitter = check_cv(5 if cv is None else cv, y[used], classifier=True)
-        if once or not isinstance(splitter, StratifiedKFold):
+        if once or splitter is cv or not isinstance(splitter, StratifiedKFold):
             return _given(islice(splitter.split(X, y, **params), 1 if once else None), labels)
-        if splitter is cv:
-            parts, few, rule = _stratified(splitter, labels[used])
-        else:
-            # Rows may come in an order; folds of neighbours would be predicted as no new row is.
-            groups = _groups(X, used, len(labels))
-            parts, few, rule = _dealt_out(splitter.n_splits, groups, labels[used], seed)
+        # Rows may come in an order; folds of neighbours would be predicted as no new row is.
+        groups = _groups(X, used, len(labels))
+        parts, few, rule = _dealt_out(splitter.n_splits, groups, labels[used], seed)
     return [(used[train], used[test]) for train, test in parts], few, rule
 
 
@@ -120,7 +117,10 @@ def _groups(X: Any, rows: Indices, n_rows: int) -> Indices:
 def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, Mask, str]:
     """Splits of a splitter, which may test some rows never, but none twice."""
     n_rows = len(labels)
-    parts = [(_rows_of(train, n_rows), _rows_of(test, n_rows)) for train, test in splits]
+    with warnings.catch_warnings():
+        # Classes of few rows are refused or kept below, with a sentence of our own.
+        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
+        parts = [(_rows_of(train, n_rows), _rows_of(test, n_rows)) for train, test in splits]
     if not parts:
         raise InvalidInputError("cv must give at least one split, got none.")
     for place, part in enumerate(parts):
@@ -170,17 +170,6 @@ def _used(parts: Parts, labels: Indices) -> Parts:
     return [(train[labels[train] >= 0], test[labels[test] >= 0]) for train, test in parts]
 
 
-def _stratified(splitter: StratifiedKFold, labels: Indices) -> tuple[Parts, Mask, str]:
-    needed = max(FOLDS_OF_A_CLASS, splitter.get_n_splits())
-    few, rule = np.bincount(labels) < needed, f"at least {needed} rows of every class"
-    if np.count_nonzero(~few) < 2:
-        return [], few, rule
-    with warnings.catch_warnings():
-        # It would warn of small classes, about which we say more.
-        warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
-        return list(splitter.split(labels, labels)), few, rule
-
-
 def _dealt_out(
     n_folds: int, groups: Indices, labels: Indices, seed: int
 ) -> tuple[Parts, Mask, str]:
@@ -197,38 +186,29 @@ def _dealt_out(
 
 
 def dealt_folds(groups: Indices, labels: Indices, n_folds: int, seed: int, few: Mask) -> Indices:
-    """The fold of every row, as of :func:`spread`; all classes but few are evaluated in three."""
-    deal_out = lambda own: spread(own, labels, n_folds, seed)  # noqa: E731
-    return _judging(deal_out, groups, labels, few, max(FOLDS_OF_A_CLASS, n_folds))
+    """The fold of every row: groups of equal rows dealt out at random, class by class.
 
+    Rows of classes that have ``few`` only train.
 
-def _judging(
-    deal_out: Callable[[Indices], Indices], groups: Indices, labels: Indices, few: Mask,
-    needed: int,
-) -> Indices:  # fmt: skip
-    """Folds by groups of rows that stay together, unless some class cannot be judged by them.
-
-    Then the rows of classes of few groups are taken one by one, and if that is not enough, all.
+    Examples
+    --------
+    >>> groups, labels = np.array([0, 1, 0, 2, 3, 4]), np.array([0, 0, 0, 0, 1, 1])
+    >>> folds = dealt_folds(groups, labels, 2, 0, np.array([False, False]))
+    >>> bool(folds[0] == folds[2])
+    True
     """
-    k, each = len(few), np.arange(len(labels))
-    distinct = np.bincount(np.unique(groups * k + labels) % k, minlength=k)
-    alone = (distinct < needed)[labels]
-    apart = np.unique(np.where(alone, groups.max() + 1 + each, groups), return_inverse=True)[1]
-    for own in (groups, apart, each):
-        fold = deal_out(own)
-        judged = fold != TRAINS_ONLY
-        cells = fold[judged] * k + labels[judged]
-        tested = np.bincount(cells, minlength=max(fold.max() + 1, 1) * k).reshape(-1, k)
-        often = tested[0] if len(tested) == 1 else (tested > 0).sum(axis=0)
-        if np.all(often[~few] >= min(FOLDS_OF_A_CLASS, max(len(tested), 2))):
-            break
-    return fold
+    groups = _apart(groups, labels, max(FOLDS_OF_A_CLASS, n_folds))
+    owner = _owners(groups, labels)
+    fold = np.full(len(owner), TRAINS_ONLY, dtype=np.intp)
+    own = np.flatnonzero(~few[owner])
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+    for place, (_, test) in enumerate(splitter.split(own, owner[own])):
+        fold[own[test]] = place
+    return fold[groups]
 
 
-def _hold_out(
-    share: float, groups: Indices | None, labels: Indices, seed: int
-) -> tuple[Parts, Mask, str]:
-    """One split, stratified, of groups or of rows; classes of few rows are for training alone."""
+def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
+    """One split, stratified, of groups; classes of few rows are for training alone."""
     if not 0 < share < 1:
         raise InvalidParameterError(
             f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "
@@ -239,16 +219,8 @@ def _hold_out(
     rule = f"at least {int(np.ceil(FOLDS_OF_A_CLASS / share))} rows of every class"
     if np.count_nonzero(~few) < 2:
         return [], few, rule
-    if groups is None:
-        many = np.flatnonzero(~few[labels])
-        splitter = StratifiedShuffleSplit(n_splits=1, test_size=share, random_state=seed)
-        aside = np.zeros(len(labels), dtype=bool)
-        aside[many[next(splitter.split(many, labels[many]))[1]]] = True
-    else:
-        some = lambda own: np.where(  # noqa: E731
-            set_aside(own, labels, share, seed) & ~few[labels], 0, TRAINS_ONLY
-        )
-        aside = _judging(some, groups, labels, few, FOLDS_OF_A_CLASS) == 0
+    groups = _apart(groups, labels, int(np.ceil(FOLDS_OF_A_CLASS / share)))
+    aside = set_aside(groups, labels, share, seed) & ~few[labels]
     return [(np.flatnonzero(~aside), np.flatnonzero(aside))], few, rule
 
 
@@ -301,88 +273,42 @@ def deal(labels: Indices, seed: int) -> Indices:
 # Groups of rows that stay together
 
 
-def label_of_groups(groups: Indices, labels: Indices) -> Indices:
-    """The class of every group: that of its first row, also where those of others differ."""
-    found = np.zeros(groups.max() + 1, dtype=np.intp)
-    found[groups[::-1]] = labels[::-1]
-    return found
+def _owners(groups: Indices, labels: Indices) -> Indices:
+    """The class of every group: the rarest of those of its rows."""
+    counts = np.bincount(labels)
+    rarest_last = np.argsort(-counts[labels], kind="stable")
+    owners = np.zeros(groups.max() + 1, dtype=np.intp)
+    owners[groups[rarest_last]] = labels[rarest_last]
+    return owners
 
 
-def spread(groups: Indices, labels: Indices, n_folds: int, seed: int) -> Indices:
-    """The fold of every row: groups of equal rows dealt out class by class in random order.
-
-    A class of fewer groups than folds only trains, and so does one that some fold would hold alone:
-    it would be missing from a training part.
-
-    Examples
-    --------
-    >>> folds = spread(np.array([0, 1, 0, 2]), np.zeros(4, dtype=int), 3, seed=0)
-    >>> bool(folds[0] == folds[2])
-    True
-    """
-    of_group, size = label_of_groups(groups, labels), np.bincount(groups)
-    fold, k = np.full(len(size), TRAINS_ONLY, dtype=np.intp), int(labels.max()) + 1
-    rng = np.random.default_rng(seed)
-    for label in range(k):
-        own = rng.permutation(np.flatnonzero(of_group == label))
-        if len(own) >= n_folds:
-            fold[own] = _dealt(size[own], n_folds, rng)
-    of_row = fold[groups]
-    judged = of_row != TRAINS_ONLY
-    cells = of_row[judged] * k + labels[judged]
-    counts = np.bincount(cells, minlength=n_folds * k).reshape(n_folds, k)
-    missing = (counts == np.bincount(labels, minlength=k)).any(axis=0)
-    # Rows of other classes with equal features go with them.
-    affected = np.isin(groups, groups[missing[labels]])
-    return np.where(affected, TRAINS_ONLY, of_row)
-
-
-def _dealt(sizes: Indices, n_folds: int, rng: np.random.Generator) -> Indices:
-    """Folds of groups of these sizes: the largest first, each to the fold with the fewest rows."""
-    fold = np.empty(len(sizes), dtype=np.intp)
-    # Ties are broken in a random order, so that the first fold is not always the larger one.
-    loads, order = [0] * n_folds, rng.permutation(n_folds).tolist()
-    by_size = np.argsort(-sizes, kind="stable")
-    for place, group in enumerate(by_size.tolist()):
-        if sizes[group] == 1 and len(set(loads)) == 1:
-            # Single rows go round from here on.
-            fold[by_size[place:]] = np.resize(order, len(by_size) - place)
-            break
-        fold[group] = lightest = min(order, key=loads.__getitem__)
-        loads[lightest] += int(sizes[group])
-    return fold
+def _apart(groups: Indices, labels: Indices, needed: int) -> Indices:
+    """The groups, with every row of a class of fewer groups than needed on its own."""
+    distinct = np.bincount(_owners(groups, labels), minlength=labels.max() + 1)
+    alone = (distinct < needed)[labels]
+    own = groups.max() + 1 + np.arange(len(labels))
+    return np.unique(np.where(alone, own, groups), return_inverse=True)[1]
 
 
 def set_aside(groups: Indices, labels: Indices, share: float, seed: int) -> Mask:
-    """Rows to judge by: about a share of every class, at random; groups stay on one side.
+    """Rows to evaluate on: about a share of every class, in groups at random.
 
-    A group that would fill the share by itself trains, and so does a class of one group.
+    A group larger than that share trains. Of several groups at least one is held out.
 
     Examples
     --------
     >>> int(set_aside(np.arange(10), np.array([0, 1] * 5), 0.4, seed=0).sum())
     4
     """
-    of_group, size = label_of_groups(groups, labels), np.bincount(groups)
-    aside = np.zeros(len(size), dtype=bool)
-    rng, k = np.random.default_rng(seed), int(labels.max()) + 1
-    for label in range(k):
-        own = rng.permutation(np.flatnonzero(of_group == label))
-        aside[_some(own, size[own], share)] = True
-    left = np.bincount(labels[~aside[groups]], minlength=k)
+    owner, size, rng = _owners(groups, labels), np.bincount(groups), np.random.default_rng(seed)
+    aside = np.zeros(len(owner), dtype=bool)
+    for label in range(int(labels.max()) + 1):
+        own = rng.permutation(np.flatnonzero(owner == label))
+        wanted = max(round(share * size[own].sum()), 1)
+        fitting = own[size[own] <= wanted]
+        if share > 0 and len(own) > 1:
+            aside[fitting[np.cumsum(size[fitting]) <= wanted]] = True
+    left = np.bincount(labels[~aside[groups]], minlength=int(labels.max()) + 1)
     # A class all of whose rows repeat rows of others may have lost every one of them.
     aside[groups[left[labels] == 0]] = False
-    return aside[groups]
-
-
-def _some(groups: Indices, sizes: Indices, share: float) -> Indices:
-    """The first groups that hold a share of the rows together, passing over too large ones."""
-    if len(groups) < 2 or share == 0:
-        return groups[:0]
-    room = share * float(sizes.sum())
-    fitting = sizes <= room
-    if not fitting.any():
-        # Of a handful of rows one is set aside, unless it stands for most of them.
-        return groups[:1] if 2 * sizes[0] <= sizes.sum() else groups[:0]
-    fits, filled = groups[fitting], np.cumsum(sizes[fitting])
-    return np.asarray(fits[: int(np.searchsorted(filled, room * (1 + 1e-9), side="right"))])
+    return np.asarray(aside[groups])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.arrays import ROUNDING, Indices, Matrix, Vector
 from equipoise.decisions.folds import Folds, deal
 from equipoise.decisions.trained import (
     AveragedTrainings,
@@ -21,9 +21,6 @@ from equipoise.decisions.trained import (
 from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InvalidInputError
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.validation.classifiers import last_of
-
-# _NO_MASS: mass below which dividing by it would amplify rounding.
-_NO_MASS = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +83,10 @@ def own_scale(model: Any, shares: Vector) -> Vector:
     if masses is None or len(masses) != len(shares):
         return ones
     own = np.asarray(masses, dtype=np.float64)
-    if np.allclose(own, shares, rtol=_NO_MASS, atol=0.0):
+    if np.allclose(own, shares, rtol=ROUNDING, atol=0.0):
         return ones
     # Of a class without mass the model says nothing.
-    return np.divide(own, shares, out=ones, where=(shares > 0) & (own > _NO_MASS))
+    return np.divide(own, shares, out=ones, where=(shares > 0) & (own > ROUNDING))
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Matrix, NDArray, Vector
+from equipoise.arrays import ROUNDING, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import GROUPS, Evaluated
 from equipoise.decisions.select import select
 from equipoise.exceptions import EquipoiseWarning, warn
@@ -69,7 +69,7 @@ def choose_level(
     if choice.verbose:
         _print(columns, index)
     reached = 1 - columns["worst_class_risk"][index]
-    if choice.recall is not None and reached < choice.recall - 1e-12:
+    if choice.recall is not None and reached < choice.recall - ROUNDING:
         warn(
             f"No level of robustness reaches a recall of {choice.recall:g} for every class on the "
             f"held-out rows: alpha = {alphas[index]:.3g} comes closest, with {reached:.3g} for the "

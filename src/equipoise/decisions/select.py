@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.arrays import Mask, Matrix, Vector
-
-# _ROUNDING: values that differ by less are equal but for the rounding of sums.
-_ROUNDING = 1e-12
+from equipoise.arrays import ROUNDING, Mask, Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ def select(values: Vector, without: Matrix, allowed: Mask | None = None) -> Choi
     ranked = values if allowed is None else np.where(allowed, values, np.inf)
     best = int(np.argmin(ranked))
     errors = excess_errors(without, best)
-    close = np.flatnonzero(ranked - ranked[best] <= errors + _ROUNDING)
+    close = np.flatnonzero(ranked - ranked[best] <= errors + ROUNDING)
     return Choice(int(close[0]), values, errors, tuple(close.tolist()))
 
 

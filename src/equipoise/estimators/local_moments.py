@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KDTree
 
-from equipoise.arrays import Indices, Matrix
+from equipoise.arrays import ROUNDING, Indices, Matrix
 
 # Queries served together.
 _BLOCK = 256
@@ -34,8 +34,6 @@ _BLOCK = 256
 _CROWD = 4.0
 # Floats in a temporary array: 1 MiB, so that it stays in the cache.
 _ROOM = 1 << 17
-# Rounding of running sums, relative to their largest.
-_ROUNDING = 1e-12
 # Relative to the total weight of a window: keeps systems solvable, changes no digit that matters.
 _JITTER = 1e-10
 # With more monomials than this a matrix product for each query is worth its overhead.
@@ -161,7 +159,7 @@ class Smoother:
         )
         places = np.arange(self.degree + 1)
         gram = weighted[:, places[:, None] + places, 0]
-        gram[gram[:, 0, 0] <= _ROUNDING * float(values[:, 0].sum())] = 0.0
+        gram[gram[:, 0, 0] <= ROUNDING * float(values[:, 0].sum())] = 0.0
         return gram, weighted[:, : self.degree + 1, 1:]
 
     def _moments_in_a_crowd(self, queries: Matrix, centre: Matrix, near: Indices) -> Moments:

@@ -23,7 +23,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.arrays import NDArray, Vector, is_tensor
+from equipoise.arrays import ROUNDING, NDArray, Vector, is_tensor
 from equipoise.blocks.partitions import is_dask
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.robust_path_cv import RobustPathCV
@@ -33,8 +33,6 @@ from equipoise.risks.population import odds_factors, reweighted
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
-# Below this mass a class decides nothing, and dividing by it would amplify rounding.
-_NO_MASS = 1e-12
 _NO_MASS_REMEDY = (
     "Use a set whose weights stay positive (WeightBox with a lower bound), or a prior of 0 for it."
 )
@@ -96,7 +94,7 @@ def predict_population_proba(model: Any, X: Any, class_prior: Any = None) -> Any
         target = np.where(known, np.asarray(population), 0.0)
     else:
         target = check_prior(class_prior, classes)
-    factors = odds_factors(mass, target, classes, negligible=_NO_MASS, remedy=_NO_MASS_REMEDY)
+    factors = odds_factors(mass, target, classes, negligible=ROUNDING, remedy=_NO_MASS_REMEDY)
     return _moved(last, rows, factors)
 
 

@@ -28,8 +28,8 @@ from equipoise.goals.smooth import smooth_weights
 
 # _STEP: of numerical derivatives by recalls and shares, the cube root of the rounding error.
 _STEP = 6e-6
-# _FURTHEST: the largest difference of log-weights; further apart, the smaller weight is 0.
-_FURTHEST = 600.0
+# FURTHEST: the largest difference of log-weights; further apart, the smaller weight is 0.
+FURTHEST = 600.0
 
 
 class Criterion(ABC):
@@ -115,12 +115,12 @@ def log_ratio(masses: Vector, prior: Vector) -> Vector:
     A class that the population lacks has the weight one.
     """
     ratios = np.divide(masses, prior, out=np.ones_like(prior), where=prior > 0)
-    return np.asarray(np.maximum(np.log(np.maximum(ratios, np.finfo(float).tiny)), -_FURTHEST))
+    return np.asarray(np.maximum(np.log(np.maximum(ratios, np.finfo(float).tiny)), -FURTHEST))
 
 
 def from_logs(theta: Vector) -> Vector:
     """Decision weights that sum to one, from their logarithms."""
-    weights = np.exp(np.maximum(theta - theta.max(), -_FURTHEST))
+    weights = np.exp(np.maximum(theta - theta.max(), -FURTHEST))
     return np.asarray(weights / weights.sum())
 
 

@@ -28,24 +28,22 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import binom
 
-from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
+from equipoise.arrays import ROUNDING, ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError, UnattainableError
-from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_among
+from equipoise.goals.base import FURTHEST, Criterion, Goal, from_logs, log_ratio, prior_among
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
 # PRICE: of a recall below its floor, in units of risk, so that no risk makes up for one.
 PRICE = 1e3
-# SLACK: rounding error in sums of weights, as a share of the total.
-SLACK = 1e-12
 # MARGIN, PRECISION: in log-weights, how far one is raised above what its class needs, so that
 # rounding turns no row, and how closely it is found.
 MARGIN, PRECISION = 1e-9, 1e-10
 # NEAR: in log-weights, how near classes are that chase each other.
 NEAR = 1e-6
-# SWEEPS: over the classes with a floor, at most; FURTHEST: a log-weight that is out of reach.
-SWEEPS, FURTHEST = 1_000, 500.0
+# SWEEPS: over the classes with a floor, at most.
+SWEEPS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +57,7 @@ class FlooredRisk(Criterion):
 
     def value(self, table: Matrix) -> float:
         recalls = np.diag(table[:, : len(table)]) / table.sum(axis=1)
-        short = np.maximum(self.floors - SLACK - recalls, 0).sum()
+        short = np.maximum(self.floors - ROUNDING - recalls, 0).sum()
         return float((1 - recalls) @ self.prior + PRICE * short)
 
     def check_counts(self, counts: Indices) -> None:
@@ -96,7 +94,7 @@ class FlooredRisk(Criterion):
         bound = np.flatnonzero(self.floors > 0).tolist()
         found = {i: _leads(rows, i) for i in bound}
         if self.confidence is None:
-            return {i: ClassBound(*found[i], 1 - self.floors[i] + SLACK) for i in bound}
+            return {i: ClassBound(*found[i], 1 - self.floors[i] + ROUNDING) for i in bound}
         rng, drawn = np.random.default_rng(seed), {}
         for i in bound:
             lead = _drawn(*found[i], rng)

@@ -18,12 +18,10 @@ from functools import cached_property
 
 import numpy as np
 
-from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, NDArray, Vector
 
 # Rows per block of a prediction, so that products stay in the processor's cache.
 _BLOCK = 1 << 12
-# Relative difference below which weighted probabilities are equal but for rounding.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ def effective_rows(labels: Indices, weights: Vector, k: int) -> Vector:
 
 def first_of_equal(rule: Vector) -> Vector:
     """Decision weights by which the first of classes wins whose products differ by rounding."""
-    return np.asarray(rule * (1 - _ROUNDING * np.arange(len(rule))))
+    return np.asarray(rule * (1 - ROUNDING * np.arange(len(rule))))
 
 
 def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
