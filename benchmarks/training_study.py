@@ -194,7 +194,8 @@ def run(folder: Path, out: Path, names: list[str], jobs: int, *, plain: bool) ->
         for table, split in [file.stem.rsplit(".", 1)]
         if (name not in BOOSTERS or table in third) and (table, int(split), name) not in done
     ]
-    pieces.sort(key=lambda piece: -piece[0].stat().st_size)
+    # Small tables first, so that a run that is stopped holds most of them.
+    pieces.sort(key=lambda piece: piece[0].stat().st_size)
     weighted = ["plain"] if plain else list(POWERS)
     every_piece = (
         delayed(work)(file, name, weighted + ["leaves"] * (name in LEAVES and not plain))
