@@ -60,6 +60,10 @@ class FewRowsWarning(EquipoiseWarning):
     """The worst case rests on a class with very few rows."""
 
 
+class CostlyDecisionsWarning(EquipoiseWarning):
+    """Tuned decisions raise the overall error rate by more than ten points."""
+
+
 class InactiveCapsWarning(EquipoiseWarning):
     """The caps of an uncertainty set bind nowhere: it is the worst-class problem."""
 

@@ -8,6 +8,7 @@ from equipoise.decisions.evaluated import Evaluated, evaluate, evaluate_labels
 from equipoise.decisions.folds import Folds, split
 from equipoise.decisions.held_out import FitCache, HeldOut, Training, predict, predict_fitted, refit
 from equipoise.decisions.select import Choice, select
+from equipoise.decisions.summary import DecisionSummary
 from equipoise.decisions.trained import LabelledRows
 from equipoise.decisions.tune import Tuned, tune
 from equipoise.decisions.tuned_weights import TunedWeights, tune_weights
@@ -15,6 +16,7 @@ from equipoise.goals.labelled_predictions import Predictions, decide
 
 __all__ = [
     "Choice",
+    "DecisionSummary",
     "Evaluated",
     "FitCache",
     "Folds",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -24,10 +24,11 @@ class Evaluated:
     """Held-out rows by true and predicted class, and what follows from them.
 
     Row ``x`` is predicted as ``predicted`` by the rule that was tuned without its fold, and as
-    ``final`` by the rule that is returned. It stands for ``times`` rows of the weight ``weights``
-    each. Classes of too ``few`` rows are not evaluated; ``prior`` are the class frequencies of the
-    population. ``tested_per_trained`` are held-out rows for each training row where the model was
-    trained once more on all rows, else 0; None where the rule was known.
+    ``final`` by the rule that is returned; its most probable class is ``default``, where it is not
+    ``predicted``. The row stands for ``times`` rows of the weight ``weights`` each. Classes of too
+    ``few`` rows are not evaluated; ``prior`` are the class frequencies of the population.
+    ``tested_per_trained`` are held-out rows for each training row where the model was trained once
+    more on all rows, else 0; None where the rule was known.
     """
 
     labels: Indices
@@ -39,6 +40,7 @@ class Evaluated:
     prior: Vector
     tested_per_trained: float | None = 0.0
     times: Indices | None = None
+    default: Indices | None = None
 
     @cached_property
     def rows(self) -> Indices:
@@ -63,8 +65,16 @@ class Evaluated:
     @cached_property
     def counts(self) -> Matrix:
         """Weight of the rows by true and predicted class, of all classes."""
+        return self._counts(self.predicted)
+
+    @cached_property
+    def default_counts(self) -> Matrix:
+        """The same by true and most probable class."""
+        return self._counts(self.predicted if self.default is None else self.default)
+
+    def _counts(self, predicted: Indices) -> Matrix:
         often = self.weights if self.times is None else self.weights * self.times
-        return confusion_table(self.labels, self.predicted, often, len(self.few))
+        return confusion_table(self.labels, predicted, often, len(self.few))
 
     @cached_property
     def _factors(self) -> Vector:
@@ -127,6 +137,12 @@ class Evaluated:
             axis=1,
         ).astype(np.float64)
 
+    @property
+    def default_sums(self) -> NDArray[np.float64]:
+        """The same of default predictions, of shape (n_folds, 4, n_classes)."""
+        default = self.predicted if self.default is None else self.default
+        return replace(self, predicted=default, final=default).sums[:, :4]
+
     def intervals(self, classes: NDArray[np.generic], n_candidates: int = 1) -> RiskIntervals:
         """Class risks with intervals, for one of so many candidates."""
         return counted_intervals(
@@ -144,8 +160,10 @@ def evaluate(
     for place, rule in enumerate(tuned.by_fold):
         own = np.flatnonzero(fold == place)
         predicted[own] = decide(rows.probabilities[own], rule)
-    weights = rows.sample_weight
-    return Evaluated(rows.labels, predicted, final, fold, weights, few, prior, tested_per_trained)
+    return Evaluated(
+        rows.labels, predicted, final, fold, rows.sample_weight, few, prior, tested_per_trained,
+        default=np.argmax(rows.probabilities, axis=1),
+    )  # fmt: skip
 
 
 def evaluate_labels(

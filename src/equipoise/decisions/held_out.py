@@ -1,9 +1,12 @@
 """Probabilities of held-out rows, by models that have not seen them; fits are shared."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -29,11 +32,13 @@ class HeldOut:
 
     ``predictions`` are those of a model, or the mean over models that were trained with several
     class weights; ``fold`` says which fold each row is in, ``model`` is the one of the first split.
+    ``seconds`` are those of one fit of a model, and of its predictions for all these rows.
     """
 
     predictions: Predictions
     fold: Indices
     model: Any = None
+    seconds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +94,19 @@ def own_scale(model: Any, shares: Vector) -> Vector:
     return np.divide(own, shares, out=ones, where=(shares > 0) & (own > ROUNDING))
 
 
+class PredictedPart(NamedTuple):
+    """The model of a fold, its probabilities of the held-out rows, and seconds of both."""
+
+    model: Any
+    table: Matrix
+    seconds: tuple[float, float]
+
+
 @dataclass(eq=False)
 class FitCache:
     """Probabilities of held-out rows by model and class weights, for candidates that share fits."""
 
-    tables: dict[tuple[str, bytes], tuple[list[Matrix], Any]] = field(default_factory=dict)
+    tables: dict[tuple[str, bytes], list[PredictedPart]] = field(default_factory=dict)
 
 
 def predict(  # noqa: PLR0913  what is fitted, to what, and how
@@ -114,13 +127,15 @@ def predict(  # noqa: PLR0913  what is fitted, to what, and how
                 estimator, rows, folds, training, class_weights, n_jobs, quiet
             )
         found.append(known.tables[key])
-    tables = [np.concatenate(parts) for parts, _ in found]
-    models = [model for _, model in found]
+    tables = [np.concatenate([part.table for part in parts]) for parts in found]
+    models = [parts[0].model for parts in found]
+    fit, predicted = np.array([part.seconds for parts in found for part in parts]).T
     tested = folds.rows
     predictions = Predictions(
         training.on_population(tables), rows.labels[tested], rows.weights[tested]
     )
-    return HeldOut(predictions, folds.fold, _together(models, training, rows))
+    seconds = float(fit.mean()), float(predicted.sum() / len(found))
+    return HeldOut(predictions, folds.fold, _together(models, training, rows), seconds)
 
 
 def _together(models: Sequence[Any], training: Training, rows: LabelledRows) -> Any:
@@ -150,33 +165,35 @@ def refit(estimator: Any, rows: LabelledRows, training: Training) -> Any:
 def _predicted(
     estimator: Any, rows: LabelledRows, folds: Folds, training: Training, class_weights: Vector,
     n_jobs: Any, quiet: bool,
-) -> tuple[list[Matrix], Any]:  # fmt: skip
-    """Probabilities of the held-out rows of each fold, and the model of the first."""
+) -> list[PredictedPart]:  # fmt: skip
+    """What the model of each fold predicts for its held-out rows."""
     shares = training.shares * class_weights
     found = Parallel(n_jobs=n_jobs)(
         delayed(_predicted_part)(estimator, rows, folds, place, class_weights, shares, quiet)
         for place in range(len(folds.parts))
     )
-    numbered = [isinstance(model, NumberedClasses) for model, _ in found]
+    numbered = [isinstance(part.model, NumberedClasses) for part in found]
     if any(numbered) and not all(numbered):
         place = numbered.index(True)
         raise InvalidInputError(
             f"{type(estimator).__name__} failed in fold {place} and not in others: "
-            f"{found[place][0].reason_}"
+            f"{found[place].model.reason_}"
         )
-    return [table for _, table in found], found[0][0]
+    return list(found)
 
 
 def _predicted_part(
     estimator: Any, rows: LabelledRows, folds: Folds, place: int, class_weights: Vector,
     shares: Vector, quiet: bool,
-) -> tuple[Any, Matrix]:  # fmt: skip
+) -> PredictedPart:  # fmt: skip
     trained, tested = folds.parts[place]
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore", EquipoiseWarning)
         try:
+            began = perf_counter()
             model = train(estimator, rows, trained, class_weights)
+            fitted = perf_counter()
             table = class_probabilities(model, rows.features(tested), rows.classes)
         except (EquipoiseError, TypeError):
             raise
@@ -184,4 +201,5 @@ def _predicted_part(
             raise InvalidInputError(
                 f"{type(estimator).__name__} failed in fold {place} of {len(folds.parts)}: {error}"
             ) from error
-    return model, rescaled(table, 1 / own_scale(model, shares))
+    seconds = fitted - began, perf_counter() - fitted
+    return PredictedPart(model, rescaled(table, 1 / own_scale(model, shares)), seconds)

@@ -11,11 +11,12 @@ from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import Evaluated, evaluate
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, deal, refuse_few
 from equipoise.decisions.held_out import HeldOut, Training
+from equipoise.decisions.summary import DecisionSummary, warn_of_cost
 from equipoise.decisions.tune import POOLING, Tuned, known_rule, tune
 from equipoise.exceptions import (
-    FewRowsWarning,
     InvalidInputError,
     SeenRowsWarning,
+    UnidentifiableError,
     warn,
 )
 from equipoise.goals import Criterion, Goal, as_goal
@@ -34,12 +35,6 @@ from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior
 
-# FEW_ROWS: rows of a class below which its recall is known to 20 points at best (95% intervals),
-# so that what it costs other classes deserves a warning.
-FEW_ROWS = 20
-# _COSTLY: share of the rows of other classes that are predicted as a class of few rows, above which
-# there is a warning: the size of an effect that is worth a sentence.
-_COSTLY = 0.05
 # _ROWS_WITHOUT_ERROR: rows without an error from which the model was probably trained on them: by
 # the rule of three, its error rate is below 3% otherwise.
 _ROWS_WITHOUT_ERROR = 100
@@ -75,6 +70,9 @@ class TunedWeights:
         they differ says how uncertain the choice is.
     folds : fold of every row, the line of ``fold_weights`` that its label had no part in.
     pooling : how strongly the weights of small classes were shrunk towards the goal's own.
+    default_held_out : the first four sums of default predictions, the most probable class.
+    shares : shares of the population that are predicted as each class, by default and as tuned, of
+        shape (2, n_classes).
     rows_seen : of out-of-core data, how many rows of each class the model was ``"trained"`` on, the
         weights were ``"tuned"`` on, and risks were ``"evaluated"`` on; else None.
 
@@ -98,6 +96,8 @@ class TunedWeights:
     refit: float | None = None
     n_candidates: int = 1
     seen: Indices | None = None
+    default_held_out: NDArray[np.float64] | None = None
+    shares: Matrix | None = None
 
     @property
     def rows_seen(self) -> dict[str, ByClass] | None:
@@ -135,6 +135,18 @@ class TunedWeights:
             self.held_out, self.classes, refit=self.refit, choices=self.n_candidates
         )
 
+    def summary(self) -> DecisionSummary:
+        """Recall and precision by class, of default predictions and of tuned decisions."""
+        found = self.class_risk_intervals
+        if found is None or self.default_held_out is None or self.shares is None:
+            raise UnidentifiableError(
+                "Nothing was evaluated on held-out rows, so that there is nothing to summarise: "
+                "compare predictions on rows of your own by class_risk_intervals(y, y_pred)."
+            )
+        default = counted_intervals(self.default_held_out, self.classes, refit=self.refit)
+        rows = self.default_held_out[:, 0].sum(axis=0).astype(np.intp)
+        return DecisionSummary(self.prior, rows, default, found, *self.shares)
+
     def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`."""
         table = as_probabilities(probabilities, len(self.classes))
@@ -158,10 +170,16 @@ def reported(
     # A promise that fewer rows cannot show, or no rows at all: nothing was evaluated.
     if not len(tuned.by_fold) or few.all():
         return TunedWeights(classes, prior, tuned.rule, pooling=tuned.pooling)
+    tables = evaluated.default_counts, evaluated.counts
+    compared: dict[str, Any] = {
+        "default_held_out": evaluated.default_sums,
+        "shares": np.array([predicted_shares(each, prior) for each in tables]),
+    }
     if goal.is_known:
         return TunedWeights(
-            classes, prior, tuned.rule, evaluated.sums, refit=evaluated.tested_per_trained
-        )
+            classes, prior, tuned.rule, evaluated.sums, refit=evaluated.tested_per_trained,
+            **compared,
+        )  # fmt: skip
     value = evaluated.value(criterion)
     return TunedWeights(
         classes, prior, tuned.rule, evaluated.sums,
@@ -171,7 +189,15 @@ def reported(
         pooling=tuned.pooling,
         refit=evaluated.tested_per_trained,
         n_candidates=n_candidates,
+        **compared,
     )  # fmt: skip
+
+
+def predicted_shares(table: Matrix, prior: Vector) -> Vector:
+    """Shares of the population that are predicted as each class, from weights by true class."""
+    totals = table.sum(axis=1)
+    factors = np.divide(prior, totals, out=np.zeros_like(prior), where=totals > 0)
+    return np.asarray(factors @ table)
 
 
 def tune_weights(  # noqa: PLR0913  rows, what for, and how
@@ -257,11 +283,12 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         HeldOut(rows, dealt), aim, few, names, prior, drop=rare == "drop", pooling=amount,
         seed=seed, tested_per_trained=None if aim.is_known else 0.0,
     )  # fmt: skip
-    warn_of_few_rows(evaluated, names)
     tuned = _for_given(tuned, training.factors, given.prior)
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
     found = reported(names, tuned, evaluated, aim, criterion)
+    if found.default_held_out is not None:
+        warn_of_cost(found.summary())
     fields = {**vars(found), "folds": None if aim.is_known else every}
     return TunedWeights(**fields)
 
@@ -351,23 +378,4 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
             "good for most models unless they were trained on these rows. Weights tuned on such "
             "rows mean nothing, and the risks are too low: give rows that the model has not seen.",
             SeenRowsWarning,
-        )
-
-
-def warn_of_few_rows(evaluated: Evaluated, classes: NDArray[Any]) -> None:
-    """Say which tuned classes of few rows cost other classes many errors."""
-    labels, final, weights = evaluated.labels, evaluated.final, evaluated.weights
-    counts = np.bincount(labels, minlength=len(classes))
-    paid = []
-    for own in np.flatnonzero((counts < FEW_ROWS) & (counts > 0) & ~evaluated.few):
-        others = labels != own
-        cost = weights[others & (final == own)].sum() / weights[others].sum()
-        if cost >= _COSTLY and counts[own] < _COSTLY * others.sum():
-            paid.append(f"class {classes.tolist()[own]!r} ({counts[own]} rows): {100 * cost:.0f}%")
-    if paid:
-        warn(
-            "Rows of other classes are often predicted as a class of few rows, whose own recall is "
-            f"hardly known: {', '.join(paid)}. rare='drop' with min_rows={FEW_ROWS} leaves such a "
-            "class out, and rare='keep' does not tune its weight.",
-            FewRowsWarning,
         )

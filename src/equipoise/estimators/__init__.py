@@ -1,6 +1,6 @@
 """Estimators in scikit-learn's form."""
 
-from equipoise.decisions import TunedWeights, tune_weights
+from equipoise.decisions import DecisionSummary, TunedWeights, tune_weights
 from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.logistic_cv import RobustLogisticRegressionCV
@@ -11,6 +11,7 @@ from equipoise.estimators.robust_linear import RobustLinearClassifier
 from equipoise.estimators.robust_path_cv import RobustPathCV
 
 __all__ = [
+    "DecisionSummary",
     "LocalPolynomialClassifier",
     "PlugInClassifier",
     "RobustClassifier",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,6 +29,7 @@ from equipoise.decisions import (
     HeldOut,
     LabelledRows,
     Training,
+    Tuned,
     TunedWeights,
     predict,
     predict_fitted,
@@ -34,7 +38,12 @@ from equipoise.decisions import (
 )
 from equipoise.decisions.held_out import own_scale, rescaled
 from equipoise.decisions.levels import choose_level
-from equipoise.decisions.trained import class_probabilities, weight_argument
+from equipoise.decisions.summary import DecisionSummary, warn_of_cost
+from equipoise.decisions.trained import (
+    AveragedTrainings,
+    class_probabilities,
+    weight_argument,
+)
 from equipoise.decisions.tuned_weights import (
     check_pooling,
     check_rare,
@@ -42,12 +51,17 @@ from equipoise.decisions.tuned_weights import (
     reported,
     row_weights,
     tune_held_out,
-    warn_of_few_rows,
     warn_of_seen_rows,
 )
 from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import fit_to_sample
-from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError, warn
+from equipoise.exceptions import (
+    EquipoiseWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    UnidentifiableError,
+    warn,
+)
 from equipoise.goals import Goal, SetGoal, as_goal, decide
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
@@ -97,6 +111,13 @@ class EvaluationRows:
     few: Mask
     tested_per_trained: float | None
     keeps_model: bool
+
+
+def _seconds_of_decision(held_out: HeldOut, tuned: Tuned) -> float:
+    """Seconds for the decision of one row, once its probabilities are known."""
+    began = perf_counter()
+    decide(held_out.predictions.probabilities, tuned.rule)
+    return (perf_counter() - began) / len(held_out.fold)
 
 
 class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -169,8 +190,8 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             fitted = self.fitted_to(X, y, sample_weight, params)
         else:
             fitted = fit_to_sample(self, blocks, params)
-        if fitted.evaluated is not None:
-            warn_of_few_rows(fitted.evaluated, fitted.tuned.classes)
+        if fitted.tuned.default_held_out is not None:
+            warn_of_cost(fitted.tuned.summary())
         classes, training = fitted.tuned.classes, fitted.training
         # Models that are averaged divide by the weights of their trainings themselves.
         own = training.class_weights[0] if len(training.class_weights) == 1 else 1.0
@@ -202,7 +223,9 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             told = TunedWeights(classes, prior, goal.known(prior, classes))
             return FittedDecisions(refit(self.estimator, rows, training), training, told, None)
 
+        began = perf_counter()
         source = self._held_out(goal, choice, rows, training, to_split)
+        held_out_at = perf_counter()
         candidates = [goal]
         if choice is not None:
             alphas = choice.levels(prior[~source.few])
@@ -221,9 +244,18 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             index, chosen = level.index, level.attributes()
         tuned, evaluated, criterion = found[index]
         told = reported(classes, tuned, evaluated, goal, criterion, n_candidates=len(candidates))
-        model = source.held_out.model
+        model, tuned_at = source.held_out.model, perf_counter()
         if not source.keeps_model:
             model = refit(self.estimator, source.rows, training)
+        if source.held_out.seconds is not None:
+            once, predicting = source.held_out.seconds
+            chosen["seconds_"] = {
+                "fit": perf_counter() - began,
+                "one base fit": once,
+                "tuning": tuned_at - held_out_at,
+                "base prediction": predicting / len(source.held_out.fold),
+                "decision": _seconds_of_decision(source.held_out, tuned),
+            }
         return FittedDecisions(model, training, told, evaluated, chosen)
 
     def _held_out(
@@ -376,6 +408,43 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         own, shares = np.asarray(self.training_weights_), np.asarray(self.class_shares_)
         training = Training(own[None], shares, np.asarray(self.class_prior_))
         return np.asarray(training.factors / (own * own_scale(self.estimator_, shares * own)))
+
+    def summary(self) -> DecisionSummary:
+        """What the decisions gain and cost on held-out rows, class by class, and in time and size.
+
+        Default predictions are the most probable classes of the same models. Known decisions of a
+        model that is not fitted before are not evaluated by ``PlugInClassifier``, and have none.
+        """
+        check_is_fitted(self)
+        return self.tuned_.summary().with_costs(**self._costs())  # type: ignore[no-any-return]
+
+    def _costs(self) -> dict[str, str]:
+        """Time and size, as text; models that were loaded from a file know no times."""
+        base = self.estimator_
+        if isinstance(base, AveragedTrainings):
+            base = base.estimators[0]
+        found, seconds = dict[str, str](), getattr(self, "seconds_", None)
+        with suppress(pickle.PicklingError, TypeError, AttributeError):
+            sizes = [len(pickle.dumps(each)) / 1e6 for each in (self.estimator_, base)]
+            found["model size"] = f"{sizes[0]:.3g} MB, one base model {sizes[1]:.3g} MB"
+        if seconds is not None:
+            once, row = seconds["one base fit"], 1e6 * seconds["base prediction"]
+            n_models = len(self.estimator_.estimators) if base is not self.estimator_ else 1
+            found["time of the fit"] = (
+                f"{seconds['fit']:.3g} s, {seconds['fit'] / once:.3g} times one fit of the base "
+                f"estimator; tuning and evaluation took {seconds['tuning']:.3g} s"
+            )
+            found["time of a prediction"] = (
+                f"{n_models * row + 1e6 * seconds['decision']:.3g} us per row, base {row:.3g} us"
+            )
+        return found
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle and hasattr(self, "tuned_"):
+            with suppress(UnidentifiableError):
+                bundle["text/html"] += self.tuned_.summary()._repr_html_()
+        return bundle
 
     @available_if(  # type: ignore[untyped-decorator]
         lambda self: hasattr(self.estimator, "predict_proba")

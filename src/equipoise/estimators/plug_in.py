@@ -68,8 +68,7 @@ class PlugInClassifier(DecidingClassifier):
         none.
     min_rows : int, default=1
         A class of fewer rows has too few, even if it could be tuned (with ``rare="keep"`` only if
-        two others have enough). A warning says which class of fewer than 20 rows takes more than
-        one in twenty rows of the others.
+        two others have enough).
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None

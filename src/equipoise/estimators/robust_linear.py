@@ -21,7 +21,7 @@ from equipoise.arrays import Indices, Matrix, NDArray, Vector, is_tensor, norm, 
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask, lazily
 from equipoise.blocks.sources import as_blocks, is_sliced
-from equipoise.decisions.tuned_weights import FEW_ROWS
+from equipoise.decisions.summary import FEW_ROWS
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.exceptions import (
     FewRowsWarning,

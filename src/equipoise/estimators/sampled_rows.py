@@ -24,6 +24,7 @@ from equipoise.decisions import Evaluated, TunedWeights
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS
 from equipoise.decisions.held_out import own_scale, rescaled
 from equipoise.decisions.trained import class_probabilities, weight_argument
+from equipoise.decisions.tuned_weights import predicted_shares
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.extras import require
 from equipoise.goals import Goal, as_goal, decide
@@ -96,7 +97,7 @@ def _stacked(parts: tuple[Any, ...]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class PredictedRows:
-    """What a rule predicts for rows: sums over the rows of a class, and a confusion table.
+    """What a rule predicts for rows, and by default: sums over the rows of a class, and tables.
 
     ``factors`` put the model's probabilities on the scale that the rule is for.
     """
@@ -108,8 +109,10 @@ class PredictedRows:
 
     def __call__(self, rows: SomeRows) -> Answer:
         table = class_probabilities(self.model, rows.X, self.classes)
-        predicted = decide(rescaled(table, self.factors), self.rule)
-        return counted(rows, predicted, len(self.classes))
+        table = rescaled(table, self.factors)
+        k, default = len(self.classes), np.argmax(table, axis=1)
+        own, by_default = counted(rows, decide(table, self.rule), k), counted(rows, default, k)
+        return *own, by_default[0][:4], by_default[1]
 
 
 def counted(rows: SomeRows, predicted: Indices, k: int) -> Answer:
@@ -287,24 +290,33 @@ def _evaluated(
     Rows that were tuned on are predicted by the rules that were tuned without their fold.
     """
     k, few = len(tuned.classes), tuned.rule == 0 if tuned.rule.ndim == 1 else np.zeros(0, bool)
-    sums, table = rest[0][None], rest[1]
+    sums, table, default, default_table = rest[0][None], rest[1], rest[2][None], rest[3]
     if own is not None:
         own = _as_they_weigh(own, rows, k)
-        few, parts = own.few, own.sums.copy()
+        few, parts, by_default = own.few, own.sums.copy(), own.default_sums.copy()
         totals = parts[:, 1].sum(axis=0)
         # Squares of weights, and not of their shares, can be added up.
-        parts[:, 3] *= totals**2
+        for each in (parts, by_default):
+            each[:, 3] *= totals**2
         sums = np.concatenate([sums, parts])
-        table = table + confusion_table(own.labels, own.predicted, own.weights, k)
+        default = np.concatenate([default, by_default])
+        table, default_table = table + own.counts, default_table + own.default_counts
     few = few if len(few) == k else np.zeros(k, dtype=bool)
-    sums[:, :, few] = 0.0
     total = sums[:, 1].sum(axis=0)
-    sums[:, 3] /= np.where(total > 0, total, 1.0) ** 2
+    for each in (sums, default):
+        each[:, :, few] = 0.0
+        each[:, 3] /= np.where(total > 0, total, 1.0) ** 2
     trained, tuned_on = (
         np.bincount(rows.labels[rows.use == use], minlength=k) for use in (TRAINING, TUNING)
     )
     seen = [trained * ~(few & drop), tuned_on * ~few, sums[:, 0].sum(axis=0)]
-    found: dict[str, Any] = {"held_out": sums, "seen": np.array(seen, dtype=np.intp)}
+    shares = [predicted_shares(each, tuned.prior) for each in (default_table, table)]
+    found: dict[str, Any] = {
+        "held_out": sums,
+        "seen": np.array(seen, dtype=np.intp),
+        "default_held_out": default,
+        "shares": np.array(shares),
+    }
     if goal.is_known:
         return replace(tuned, **found)
     criterion = goal.resolve_some(tuned.prior, tuned.classes, few)

@@ -18,8 +18,8 @@ from sklearn.frozen import FrozenEstimator
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.decisions import Evaluated, Folds
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, TRAINS_ONLY, deal, dealt_folds
+from equipoise.decisions.summary import FEW_ROWS
 from equipoise.decisions.trained import weight_argument
-from equipoise.decisions.tuned_weights import FEW_ROWS
 from equipoise.estimators import RobustPathCV
 from equipoise.estimators.own_weights import is_robust
 from equipoise.exceptions import InvalidInputError, InvalidParameterError

@@ -20,7 +20,7 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Mask, Matrix, Vector
 from equipoise.decisions import Evaluated
-from equipoise.decisions.tuned_weights import FEW_ROWS
+from equipoise.decisions.summary import FEW_ROWS
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal, SetGoal
 from equipoise.report.candidate_fits import CandidateFits

@@ -16,8 +16,8 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Matrix
 from equipoise.blocks import Blocks
+from equipoise.decisions.summary import FEW_ROWS
 from equipoise.decisions.trained import unfitted, weight_argument
-from equipoise.decisions.tuned_weights import FEW_ROWS
 from equipoise.estimators import tune_weights
 from equipoise.extras import require
 from equipoise.files import atomic_write

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Mask
-from equipoise.decisions.tuned_weights import FEW_ROWS
+from equipoise.decisions.summary import FEW_ROWS
 from equipoise.report.design import BALANCED, Candidate, Design, about, goal_text
 from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
 from equipoise.report.recommendation import regrets_of
