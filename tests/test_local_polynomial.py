@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise.datasets import PowerImbalance, make_power_imbalance
 from equipoise.estimators import LocalPolynomialClassifier
-from equipoise.estimators.local_moments import Smoother, blocks, monomials, moves
+from equipoise.estimators.local_moments import Smoother, monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
 KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
@@ -99,24 +99,6 @@ def test_polynomials_of_the_degree_are_reproduced(degree, d):
     smoother = Smoother(points / h, rng.uniform(1, 2, 2000), targets, degree, 1, 0.0)
     expected = monomials(queries, degree) @ theta
     np.testing.assert_allclose(smoother(queries / h), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("degree", [0, 1, 2])
-def test_moves_change_the_origin_of_monomials(degree):
-    rng = np.random.default_rng(0)
-    v, origins = rng.normal(size=(7, 3)), rng.normal(size=(7, 3))
-    moved = np.einsum("mpq,mq->mp", moves(origins, degree), monomials(v, degree))
-    np.testing.assert_allclose(moved, monomials(v - origins, degree), atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 7, 256, 257, 5000])
-def test_blocks_hold_every_row_once(n):
-    points = np.random.default_rng(n).normal(size=(n, 2))
-    found = list(blocks(points, 256))
-    assert sorted(np.concatenate(found).tolist()) == list(range(n))
-    assert max(map(len, found)) <= 256
-    same = list(blocks(np.zeros((n, 2)), 256))
-    assert sorted(np.concatenate(same).tolist()) == list(range(n))
 
 
 def test_far_from_the_origin_no_digits_are_lost():

@@ -17,7 +17,6 @@ Conventions
 ``gram`` of shape ``(m, p, p)`` and ``cross`` of shape ``(m, p, t)``.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import comb
@@ -28,19 +27,11 @@ from sklearn.neighbors import KDTree
 
 from equipoise.arrays import ROUNDING, Indices, Matrix
 
-# Queries served together.
+# _BLOCK: queries whose systems are solved at once: 0.2 MiB for ten monomials.
 _BLOCK = 256
-# A block up to so many windows wide has its monomials taken about its centre.
-_CROWD = 4.0
-# Floats in a temporary array: 1 MiB, so that it stays in the cache.
-_ROOM = 1 << 17
-# Relative to the total weight of a window: keeps systems solvable, changes no digit that matters.
+# _JITTER: added to the diagonal of a window's system, relative to its total weight: keeps it
+# solvable, and changes no more than ten digits.
 _JITTER = 1e-10
-# With more monomials than this a matrix product for each query is worth its overhead.
-_MANY = 32
-# On a line, running sums pay if a group of queries within one window has so many members.
-_FEW = 8
-
 
 Moments = tuple[Matrix, Matrix]
 
@@ -91,20 +82,17 @@ class Smoother:
             values[rows] = self._fitted(queries[rows])
         return values
 
-    def _blocks(self, queries: Matrix) -> Iterator[Indices]:
+    def _blocks(self, queries: Matrix) -> list[Indices]:
+        """Queries that are served together; on a line those within half a window."""
+        order = np.arange(len(queries))
         if self.points.shape[1] > 1:
-            return blocks(queries, min(_BLOCK, max(1, 8 * _ROOM // self._p**2)))
-        windows = np.floor(queries[:, 0])
-        groups = np.unique(windows)
-        if len(groups) * _FEW > len(queries):
-            return blocks(queries, _BLOCK)
-        order = np.argsort(queries[:, 0], kind="stable")
-        return iter(np.split(order, np.searchsorted(windows[order], groups[1:])))
+            return np.array_split(order, np.arange(_BLOCK, len(queries), _BLOCK))
+        order, windows = np.argsort(queries[:, 0], kind="stable"), np.floor(queries[:, 0])
+        return np.split(order, np.searchsorted(windows[order], np.unique(windows)[1:]))
 
     def _fitted(self, queries: Matrix) -> Matrix:
-        low, high = queries.min(axis=0), queries.max(axis=0)
-        radius = float(np.linalg.norm(high - low)) / 2
-        gram, cross = self._moments(queries, (low + high) / 2, radius)
+        line = self.points.shape[1] == 1
+        gram, cross = (self._moments_on_a_line if line else self._moments)(queries)
         empty = gram[:, 0, 0] <= 0
         # A window without weight is not solved here, but must not stop the others.
         total = np.where(empty, 1.0, gram[:, 0, 0])
@@ -118,15 +106,20 @@ class Smoother:
             values[empty] = self._nearest(queries[empty])
         return np.asarray(values)
 
-    def _moments(self, queries: Matrix, centre: Matrix, radius: float) -> Moments:
-        """Moments by the way that suits the width of the block."""
-        if self.points.shape[1] == 1 and 2 * radius <= 1:
-            return self._moments_on_a_line(queries, centre)
+    def _moments(self, queries: Matrix) -> Moments:
+        """Sums over the window of each query."""
+        p, t = self._p, self.targets.shape[1]
+        gram, cross = np.zeros((len(queries), p, p)), np.zeros((len(queries), p, t))
         # Rounding must not cost a point at the edge of a window.
-        near = self.tree.query_radius(centre[None], (radius + 1) * (1 + 1e-9))[0]
-        if radius <= _CROWD and self._p <= _MANY:
-            return self._moments_in_a_crowd(queries, centre, near)
-        return self._moments_of_pairs(queries, near)
+        windows = self.tree.query_radius(queries, 1 + 1e-9)
+        for place, rows in enumerate(windows):
+            u = self.points[rows] - queries[place]
+            room = 1 - np.einsum("ij,ij->i", u, u)
+            kernel = np.where(room >= 0, np.maximum(room, 0.0) ** self.power, 0.0)
+            phi = monomials(u, self.degree)
+            weighted = (phi * (self.weights[rows] * kernel)[:, None]).T
+            gram[place], cross[place] = weighted @ phi, weighted @ self.targets[rows]
+        return gram, cross
 
     def _nearest(self, queries: Matrix) -> Matrix:
         """Weighted means over the nearest points, all of them where several tie."""
@@ -138,9 +131,10 @@ class Smoother:
         sums = np.add.reduceat(weights * self.targets[rows], starts)
         return np.asarray(sums / np.add.reduceat(weights, starts))
 
-    def _moments_on_a_line(self, queries: Matrix, centre: Matrix) -> Moments:
-        """Sums over windows as differences of running sums of powers."""
+    def _moments_on_a_line(self, queries: Matrix) -> Moments:
+        """Sums over windows as differences of running sums of powers about a common centre."""
         order, r = self._order, self.power
+        centre = (queries.min(axis=0) + queries.max(axis=0)) / 2
         line = self.points[order, 0]
         q = queries[:, 0]
         left, right = np.searchsorted(line, q - 1, "left"), np.searchsorted(line, q + 1, "right")
@@ -162,65 +156,6 @@ class Smoother:
         gram[gram[:, 0, 0] <= ROUNDING * float(values[:, 0].sum())] = 0.0
         return gram, weighted[:, : self.degree + 1, 1:]
 
-    def _moments_in_a_crowd(self, queries: Matrix, centre: Matrix, near: Indices) -> Moments:
-        """One product of the kernel matrix with products of monomials, then a change of origin."""
-        m, p, t = len(queries), self._p, self.targets.shape[1]
-        upper = np.triu_indices(p)
-        sums = np.zeros((m, len(upper[0]) + p * t))
-        step = max(1, _ROOM // max(m, sums.shape[1]))
-        for start in range(0, len(near), step):
-            rows = near[start : start + step]
-            moved = self.points[rows] - centre
-            phi = monomials(moved, self.degree)
-            right = (phi[:, :, None] * self.targets[rows, None, :]).reshape(len(rows), p * t)
-            table = np.hstack([phi[:, upper[0]] * phi[:, upper[1]], right])
-            sums += self._kernel(queries - centre, moved) @ (table * self.weights[rows, None])
-        gram = np.empty((m, p, p))
-        gram[:, upper[0], upper[1]] = gram[:, upper[1], upper[0]] = sums[:, : len(upper[0])]
-        move = moves(queries - centre, self.degree)
-        cross = move @ sums[:, len(upper[0]) :].reshape(m, p, t)
-        return move @ gram @ move.transpose(0, 2, 1), cross
-
-    def _kernel(self, queries: Matrix, points: Matrix) -> Matrix:
-        """Kernel of all pairs; near the origin no digits are lost to the binomial formula."""
-        room = queries @ (2 * points.T)
-        room += 1 - np.einsum("ij,ij->i", queries, queries)[:, None]
-        room -= np.einsum("ij,ij->i", points, points)
-        if self.power == 0:
-            return np.asarray(room >= 0, dtype=np.float64)
-        np.maximum(room, 0.0, out=room)
-        return np.asarray(room if self.power == 1 else room**self.power)
-
-    def _moments_of_pairs(self, queries: Matrix, near: Indices) -> Moments:
-        """Sums over the few pairs that are within a window of each other, or query by query."""
-        m, p, t = len(queries), self._p, self.targets.shape[1]
-        gram, cross = np.zeros((m, p, p)), np.zeros((m, p, t))
-        step = 1 if p > _MANY else max(1, _ROOM // max(len(near), 1))
-        for start in range(0, m, step):
-            query, rows = _pairs(queries[start : start + step], self.points, near)
-            if not len(query):
-                continue
-            u = self.points[rows] - queries[start + query]
-            kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0) ** self.power
-            phi, targets = monomials(u, self.degree), self.targets[rows]
-            weighted = phi * (self.weights[rows] * kernel)[:, None]
-            if p > _MANY:
-                gram[start], cross[start] = weighted.T @ phi, weighted.T @ targets
-                continue
-            some, starts = np.unique(query, return_index=True)
-            gram[start + some] = np.add.reduceat(weighted[:, :, None] * phi[:, None], starts)
-            cross[start + some] = np.add.reduceat(weighted[:, :, None] * targets[:, None], starts)
-        return gram, cross
-
-
-def _pairs(queries: Matrix, points: Matrix, near: Indices) -> tuple[Indices, Indices]:
-    """Queries and rows of points within a window of each other, sorted by query."""
-    squares = np.zeros((len(queries), len(near)))
-    for a, b in zip(queries.T, points[near].T, strict=True):
-        squares += (a[:, None] - b) ** 2
-    query, place = np.nonzero(squares <= 1)
-    return query, near[place]
-
 
 def monomials(u: Matrix, degree: int) -> Matrix:
     """The monomials ``1, u_i, u_i u_j`` with ``i <= j``, up to the degree; shape (n, p)."""
@@ -234,21 +169,6 @@ def monomials(u: Matrix, degree: int) -> Matrix:
     return extended[:, a] * extended[:, b]
 
 
-def moves(origins: Matrix, degree: int) -> Matrix:
-    """Matrices that take monomials in ``v`` to monomials in ``v - origin``; shape (m, p, p)."""
-    m, d = origins.shape
-    if degree == 0:
-        return np.ones((m, 1, 1))
-    move = np.tile(np.eye(d + 1), (m, 1, 1))
-    move[:, 1:, 0] = -origins
-    if degree == 1:
-        return move
-    a, b = np.triu_indices(d + 1)
-    straight = move[:, a[:, None], a] * move[:, b[:, None], b]
-    crossed = move[:, a[:, None], b] * move[:, b[:, None], a]
-    return straight + np.where(a != b, crossed, 0.0)
-
-
 def _moved_powers(sums: Matrix, origins: Matrix) -> Matrix:
     """Sums of powers of ``v - origin`` from sums of powers of ``v``, powers in the second axis."""
     moved = np.zeros_like(sums)
@@ -257,16 +177,3 @@ def _moved_powers(sums: Matrix, origins: Matrix) -> Matrix:
             factor = comb(j, i) * (-origins) ** (j - i)
             moved[:, j] += factor[:, None] * sums[:, i]
     return moved
-
-
-def blocks(points: Matrix, size: int) -> Iterator[Indices]:
-    """Rows in blocks of at most ``size`` neighbours, by halving along the widest side."""
-    waiting = [np.arange(len(points))]
-    while waiting:
-        rows = waiting.pop()
-        if len(rows) <= size:
-            yield rows
-            continue
-        side = points[rows, int(np.argmax(np.ptp(points[rows], axis=0)))]
-        halves = np.argpartition(side, len(rows) // 2)
-        waiting += [rows[halves[len(rows) // 2 :]], rows[halves[: len(rows) // 2]]]
