@@ -1,13 +1,11 @@
 """Fits to Dask collections: the same optimum, rows that stay where they are, workers that die."""
 
 import os
-import platform
 import signal
 import threading
 import time
 import tracemalloc
 from functools import partial
-from math import inf
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,7 +25,6 @@ from equipoise import (
     WorstClass,
     predict_population_proba,
 )
-from equipoise.blocks import cluster as cluster_module
 from equipoise.blocks import from_blocks, partitions
 from equipoise.blocks.base import AskedOf, Stream
 from equipoise.blocks.cluster import HeldPartitions
@@ -53,7 +50,6 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 pandas = pytest.importorskip("pandas")
-resource = pytest.importorskip("resource", reason="about systems that count page faults")
 
 pytestmark = pytest.mark.timeout(300)
 SAME = 2e-6
@@ -90,9 +86,22 @@ def tasks_left(client, patience=10.0):
     """Tasks that the scheduler still knows, once it has heard of everything."""
     end, left = time.monotonic() + patience, -1
     while left and time.monotonic() < end:
-        left = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        left = tasks_known(client)
         time.sleep(0.02)
     return left
+
+
+def tasks_known(client):
+    return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+
+def settled(client, patience=10.0):
+    """Tasks that the scheduler knows, once their number has not changed for a while."""
+    end, numbers = time.monotonic() + patience, []
+    while time.monotonic() < end and (len(numbers) < 20 or len(set(numbers[-20:])) > 1):
+        numbers.append(tasks_known(client))
+        time.sleep(0.02)
+    return numbers[-1]
 
 
 @pytest.fixture(params=["threads", "processes"])
@@ -161,9 +170,7 @@ def test_a_cluster_finds_the_optimum_in_memory(kind, client):
     assert there.status_ == "converged" and there.lower_bound_ <= here.objective_
 
 
-@pytest.mark.parametrize("largest", [0, 1 << 20], ids=["large answers", "small answers"])
-def test_answers_do_not_depend_on_where_partitions_are(client, monkeypatch, largest):
-    monkeypatch.setattr(cluster_module, "_MANY_NUMBERS", largest)
+def test_answers_do_not_depend_on_where_partitions_are(client):
     X, y = draw(k=3, n=2000)
     rows = parted(X, y, ends=range(0, 2000, 90))
     two = robust().fit(*rows)
@@ -382,104 +389,39 @@ def test_rows_stay_where_they_are(client, tmp_path):
     assert was_done_once(tmp_path, 8)
 
 
-def tasks_of(stream):
-    return [task["key"] for task in stream.data]
-
-
-def summed(folder, after=lambda: None):
-    """Tasks of each of three passes; columns of 16 partitions are summed, something done after."""
+def test_what_is_made_of_partitions_is_made_once_and_stays(client, tmp_path):
+    """Even where Dask lets go of copies of what was sent out, which it does every two seconds."""
     X, y = draw(k=3, n=800)
-    blocks, tasks = from_dask(*parted(X, y, ends=range(0, len(X), 50)), None, 1 << 20), []
+    blocks = from_dask(*parted(X, y, ends=range(0, len(X), 50)), None, 1 << 20)
 
     def make(place, block):
-        note(folder, place)
+        note(tmp_path, place)
         return block.X
 
-    asked = AskedOf(make, lambda X: (X.sum(axis=0),), n_numbers=4)
-    assert list(blocks.map(lambda place, block: (place, len(block.y)))) == [
-        (p, 50) for p in range(16)
-    ]
+    asked = AskedOf(make, lambda X: (X.sum(axis=0),))
+    lengths = list(blocks.map(lambda place, block: (place, len(block.y))))
+    assert lengths == [(place, 50) for place in range(16)]
     for _ in range(3):
-        with distributed.get_task_stream() as stream:
-            np.testing.assert_allclose(blocks.total(asked)[0], X.sum(axis=0), rtol=1e-12)
-        tasks.append(tasks_of(stream))
-        after()
-    blocks.close()
-    assert was_done_once(folder, 16)
-    return tasks
-
-
-@pytest.fixture
-def all_quick(monkeypatch):
-    monkeypatch.setattr(cluster_module, "_LONG", inf)
-
-
-def test_a_pass_takes_no_task_and_nothing_is_made_again(client, tmp_path, all_quick):
-    """Even where Dask lets go of copies of what was sent out, which it does every two seconds."""
-
-    def wait():
+        np.testing.assert_allclose(blocks.total(asked)[0], X.sum(axis=0), rtol=1e-12)
         client.amm.run_once()
-        time.sleep(0.1)
-
-    assert summed(tmp_path, wait) == [[], [], []]
-
-
-def forget_some():
-    for name in list(cluster_module._MET)[:3]:
-        del cluster_module._MET[name]
-
-
-def test_tasks_ask_again_for_what_messages_did_not_find(client, tmp_path, all_quick):
-    tasks = summed(tmp_path, lambda: client.run(forget_some))
-    assert [len(each) for each in tasks] == [0, 3, 2]
-
-
-def test_long_passes_are_tasks_for_all_to_see(client, tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_LONG", 0.0)
-    assert [len(each) for each in summed(tmp_path)] == [0, 3, 2]
-
-
-def test_short_questions_do_not_hide_long_passes(client, monkeypatch):
-    class Slow:
-        def __call__(self, place, block):
-            return block.X
-
-    class Quick(Slow):
-        pass
-
-    monkeypatch.setattr(cluster_module, "_LONG", 0.1)
-    X, y = draw(k=3, n=100)
-    blocks = from_dask(*parted(X, y, ends=range(0, 100, 50)), None, 1 << 20)
-    assert sum(blocks.map(lambda place, block: len(block.y))) == 100
-    slow = AskedOf(Slow(), lambda X: (time.sleep(0.2), (X.sum(axis=0),))[1], n_numbers=4)
-    quick = AskedOf(Quick(), lambda X: (X.sum(axis=0),), n_numbers=4)
-    tasks = []
-    for asked in (slow, quick, slow, quick):
-        with distributed.get_task_stream() as stream:
-            np.testing.assert_allclose(blocks.total(asked)[0], X.sum(axis=0), rtol=1e-12)
-        tasks.append(len(tasks_of(stream)))
     blocks.close()
-    assert tasks[0] == tasks[1] == tasks[3] == 0 and tasks[2] > 0
+    assert was_done_once(tmp_path, 16)
 
 
-@pytest.mark.parametrize("kept", ["by futures", "by persist"])
-def test_what_workers_hold_already_takes_no_task_by_another_name(client, kept):
+def test_parts_of_one_maker_make_room_for_those_of_the_next(client):
     X, y = draw(k=3, n=800)
-    homes, rows = list(client.nthreads()), ([], [])
-    for place in range(16):
-        for whole, parts in zip((X, y), rows, strict=True):
-            part = whole[50 * place : 50 * place + 50]
-            sent = client.scatter(part, workers=[homes[place % 2]], hash=False)
-            parts.append(da.from_delayed(sent, part.shape, dtype=part.dtype))
-    rows = [da.concatenate(parts) for parts in rows]
-    if kept == "by persist":
-        rows = list(client.persist(rows))
-        distributed.wait(rows)
-    with distributed.get_task_stream() as stream:
-        blocks = from_dask(*rows, None, 1 << 20)
-        assert list(blocks.map(lambda place, block: len(block.y))) == [50] * 16
+    blocks = from_dask(*parted(X, y, ends=range(0, len(X), 100)), None, 1 << 20)
+    sizes = []
+    for factor in (1.0, 2.0, 3.0):
+
+        def make(place, block, factor=factor):
+            return factor * block.X
+
+        total = blocks.total(AskedOf(make, lambda X: (X.sum(axis=0),)))[0]
+        np.testing.assert_allclose(total, factor * X.sum(axis=0), rtol=1e-12)
+        sizes.append(settled(client))
     blocks.close()
-    assert len(stream.data) <= 16 + 2, [task["key"] for task in stream.data]
+    assert sizes[0] == sizes[1] == sizes[2] > 0
 
 
 @pytest.fixture
@@ -543,44 +485,6 @@ def test_shares_of_workers_that_died_are_taken_again(client, monkeypatch):
     assert_same_bits(robust().fit(*rows), whole)
     assert len(dead) == 2
     client.wait_for_workers(2, timeout=120)
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="about the allocator of glibc")
-def test_a_pass_does_not_fetch_its_memory_again_and_again(client):
-    def faults(place, block):
-        """Of arrays as a pass makes them, once some were made and freed."""
-        found = []
-        for _ in range(40):
-            before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-            np.ones(1 << 17)
-            found.append(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
-        return sorted(found)[20]
-
-    blocks = from_dask(*parted(*draw(k=3, n=200)), None, 1 << 20)
-    pages = (1 << 20) // resource.getpagesize()
-    assert max(blocks.map(faults)) < pages / 8
-    again = list(client.run(faults, 0, None).values())
-    blocks.close()
-    assert min(again) > pages / 8  # elsewhere memory is given back as before
-
-
-def test_threads_have_equal_shares_of_what_is_where_they_are(monkeypatch):
-    monkeypatch.setattr(cluster_module, "_ASKED_BYTES", 60)
-    random, threads = np.random.default_rng(0), {"a": 2, "b": 1, "new": 4}
-    homes = random.choice(["a", "b"], 90, p=[2 / 3, 1 / 3])
-    held = [((str(home),), int(random.integers(20))) for home in homes]
-    held += [(("a", "b"), 5), (("gone",), 5), ((), 0)]
-    groups = cluster_module._grouped(held, threads)
-    assert sorted(place for group in groups for place in group.places) == list(range(93))
-    for home, places in groups:
-        assert len(places) == 1 if home is None else all(home in held[at][0] for at in places)
-        assert sum(held[at][1] for at in places) < 60 + 20
-    whole = {home: sum(size for homes, size in held if homes == (home,)) for home in "ab"}
-    monkeypatch.setattr(cluster_module, "_ASKED_BYTES", 1 << 28)
-    shares = [(home, sum(held[at][1] for at in places))
-              for home, places in cluster_module._grouped(held, threads) if home]  # fmt: skip
-    assert [home for home, _ in sorted(shares)] == ["a", "a", "b"]
-    assert all(abs(size - whole[home] / threads[home]) <= 20 for home, size in shares)
 
 
 def test_nothing_is_left_running_without_a_client():
@@ -655,10 +559,10 @@ def test_partitions_that_cannot_be_used_are_named(change, message, anywhere):
 
 def test_a_partition_that_raises_in_a_later_pass_is_named(client, before_pass):
     """It was computed, its worker died, and now it cannot be computed again."""
-    gone = distributed.Event("gone")
+    gone = distributed.Event("cannot be read")
 
     def read(place):
-        if place == 1 and distributed.Event("gone").is_set():
+        if place == 1 and distributed.Event("cannot be read").is_set():
             raise OSError("file not found")
         return good(place)
 
@@ -680,10 +584,10 @@ def another(place):
 
 
 def test_a_partition_that_comes_out_otherwise_after_its_worker_died_is_named(client, before_pass):
-    gone = distributed.Event("gone")
+    gone = distributed.Event("is another")
 
     def read(place):
-        return another(place) if distributed.Event("gone").is_set() else good(place)
+        return another(place) if distributed.Event("is another").is_set() else good(place)
 
     def act(done):
         if done == 3:

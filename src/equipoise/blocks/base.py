@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from math import inf
 from operator import iadd
 from typing import Any, NamedTuple, TypeVar
 
@@ -49,8 +48,6 @@ class Block(NamedTuple):
 class AskedOf:
     """A question of what is made of a block; None where nothing is.
 
-    ``n_numbers`` is how many an answer has at most: of few, those of all blocks may come together.
-
     Examples
     --------
     >>> import numpy as np
@@ -61,7 +58,6 @@ class AskedOf:
 
     make: Callable[[int, Block], Any]
     ask: Callable[[Any], Answer]
-    n_numbers: float = inf
 
     def __call__(self, place: int, block: Block) -> Answer | None:
         part = block.part(self.make, place)

@@ -16,7 +16,7 @@ import numpy as np
 
 from equipoise.arrays import NDArray
 from equipoise.blocks.base import Block, Blocks
-from equipoise.blocks.cluster import HeldBlock, HeldPartitions, hold, named
+from equipoise.blocks.cluster import HeldPartitions, bytes_of, hold, named
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 
@@ -36,6 +36,23 @@ def is_dask(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and X.__dask_graph__() is not None
 
 
+class KeptBlock:
+    """A block that stays in memory, with what was last made of it by makers of each type."""
+
+    def __init__(self, block: Block) -> None:
+        self.X, self.y, self.weights = block
+        self._made: dict[type, tuple[Any, Any]] = {}
+
+    def part(self, make: Callable[[int, Block], T], place: int) -> T:
+        """What ``make`` makes of the rows: once."""
+        known, part = self._made.get(type(make), (None, None))
+        if known is not make:
+            part = make(place, Block(self.X, self.y, self.weights))
+            self._made[type(make)] = make, part
+        found: T = part
+        return found
+
+
 class ComputedPartitions(Blocks):
     """Partitions that are computed in this process, and kept while they fit in memory."""
 
@@ -43,7 +60,7 @@ class ComputedPartitions(Blocks):
 
     def __init__(self, parts: list[Any], columns: tuple[str, ...] | None, memory: int) -> None:
         self._parts, self.columns, self._room = parts, columns, memory // _KEPT_SHARE
-        self._kept: dict[int, HeldBlock] = {}
+        self._kept: dict[int, KeptBlock] = {}
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -54,13 +71,13 @@ class ComputedPartitions(Blocks):
             return self._kept[place]
         # Threads of Dask's own would outlive the fit.
         given = require("dask", extra="dask").compute(*self._parts[place], scheduler="synchronous")
-        held = hold(place, *given)
-        size = sys.getsizeof(held)
+        block = hold(place, *given)
+        kept, size = KeptBlock(block), bytes_of(block)
         with self._lock:
             if size <= self._room:
                 self._room -= size
-                self._kept[place] = held
-        return held
+                self._kept[place] = kept
+        return kept
 
     def map(
         self,
@@ -176,9 +193,9 @@ def lazily(X: Any, answer: Callable[[Any], NDArray[Any]], like: NDArray[Any]) ->
         return X.map_blocks(answered, token="answers", chunks=chunks, meta=like[:0], **dropped)
     call, sent = delayed.delayed(_call_once, pure=False), delayed.delayed(answered, traverse=False)
     shape = (np.nan, *like.shape[1:])
-    return array.concatenate([
-        array.from_delayed(call(sent, part), shape, meta=like[:0]) for part in X.to_delayed()
-    ])  # fmt: skip
+    return array.concatenate(
+        [array.from_delayed(call(sent, part), shape, meta=like[:0]) for part in X.to_delayed()]
+    )
 
 
 class _Answered:

@@ -154,13 +154,9 @@ class PartitionedObjective(Objective):
         self._few = self.n_classes * self.size <= MANY_GRADIENTS
         self._last: tuple[tuple[Any, ...], Answer] = ((), ())
 
-    def _total(self, question: Question, height: int | None = None) -> Answer:
-        """The sum of the answers of all blocks, in their order: one pass.
-
-        An answer has a gradient, or so many, and about as many numbers more.
-        """
-        n_numbers = (2 + (height or self.n_classes)) * (1 + self.size)
-        return self._stream.total(AskedOf(self._maker, OnOneThread(question), n_numbers))
+    def _total(self, question: Question) -> Answer:
+        """The sum of the answers of all blocks, in an order that never changes: one pass."""
+        return self._stream.total(AskedOf(self._maker, OnOneThread(question)))
 
     def evaluate(self, theta: Vector) -> Evaluation:
         return self._evaluate(theta, gradients=self._few)
@@ -193,7 +189,7 @@ class PartitionedObjective(Objective):
         return self._total(AfterShift(point.theta, point.shift, mass, direction))[0]
 
     def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
-        return self._total(Curvature(state.kept.theta, mass, single), self.size)[0]
+        return self._total(Curvature(state.kept.theta, mass, single))[0]
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         return self._total(AfterShift(state.kept.theta, state.kept.shift + shift))[0]

@@ -172,7 +172,7 @@ class SharedSample(LinearObjective):
     def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
         curvature = Curvature(state.theta, mass, single)
         question = OnOneThread(CurvatureOfShare(curvature, self._totals, self.kernel))
-        return self._stream.glance(AskedOf(self._make, question, self.size**2))[0]
+        return self._stream.glance(AskedOf(self._make, question))[0]
 
     def with_loss(self, loss: TrainedLoss) -> "SharedSample":
         other = super().with_loss(loss)

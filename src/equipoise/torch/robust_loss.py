@@ -43,7 +43,6 @@ from equipoise.arrays import ArrayLike
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.sets import Uncertainty, as_uncertainty
 from equipoise.torch.checkpoints import as_bytes, check_description, describe
-from equipoise.torch.fused_step import fused_loss
 from equipoise.torch.losses_of_rows import LossOfRows, loss_of_rows
 from equipoise.torch.mass_rules import check_ascent, mass_rule, mean_share
 from equipoise.torch.ranks import check_agreement, n_ranks, sum_over_ranks
@@ -164,9 +163,6 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self.ignore_index, self.process_group = ignore_index, process_group
         self._fact = f"{self.uncertainty!r}, loss {loss!r} and counts {counts.tolist()}"
         self._agreed = False
-        # What fused steps keep where the buffers are.
-        self._fused: Any = None
-        self._plan: Any = None
         constants = {"prior": prior, "shares": counts / counts.sum(), "n_rows": counts.sum()}
         for name, values in constants.items():
             self.register_buffer(name, _double(values), persistent=False)
@@ -180,9 +176,6 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     def forward(self, logits: Any, targets: Any) -> Any:
         """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
-        value = fused_loss(self, logits, targets)
-        if value is not None:
-            return value
         table, labels = self._rows(logits, targets)
         if table.dtype in {torch.float16, torch.bfloat16}:
             table = table.float()
@@ -348,7 +341,6 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 return fn(tensor.float() if tensor.is_floating_point() else tensor)
             return found if found.dtype == tensor.dtype else tensor.to(found.device)
 
-        self._fused = self._plan = None
         return super()._apply(moved, recurse)
 
     def get_extra_state(self) -> Any:
