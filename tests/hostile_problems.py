@@ -4,10 +4,15 @@ Few rows or many of two to thirty classes, separable or not, in columns of unlik
 zero, constant, empty, copies of each other or all zero but for a few; rows that are copies, weights
 of any size; every set of the registry, every loss that can be trained, any strength of the penalty.
 
-What a fit says of itself is compared with the objective of the numbers that it returned, formed
-anew from differences that are exact, and with the best objective of all fits.
+What a fit reports is compared with the objective of the numbers that it returned, formed anew from
+differences that are exact, and with the best objective of all fits. ::
+
+    PYTHONPATH=src:tests python tests/hostile_problems.py 0 500
+
+prints how the fits to problems 0 to 499 ended, for each place of rows and each solver.
 """
 
+import sys
 import warnings
 from collections import Counter
 from fractions import Fraction
@@ -15,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 
 from equipoise import RobustLinearClassifier
 from equipoise.arrays import to_numpy
@@ -22,6 +28,7 @@ from equipoise.blocks import from_blocks
 from equipoise.exceptions import EquipoiseError, SeparableDataWarning
 from equipoise.sets import as_uncertainty
 from equipoise.solvers.base import FLOOR
+from equipoise.text import text_table
 from linear_models import class_risks
 from set_examples import every_example
 
@@ -35,11 +42,18 @@ except ImportError:
     torch = None
 
 TOL = 1e-6
-MAX_ITER = 150
-# Solvers that "auto" may take of larger problems, on an array in memory; of these it takes
-# "sqp-newton". And places of rows, with "auto".
-SOLVERS = ("sqp-lbfgs", "multipliers")
+MAX_ITER = 100
 PLACES = ("memory", "sparse", "blocks", "sparse blocks", "Dask", "tensors")
+# "auto" takes "sqp-newton" of problems as small as these, and the others of larger ones.
+SOLVERS = ("sqp-lbfgs", "multipliers")
+WAYS = (
+    *((place, "auto") for place in PLACES),
+    *((p, s) for p in ("memory", "sparse", "blocks", "tensors") for s in SOLVERS),
+    ("memory", "descent-ascent"),
+)
+# How a fit ends: as good as the best of all fits and converged, stationary with a loss that is not
+# convex, with a warning, refused with a sentence, or wrong without a word.
+ENDS = ("agreed", "not convex", "warned", "refused", "silently off")
 TRAINED = ("cross_entropy", "cross_entropy", "squared_hinge", "smoothed_hinge", "margin")
 # Rounding of risks, relative to the objective: of sums of some hundred rows in float64, and of rows
 # whose standardised copy is in float32.
@@ -57,6 +71,10 @@ class Hostile(NamedTuple):
     @property
     def total(self):
         return float(self.weights.sum())
+
+    @property
+    def convex(self):
+        return self.settings["loss"] != "margin"
 
     def objective(self, model):
         """The objective of the coefficients and intercepts that a model has."""
@@ -141,15 +159,21 @@ def _weights(rng, labels):
 
 
 class Fit(NamedTuple):
-    """How a fit ended: a word, the model, and whether it warned that there may be no optimum."""
+    """A fitted model, with the categories that it warned of, or the error that refused it."""
 
-    status: str
     model: Any = None
-    warned: bool = False
+    warned: tuple[type, ...] = ()
+    error: Exception | None = None
+
+    @property
+    def trusted(self):
+        """Whether the model claims to be optimal."""
+        fine = self.model.status_ in ("converged", "stationary")
+        return fine and not any(issubclass(one, SeparableDataWarning) for one in self.warned)
 
 
-def fit(problem, solver="auto", place="memory"):
-    """A fit with a solver to rows in a place; None where rows cannot be there."""
+def fit(problem, place="memory", solver="auto"):
+    """A fit to rows in a place; None where rows cannot be there."""
     given = _rows(problem, place)
     if given is None:
         return None
@@ -159,10 +183,9 @@ def fit(problem, solver="auto", place="memory"):
         warnings.simplefilter("always")
         try:
             model.fit(X, y, sample_weight=weights)
-        except EquipoiseError as error:
-            return Fit(f"refused: {error}")
-    warned = any(issubclass(one.category, SeparableDataWarning) for one in caught)
-    return Fit(model.status_, model, warned)
+        except Exception as error:  # one that is not ours counts as silently off
+            return Fit(error=error)
+    return Fit(model, tuple(one.category for one in caught))
 
 
 def _rows(problem, place):
@@ -180,35 +203,74 @@ def _rows(problem, place):
 
 
 class Outcome(NamedTuple):
-    """How all fits of a problem ended, and what those that said nothing have wrong."""
+    """How the fits to a problem ended, by place and solver, and what is silently off."""
 
-    statuses: Counter  # by place or solver, and word
-    wrong: list[str]
+    ends: dict[tuple[str, str], str]
+    wrong: dict[tuple[str, str], list[str]]
 
 
-def judge(index):
+def compare(index):
     """Fit the problem of a number everywhere and with every solver, and compare."""
     problem = draw(index)
-    fits = {place: fit(problem, place=place) for place in PLACES}
-    fits |= {solver: fit(problem, solver=solver) for solver in SOLVERS}
-    known = {name: found for name, found in fits.items() if found is not None}
-    objectives = {n: problem.objective(f.model) for n, f in known.items() if f.model is not None}
-    convex = problem.settings["loss"] != "margin"
-    best, wrong = min(objectives.values(), default=np.inf), []
-    for name, value in objectives.items():
-        status, model, warned = known[name]
-        rounding = SINGLE if name == "tensors" and problem.X.dtype == np.float32 else EXACT
-        unit = max(FLOOR, abs(value))
-        if not abs(model.objective_ - value) <= rounding * unit:
-            wrong.append(f"{name}, {status}: objective_ is off by {model.objective_ - value:.1e}")
-        if not model.lower_bound_ <= best + rounding * unit:
-            wrong.append(f"{name}, {status}: bound too high by {model.lower_bound_ - best:.1e}")
-        fine = status in ("converged", "stationary") and not warned and convex
-        if fine and not value - best <= (TOL + 2 * rounding) * unit:
-            wrong.append(f"{name}, {status}: {value - best:.1e} above {best:.6g}")
-    statuses = Counter((name, _word(found)) for name, found in known.items())
-    return Outcome(statuses, wrong)
+    fits = {way: fit(problem, *way) for way in WAYS}
+    fits = {way: found for way, found in fits.items() if found is not None}
+    values = {w: problem.objective(found.model) for w, found in fits.items() if found.model}
+    best = min(values.values(), default=np.inf)
+    wrong = {
+        way: _complaints(problem, way[0], found, values.get(way, np.inf), best)
+        for way, found in fits.items()
+    }
+    ends = {way: _end(problem, found, wrong[way]) for way, found in fits.items()}
+    return Outcome(ends, {way: sentences for way, sentences in wrong.items() if sentences})
 
 
-def _word(found):
-    return found.status.partition(":")[0] + (", with a warning" if found.warned else "")
+def _complaints(problem, place, found, value, best):
+    """What is silently off in a fit whose model attains a value, where the best is known."""
+    if found.model is None:
+        refused = isinstance(found.error, EquipoiseError)
+        return [] if refused else [f"raised {found.error!r}"]
+    model, out = found.model, []
+    rounding = SINGLE if place == "tensors" and problem.X.dtype == np.float32 else EXACT
+    unit = max(FLOOR, abs(value))
+    if not abs(model.objective_ - value) <= rounding * unit:
+        out.append(f"objective_ is off by {model.objective_ - value:.1e}")
+    if not model.lower_bound_ <= best + rounding * unit:
+        out.append(f"the bound is too high by {model.lower_bound_ - best:.1e}")
+    if found.trusted and problem.convex and not value - best <= (TOL + 2 * rounding) * unit:
+        out.append(f"{value - best:.1e} above {best:.6g}")
+    if not found.trusted and not found.warned:
+        out.append("it did not converge and does not warn")
+    return [f"{model.status_}: {sentence}" for sentence in out]
+
+
+def _end(problem, found, wrong):
+    if wrong:
+        return "silently off"
+    if found.model is None:
+        return "refused"
+    if not found.trusted:
+        return "warned"
+    return "agreed" if problem.convex else "not convex"
+
+
+def report(numbers, outcomes):
+    """Lines that say how the fits to some problems ended."""
+    counts = Counter((way, end) for outcome in outcomes for way, end in outcome.ends.items())
+    lines = [[*way, *(str(counts[way, end]) for end in ENDS)] for way in WAYS]
+    yield f"Problems {numbers[0]} to {numbers[-1]}: how fits ended."
+    yield from text_table(["rows", "solver", *ENDS], lines)
+    for number, outcome in zip(numbers, outcomes, strict=True):
+        for (place, solver), sentences in outcome.wrong.items():
+            yield f"{number}: {place}, {solver}: {'; '.join(sentences)}"
+
+
+def main(start, stop, n_jobs=1):
+    """Print how the fits to some problems ended; False where one is silently off."""
+    numbers = range(start, stop)
+    outcomes = Parallel(n_jobs=n_jobs)(delayed(compare)(number) for number in numbers)
+    sys.stdout.writelines(f"{line}\n" for line in report(numbers, outcomes))
+    return not any(outcome.wrong for outcome in outcomes)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(*map(int, sys.argv[1:])) else 1)

@@ -12,6 +12,7 @@ from equipoise.blocks import from_blocks
 from equipoise.exceptions import NotConvergedWarning
 from equipoise.objectives import open_objective
 from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
+from equipoise.objectives.rows import RowsInBlocks
 from equipoise.sets import as_uncertainty
 from hostile_problems import exact_scores
 from linear_models import class_risks, small_data
@@ -39,6 +40,7 @@ PLACES = {
     "Dask": dask_arrays,
     "tensors": tensors,
 }
+HALVES = slice(0, 4), slice(4, 8)
 each_place = pytest.mark.parametrize("place", PLACES)
 
 
@@ -106,7 +108,7 @@ def test_coefficients_of_float32_tensors_are_those_of_the_objective():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
 def test_moments_of_columns_far_from_zero_are_exact(kind):
     far, near, origin, _ = far_data(1e12)
-    mean, spread = (DenseFeatures if kind is np.asarray else SparseFeatures).column_moments(
+    mean, spread, _ = (DenseFeatures if kind is np.asarray else SparseFeatures).column_moments(
         kind(far)
     )
     np.testing.assert_allclose(mean - origin, near.mean(axis=0), atol=1e-15 * 3e12)
@@ -145,3 +147,39 @@ def test_other_losses_too(loss):
         best = RobustLinearClassifier(LabelCVaR(0.5), loss=loss, C=10.0, tol=1e-10).fit(near, y)
     assert found.objective_ == pytest.approx(recomputed(found, near, origin, y, loss), rel=1e-9)
     assert found.lower_bound_ <= best.objective_ <= found.objective_ * (1 + 1e-9)
+
+
+@each_place
+@pytest.mark.parametrize("values", [(1.0,), (-110.2, -17630.6), (6e-6, 3e9)])
+@pytest.mark.parametrize("C", [np.inf, 1.0])
+def test_columns_of_one_value_belong_to_the_intercept(place, values, C):
+    X, y, _ = small_data(3, n_rows=150)
+    wide = np.hstack([X, np.tile(values, (len(X), 1))])
+    found, best = fitted(place, wide, y, C=C), fitted(place, X, y, C=C)
+    coef, intercept = to_numpy(found.coef_), to_numpy(found.intercept_)
+    assert found.status_ == best.status_ == ("converged" if C == 1.0 else "stationary")
+    np.testing.assert_array_equal(coef[:, X.shape[1] :], 0.0)
+    np.testing.assert_allclose(coef[:, : X.shape[1]], to_numpy(best.coef_), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(intercept, to_numpy(best.intercept_), rtol=1e-3, atol=1e-3)
+    assert found.objective_ == pytest.approx(best.objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("place", ["memory", "sparse", "blocks", "sparse blocks", "tensors"])
+def test_a_column_with_another_value_in_one_late_row_is_not_constant(place):
+    rng = np.random.default_rng(0)
+    y = np.arange(6_000) % 2
+    X = np.column_stack([rng.normal(size=6_000) + y, np.full(6_000, 50.0)])
+    X[4_999, 1] = 90.0  # a row that no sample of every second one has
+    found = fitted(place, X, y, uncertainty="worst_class")
+    assert np.all(to_numpy(found.coef_)[:, 1] != 0.0)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_blocks_of_one_value_each_are_merged_to_their_moments(kind):
+    X = np.column_stack([np.repeat([3.0, 5.0], 4), np.full(8, 7.0), np.arange(8.0)])
+    rows = RowsInBlocks(from_blocks([(kind(X[part]), [0, 1, 0, 1]) for part in HALVES]), 1 << 26)
+    moments = rows._survey.moments
+    rows.stream.blocks.close()
+    np.testing.assert_allclose(moments.mean, X.mean(axis=0))
+    np.testing.assert_allclose(moments.spread, X.std(axis=0))
+    np.testing.assert_array_equal(moments.one_value, [False, True, False])

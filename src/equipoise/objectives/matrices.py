@@ -16,7 +16,7 @@ such columns as exactly as any.
 from abc import ABC, abstractmethod
 from copy import copy
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,6 +33,19 @@ _VALUES_AT_A_TIME = 1 << 16
 _LARGE = 1 << 26
 # Squares of larger values may overflow.
 _HUGE = 1e100
+
+
+class ColumnMoments(NamedTuple):
+    """Where the columns of a matrix lie, perhaps by a sample of its rows."""
+
+    mean: Vector
+    spread: Vector  # root mean square about the mean
+    one_value: Mask  # whether all rows, not those of a sample, hold one value other than zero
+
+    @classmethod
+    def none(cls) -> "ColumnMoments":
+        """The moments of no columns at all."""
+        return cls(np.empty(0), np.empty(0), np.empty(0, dtype=bool))
 
 
 class Features(ABC):
@@ -72,8 +85,8 @@ class Features(ABC):
 
     @classmethod
     @abstractmethod
-    def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
-        """Means of the columns and root mean squares about them, perhaps of a sample of rows."""
+    def column_moments(cls, X: Any) -> ColumnMoments:
+        """Where the columns of a user's matrix lie."""
 
     @property
     def width(self) -> int:
@@ -173,10 +186,6 @@ class Features(ABC):
             for row, b in rows
         )
         return np.array([float(total) for total in products])
-
-    def of_one_value(self, columns: Indices) -> Mask:
-        """Which of some columns hold the same value in all rows; none where nobody has looked."""
-        return np.zeros(len(columns), dtype=bool)
 
     def blur(self, theta: Matrix) -> float:
         """How far rounding may move scores where large values cancel."""
@@ -285,15 +294,19 @@ class DenseFeatures(Features):
         return cls(sorted_rows, n_scores, fit_intercept)
 
     @classmethod
-    def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
+    def column_moments(cls, X: Any) -> ColumnMoments:
         sample = X[:: max(1, len(X) // _SAMPLE)]
         unit = _tame_unit(sample)
         sample = sample / unit
         # From the first row, which lies where the others do: their differences are exact.
         first = sample[0].astype(np.float64)
         sample = sample - first
-        mean, spread = first + sample.mean(axis=0), sample.std(axis=0)
-        return mean * unit, spread * unit
+        mean, spread = (first + sample.mean(axis=0)) * unit, sample.std(axis=0) * unit
+        one_value = (spread == 0) & (X[0] != 0)
+        for column in np.flatnonzero(one_value):
+            one_value[column] = np.all(X[:, column] == X[0, column])
+        mean[one_value] = X[0, one_value]
+        return ColumnMoments(mean, spread, one_value)
 
     def unfold(self, theta: Matrix) -> Matrix:
         return theta.reshape(*theta.shape[:-1], self.n_scores, self.width)
@@ -335,11 +348,6 @@ class DenseFeatures(Features):
         taken = DenseFeatures(self._X[chosen], self.n_scores, self.fit_intercept)
         return taken.in_units_of(self)
 
-    def of_one_value(self, columns: Indices) -> Mask:
-        if self.n_rows == 0:  # a layout for rows elsewhere
-            return super().of_one_value(columns)
-        return np.array([np.all(self._X[:, at] == self._X[0, at]) for at in columns], dtype=bool)
-
 
 class SparseFeatures(Features):
     """A CSR matrix; never made dense but for the blocks that ``design`` is asked for.
@@ -370,10 +378,7 @@ class SparseFeatures(Features):
         *,
         copied: bool = True,  # noqa: ARG003  the column of ones is a copy anyway
     ) -> "SparseFeatures":
-        X = sp.csr_matrix(X, copy=False)
-        if not X.has_canonical_format:  # two entries in a place are one, their sum
-            X = X.copy()
-            X.sum_duplicates()
+        X = _canonical(X)
         if fit_intercept:
             X = _with_ones(X, order)
         elif order is not None:
@@ -381,24 +386,31 @@ class SparseFeatures(Features):
         return cls(X, n_scores, fit_intercept)
 
     @classmethod
-    def column_moments(cls, X: Any) -> tuple[Vector, Vector]:
+    def column_moments(cls, X: Any) -> ColumnMoments:
         # Of all rows: a sample would miss the rare columns.
+        X = _canonical(X)
         n, d = X.shape
         unit, sums, first = _tame_unit(X.data), np.zeros((2, d)), np.zeros(d)
         # From some stored value of the column, which lies where the others do.
         first[X.indices] = X.data
+        value = first.copy()
         first /= unit
         for start in range(0, X.nnz, _VALUES_AT_A_TIME):  # no copy in float64
             part = slice(start, start + _VALUES_AT_A_TIME)
             columns = X.indices[part]
-            values = X.data[part].astype(np.float64) * (1 / unit) - first[columns]
+            values = X.data[part].astype(np.float64) / unit - first[columns]
             for row, terms in enumerate((values, values**2)):
                 sums[row] += np.bincount(columns, weights=terms, minlength=d)
         # Those that are not stored are zero.
         absent = n - np.bincount(X.indices, minlength=d)
         mean, square = (sums + absent * np.array([-first, first**2])) / max(1, n)
-        spread = np.sqrt(np.maximum(square - mean**2, 0))
-        return (first + mean) * unit, spread * unit
+        spread = np.sqrt(np.maximum(square - mean**2, 0)) * unit
+        mean = (first + mean) * unit
+        one_value = (spread == 0) & (absent == 0) & (value != 0)
+        if np.any(one_value):
+            one_value[X.indices[X.data != value[X.indices]]] = False
+        mean[one_value] = value[one_value]
+        return ColumnMoments(mean, spread, one_value)
 
     def unfold(self, theta: Matrix) -> Matrix:
         return theta.reshape(*theta.shape[:-1], self.width, self.n_scores).swapaxes(-1, -2)
@@ -442,6 +454,15 @@ class SparseFeatures(Features):
     def take(self, rows: Indices) -> "SparseFeatures":
         taken = SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
         return taken.in_units_of(self)
+
+
+def _canonical(X: Any) -> Any:
+    """A CSR matrix; two entries in a place are one, their sum."""
+    X = sp.csr_matrix(X, copy=False)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _with_ones(X: Any, order: Indices | None) -> Any:

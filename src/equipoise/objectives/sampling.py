@@ -15,6 +15,7 @@ from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation
 from equipoise.objectives.linear_objective import LinearObjective, Workers
+from equipoise.objectives.matrices import ColumnMoments
 from equipoise.objectives.partitioned import Curvature, OnOneThread, PartMaker
 from equipoise.objectives.thinning import drawn
 
@@ -86,7 +87,7 @@ class TakenRows:
         random = np.random.default_rng([0, place])
         # No value of a column that varies lies farther out than the root of the number of rows.
         most = self.maker.survey.n_rows**0.5
-        reach = 1 + np.minimum(_farthest(X, *self.maker.survey.moments), most)
+        reach = 1 + np.minimum(_farthest(X, self.maker.survey.moments), most)
         chosen, chances = [], []
         for label in np.flatnonzero(self.wanted[place]):
             rows = np.flatnonzero(labels == label)
@@ -98,8 +99,9 @@ class TakenRows:
         return X[rows], labels[rows], weights[rows] / chance
 
 
-def _farthest(X: Any, mean: Vector, spread: Vector) -> Vector:
+def _farthest(X: Any, moments: ColumnMoments) -> Vector:
     """How far out every row lies in some column, in standard units."""
+    mean, spread, _ = moments
     # The spread was judged from a few rows: a column without any may still vary in others.
     scale = np.maximum(spread, np.maximum(1e-9 * np.abs(mean), np.finfo(float).tiny))
     if sp.issparse(X):

@@ -15,6 +15,7 @@ from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.blocks.base import Block, Stream, in_block
 from equipoise.blocks.checksum import checksum
 from equipoise.exceptions import InvalidInputError
+from equipoise.objectives.matrices import ColumnMoments
 from equipoise.objectives.registry import kind_of
 from equipoise.validation.labels import (
     as_labels,
@@ -39,7 +40,7 @@ class BlockFacts(NamedTuple):
     classes: NDArray[Any]
     counts: Indices  # rows with a positive weight, by class of the block
     totals: Vector  # sums of weights
-    moments: tuple[Vector, Vector] | None  # of the rows that weigh something, where they are asked
+    moments: ColumnMoments | None  # of the rows that weigh something, where they are asked
     checksum: tuple[int, ...]  # differs where rows, labels or weights do
     n_bytes: int
 
@@ -142,7 +143,7 @@ class Survey:
     counts: Indices  # rows with a positive weight, by block and class
     n_features: int
     form: str
-    moments: tuple[Vector, Vector]  # empty where nobody asked
+    moments: ColumnMoments  # empty where nobody asked
     checksums: tuple[tuple[int, ...] | None, ...]  # None for a block without rows
     row_bytes: float
 
@@ -237,17 +238,17 @@ def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:
     return classes
 
 
-def _merged(facts: list[BlockFacts]) -> tuple[Vector, Vector]:
-    """Means and spreads of the columns from those of blocks."""
+def _merged(facts: list[BlockFacts]) -> ColumnMoments:
+    """Moments of the columns from those of blocks."""
     known = [(float(one.counts.sum()), one.moments) for one in facts if one.moments is not None]
     if not known:
-        return np.empty(0), np.empty(0)
+        return ColumnMoments.none()
     shares = np.array([n_rows for n_rows, _ in known])
     shares /= shares.sum()
-    means = np.array([moments[0] for _, moments in known])
-    spreads = np.array([moments[1] for _, moments in known])
-    mean = shares @ means
+    means, spreads, same = (np.array(each) for each in zip(*(m for _, m in known), strict=True))
+    one_value = np.all(same & (means == means[0]), axis=0)
+    mean = np.where(one_value, means[0], shares @ means)
     deviations = np.concatenate([np.abs(means - mean), spreads])
     unit = np.maximum(deviations.max(axis=0), np.finfo(float).tiny)  # squares do not overflow
     squares = shares @ ((means - mean) / unit) ** 2 + shares @ (spreads / unit) ** 2
-    return mean, np.sqrt(squares) * unit
+    return ColumnMoments(mean, np.sqrt(squares) * unit, one_value)

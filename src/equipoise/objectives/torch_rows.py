@@ -179,7 +179,10 @@ def torch_objective(
         np.empty((0, X.shape[1])), kernel.n_scores, bool(fit_intercept)
     )
     sample = to_numpy(X[:: max(1, len(X) // _SAMPLE)])
-    layout = _representable(standard_or_raw(layout, layout.column_moments(sample), ridge), X.dtype)
+    moments = layout.column_moments(sample)
+    for column in np.flatnonzero(moments.one_value):  # of the sample
+        moments.one_value[column] = bool((X[:, column] == X[0, column]).all())
+    layout = _representable(standard_or_raw(layout, moments, ridge), X.dtype)
     rows = sorted_rows(X, labels, weights, layout, n_classes)
     fused = rows.n_rows >= FUSED_ROWS
     return TorchObjective(layout, kernel, rows, long=layout.size > LONG, fused=fused)
@@ -199,7 +202,7 @@ def _representable(layout: Features, dtype: Any) -> Features:
     origin = layout.origin
     if origin is not None:
         origin = origin.astype(as_stored).astype(np.float64)
-    return layout.standardized((shift, scale), unit, origin=origin)
+    return layout.standardized((shift, scale), unit, layout.fixed, origin)
 
 
 def sorted_rows(

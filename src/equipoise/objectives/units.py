@@ -3,7 +3,7 @@
 import numpy as np
 
 from equipoise.arrays import Mask, Vector
-from equipoise.objectives.matrices import Features
+from equipoise.objectives.matrices import ColumnMoments, Features
 
 # Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
 _TAME_SCALE = 30.0
@@ -22,31 +22,35 @@ def _constant(shift: Vector, scale: Vector) -> Mask:
     return scale <= np.maximum(rounding, 1e-300)
 
 
-def standard_or_raw(features: Features, moments: tuple[Vector, Vector], ridge: float) -> Features:
-    """Rows standardised by the moments of ``X`` (a sample of them), or as they are when tame.
+def standard_or_raw(features: Features, moments: ColumnMoments, ridge: float) -> Features:
+    """Rows standardised by the moments of their columns, or as they are when tame.
+
+    Columns of one value belong to the intercept: their coefficients stay zero, which is optimal
+    with any penalty and without one.
 
     The curvature along a coefficient is about a quarter of its column's variance plus the penalty's
     ``ridge``: that sum, not the variance alone, is what scaling has to even out.
     """
-    shift, scale = moments
+    shift, scale, one_value = moments
+    fixed = one_value & features.fit_intercept
     scale = np.where(_constant(shift, scale), scale, np.sqrt(scale**2 + 4 * ridge))
     if not features.fit_intercept:  # nothing absorbs a shift: scale about zero instead
         shift, scale = np.zeros_like(shift), np.hypot(shift, scale)
     constant = _constant(shift, scale)
     tame = constant | ((scale < _TAME_SCALE) & (scale > 1 / _TAME_SCALE))
-    if np.all(tame & (np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1))):
-        length = float(np.sqrt(np.sum(shift**2 + scale**2)))
-        if not features.fit_intercept or length < _TAME_LENGTH:
-            return features
-        return features.standardized(None, float(np.sqrt(length)))
-    far = features.filled(np.abs(shift) > _FAR * np.where(constant, 1.0, scale))
+    if np.all(fixed | (tame & (np.abs(shift) < _TAME_SHIFT * np.maximum(scale, 1)))):
+        length = float(np.sqrt(np.sum((shift**2 + scale**2)[~fixed])))
+        short = not features.fit_intercept or length < _TAME_LENGTH
+        unit = 1.0 if short else float(np.sqrt(length))
+        if not np.any(fixed):
+            return features if short else features.standardized(None, unit)
+        units = np.where(fixed, shift, 0.0), np.where(fixed, np.maximum(np.abs(shift), 1.0), 1.0)
+        return features.standardized(units, unit, fixed)
+    far = features.filled(~fixed & (np.abs(shift) > _FAR * np.where(constant, 1.0, scale)))
     origin, shift = np.where(far, shift, 0.0), np.where(far, 0.0, shift)
     # A column that is constant in the sample may still vary elsewhere: only a large one is scaled.
     scale = np.where(constant, np.maximum(np.abs(shift), 1.0), scale)
     unit = max(1.0, float(np.sum(~constant)) ** 0.25)
-    fixed = np.zeros(len(shift), dtype=bool)
-    if features.fit_intercept:
-        fixed[constant] = features.of_one_value(np.flatnonzero(constant))
     return features.standardized(
         (shift, scale), unit, fixed if np.any(fixed) else None, origin if np.any(far) else None
     )
