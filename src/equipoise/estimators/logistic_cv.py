@@ -38,8 +38,8 @@ class RobustLogisticRegressionCV(LogisticModel):
     goal : Uncertainty, str, metric or None, default=None
         What is evaluated on held-out rows, by the errors of the classes: a set of weightings, or a
         metric. None is ``uncertainty`` itself.
-    fit_intercept, tol, max_iter, solver, class_prior, verbose
-        As in :class:`RobustLogisticRegression`.
+    fit_intercept, tol, max_iter, solver, class_prior, decisions, verbose
+        As in :class:`RobustLogisticRegression`. Tuned decisions serve ``uncertainty``.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
@@ -81,6 +81,7 @@ class RobustLogisticRegressionCV(LogisticModel):
         max_iter: int = 1000,
         solver: str = "auto",
         class_prior: Any = None,
+        decisions: str = "argmax",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -94,6 +95,7 @@ class RobustLogisticRegressionCV(LogisticModel):
         self.max_iter = max_iter
         self.solver = solver
         self.class_prior = class_prior
+        self.decisions = decisions
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -140,6 +142,7 @@ class RobustLogisticRegressionCV(LogisticModel):
             max_iter=self.max_iter,
             solver=self.solver,
             class_prior=self.class_prior,
+            decisions=self.decisions,
         )
 
 

@@ -22,6 +22,7 @@ from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask, lazily
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.decisions.summary import FEW_ROWS
+from equipoise.estimators.linear_decisions import DECISIONS, tuned_offsets
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.exceptions import (
     FewRowsWarning,
@@ -33,12 +34,18 @@ from equipoise.exceptions import (
     unchanged_on_failure,
     warn,
 )
-from equipoise.losses import Loss, TrainedLoss, as_trained
+from equipoise.losses import TrainedLoss
 from equipoise.objectives import Objective, RowsInBlocks, RowsInMemory, TrainingRows
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
-from equipoise.validation.numbers import check_count, check_flag, check_number, check_verbosity
+from equipoise.validation.numbers import (
+    check_count,
+    check_flag,
+    check_number,
+    check_verbosity,
+    check_word,
+)
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, weights_of
 
@@ -113,6 +120,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         max_iter: int = 1000,
         solver: str = "auto",
         class_prior: Any = None,
+        decisions: str = "argmax",
         warm_start: bool = False,
         memory: int | str = "1 GiB",
         adjustment: float | None = None,
@@ -125,6 +133,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         self.max_iter = max_iter
         self.solver = solver
         self.class_prior = class_prior
+        self.decisions = decisions
         self.warm_start = warm_start
         self.memory = memory
         self.adjustment = adjustment
@@ -183,6 +192,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         )
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         progress = Progress(check_verbosity(self.verbose))
+        tuned = check_word(self.decisions, "decisions", DECISIONS) == "tuned"
         rows = self._rows(X, y, sample_weight)
         loss, classes, totals = loss.for_classes(rows.totals), rows.classes, rows.totals
         prior = np.asarray(totals / totals.sum())
@@ -216,6 +226,10 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
         self.caps_bind_ = excess > _SAME_RISK * limits.target(solution.objective)
+        offsets = np.zeros(len(classes))
+        if tuned and not masses.is_point:
+            offsets = tuned_offsets(self, loss, X, y, sample_weight)
+        self.decision_offsets_ = ByClass(offsets, classes)
         self._warn(solution, limits, problem, rows.counts)
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
@@ -230,6 +244,11 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             X, y = (part[:] if is_sliced(part) else part for part in (X, y))
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
             return RowsInMemory(X, y, sample_weight)
+        if self.decisions == "tuned":
+            raise InvalidInputError(
+                "decisions='tuned' needs rows in memory, got out-of-core data: fit with "
+                "decisions='argmax', and give predictions for other rows to tune_weights."
+            )
         rows = RowsInBlocks(blocks, memory)
         self.n_features_in_ = rows.n_features
         if blocks.columns is not None:
@@ -323,17 +342,32 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     @streamed
     def decision_function(self, X: Any) -> Any:
-        """Scores of the rows: one each for two classes, else one per class."""
+        """Scores of the rows: one each for two classes, else one per class.
+
+        ``decision_offsets_`` are added to them; for two classes, their difference.
+        """
+        return self._scores(X, self._shifts)
+
+    def _scores(self, X: Any, shifts: Vector) -> Any:
+        """Scores of the fit, with shifts added to them."""
         check_is_fitted(self)
+        intercept = to_numpy(self.intercept_) + shifts
         if is_tensor(X):
-            return scores_of(self, X)
+            return scores_of(self, X, intercept)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        scores = _products(X, to_numpy(self.coef_)) + to_numpy(self.intercept_)
+        scores = _products(X, to_numpy(self.coef_)) + intercept
         return scores.ravel() if len(self.classes_) == 2 else scores
+
+    @property
+    def _shifts(self) -> Vector:
+        """What decisions add to the scores of the fit."""
+        check_is_fitted(self)
+        offsets = np.asarray(self.decision_offsets_)
+        return np.diff(offsets) if len(offsets) == 2 else offsets
 
     @streamed
     def predict(self, X: Any) -> Any:
-        """The class of the highest score, in the world of the worst-case weights."""
+        """The class of the highest score, offsets of the decisions included."""
         scores = self.decision_function(X)
         if is_tensor(scores):
             return labels_of(scores, self.classes_)
@@ -351,8 +385,10 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
     def to_sklearn(self) -> Any:
         """An ordinary fitted estimator of scikit-learn with the same coefficients and predictions.
 
-        It is a LogisticRegression where there are probabilities, which are the same too, and a
-        LinearSVC elsewhere, whatever the loss.
+        It is a LogisticRegression where there are probabilities, and a LinearSVC elsewhere,
+        whatever the loss. ``decision_offsets_`` become part of its intercepts: where decisions are
+        tuned, its probabilities are those that its predictions are the argmax of, and not those of
+        this estimator.
         """
         check_is_fitted(self)
         twin = self.plain_kind(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)
@@ -360,6 +396,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             if hasattr(self, name):
                 values = getattr(self, name)
                 setattr(twin, name, to_numpy(values) if is_tensor(values) else values.copy())
+        twin.intercept_ = twin.intercept_ + self._shifts
         twin.n_features_in_ = self.n_features_in_
         twin.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
         return twin
@@ -379,88 +416,3 @@ def _diverges(solution: Solution, least: float, loss: TrainedLoss) -> bool:
     large = norm(solution.theta) > 1
     vanished = solution.objective - least < 1e-6 and not loss.reaches_zero
     return (large and _DIVERGING < solution.last_step < np.inf) or vanished
-
-
-class RobustLinearClassifier(RobustLinearModel):
-    r"""Linear classifier that minimises the worst weighted risk over an uncertainty set.
-
-    The model of :class:`RobustLogisticRegression` with another loss than the cross-entropy:
-    :math:`R_i` is its mean over the rows of class ``i``. There are no probabilities.
-
-    Parameters
-    ----------
-    uncertainty
-        The set of weightings, as in :class:`RobustLogisticRegression`.
-    loss : str or Loss, default="squared_hinge"
-        ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, ``"margin"``, or another
-        registered loss that can be trained (see :mod:`equipoise.losses`).
-    C, fit_intercept, tol, max_iter, solver, class_prior, warm_start, memory, verbose
-        As in :class:`RobustLogisticRegression`.
-
-    Notes
-    -----
-    ``"margin"`` is the bounded margin loss of the paper with its corners rounded and with wider
-    margins for classes of fewer rows; ``equipoise.losses.smooth_margin.SmoothMargin`` has the
-    formula. Rows far on the wrong side count as one error each, where they would otherwise decide
-    for their class: it is for data on which a robust fit of another loss has equal risks but
-    unequal errors. A class of a handful of rows is soon learnt by heart; decide by weights that
-    are tuned on rows left out then.
-
-    That loss is not convex. The fit starts at the optimum of the cross-entropy over the same set,
-    passes a smoother loss on its way, and descends from the better of the two: ``objective_`` is
-    never above that at either. It ends at a stationary point (``status_`` is ``"stationary"``), of
-    which nothing is proven: ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite.
-    ``n_iter_`` and ``history_`` are of the descent, ``n_evaluations_`` counts the way there too. It
-    needs a finite ``C``.
-
-    Attributes
-    ----------
-    class_risks_ : ByClass
-        Mean loss of each class on the training rows.
-    classes_, coef_, intercept_, robust_risk_, objective_, lower_bound_, duality_gap_, ...
-        As in :class:`RobustLogisticRegression`.
-
-    Examples
-    --------
-    >>> from equipoise import LabelCVaR, RobustLinearClassifier
-    >>> from equipoise.datasets import load_thyroid
-    >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustLinearClassifier(LabelCVaR(alpha=0.05), loss="smoothed_hinge").fit(X, y)
-    >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
-    True
-    >>> clf = RobustLinearClassifier("worst_class", loss="margin").fit(X, y)
-    >>> clf.status_, clf.duality_gap_
-    ('stationary', inf)
-    """
-
-    def __init__(
-        self,
-        uncertainty: Uncertainty | str | None = None,
-        loss: str | Loss = "squared_hinge",
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        class_prior: Any = None,
-        warm_start: bool = False,
-        memory: int | str = "1 GiB",
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        super().__init__(
-            uncertainty,
-            C=C,
-            fit_intercept=fit_intercept,
-            tol=tol,
-            max_iter=max_iter,
-            solver=solver,
-            class_prior=class_prior,
-            warm_start=warm_start,
-            memory=memory,
-            verbose=verbose,
-        )
-
-    def _trained_loss(self) -> TrainedLoss:
-        return as_trained(self.loss)

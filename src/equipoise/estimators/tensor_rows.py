@@ -27,13 +27,11 @@ def handed_back(values: Any, like: Any) -> Any:
     return values if library(like) == "torch" else import_module(library(like)).from_dlpack(values)
 
 
-def scores_of(estimator: Any, X: Any) -> Any:
-    """Scores of rows: one each for two classes, else one per class."""
+def scores_of(estimator: Any, X: Any, intercept: NDArray[Any]) -> Any:
+    """Scores of rows by these intercepts: one each for two classes, else one per class."""
     rows = checked_rows(X)
     set_features(estimator, rows, reset=False)
-    coef, intercept = (
-        rows.new_tensor(to_numpy(x)) for x in (estimator.coef_, estimator.intercept_)
-    )
+    coef, intercept = (rows.new_tensor(each) for each in (to_numpy(estimator.coef_), intercept))
     scores = (rows @ coef.T).add_(intercept)
     return handed_back(scores[:, 0] if len(estimator.classes_) == 2 else scores, X)
 

@@ -52,9 +52,9 @@ from equipoise.weights.by_class import ByClass
 KINDS = {
     kind.made.__name__: kind
     for kind in (
-        Kind(RobustLogisticRegression, kinds.ROBUST),
-        Kind(RobustLogisticRegressionCV, kinds.ROBUST_CV),
-        Kind(RobustLinearClassifier, kinds.ROBUST),
+        Kind(RobustLogisticRegression, kinds.ROBUST, rebuild=kinds.rebuild_linear),
+        Kind(RobustLogisticRegressionCV, kinds.ROBUST_CV, rebuild=kinds.rebuild_linear),
+        Kind(RobustLinearClassifier, kinds.ROBUST, rebuild=kinds.rebuild_linear),
         Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(RobustClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(AveragedTrainings, {}, check=kinds.check_averaged),

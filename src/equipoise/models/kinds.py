@@ -41,7 +41,7 @@ _MEASURES = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluat
 _RECORDS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_ history_"
 _LEVEL = dict.fromkeys(("alpha_", "chosen_", "path_"), "plain?")
 ROBUST = LINEAR | dict.fromkeys(f"{_MEASURES} {_RECORDS} status_ message_".split(), "plain?")
-ROBUST |= _LEVEL
+ROBUST |= _LEVEL | {"decision_offsets_": "plain"}
 ROBUST_CV = ROBUST | {"C_": "plain", "Cs_": "float v", "goal_values_": "real v"}
 SCALER = dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"}
 
@@ -267,6 +267,17 @@ PATH = {"estimator_": "estimator"} | _LEVEL
 POLYNOMIALS = {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
 POLYNOMIALS |= {"points": "float n d", "weights": "float n", "targets": "float n o"}
 POLYNOMIALS |= {"origin": "float d"}
+
+
+def rebuild_linear(linear: Any, kept: dict[str, Any], _spend: Spend) -> None:
+    """Check what decisions add to the scores; all else that they depend on is numbers."""
+    offsets, sizes = kept["decision_offsets_"], {"k": len(kept["classes_"])}
+    if (
+        not isinstance(offsets, ByClass)
+        or not np.array_equal(offsets.classes, kept["classes_"])
+        or not _has_form(offsets.to_numpy(), "float k", sizes)
+    ):
+        raise impossible(linear)
 
 
 def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:

@@ -12,7 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from equipoise.arrays import Matrix, NDArray, Vector
+from equipoise.arrays import Matrix, NDArray, Vector, to_numpy
 from equipoise.decisions.trained import AveragedTrainings, NumberedClasses
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.population_scale import inside
@@ -82,7 +82,8 @@ class ClassifierParts:
     """Steps before a classifier, the classifier, and how its probabilities decide.
 
     ``columns`` are the classes that it knows, among all ``classes``. Without a ``rule`` it decides
-    by its own scores; ``factors`` put its probabilities on the scale that the rule is for.
+    by its own scores and the ``shifts`` that are added to them; ``factors`` put its probabilities
+    on the scale that the rule is for.
     """
 
     steps: list[Any]
@@ -92,6 +93,7 @@ class ClassifierParts:
     rule: Vector | Matrix | None
     has_probabilities: bool
     factors: Any = 1.0
+    shifts: Any = 0.0
 
 
 def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
@@ -180,6 +182,8 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
             f"written as ONNX, got {parts.classes.tolist()!r}: fit with such names."
         )
     scores, probabilities = _scores_and_probabilities(parts, table.enter(graph))
+    if np.any(parts.shifts):
+        scores = graph.add("Add", scores, graph.constant(parts.shifts))
     if parts.rule is not None:
         probabilities = _rescaled(graph, _aligned(graph, probabilities, parts), parts.factors)
         scores = _weighted(graph, probabilities, parts.rule)
@@ -224,11 +228,16 @@ def _taken_apart(model: Any) -> ClassifierParts:
             "skl2onnx.to_onnx writes those of scikit-learn."
         )
     has_probabilities = rule is not None or hasattr(head, "predict_proba")
+    shifts: Any = 0.0
     if isinstance(head, RobustLinearModel):
-        head = head.to_sklearn()
+        fitted, head = head, head.to_sklearn()
+        if hasattr(fitted, "predict_proba"):
+            # Offsets of its decisions are no part of its probabilities.
+            intercept = to_numpy(fitted.intercept_)
+            shifts, head.intercept_ = head.intercept_ - intercept, intercept
     classes = np.asarray(head.classes_ if classes is None else classes)
     columns = classes if columns is None else columns
-    return ClassifierParts(steps, head, columns, classes, rule, has_probabilities, factors)
+    return ClassifierParts(steps, head, columns, classes, rule, has_probabilities, factors, shifts)
 
 
 def _inside(model: Any) -> Any:
