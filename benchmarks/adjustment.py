@@ -39,11 +39,9 @@ def work(name: str, split: int, learner: str) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     part, began = tables.halves(name, split, tables.MOST_ROWS), time.perf_counter()
     models: dict[str, Any] = {BALANCED: LogisticRegression(class_weight="balanced", max_iter=1_000)}
-    for key, uncertainty in SETS.items():
+    for key, goal in SETS.items():
         for adjustment in ADJUSTMENTS:
-            models[f"{key}, {adjustment}"] = RobustLogisticRegression(
-                uncertainty, adjustment=adjustment
-            )
+            models[f"{key}, {adjustment}"] = RobustLogisticRegression(goal, adjustment=adjustment)
     found: dict[str, Any] = {}
     for key, model in models.items():
         try:

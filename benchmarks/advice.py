@@ -134,7 +134,7 @@ def candidates(learn: tables.Table, goal: str) -> Iterator[tuple[str, Any]]:
     _, counts = np.unique(learn.y.astype(str), return_counts=True)
     own = LabelCVaR(middle_alpha(counts / counts.sum())) if goal == DEFAULT else goal
     for name, make in (("linear", linear), ("forest", forest), ("boosting", boosting)):
-        model = RobustClassifier(make(learn.X, None), own, rare="keep", random_state=0)
+        model = RobustClassifier(make(learn.X, None), own, rare_classes="keep", random_state=0)
         yield f"ours, {name}", model.fit(learn.X, learn.y)
 
 

@@ -14,7 +14,7 @@ from equipoise.sets import middle_alpha
 from real_data_show import say
 
 DEFAULT = "default"
-GOALS = ("worst_class", "balanced_accuracy", "macro_f1", DEFAULT)
+GOALS = ("worst_class", "balanced_accuracy", "f1_macro", DEFAULT)
 ADVISED = "advised"
 # A class counts if it has so many rows left out; one that a page saw so many rows of must not fail.
 FEWEST, MANY = 10, 30
@@ -93,7 +93,7 @@ def values(goal: str, tables: np.ndarray, counted: np.ndarray, n_models: int) ->
         return recalls.min(axis=1)
     if goal == "balanced_accuracy":
         return recalls.mean(axis=1)
-    if goal == "macro_f1":
+    if goal == "f1_macro":
         decided = tables.sum(axis=1)[:, counted]
         return (2 * hits / (totals + decided)).mean(axis=1)
     return -regrets(1 - recalls, totals[0] / totals[0].sum(), n_models)

@@ -71,7 +71,7 @@ def many_classes() -> dict[str, Any]:
     their_table = np.bincount(y * N_CLASSES + their_decisions, minlength=N_CLASSES**2)
     their_table = their_table.reshape(N_CLASSES, N_CLASSES).astype(float)
     goals = {
-        "macro F1": as_goal("macro_f1").resolve(predictions.prior),
+        "macro F1": as_goal("f1_macro").resolve(predictions.prior),
         "worst class": as_goal("worst_class").resolve(predictions.prior),
         "LabelCVaR(0.2)": as_goal(LabelCVaR(0.2)).resolve(predictions.prior),
     }
@@ -131,9 +131,15 @@ def on_folds() -> list[dict[str, Any]]:
             y, p = of_a_logistic_regression(n_rows, n_classes, 0.1)
         else:
             p, y = probabilities(n_rows, n_classes)
-        for goal in (LabelCVaR(0.2), "worst_class", "macro_f1", "balanced_accuracy"):
+        for goal in (LabelCVaR(0.2), "worst_class", "f1_macro", "balanced_accuracy"):
             tuning = partial(
-                tune_weights, y, p, goal, classes=np.arange(n_classes), rare="keep", random_state=0
+                tune_weights,
+                y,
+                p,
+                goal,
+                classes=np.arange(n_classes),
+                rare_classes="keep",
+                random_state=0,
             )
             with threadpool_limits(1):
                 found, seconds = best_time(tuning, 5 if n_rows < 10_000 else 1, time.process_time)

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 
-from equipoise import PlugInClassifier, WorstClass, class_risks
+from equipoise import TunedDecisionClassifier, WorstClass, class_risks
 from equipoise.decisions import decide
 from problems import covertype
 
@@ -43,7 +43,7 @@ def decided(model: Any, weights: np.ndarray, X: np.ndarray) -> tuple[np.ndarray,
 def one_seed(name: str, seed: int, X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     model = MODELS[name](seed).fit(X[TRAIN], y[TRAIN])
     began = time.perf_counter()
-    tuned = PlugInClassifier(FrozenEstimator(model), WorstClass(), random_state=seed).fit(
+    tuned = TunedDecisionClassifier(FrozenEstimator(model), WorstClass(), random_state=seed).fit(
         X[VALIDATION], y[VALIDATION]
     )
     seconds = time.perf_counter() - began

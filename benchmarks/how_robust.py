@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
 import real_data_tables as tables
-from equipoise import LabelCVaR, RobustClassifier, RobustLogisticRegression, RobustPathCV
+from equipoise import LabelCVaR, RobustClassifier, RobustLogisticRegression, RobustnessCV
 from real_data import main
 from real_data_learners import LEARNERS, Remembered
 from real_data_show import error, say
@@ -46,15 +46,15 @@ def methods(learner: str, seed: int) -> dict[str, Any]:
     if learner == LINEAR:
         plain: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
         ours: Any = RobustLogisticRegression()
-        name, own = "uncertainty", {"random_state": seed}
+        name, own = "goal", {"random_state": seed}
     else:
         plain = Remembered(LEARNERS[learner](seed))
-        ours = RobustClassifier(clone(plain), rare="keep", random_state=seed)
+        ours = RobustClassifier(clone(plain), rare_classes="keep", random_state=seed)
         name, own = "goal", {}
     found = {str(level): clone(ours).set_params(**{name: LabelCVaR(level)}) for level in LEVELS} | {
         "auto": clone(ours).set_params(**{name: LabelCVaR("auto")}),
-        "price": RobustPathCV(clone(ours), rule="price", price=1, **own),
-        "recall": RobustPathCV(clone(ours), rule="recall", recall=RECALL, **own),
+        "price": RobustnessCV(clone(ours), rule="price", price=1, **own),
+        "recall": RobustnessCV(clone(ours), rule="recall", recall=RECALL, **own),
     }
     if learner == LINEAR:
         found = {key: make_pipeline(StandardScaler(), model) for key, model in found.items()}
@@ -81,7 +81,7 @@ def work(name: str, split: int, learner: str) -> dict[str, Any]:
         found[key] = {"table": tables.decided(part, model)}
         last = model[-1] if learner == LINEAR else model
         if hasattr(last, "path_"):
-            found[key] |= {"level": last.alpha_, "chosen": int(last.chosen_)}
+            found[key] |= {"level": last.alpha_, "chosen": int(last.best_index_)}
             found[key]["worst_class_risk"] = last.path_["worst_class_risk"].tolist()
     seconds = time.perf_counter() - began
     return {"data": name, "split": split, "learner": learner, "seconds": seconds, "found": found}

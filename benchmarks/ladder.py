@@ -62,8 +62,8 @@ def fastest_plain(problem: str, optimum: float, solvers: list[str]) -> dict[str,
     return best
 
 
-def robust(problem: str, uncertainty: str) -> dict[str, Any]:
-    found = measure("ours", problem, uncertainty, str(TARGET), 1_200)
+def robust(problem: str, goal: str) -> dict[str, Any]:
+    found = measure("ours", problem, goal, str(TARGET), 1_200)
     assert found is not None
     return found
 
@@ -74,9 +74,9 @@ def compare(problem: str, solvers: list[str]) -> dict[str, Any]:
     assert reference is not None
     theirs = fastest_plain(problem, reference["lower_bound"], solvers)
     row: dict[str, Any] = {"problem": problem, "ceiling": CEILINGS[problem], "plain": theirs}
-    for uncertainty in ("worst_class", "lcvar-0.1"):
-        mine = robust(problem, uncertainty)
-        row[uncertainty] = {**mine, "ratio": mine["seconds"] / theirs["seconds"]}
+    for goal in ("worst_class", "lcvar-0.1"):
+        mine = robust(problem, goal)
+        row[goal] = {**mine, "ratio": mine["seconds"] / theirs["seconds"]}
     return row
 
 
@@ -84,8 +84,8 @@ def line(row: dict[str, Any]) -> str:
     plain = row["plain"]
     theirs = f"{plain['seconds']:8.2f} s ({plain['solver']}, tol {plain['tol']})"
     cells = [f"{row['problem']:18}", f"{theirs:40}"]
-    for uncertainty in ("worst_class", "lcvar-0.1"):
-        mine = row[uncertainty]
+    for goal in ("worst_class", "lcvar-0.1"):
+        mine = row[goal]
         cells.append(
             f"{mine['seconds']:8.2f} s, {mine['evaluations']:4d} evaluations, gap "
             f"{mine['relative_gap']:.0e}, ratio {mine['ratio']:5.2f}"

@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import RobustLogisticRegression, tune_weights
 from equipoise.datasets import load_thyroid
-from training_study import difference, probabilities, scores
+from training_study import difference, probabilities, scores, settings
 
 REFERENCE = "balanced"
 METHODS = ("plain", REFERENCE, "balanced, tuned on folds", "robust, argmax", "robust, tuned")
@@ -78,16 +78,22 @@ def least_seconds(model: Any, X: Any, y: Any) -> float:
 def tuned_on_folds(part: Part, k: int) -> Any:
     """Classes predicted after balanced training, with weights tuned on five folds."""
     X, y, X_test, _ = part[1:]
-    shares = np.bincount(y, minlength=k) / len(y)
+    how = settings("balanced", np.bincount(y, minlength=k))
     table, folds = np.zeros((len(y), k)), np.empty(len(y), dtype=int)
     splitter = StratifiedKFold(5, shuffle=True, random_state=0)
     for fold, (train, test) in enumerate(splitter.split(X, y)):
         folds[test] = fold
-        table[test] = probabilities("logistic", X[train], y[train], X[test], 1 / shares, k)
+        table[test] = probabilities("logistic", X[train], y[train], X[test], how)
     tuned = tune_weights(
-        y, table, "worst_class", classes=np.arange(k), folds=folds, rare="keep", random_state=0
+        y,
+        table,
+        "worst_class",
+        classes=np.arange(k),
+        folds=folds,
+        rare_classes="keep",
+        random_state=0,
     )
-    new = probabilities("logistic", X, y, X_test, 1 / shares, k)
+    new = probabilities("logistic", X, y, X_test, how)
     return np.argmax(new * np.asarray(tuned.weights), axis=1)
 
 

@@ -267,11 +267,11 @@ def judged(validation: np.ndarray, test: np.ndarray, held: Any, labels: Any) -> 
     }
 
 
-def robust_head(network: nn.Module, loader: Any, held: Any, uncertainty: Any) -> tuple[Any, float]:
+def robust_head(network: nn.Module, loader: Any, held: Any, goal: Any) -> tuple[Any, float]:
     """The last layer, with the C that is best on validation rows; and that C."""
     best: tuple[tuple[float, float], float, Any] | None = None
     for C in CS:
-        head = RobustHead(uncertainty, layer="head", C=C, tol=1e-4).fit(network, loader)
+        head = RobustHead(goal, layer="head", C=C, tol=1e-4).fit(network, loader)
         found = recalls(logits_of(network, held[0]).argmax(1), held[1].cpu().numpy())
         value = (min(found), float(np.mean(found)))
         if best is None or value > best[0]:
@@ -314,8 +314,8 @@ def piece(imbalance: int, seed: int, method: str, small: bool, folder: str) -> d
         shifted = [adjusted_logits(torch.tensor(part), counts).numpy() for part in logits]
         found["logit adjustment, post-hoc"] = judged(*shifted, *names)
         loader = list(zip(rows[0].split(2000), rows[1].split(2000), strict=True))
-        for name, uncertainty in SETS.items():
-            network, extra[name] = robust_head(network, loader, held, uncertainty)
+        for name, goal in SETS.items():
+            network, extra[name] = robust_head(network, loader, held, goal)
             outputs = [logits_of(network, part) for part in (held[0], test[0])]
             found[f"RobustHead, {name}"] = judged(*outputs, *names)
     return {

@@ -49,11 +49,11 @@ def timed(fit: Any) -> tuple[Any, float]:
     return result, min(times)
 
 
-def ours(name: str, uncertainty: str, tol: float) -> dict[str, Any]:
+def ours(name: str, goal: str, tol: float) -> dict[str, Any]:
     X, y = PROBLEMS[name]()
     reset_peak()
     before = memory_mib("VmRSS")
-    classifier = RobustLogisticRegression(UNCERTAINTIES[uncertainty], tol=tol)
+    classifier = RobustLogisticRegression(UNCERTAINTIES[goal], tol=tol)
     warnings.simplefilter("ignore")  # 'the caps do not bind' is no news here
     fit, seconds = timed(lambda: classifier.fit(X, y))
     return {

@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from equipoise import RobustClassifier
 from real_data_tables import Halves, decided
 
-GOALS = ("worst_class", "balanced_accuracy", "macro_f1")
+GOALS = ("worst_class", "balanced_accuracy", "f1_macro")
 BOOSTERS = ("boosting", "lightgbm", "xgboost", "catboost")
 ON_WHOLE_HALVES = ("forest", "boosting")
 GAME_SETS = (

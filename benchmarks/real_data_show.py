@@ -9,9 +9,9 @@ from scipy.stats import t as student
 from real_data_learners import LEARNERS
 from real_data_tables import OURS
 
-MEASURES = ("worst_class", "balanced_accuracy", "macro_f1")
+MEASURES = ("worst_class", "balanced_accuracy", "f1_macro")
 NAMES = dict(zip(MEASURES, ("Worst-class recall", "Balanced accuracy", "Macro F1"), strict=True))
-SHORT = {"worst_class": "worst", "balanced_accuracy": "balanced", "macro_f1": "macro F1"}
+SHORT = {"worst_class": "worst", "balanced_accuracy": "balanced", "f1_macro": "macro F1"}
 # A class has a hundred rows in a table if half of it has fifty.
 ENOUGH_ROWS = 50
 

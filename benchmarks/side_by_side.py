@@ -30,12 +30,12 @@ def run(checkout: Path, *arguments: str) -> str:
 def robust(checkout: Path, problem: str) -> dict[str, float]:
     """Seconds, evaluations and objective of the robust fits of one problem."""
     found = {}
-    for uncertainty in ("worst_class", "lcvar-0.1"):
+    for goal in ("worst_class", "lcvar-0.1"):
         script = str(checkout / "benchmarks" / "measure.py")
-        line = run(checkout, script, "ours", problem, uncertainty, str(ladder.TARGET))
+        line = run(checkout, script, "ours", problem, goal, str(ladder.TARGET))
         measured = json.loads(line.splitlines()[-1])
         for name in ("seconds", "evaluations", "objective"):
-            found[f"{uncertainty} {name}"] = measured[name]
+            found[f"{goal} {name}"] = measured[name]
     return found
 
 

@@ -38,7 +38,7 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import tune_weights
 
-GOALS = ("worst_class", "balanced_accuracy", "macro_f1")
+GOALS = ("worst_class", "balanced_accuracy", "f1_macro")
 POWERS = {"plain": 0.0, "sqrt": 0.5, "balanced": 1.0}
 BOOSTERS = ("lightgbm", "xgboost")
 # Parameters by which leaves hold at least 20 rows by default, whatever the rows weigh.
@@ -170,7 +170,13 @@ def work(path: Path, name: str, trainings: list[str]) -> dict[str, Any]:
         for goal in GOALS:
             began = time.process_time()
             weights = tune_weights(
-                y, table, goal, classes=np.arange(k), folds=folds, rare="keep", random_state=0
+                y,
+                table,
+                goal,
+                classes=np.arange(k),
+                folds=folds,
+                rare_classes="keep",
+                random_state=0,
             ).weights
             seconds = time.process_time() - began
             predicted = np.argmax(new[training] * np.asarray(weights), axis=1)

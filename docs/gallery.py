@@ -4,7 +4,7 @@ from pathlib import Path
 
 ORDER = (
     "weight_or_threshold", "cost_of_weights", "worst_class", "how_robust", "prevalence_shift",
-    "recall_floor", "macro_f1", "costs", "forests_and_boosting", "compare_models",
+    "recall_floor", "f1_macro", "costs", "forests_and_boosting", "compare_models",
     "probabilities", "rows_needed", "own_set", "certificate", "larger_than_memory",
 )  # fmt: skip
 

@@ -23,7 +23,7 @@ from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import CostMatrix, PlugInClassifier, RobustClassifier
+from equipoise import CostMatrix, RobustClassifier, TunedDecisionClassifier
 from equipoise.datasets import load_thyroid
 
 plt.style.use("equipoise.display.quiet")
@@ -45,11 +45,13 @@ def logistic(**settings):
 models = {
     "plain": logistic(),
     "balanced weights": logistic(class_weight="balanced"),
-    "table of costs": PlugInClassifier(logistic(), CostMatrix(costs)),
+    "table of costs": TunedDecisionClassifier(logistic(), CostMatrix(costs)),
     "costs, balanced training": RobustClassifier(
         logistic(), CostMatrix(costs), training="balanced"
     ),
-    "weights and costs": PlugInClassifier(logistic(class_weight="balanced"), CostMatrix(costs)),
+    "weights and costs": TunedDecisionClassifier(
+        logistic(class_weight="balanced"), CostMatrix(costs)
+    ),
 }
 names = sorted(costs)
 table = np.array([[costs[true].get(decided, 0) for decided in names] for true in names])
@@ -89,7 +91,7 @@ plt.show()
 
 # %%
 # The trap is the last bar. Balanced weights already make a rare class count more; costs on top of
-# its probabilities make it count twice. :func:`~equipoise.population_proba` puts such probabilities
+# its probabilities make it count twice. :func:`~equipoise.rescale_proba` puts such probabilities
 # back first, and ``RobustClassifier`` does it by itself: its ``predict_proba`` is on the scale of
 # the population, whatever it is trained with.
 

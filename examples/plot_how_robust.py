@@ -2,7 +2,7 @@
 How robust should my model be?
 ==============================
 
-As robust as you are ready to pay for: ``RobustPathCV`` evaluates every level on held-out rows and
+As robust as you are ready to pay for: ``RobustnessCV`` evaluates every level on held-out rows and
 takes one by a rule. At a price of at most one point of the overall error, the errors of the worst
 class fall from 28.3% to 16.1% on held-out rows; on new rows they are 16.4%, against 58.8% of the
 model as it comes.
@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import PlugInClassifier, RobustPathCV, class_risks
+from equipoise import RobustnessCV, TunedDecisionClassifier, class_risks
 from equipoise.datasets import load_thyroid
 from equipoise.display import PathDisplay
 
@@ -30,10 +30,10 @@ plt.style.use("equipoise.display.quiet")
 
 X_train, y_train = load_thyroid(subset="train", return_X_y=True)
 X_test, y_test = load_thyroid(subset="test", return_X_y=True)
-model = PlugInClassifier(make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)))
+model = TunedDecisionClassifier(make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)))
 
-by_price = RobustPathCV(model, rule="price", price=1).fit(X_train, y_train)
-path, chosen = by_price.path_, by_price.chosen_
+by_price = RobustnessCV(model, rule="price", price=1).fit(X_train, y_train)
+path, chosen = by_price.path_, by_price.best_index_
 print(
     f"alpha = {by_price.alpha_:.2g}: errors of the worst class on rows left out "
     f"{path['worst_class_risk'][chosen]:.1%} instead of {path['worst_class_risk'][0]:.1%}, "
@@ -57,8 +57,8 @@ display.figure_.set_size_inches(6.4, 4.0)
 
 rules = {
     "price: 1 point": by_price,
-    "recall: 85%": RobustPathCV(model, rule="recall", recall=0.85).fit(X_train, y_train),
-    "least regret": RobustPathCV(model).fit(X_train, y_train),
+    "recall: 85%": RobustnessCV(model, rule="recall", recall=0.85).fit(X_train, y_train),
+    "least regret": RobustnessCV(model).fit(X_train, y_train),
 }
 judged = {name: class_risks(y_test, fit.predict(X_test)) for name, fit in rules.items()}
 plain = class_risks(y_test, by_price.estimator_.estimator_.predict(X_test))
@@ -83,5 +83,5 @@ plt.show()
 # rare classes decide here. A recall that must hold is a matter for :class:`~equipoise.RecallFloors`
 # with a confidence.
 #
-# See also :class:`equipoise.RobustPathCV`, :class:`equipoise.display.PathDisplay`, and
+# See also :class:`equipoise.RobustnessCV`, :class:`equipoise.display.PathDisplay`, and
 # ``LabelCVaR("auto")``, the short form of the last rule.

@@ -25,7 +25,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import FixedWeights, PlugInClassifier, Uncertainty, class_risks
+from equipoise import FixedWeights, TunedDecisionClassifier, Uncertainty, class_risks
 from equipoise.sets import Hull
 
 plt.style.use("equipoise.display.quiet")
@@ -78,7 +78,7 @@ goals = {
 print("ranges:", ranges)
 found = {}
 for name, goal in goals.items():
-    clf = PlugInClassifier(LogisticRegression(), goal).fit(X_train, y_train)
+    clf = TunedDecisionClassifier(LogisticRegression(), goal).fit(X_train, y_train)
     found[name] = class_risks(y_test, clf.predict(X_test))
     largest, in_all = found[name].robust(known), found[name].standard()
     print(f"{name}: at most {largest:.1%} over the set, errors in all {in_all:.1%}")

@@ -20,7 +20,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-from equipoise import PlugInClassifier, PriorBox, RobustLogisticRegression, class_risks
+from equipoise import PriorBox, RobustLogisticRegression, TunedDecisionClassifier, class_risks
 
 plt.style.use("equipoise.display.quiet")
 
@@ -42,7 +42,7 @@ models = {
     "plain": LogisticRegression(),
     "balanced weights": LogisticRegression(class_weight="balanced"),
     "robust fit": RobustLogisticRegression(box),
-    "decided for the range": PlugInClassifier(LogisticRegression(), box),
+    "decided for the range": TunedDecisionClassifier(LogisticRegression(), box),
 }
 found = {
     name: class_risks(y_test, model.fit(X_train, y_train).predict(X_test))
@@ -98,4 +98,4 @@ plt.show()
 #
 # See also :doc:`the guide on shifting frequencies </guide/shifting-frequencies>`,
 # :class:`equipoise.PriorBox`, :class:`equipoise.PriorBall` for 'about as now', and
-# :func:`equipoise.predict_population_proba` for probabilities at any frequency.
+# :func:`equipoise.population_proba` for probabilities at any frequency.

@@ -3,8 +3,8 @@ What happens to probabilities after weighting, and how do I get them back?
 ==========================================================================
 
 A weighted model speaks of a world in which the rare class is common: with balanced weights 36.9% of
-deliveries are expected to be late, where 10.3% are. ``population_proba`` puts the probabilities of
-any model with known weights back, to 10.4% on average, and ``predict_population_proba`` those of a
+deliveries are expected to be late, where 10.3% are. ``rescale_proba`` puts the probabilities of
+any model with known weights back, to 10.4% on average, and ``population_proba`` those of a
 robust fit.
 
 Decisions may be what you want while probabilities are not. Never show a weighted model's
@@ -26,7 +26,7 @@ from equipoise import (
     LabelCVaR,
     RobustLogisticRegression,
     population_proba,
-    predict_population_proba,
+    rescale_proba,
 )
 from equipoise.display import ReliabilityDisplay
 
@@ -46,14 +46,14 @@ shares = {name: np.mean(y_train == name) for name in plain.classes_}
 proba = {
     "plain": plain.predict_proba(X_test),
     "balanced": balanced.predict_proba(X_test),
-    "balanced, put back": population_proba(
+    "balanced, put back": rescale_proba(
         balanced.predict_proba(X_test),
         weights="balanced",
         class_prior=shares,
         classes=plain.classes_,
     ),
     "robust": robust.predict_proba(X_test),
-    "robust, put back": predict_population_proba(robust, X_test),
+    "robust, put back": population_proba(robust, X_test),
 }
 print(f"late in truth: {np.mean(y_test == 'late'):.1%}")
 for name, each in proba.items():
@@ -80,11 +80,11 @@ plt.show()
 # ------------------
 # The same fit speaks of a week with strikes, in which a third of the deliveries are late.
 
-strikes = predict_population_proba(robust, X_test, {"late": 1 / 3, "on time": 2 / 3})
+strikes = population_proba(robust, X_test, {"late": 1 / 3, "on time": 2 / 3})
 print(f"one delivery: {proba['robust, put back'][0, 0]:.1%}, during strikes {strikes[0, 0]:.1%}")
 
 # %%
 # Putting back undoes the weights and nothing else: a model that is wrong in other ways stays wrong.
 #
-# See also :func:`equipoise.population_proba`, :func:`equipoise.predict_population_proba` and
+# See also :func:`equipoise.rescale_proba`, :func:`equipoise.population_proba` and
 # :class:`equipoise.display.ReliabilityDisplay`.

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
-from equipoise import PlugInClassifier, RecallFloors, class_risks, tune_weights
+from equipoise import RecallFloors, TunedDecisionClassifier, class_risks, tune_weights
 from equipoise.datasets import PowerImbalance, load_thyroid
 
 plt.style.use("equipoise.display.quiet")
@@ -73,14 +73,15 @@ plt.show()
 # %%
 # With a model of your own
 # ------------------------
-# ``PlugInClassifier`` holds a fifth of the rows out to show the floors, and returns the model that
-# has not seen them. Rows that cannot show what is asked are refused, with the number that could.
+# ``TunedDecisionClassifier`` holds a fifth of the rows out to show the floors, and returns the
+# model that has not seen them. Rows that cannot show what is asked are refused, with the number
+# that could.
 
 X_train, y_train = load_thyroid(subset="train", return_X_y=True)
 X_test, y_test = load_thyroid(subset="test", return_X_y=True)
 forest = RandomForestClassifier(50, min_samples_leaf=2, random_state=0)
 goal = RecallFloors({"hypothyroid": 0.85, "compensated": 0.9}, confidence=0.9)
-clf = PlugInClassifier(forest, goal).fit(X_train, y_train)
+clf = TunedDecisionClassifier(forest, goal).fit(X_train, y_train)
 recall = class_risks(y_test, clf.predict(X_test)).recall()
 print("recalls of new patients:", {name: f"{value:.0%}" for name, value in recall.items()})
 try:
@@ -90,5 +91,5 @@ except ValueError as error:
 
 # %%
 # See also :doc:`the guide on floors </guide/recall-floors>`, :class:`equipoise.RecallFloors`,
-# :class:`equipoise.PlugInClassifier` and :func:`equipoise.tune_weights`; the promise is due to
-# Tong, Feng and Li (2018).
+# :class:`equipoise.TunedDecisionClassifier` and :func:`equipoise.tune_weights`; the promise is due
+# to Tong, Feng and Li (2018).

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from equipoise import PlugInClassifier, RobustClassifier, class_risks
+from equipoise import RobustClassifier, TunedDecisionClassifier, class_risks
 
 plt.style.use("equipoise.display.quiet")
 
@@ -43,7 +43,7 @@ def ways(plain):
     """A classifier as it is, with another threshold, with other training, and with both."""
     return {
         "plain": plain,
-        "threshold": PlugInClassifier(plain, "worst_class"),
+        "threshold": TunedDecisionClassifier(plain, "worst_class"),
         "weights": type(plain)(**plain.get_params() | {"class_weight": "balanced"}),
         "both": RobustClassifier(plain, "worst_class", training="balanced"),
     }
@@ -91,5 +91,6 @@ plt.show()
 
 # %%
 # See also :doc:`the guide to whether and how to weight </guide/should-i-weight>`,
-# :class:`equipoise.PlugInClassifier` for decisions alone, :class:`equipoise.RobustClassifier` for
-# both, and :func:`equipoise.tune_weights` for probabilities that come from elsewhere.
+# :class:`equipoise.TunedDecisionClassifier` for decisions alone,
+# :class:`equipoise.RobustClassifier` for both, and :func:`equipoise.tune_weights` for
+# probabilities that come from elsewhere.

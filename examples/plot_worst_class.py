@@ -86,4 +86,4 @@ plt.show()
 # %%
 # See also :class:`equipoise.RobustLogisticRegression`; :class:`equipoise.RobustClassifier` does it
 # for forests, boosting and any other classifier. A fit minimises a cross-entropy, not errors: with
-# ``PlugInClassifier(model, "worst_class")`` decisions are tuned for these as well.
+# ``TunedDecisionClassifier(model, "worst_class")`` decisions are tuned for these as well.

@@ -84,7 +84,7 @@ class Hostile(NamedTuple):
         moved = exact_scores(coef, intercept, rows[0])
         risks = class_risks(rows - rows[0], labels, weights, coef, moved, self.settings["loss"])
         prior = np.bincount(labels, weights) / self.total
-        masses = as_uncertainty(self.settings["uncertainty"]).resolve(prior, model.classes_)
+        masses = as_uncertainty(self.settings["goal"]).resolve(prior, model.classes_)
         return masses.support(risks) + float((coef**2).sum()) / (2 * model.C * self.total)
 
 
@@ -116,7 +116,7 @@ def draw(index):
         C = np.inf
     examples = every_example()
     settings = {
-        "uncertainty": examples[rng.integers(len(examples))],
+        "goal": examples[rng.integers(len(examples))],
         "loss": loss,
         "C": C,
         "fit_intercept": bool(rng.random() < 0.85),

@@ -25,17 +25,17 @@ from sklearn.preprocessing import StandardScaler
 from equipoise import (
     LabelCVaR,
     LocalPolynomialClassifier,
-    PlugInClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
 )
 from equipoise.exceptions import EquipoiseError
-from equipoise.models import TrainingFacts
-from equipoise.models.archive import packed
-from equipoise.models.saved_model import from_bytes, to_bytes
+from equipoise.persistence import TrainingFacts
+from equipoise.persistence.archive import packed
+from equipoise.persistence.saved_model import from_bytes, to_bytes
 from equipoise.tables import columns_of, conform, learner_for, model_for, preprocessor
 
 # Beyond what the process holds before the first file.
@@ -101,15 +101,17 @@ BARE = {
     "RandomForestClassifier": forest,
     "HistGradientBoostingClassifier": boosting,
     "scaled": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
-    "plug-in": lambda: PlugInClassifier(LogisticRegression(), "worst_class", cv=2),
+    "plug-in": lambda: TunedDecisionClassifier(LogisticRegression(), "worst_class", cv=2),
     "RobustLogisticRegressionCV": lambda: RobustLogisticRegressionCV(LabelCVaR(0.5), Cs=2, cv=2),
     "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst_class", cv=2),
     "AveragedTrainings": lambda: RobustClassifier(
         LogisticRegression(), "worst_class", training="average", cv=2
     ),
-    "RobustPathCV": lambda: RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=2),
-    "plug-in of a forest": lambda: PlugInClassifier(forest(), "macro_f1", cv=2),
-    "frozen": lambda: PlugInClassifier(FrozenEstimator(forest().fit(*numbers())), "worst_class"),
+    "RobustnessCV": lambda: RobustnessCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=2),
+    "plug-in of a forest": lambda: TunedDecisionClassifier(forest(), "f1_macro", cv=2),
+    "frozen": lambda: TunedDecisionClassifier(
+        FrozenEstimator(forest().fit(*numbers())), "worst_class"
+    ),
 }
 TABLES = ("features table", "plain table", "linear table", "forest table", "boosting table")
 MODELS = (*BARE, *TABLES)
@@ -286,7 +288,7 @@ def outcome(data, X):
         assert text.startswith("m.equipoise ") and "\n" not in text and len(text) < 700, text
         return "refused"
     for rows in (X, X[:1]):
-        for method in ("predict", "predict_proba", "predict_population_proba"):
+        for method in ("predict", "predict_proba", "population_proba"):
             with suppress(EquipoiseError):
                 assert len(getattr(loaded, method)(rows)) == len(rows)
     return "loaded"

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from equipoise.decisions.tuned_weights import FEW_ROWS
+from equipoise.decisions.summary import FEW_ROWS
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from equipoise import LabelCVaR, RobustLogisticRegression, RobustPathCV, WorstClass
+from equipoise import LabelCVaR, RobustLogisticRegression, RobustnessCV, WorstClass
 from equipoise.blocks import from_blocks
 from equipoise.estimators.linear_paths import ADJUSTMENT
 from equipoise.exceptions import FewRowsWarning, InvalidParameterError, SeparableDataWarning
@@ -108,7 +108,7 @@ def test_where_the_level_is_chosen_it_is_a_half_unless_given(given):
     same = RobustLogisticRegression(LabelCVaR(short.alpha_), adjustment=used).fit(X, labels)
     np.testing.assert_array_equal(short.coef_, same.coef_)
     assert short.adjustment is given
-    path = RobustPathCV(RobustLogisticRegression(adjustment=given)).fit(X, labels)
+    path = RobustnessCV(RobustLogisticRegression(adjustment=given)).fit(X, labels)
     assert path.estimator_.adjustment == used
     np.testing.assert_array_equal(path.estimator_.coef_, same.coef_)
 

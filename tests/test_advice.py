@@ -72,7 +72,7 @@ def test_values_are_those_of_scikit_learn():
     known = {
         "worst_class": recall_score(truth, decided, average=None).min(),
         "balanced_accuracy": balanced_accuracy_score(truth, decided),
-        "macro_f1": f1_score(truth, decided, average="macro"),
+        "f1_macro": f1_score(truth, decided, average="macro"),
     }
     for goal, value in known.items():
         assert advice_show.judge(goal, truth, models, 3).own == pytest.approx(value)

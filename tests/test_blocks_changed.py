@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.naive_bayes import GaussianNB
 
-from equipoise import PlugInClassifier, RobustLogisticRegression, WorstClass
+from equipoise import RobustLogisticRegression, TunedDecisionClassifier, WorstClass
 from equipoise.blocks import from_blocks
 from equipoise.blocks.checksum import checksum
 from equipoise.exceptions import InvalidInputError
@@ -135,7 +135,7 @@ def test_another_number_of_blocks_is_noticed(later):
 
 @each_change
 def test_a_fit_to_a_sample_notices_it_when_all_rows_are_counted(change):
-    clf = PlugInClassifier(GaussianNB(), "worst_class", sample_rows=1000)
+    clf = TunedDecisionClassifier(GaussianNB(), "worst_class", sample_rows=1000)
     with pytest.raises(InvalidInputError, match=CHANGED):
         clf.fit(from_blocks(Changing(change)))
 

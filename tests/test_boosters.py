@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import PlugInClassifier, RobustClassifier
+from equipoise import RobustClassifier, TunedDecisionClassifier
 from equipoise.decisions.early_stopping import with_validation_rows
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
@@ -50,10 +50,10 @@ def lightgbm(**parameters):
 def test_classes_of_any_names(make, names):
     X, _, y = draw()
     named = np.array(names)[np.searchsorted(["common", "rare", "some"], y)]
-    clf = PlugInClassifier(make(), "worst_class", cv=3).fit(X, named)
+    clf = TunedDecisionClassifier(make(), "worst_class", cv=3).fit(X, named)
     assert set(clf.predict(X)) <= set(names) and clf.classes_.tolist() == sorted(names)
     places = np.searchsorted(clf.classes_, named)
-    same = PlugInClassifier(make(), "worst_class", cv=3).fit(X, places)
+    same = TunedDecisionClassifier(make(), "worst_class", cv=3).fit(X, places)
     np.testing.assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[same.predict(X)])
     again = pickle.loads(pickle.dumps(clf))
@@ -73,7 +73,7 @@ def test_a_class_that_was_dropped_and_one_that_a_fold_lacks():
     X, _, y = draw()
     y[:2] = "tiny"
     for rare in ("keep", "drop"):
-        clf = PlugInClassifier(xgboost(), cv=3, rare=rare).fit(X, y)
+        clf = TunedDecisionClassifier(xgboost(), cv=3, rare_classes=rare).fit(X, y)
         assert clf.predict_proba(X).shape == (len(y), 4)
         assert (clf.weights_["tiny"] == 0) == (rare == "drop")
 
@@ -81,11 +81,11 @@ def test_a_class_that_was_dropped_and_one_that_a_fold_lacks():
 def test_what_is_wrong_with_the_base_is_said():
     X, _, y = draw()
     with pytest.raises(ValueError, match="Invalid classes inferred") as found:
-        PlugInClassifier(xgboost(max_depth="deep"), cv=3).fit(X, y)
+        TunedDecisionClassifier(xgboost(max_depth="deep"), cv=3).fit(X, y)
     assert "in fold 0 of 3" in str(found.value)
     assert "max_depth" in str(found.value.__cause__.__cause__)
     with pytest.raises(ValueError, match="max_depth"):
-        PlugInClassifier(xgboost(max_depth="deep"), cv=3).fit(X, (y == "rare") * 1)
+        TunedDecisionClassifier(xgboost(max_depth="deep"), cv=3).fit(X, (y == "rare") * 1)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -95,7 +95,7 @@ def test_columns_of_text(wrapped):
     base = catboost(cat_features=["kind"])
     if wrapped:
         base = make_pipeline("passthrough", base)
-    clf = PlugInClassifier(base, "worst_class", cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(base, "worst_class", cv=3).fit(X, y)
     assert set(clf.predict(X)) == set(y)
     # Fresh copies of it, also where scikit-learn makes them.
     fresh = clone(clf)
@@ -112,7 +112,7 @@ def test_categories_of_pandas_and_missing_values_pass_through():
     X = X.assign(kind=pd.Categorical(kind))
     X.iloc[::7, 0] = np.nan
     for base in (lightgbm(), xgboost(enable_categorical=True)):
-        assert set(PlugInClassifier(base, cv=3).fit(X, y).predict(X)) <= set(y)
+        assert set(TunedDecisionClassifier(base, cv=3).fit(X, y).predict(X)) <= set(y)
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -123,7 +123,7 @@ def test_validation_rows_are_refused(name, wrapped):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InvalidInputError, match=f"fit does not take {name}: the same rows"):
-            PlugInClassifier(base, cv=3).fit(X, y, **{name: [(X, y)]})
+            TunedDecisionClassifier(base, cv=3).fit(X, y, **{name: [(X, y)]})
 
 
 def asking(make, rounds=100):
@@ -155,7 +155,9 @@ def test_one_that_stops_early_does_so_on_rows_of_its_own_part(make, training):
 def test_the_plug_in_holds_validation_rows_out_too():
     X, _, y = draw()
     y[0] = "single"  # a class of one row is trained on
-    clf = PlugInClassifier(asking(lightgbm)[0], "worst_class", cv=3, rare="keep").fit(X, y)
+    clf = TunedDecisionClassifier(
+        asking(lightgbm)[0], "worst_class", cv=3, rare_classes="keep"
+    ).fit(X, y)
     assert 0 < clf.estimator_.best_iteration_ < 60 and "single" in clf.estimator_.classes_
 
 

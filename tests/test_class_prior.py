@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression
 from equipoise import (
     CostMatrix,
     LabelCVaR,
-    PlugInClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    predict_population_proba,
+    TunedDecisionClassifier,
+    population_proba,
     tune_weights,
 )
 from equipoise.analysis import weight_tradeoff
@@ -32,7 +32,7 @@ from equipoise.risks import (
     RiskScorer,
     class_risks,
     classifier_risks,
-    population_proba,
+    rescale_proba,
 )
 from equipoise.theory import (
     conditional_bound,
@@ -156,7 +156,7 @@ class Said(ClassifierMixin, BaseEstimator):
 def plugged_in(model, **settings):
     def numbers(table, prior, weights):
         base = Said(table).fit(THREE.X, THREE.y)
-        found = model(base, "macro_f1", cv="prefit", class_prior=prior, **settings)
+        found = model(base, "f1_macro", cv="prefit", class_prior=prior, **settings)
         found.fit(THREE.X, THREE.y, sample_weight=weights)
         return np.r_[found.predict(THREE.X), found.metric_value_]
 
@@ -194,7 +194,7 @@ def margin():
 
 
 def fitted(model, **settings):
-    settings |= {"uncertainty": SET, "tol": 1e-9}
+    settings |= {"goal": SET, "tol": 1e-9}
     given = model(class_prior=PRIOR, **settings).fit(THREE.X, THREE.y)
     brought = model(**settings).fit(THREE.X, THREE.y, sample_weight=THREE.weights)
     return given.objective_, brought.objective_
@@ -204,15 +204,15 @@ def put_back():
     fit = RobustLogisticRegression(SET).fit(THREE.X, THREE.y)
     masses = fit.worst_case_masses_
     arguments = {"masses": masses, "class_prior": PRIOR}
-    given = predict_population_proba(fit, THREE.X, class_prior=PRIOR)
-    return given, population_proba(fit.predict_proba(THREE.X), **arguments)
+    given = population_proba(fit, THREE.X, class_prior=PRIOR)
+    return given, rescale_proba(fit.predict_proba(THREE.X), **arguments)
 
 
 def put_back_by_weights():
     # Trained with weights, on rows of the population.
     weights = np.array([1.0, 2.0, 3.0])
     masses = weights * PRIOR / (weights @ PRIOR)
-    given = population_proba(THREE.table, weights=weights, class_prior=PRIOR)
+    given = rescale_proba(THREE.table, weights=weights, class_prior=PRIOR)
     return given, Rows.over(THREE.table, PRIOR / masses)
 
 
@@ -225,7 +225,7 @@ def drawn():
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     fit = RobustLogisticRegression(SET).fit(TWO.X, TWO.y)
     display = ReliabilityDisplay.from_estimator(fit, TWO.X, TWO.y, class_prior=PAIR)
-    tables = [fit.predict_proba(TWO.X), predict_population_proba(fit, TWO.X, PAIR)]
+    tables = [fit.predict_proba(TWO.X), population_proba(fit, TWO.X, PAIR)]
     wanted = []
     for quantity in ("predicted", "observed"):
         for table in tables:
@@ -272,10 +272,10 @@ CASES = {
     "weight_tradeoff": traded_off,
     "tune_weights": lambda: tuned(SET, THREE),
     "tune_weights, costs": lambda: tuned(CostMatrix([[0, 1, 1], [4, 0, 4], [2, 2, 0]]), THREE),
-    "tune_weights, macro_f1": lambda: tuned("macro_f1", TWO),
+    "tune_weights, f1_macro": lambda: tuned("f1_macro", TWO),
     "tune_weights, f1": lambda: tuned("f1", TWO),
     "tune_weights, accuracy": lambda: tuned("accuracy", TWO),
-    "PlugInClassifier.__init__": lambda: plugged_in(PlugInClassifier),
+    "TunedDecisionClassifier.__init__": lambda: plugged_in(TunedDecisionClassifier),
     "RobustClassifier.__init__": lambda: plugged_in(RobustClassifier),
     "robust_bayes": bayes,
     "excess_risk": excess,
@@ -286,8 +286,8 @@ CASES = {
         RobustLogisticRegressionCV, Cs=[0.01, 1.0], cv=3
     ),
     "RobustLinearClassifier.__init__": lambda: fitted(RobustLinearClassifier),
-    "predict_population_proba": put_back,
-    "population_proba": put_back_by_weights,
+    "population_proba": put_back,
+    "rescale_proba": put_back_by_weights,
     "ReliabilityDisplay.from_estimator": drawn,
 }
 
@@ -330,4 +330,4 @@ def test_every_function_with_a_class_prior_is_here():
 
 def test_a_class_that_the_population_lacks_has_no_fbeta():
     with pytest.raises(InvalidParameterError, match="class_prior must be positive for every class"):
-        tune_weights(THREE.y, THREE.table, "macro_f1", class_prior=[0.5, 0.5, 0.0])
+        tune_weights(THREE.y, THREE.table, "f1_macro", class_prior=[0.5, 0.5, 0.0])

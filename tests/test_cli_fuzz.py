@@ -25,8 +25,8 @@ pytest.importorskip("click")
 from click.testing import CliRunner  # noqa: E402
 
 from equipoise.cli.main import main  # noqa: E402
-from equipoise.models import TrainingFacts  # noqa: E402
-from equipoise.models.saved_model import from_bytes, to_bytes  # noqa: E402
+from equipoise.persistence import TrainingFacts  # noqa: E402
+from equipoise.persistence.saved_model import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import columns_of, conform, model_for  # noqa: E402
 
 # Together more than 2,000; the counts of each are tuned to its cost.
@@ -382,7 +382,7 @@ GOALS = [
     "PriorBox(lower={'spam': 0.001}, upper={'spam': 0.05})",
     "PriorBall(radius=0.1, divergence='kl')",
     "WeightHull(['standard', {'ham': 1, 'spam': 2}])",
-    "macro_f1",
+    "f1_macro",
     "RecallFloors(floors={'spam': 0.5}, confidence=0.9)",
     "CostMatrix(costs=[[0, 1], [5.0, 0]])",
     "MetricGoal(metric='f1')",
@@ -454,7 +454,7 @@ def _half(text):
 # Many commands, each in a process of its own that begins where all imports are done.
 FORKED = """
 import json, os, runpy, sys
-import click, equipoise.estimators, equipoise.models, equipoise.tables, pandas
+import click, equipoise.estimators, equipoise.persistence, equipoise.tables, pandas
 codes = []
 for number, words in enumerate(json.load(sys.stdin)):
     child = os.fork()

@@ -26,7 +26,7 @@ from click.testing import CliRunner  # noqa: E402
 from equipoise.cli.main import Output, main  # noqa: E402
 from equipoise.estimators import RobustLogisticRegression  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.models import facts_for, load_model, save_model  # noqa: E402
+from equipoise.persistence import facts_for, load_model, save_model  # noqa: E402
 from equipoise.risks import class_risks  # noqa: E402
 from equipoise.sets import LabelCVaR  # noqa: E402
 from equipoise.tables import (  # noqa: E402
@@ -137,7 +137,7 @@ def test_evaluation_agrees_with_scikit_learn_and_with_the_library(place):
     assert found["balanced_risk"] == pytest.approx(risks.mean())
     assert found["worst_class"]["risk"] == pytest.approx(risks.max())
     assert found["robust_risk"] == pytest.approx(class_risks(y_true, y_pred).robust(LabelCVaR(0.1)))
-    assert found["uncertainty"] == "LabelCVaR(alpha=0.1)" and found["rows"] == 300
+    assert found["goal"] == "LabelCVaR(alpha=0.1)" and found["rows"] == 300
 
 
 def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
@@ -156,7 +156,7 @@ def test_the_facts_beside_the_weights_say_how_the_model_was_made(place):
 
 @pytest.mark.usefixtures("few_stages")
 def test_boosting_takes_the_same_walk(place):
-    pytest.importorskip("equipoise.estimators.plug_in")
+    pytest.importorskip("equipoise.estimators.tuned_decisions")
     out = place / "boost.equipoise"
     fitted = run(
         *("fit", place / "train.csv", "-t", "label", "-o", out, "-q"),
@@ -241,7 +241,7 @@ def test_one_json_object_and_nothing_else(place, tmp_path):
     found = json.loads(fitted.stdout)
     assert (
         found["rows"] == 400
-        and found["uncertainty"] == "FixedWeights(weights='balanced')"
+        and found["goal"] == "FixedWeights(weights='balanced')"
         and found["warnings"] == []
     )
     held_out = found["held_out"]["classes"]
@@ -297,7 +297,7 @@ def test_without_a_hold_out_there_are_no_held_out_risks(place, tmp_path):
 
 
 GOALS = {
-    "macro_f1": ("RobustClassifier", "metric_value"),
+    "f1_macro": ("RobustClassifier", "metric_value"),
     "f1": None,
     "RecallFloors({'phish': 0.5})": ("RobustClassifier", None),
     "RecallFloors({'phish': 0.5}, confidence=0.9)": ("RobustClassifier", None),
@@ -340,12 +340,12 @@ def test_tables_of_a_handful_of_rows_are_fitted_and_not_tuned(tmp_path):
 
 def test_the_value_of_a_metric_is_that_of_scikit_learn(place, tmp_path):
     out = tmp_path / "m.equipoise"
-    run("fit", place / "train.csv", "-t", "label", "-o", out, "-g", "macro_f1", "-q")
+    run("fit", place / "train.csv", "-t", "label", "-o", out, "-g", "f1_macro", "-q")
     new = read_table(place / "test.csv")
     expected = f1_score(new["label"], load_model(out).predict(new), average="macro")
     found = json.loads(run("evaluate", out, place / "test.csv", "--json").stdout)
     assert found["metric_value"] == pytest.approx(expected)
-    assert f"macro_f1: {expected:.4g}." in run("evaluate", out, place / "test.csv").stdout
+    assert f"f1_macro: {expected:.4g}." in run("evaluate", out, place / "test.csv").stdout
 
 
 def test_a_model_without_the_facts_of_a_table_is_for_python(place, tmp_path):
@@ -422,9 +422,9 @@ def test_sets_named_on_the_command_line_reach_the_fit(place, tmp_path):
         words = ("fit", place / "train.csv", "-t", "label", "-o", out, "--hold-out", "0", "--json")
         result = run(*words, "--goal", form)
         assert result.exit_code == 0, result.output
-        said = json.loads(result.stdout)["uncertainty"]
+        said = json.loads(result.stdout)["goal"]
         judged = run("evaluate", out, place / "test.csv", "--json")
-        assert json.loads(judged.stdout)["uncertainty"] == said
+        assert json.loads(judged.stdout)["goal"] == said
 
 
 @pytest.mark.parametrize(
@@ -675,7 +675,7 @@ def test_help_has_examples_and_exit_codes_and_loads_nothing_heavy(command):
         (["fit", "-u"], "PriorB", "PriorBall("),
         (["fit", "--goal"], "worst", "worst_class"),
         (["fit", "-g"], "lc", "lcvar:"),
-        (["fit", "-g"], "macro", "macro_f1"),
+        (["fit", "-g"], "macro", "f1_macro"),
         (["fit", "-g"], "Recall", "RecallFloors("),
     ],
 )
@@ -779,7 +779,7 @@ def test_every_kind_takes_the_walk_with_the_goal_that_the_help_says(place, tmp_p
     assert "default: (LabelCVaR(alpha=0.1))" in " ".join(run("fit", "--help").stdout.split())
     result = run(*words, "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["uncertainty"] == "LabelCVaR(alpha=0.1)"
+    assert json.loads(result.stdout)["goal"] == "LabelCVaR(alpha=0.1)"
     saved = load_model(out)
     assert repr(saved.model.goal) == "LabelCVaR(alpha=0.1)" and saved.facts.model == kind
     done = run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv", "--proba")

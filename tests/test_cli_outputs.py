@@ -91,7 +91,7 @@ def test_only_a_command_that_keeps_its_work_says_so(place, tmp_path, monkeypatch
     # The report takes what is read from tables when it is imported, and so comes first.
     monkeypatch.setattr("equipoise.report.compare_file", interrupted)
     monkeypatch.setattr("equipoise.tables.read_labelled", interrupted)
-    monkeypatch.setattr("equipoise.models.load_model", interrupted)
+    monkeypatch.setattr("equipoise.persistence.load_model", interrupted)
     monkeypatch.setattr("equipoise.paper.reproduce", interrupted)
     table, model, out = place / "t.csv", place / "m.equipoise", tmp_path / "out.equipoise"
     for words in (

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
-from equipoise import PlugInClassifier, RobustLogisticRegression, tune_weights
+from equipoise import RobustLogisticRegression, TunedDecisionClassifier, tune_weights
 from equipoise.decisions import decide
 from equipoise.decisions.evaluated import Evaluated
 from equipoise.risks import class_risk_intervals
@@ -62,7 +62,7 @@ def held(learner, counts, n_columns, way, seed):
     """Whether the interval of each class holds the risk of the returned rule on new rows."""
     rng = np.random.default_rng(seed)
     X, y = gaussian_rows(rng, counts, n_columns)
-    clf = PlugInClassifier(learner, "worst_class", random_state=seed, **way).fit(X, y)
+    clf = TunedDecisionClassifier(learner, "worst_class", random_state=seed, **way).fit(X, y)
     new, true = gaussian_rows(rng, [8000] * len(counts), n_columns)
     wrong = clf.predict(new) != true
     found = clf.class_risk_intervals_
@@ -170,7 +170,7 @@ def test_intervals_of_tuned_weights_hold_their_risks():
     new, redraws, held_by = np.c_[1 - new, new], 80, np.zeros(2)
     for seed in range(redraws):
         y, eta = given_probabilities(np.random.default_rng(seed), [300, 60])
-        tuned = tune_weights(y, eta, "macro_f1", random_state=seed)
+        tuned = tune_weights(y, eta, "f1_macro", random_state=seed)
         truth = np.mean(decide(new[true == 0], tuned.rule) != 0)
         one_rule = counted_intervals(tuned.held_out[:, :4], tuned.classes)
         assert tuned.class_risk_intervals.approximate and not one_rule.approximate
@@ -185,7 +185,7 @@ def test_intervals_of_a_refitted_model_hold_its_risks():
     for seed in range(redraws):
         rng = np.random.default_rng(seed)
         X, y = gaussian_rows(rng, (3000, 40), 20)
-        tuned = PlugInClassifier(learner, "worst_class", random_state=seed).fit(X, y)
+        tuned = TunedDecisionClassifier(learner, "worst_class", random_state=seed).fit(X, y)
         new, _ = gaussian_rows(rng, (20_000, 0), 20)
         truth = np.mean(tuned.predict(new) != 0)
         one_rule = counted_intervals(tuned.tuned_.held_out[:, :4], tuned.classes_)

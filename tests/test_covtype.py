@@ -80,10 +80,10 @@ def test_text_gzipped_text_and_archive_give_the_same(covtype, tmp_path, monkeypa
 
 @needs_data
 @pytest.mark.slow
-@pytest.mark.parametrize("uncertainty", [WorstClass(), LabelCVaR(0.1)], ids=repr)
-def test_a_robust_fit_of_all_rows_takes_few_passes(covtype, uncertainty):
+@pytest.mark.parametrize("goal", [WorstClass(), LabelCVaR(0.1)], ids=repr)
+def test_a_robust_fit_of_all_rows_takes_few_passes(covtype, goal):
     X = StandardScaler().fit_transform(covtype.data)
-    clf = RobustLogisticRegression(uncertainty, tol=1e-6).fit(X, covtype.target)
+    clf = RobustLogisticRegression(goal, tol=1e-6).fit(X, covtype.target)
     assert clf.status_ == "converged" and clf.n_evaluations_ <= 35
 
 

@@ -17,13 +17,13 @@ from sklearn.naive_bayes import GaussianNB
 from equipoise import (
     FixedWeights,
     LabelCVaR,
-    PlugInClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
     WorstClass,
-    predict_population_proba,
+    population_proba,
 )
 from equipoise.blocks import from_blocks, partitions
 from equipoise.blocks.base import AskedOf, Stream
@@ -206,7 +206,7 @@ def test_frames_are_fitted_and_predicted_with_their_names(anywhere):
     assert there.classes_.tolist() == ["no", "perhaps", "yes"]
     assert there.feature_names_in_.tolist() == names
     methods = [getattr(there, n) for n in ("predict", "predict_proba", "decision_function")]
-    for method in (*methods, partial(predict_population_proba, there)):
+    for method in (*methods, partial(population_proba, there)):
         lazy = method(parts[names])
         assert isinstance(lazy, da.Array)
         expected = method(frame[names])
@@ -250,7 +250,7 @@ def test_predictions_are_lazy_and_by_the_model_as_it_was(anywhere):
 def test_a_plug_in_is_fitted_to_a_sample_and_judged_on_all_partitions(anywhere):
     X, y = draw(k=3, n=3000)
     rows, labels = parted(X, y)
-    clf = PlugInClassifier(GaussianNB(), "worst_class", sample_rows=600).fit(rows, labels)
+    clf = TunedDecisionClassifier(GaussianNB(), "worst_class", sample_rows=600).fit(rows, labels)
     assert [int(each.to_numpy().sum()) for each in clf.rows_seen_.values()] == [300, 300, 2700]
     np.testing.assert_array_equal(np.asarray(clf.predict(rows)), clf.predict(X))
 
@@ -633,7 +633,7 @@ def test_labels_have_the_partitions_of_the_rows():
     ("model", "what"),
     [
         (RobustLogisticRegression(LabelCVaR("auto")), r'The level of LabelCVaR\("auto"\)'),
-        (RobustPathCV(RobustLogisticRegression()), "The level of a linear model"),
+        (RobustnessCV(RobustLogisticRegression()), "The level of a linear model"),
         (RobustLogisticRegressionCV(), "C"),
     ],
     ids=["auto", "path", "C"],

@@ -49,8 +49,8 @@ def gaussian_predictions(rng, n_rows, n_classes, *, weighted=False, coarse=False
 
 
 SETS = few_examples()
-each_set = pytest.mark.parametrize("uncertainty", SETS, ids=str)
-AVERAGES = [MetricGoal(name) for name in ("macro_f1", "macro_f2", "geometric_mean", "accuracy")]
+each_set = pytest.mark.parametrize("goal", SETS, ids=str)
+AVERAGES = [MetricGoal(name) for name in ("f1_macro", "f2_macro", "geometric_mean", "accuracy")]
 
 
 def goals(predictions):
@@ -70,9 +70,9 @@ def all_thresholds(predictions):
 
 @each_set
 @pytest.mark.parametrize("n_classes", [2, 3, 6])
-def test_reported_values_are_those_of_the_decisions(uncertainty, n_classes):
+def test_reported_values_are_those_of_the_decisions(goal, n_classes):
     predictions = gaussian_predictions(np.random.default_rng(7), 200, n_classes)
-    masses = uncertainty.resolve(predictions.prior)
+    masses = goal.resolve(predictions.prior)
     criterion = RobustRisk(masses, predictions.prior)
     weights = tuned_weights(predictions, criterion)
     table = confusion_matrix(predictions.labels, decide(predictions.probabilities, weights))
@@ -103,8 +103,8 @@ def test_metrics_are_those_of_scikit_learn():
     table = confusion_matrix(y, decided).astype(float)
     prior = predictions.prior
     expected = {
-        "macro_f1": f1_score(y, decided, average="macro"),
-        "macro_f2": fbeta_score(y, decided, beta=2, average="macro"),
+        "f1_macro": f1_score(y, decided, average="macro"),
+        "f2_macro": fbeta_score(y, decided, beta=2, average="macro"),
         "balanced_accuracy": balanced_accuracy_score(y, decided),
         "accuracy": np.mean(y == decided),
         "geometric_mean": np.prod(np.diag(table) / table.sum(axis=1)) ** 0.25,
@@ -127,7 +127,7 @@ def test_metrics_of_two_classes_are_those_of_scikit_learn():
         assert 1 - found == pytest.approx(value), name
 
 
-@pytest.mark.parametrize("metric", ["recall at 5", "macro_f0", 3])
+@pytest.mark.parametrize("metric", ["recall at 5", "f0_macro", 3])
 def test_unknown_metrics_are_refused(metric):
     with pytest.raises(InvalidParameterError):
         MetricGoal(metric).resolve([0.5, 0.3, 0.2])

@@ -24,15 +24,15 @@ from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 from equipoise import (  # noqa: E402
     FixedWeights,
     LabelCVaR,
-    PlugInClassifier,
     RobustClassifier,
     RobustLogisticRegression,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
     WorstClass,
     class_risk_intervals,
     class_risks,
     display,
-    predict_population_proba,
+    population_proba,
     robust_path,
 )
 from equipoise.analysis import weight_tradeoff  # noqa: E402
@@ -75,17 +75,21 @@ FITS = {
 }
 TREE = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
 PLUG_INS = {
-    "plug-in": PlugInClassifier(TREE, LabelCVaR(0.3), cv=3).fit(X, Y),
+    "plug-in": TunedDecisionClassifier(TREE, LabelCVaR(0.3), cv=3).fit(X, Y),
     "at the end of a pipeline": make_pipeline(
-        StandardScaler(), PlugInClassifier(TREE, LabelCVaR(0.3), cv=3)
+        StandardScaler(), TunedDecisionClassifier(TREE, LabelCVaR(0.3), cv=3)
     ).fit(X, Y),
-    "plug-in of a robust fit": PlugInClassifier(FITS["standard"], "worst_class", cv=3).fit(X, Y),
-    "level chosen": PlugInClassifier(TREE, LabelCVaR("auto"), cv=3).fit(X, Y),
-    "known weights": PlugInClassifier(TREE, "balanced", cv=3).fit(X, Y),
+    "plug-in of a robust fit": TunedDecisionClassifier(FITS["standard"], "worst_class", cv=3).fit(
+        X, Y
+    ),
+    "level chosen": TunedDecisionClassifier(TREE, LabelCVaR("auto"), cv=3).fit(X, Y),
+    "known weights": TunedDecisionClassifier(TREE, "balanced", cv=3).fit(X, Y),
     "trained and decided": RobustClassifier(TREE, "worst_class", cv=3).fit(X, Y),
-    "level of a plug-in": RobustPathCV(PlugInClassifier(TREE), alphas=[1.0, 0.3], cv=3).fit(X, Y),
+    "level of a plug-in": RobustnessCV(TunedDecisionClassifier(TREE), alphas=[1.0, 0.3], cv=3).fit(
+        X, Y
+    ),
     "found by a search": GridSearchCV(
-        PlugInClassifier(TREE, LabelCVaR(0.3), cv=3), {"pooling": [0, 1]}, cv=2
+        TunedDecisionClassifier(TREE, LabelCVaR(0.3), cv=3), {"pooling": [0, 1]}, cv=2
     ).fit(X, Y),
 }
 PREDICTED = {name: fit.predict(ROWS) for name, fit in FITS.items()}
@@ -110,7 +114,7 @@ def path_display(**options):
     return display.RobustPathDisplay.from_path(path, chosen=0.2, **options)
 
 
-CHOSEN = RobustPathCV(
+CHOSEN = RobustnessCV(
     RobustLogisticRegression(), rule="price", price=3, alphas=[1.0, 0.5, 0.2, 0.1], cv=3
 ).fit(X, Y)
 
@@ -366,7 +370,7 @@ def test_the_path_of_a_choice_is_that_of_the_fit():
     shown, path = chosen_display(), CHOSEN.path_
     frame = shown.to_frame()
     np.testing.assert_array_equal(frame["alpha"], [1.0, 0.5, 0.2, 0.1])
-    assert frame["chosen"].tolist() == [place == CHOSEN.chosen_ for place in range(4)]
+    assert frame["chosen"].tolist() == [place == CHOSEN.best_index_ for place in range(4)]
     np.testing.assert_array_equal(frame["risk[rare]_upper"], path["class_risks_upper"][:, 2])
     for points, name in zip(shown.points_, ("standard_risk", "worst_class_risk"), strict=True):
         line, _, (bars,) = points
@@ -377,7 +381,7 @@ def test_the_path_of_a_choice_is_that_of_the_fit():
     # What the price allows, above which the standard risk of the level chosen is not.
     limit = path["standard_risk"].min() + 0.03
     assert shown.allowed_.get_ydata()[0] == pytest.approx(limit)
-    assert path["standard_risk"][CHOSEN.chosen_] <= limit
+    assert path["standard_risk"][CHOSEN.best_index_] <= limit
     assert f"chosen: {CHOSEN.alpha_:.3g}" == shown.chosen_.get_label()
     left, right = shown.ax_.get_xlim()
     assert left > 1.0 and right < 0.1
@@ -388,7 +392,7 @@ def test_the_path_of_a_choice_without_a_limit_or_by_a_recall():
     shown = display.PathDisplay.from_estimator(auto)
     assert shown.allowed_ is None and len(shown.to_frame()) == len(auto[-1].path_["alpha"])
     base = RobustLogisticRegression()
-    clf = RobustPathCV(base, rule="recall", recall=0.3, alphas=[1.0, 0.3], cv=3).fit(X, Y)
+    clf = RobustnessCV(base, rule="recall", recall=0.3, alphas=[1.0, 0.3], cv=3).fit(X, Y)
     assert display.PathDisplay.from_estimator(clf).allowed_.get_ydata()[0] == pytest.approx(0.7)
 
 
@@ -426,8 +430,8 @@ def test_the_worst_case_of_decisions_is_that_of_their_risks_on_rows_left_out(who
 def test_any_classifier_is_judged_on_rows(fit):
     predicted = fit.predict(ROWS)
     worst = display.WorstCaseWeightsDisplay
-    shown = worst.from_estimator(fit, ROWS, LABELS, uncertainty=LabelCVaR(0.4)).to_frame()
-    expected = worst.from_predictions(LABELS, predicted, uncertainty=LabelCVaR(0.4)).to_frame()
+    shown = worst.from_estimator(fit, ROWS, LABELS, goal=LabelCVaR(0.4)).to_frame()
+    expected = worst.from_predictions(LABELS, predicted, goal=LabelCVaR(0.4)).to_frame()
     assert shown.equals(expected)
     curves = display.ReliabilityDisplay.from_estimator(fit, ROWS, LABELS).curves
     alone = display.ReliabilityDisplay.from_predictions(LABELS, fit.predict_proba(ROWS)).curves
@@ -444,7 +448,7 @@ def test_reliability_on_the_scale_of_a_stated_population(who):
     made = display.ReliabilityDisplay.from_estimator(fit, ROWS, LABELS, class_prior=prior)
     rows, last = (fit[:-1].transform(ROWS), fit[-1]) if hasattr(fit, "steps") else (ROWS, fit)
     own = getattr(last, "class_prior_", None) or last.estimator_.class_prior_
-    odds = predict_population_proba(last, rows) * [prior[n] / own[n] for n in NAMES.tolist()]
+    odds = population_proba(last, rows) * [prior[n] / own[n] for n in NAMES.tolist()]
     moved = odds / odds.sum(axis=1, keepdims=True)
     shares = {name: np.mean(name == LABELS) for name in prior}
     weights = [prior[name] / shares[name] for name in LABELS.tolist()]
@@ -462,7 +466,7 @@ def test_the_way_to_the_optimum_is_found_inside_of_a_search():
 
 def test_the_worst_case_of_predictions_is_that_of_their_risks():
     made = display.WorstCaseWeightsDisplay.from_predictions(
-        LABELS, PREDICTED["standard"], uncertainty=WorstClass()
+        LABELS, PREDICTED["standard"], goal=WorstClass()
     )
     risks = class_risks(LABELS, PREDICTED["standard"])
     worst = made.to_frame().set_index("class")["mass"]
@@ -635,7 +639,7 @@ BAD = {
     ),
     "no path": (
         lambda: display.PathDisplay.from_estimator(FITS["robust"]),
-        "of RobustLogisticRegression cannot be shown: it has no path_, as a fitted RobustPathCV",
+        "of RobustLogisticRegression cannot be shown: it has no path_, as a fitted RobustnessCV",
     ),
     "not robust": (
         lambda: display.WorstCaseWeightsDisplay.from_estimator(TREE),
@@ -643,19 +647,17 @@ BAD = {
     ),
     "no set": (
         lambda: display.WorstCaseWeightsDisplay.from_estimator(
-            PlugInClassifier(TREE, "macro_f1", cv=3).fit(X, Y)
+            TunedDecisionClassifier(TREE, "f1_macro", cv=3).fit(X, Y)
         ),
         "its goal, MetricGoal.*, is no set of weightings. Give X, y",
     ),
     "a set without rows": (
-        lambda: display.WorstCaseWeightsDisplay.from_estimator(
-            FITS["robust"], uncertainty=WorstClass()
-        ),
+        lambda: display.WorstCaseWeightsDisplay.from_estimator(FITS["robust"], goal=WorstClass()),
         "needs X and y",
     ),
     "no optimum": (
         lambda: display.ConvergenceDisplay.from_estimator(PLUG_INS["plug-in of a robust fit"]),
-        "of PlugInClassifier cannot be shown: it has no history_, .* as its estimator_ has",
+        "of TunedDecisionClassifier cannot be shown: it has no history_, .* as its estimator_ has",
     ),
     "not fitted": (
         lambda: display.ConvergenceDisplay.from_estimator(RobustLogisticRegression()),

@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from equipoise import (
-    PlugInClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
     estimators,
     robust_path,
 )
@@ -29,7 +29,7 @@ NAMES = np.array(["a", "bb", "ccc"])
 LINEAR = {
     "RobustLogisticRegression": RobustLogisticRegression("worst_class"),
     "RobustLogisticRegressionCV": RobustLogisticRegressionCV("worst_class", Cs=[0.1, 1], cv=3),
-    "RobustPathCV": RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=3),
+    "RobustnessCV": RobustnessCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=3),
 } | {
     f"RobustLinearClassifier {name}": RobustLinearClassifier("worst_class", loss=name, C=10)
     for name, loss in LOSSES.items()
@@ -82,6 +82,6 @@ def test_a_pickled_twin_loads_without_this_package(tmp_path):
 
 def test_a_path_of_decisions_says_how_it_is_exported():
     X, y, _ = small_data(2)
-    path = RobustPathCV(PlugInClassifier(LogisticRegression(), cv=3), alphas=[1.0, 0.5])
-    with pytest.raises(InvalidParameterError, match=r"PlugInClassifier.*onnx\.to_onnx"):
+    path = RobustnessCV(TunedDecisionClassifier(LogisticRegression(), cv=3), alphas=[1.0, 0.5])
+    with pytest.raises(InvalidParameterError, match=r"TunedDecisionClassifier.*onnx\.to_onnx"):
         path.fit(X, y).to_sklearn()

@@ -16,10 +16,10 @@ import test_losses
 import test_sets_laws
 from equipoise import (
     LabelCVaR,
-    PlugInClassifier,
     RiskScorer,
     RobustLinearClassifier,
     RobustLogisticRegression,
+    TunedDecisionClassifier,
     load_model,
     save_model,
 )
@@ -88,12 +88,14 @@ def test_a_new_set_is_fitted(new_set):
     expected = ClassRisks(clf.class_risks_, clf.class_prior_).robust(new_set(0.6))
     assert clf.robust_risk_ == pytest.approx(expected, rel=1e-6)
     assert min(clf.worst_case_masses_.values()) >= 0.2 - 1e-9
-    assert repr(clone(clf).uncertainty) == "AtLeastUniform(share=0.6)"
+    assert repr(clone(clf).goal) == "AtLeastUniform(share=0.6)"
 
 
 def test_a_new_set_decides(new_set):
     X, y = draw()
-    clf = PlugInClassifier(RobustLogisticRegression("standard"), goal=new_set(0.6), cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(
+        RobustLogisticRegression("standard"), goal=new_set(0.6), cv=3
+    ).fit(X, y)
     assert set(clf.predict(X)) <= set(y)
 
 
@@ -103,7 +105,7 @@ def test_grid_search_reaches_into_a_new_set(new_set):
     fit = RobustLogisticRegression(new_set())
     scoring = RiskScorer(new_set(0.2), loss="cross_entropy")
     search = GridSearchCV(fit, grid, cv=2, scoring=scoring).fit(X, y)
-    assert search.best_estimator_.uncertainty.share in (0.2, 0.8)
+    assert search.best_estimator_.goal.share in (0.2, 0.8)
     assert len(set(search.cv_results_["mean_test_score"])) == 2
 
 
@@ -111,7 +113,7 @@ def test_a_new_set_judges_predictions_and_bounds(new_set):
     risks = ClassRisks([0.2, 0.6], [0.9, 0.1])
     assert risks.robust(new_set(0.5)) == pytest.approx(0.25 * 0.2 + 0.75 * 0.6)
     assert robust_bayes([0.1, 0.2, 0.3, 0.6], new_set(0.5)).gap <= 1e-12
-    assert conditional_bound([900, 100], 0.01, uncertainty=new_set(0.5)).value > 0
+    assert conditional_bound([900, 100], 0.01, goal=new_set(0.5)).value > 0
 
 
 def test_a_new_set_refuses_like_the_others(new_set):
@@ -164,7 +166,7 @@ def test_a_new_set_is_saved_and_loaded_where_it_is_registered(new_set, tmp_path)
     clf = RobustLogisticRegression(new_set(0.6)).fit(X, y)
     save_model(clf, tmp_path / "m.equipoise")
     loaded = load_model(tmp_path / "m.equipoise")
-    assert repr(loaded.model.uncertainty) == "AtLeastUniform(share=0.6)"
+    assert repr(loaded.model.goal) == "AtLeastUniform(share=0.6)"
     assert loaded.predict(X).tolist() == clf.predict(X).tolist()
     SETS.remove("AtLeastUniform")
     try:
@@ -314,7 +316,7 @@ def new_goal():
 def test_a_new_goal_decides(new_goal):
     X, y = draw()
     base = RobustLogisticRegression("standard")
-    clf = PlugInClassifier(base, new_goal(), cv=3, random_state=0).fit(X, y)
+    clf = TunedDecisionClassifier(base, new_goal(), cv=3, random_state=0).fit(X, y)
     plain = base.fit(X, y)
     spread = [np.ptp(list(class_risks(y, one.predict(X)).values())) for one in (clf, plain)]
     assert spread[0] < spread[1]

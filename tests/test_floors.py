@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from equipoise import PlugInClassifier, RecallFloors, tune_weights
+from equipoise import RecallFloors, TunedDecisionClassifier, tune_weights
 from equipoise.decisions import Predictions, decide
 from equipoise.exceptions import UnattainableError
 
@@ -53,7 +53,7 @@ def overfitted(seed, **settings):
     X = rng.standard_normal((180, 90)) + np.outer(y, mean)
     model = LogisticRegression(C=1e4, max_iter=10_000)
     goal = RecallFloors({1: 0.8}, confidence=CONFIDENCE)
-    clf = PlugInClassifier(model, goal, random_state=seed, **settings).fit(X, y)
+    clf = TunedDecisionClassifier(model, goal, random_state=seed, **settings).fit(X, y)
     slope, lift = clf.estimator_.coef_[0], np.log(clf.weights_[1] / clf.weights_[0])
     recall = norm.cdf((slope @ mean + clf.estimator_.intercept_[0] + lift) / np.linalg.norm(slope))
     return {"missed": recall < 0.8, "recall": recall}
@@ -277,11 +277,13 @@ class Memory(LogisticRegression):
 def test_the_model_that_is_returned_has_not_seen_the_rows_of_the_floors(cv, n_rows):
     X, y = draw()
     goal = RecallFloors({"b": 0.8}, confidence=CONFIDENCE)
-    clf = PlugInClassifier(Memory(), goal, cv=cv).fit(X, y)
+    clf = TunedDecisionClassifier(Memory(), goal, cv=cv).fit(X, y)
     assert len(clf.estimator_.rows_) == n_rows
     # The rule is that of the rows that were held out.
     held_out = ~(X[:, None] == clf.estimator_.rows_).all(axis=2).any(axis=1)
-    same = PlugInClassifier(FrozenEstimator(clf.estimator_), goal).fit(X[held_out], y[held_out])
+    same = TunedDecisionClassifier(FrozenEstimator(clf.estimator_), goal).fit(
+        X[held_out], y[held_out]
+    )
     assert clf.threshold_ == pytest.approx(same.threshold_, rel=1e-9)
 
 

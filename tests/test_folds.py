@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from equipoise import PlugInClassifier, RecallFloors, RobustClassifier
+from equipoise import RecallFloors, RobustClassifier, TunedDecisionClassifier
 from equipoise.decisions.equal_rows import equal_rows
 from equipoise.decisions.folds import refuse_few, split_rows
 
@@ -103,7 +103,7 @@ def test_a_class_of_few_distinct_rows_is_judged_all_the_same(cv):
     refuse_few(few, needed, np.bincount(y), np.array([0, 1]), "error")
     tested = np.concatenate([test for _, test in parts])
     assert np.all(np.bincount(y[tested]) >= 3)
-    model = PlugInClassifier(DecisionTreeClassifier(), "worst_class", cv=cv).fit(X, y)
+    model = TunedDecisionClassifier(DecisionTreeClassifier(), "worst_class", cv=cv).fit(X, y)
     assert not np.isnan(np.asarray(model.class_risks_)).any()
     # One class of copies does not set those of others apart.
     X = np.vstack([np.zeros((50, 2)), rng.normal(size=(40, 2)).repeat(3, axis=0)])
@@ -120,7 +120,9 @@ def test_floors_with_a_confidence_hold_out_rows_one_by_one():
     ((train, test),), few, _ = parts_of(5, X, y, once=True)
     assert len(test) == 80 and len(train) == 320 and not few.any()
     floors = RecallFloors({0: 0.1}, confidence=0.9)
-    PlugInClassifier(DecisionTreeClassifier(), floors).fit(X + np.arange(400)[:, None] % 7, y)
+    TunedDecisionClassifier(DecisionTreeClassifier(), floors).fit(
+        X + np.arange(400)[:, None] % 7, y
+    )
 
 
 def test_decisions_are_tuned_for_rows_that_no_copy_of_was_trained_on():

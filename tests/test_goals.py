@@ -12,8 +12,8 @@ from equipoise import (
     CostMatrix,
     FixedWeights,
     LabelCVaR,
-    PlugInClassifier,
     RecallFloors,
+    TunedDecisionClassifier,
     WorstClass,
     tune_weights,
 )
@@ -70,11 +70,11 @@ def test_a_recipe_resolves_for_any_classes(recipe, prior):
 
 
 def test_settings_are_reached_through_the_plug_in():
-    clf = PlugInClassifier(LogisticRegression(), LabelCVaR(0.5)).set_params(goal__alpha=0.2)
+    clf = TunedDecisionClassifier(LogisticRegression(), LabelCVaR(0.5)).set_params(goal__alpha=0.2)
     assert clf.goal.alpha == 0.2
-    clf = PlugInClassifier(LogisticRegression(), SetGoal(LabelCVaR(0.5)))
+    clf = TunedDecisionClassifier(LogisticRegression(), SetGoal(LabelCVaR(0.5)))
     assert clf.set_params(goal__uncertainty__alpha=0.3).goal.uncertainty.alpha == 0.3
-    floors = PlugInClassifier(LogisticRegression(), RecallFloors({"b": 0.5}))
+    floors = TunedDecisionClassifier(LogisticRegression(), RecallFloors({"b": 0.5}))
     assert floors.set_params(goal__confidence=0.9).goal.confidence == 0.9
 
 
@@ -158,7 +158,7 @@ def test_what_must_be_tuned_is_not_known(recipe):
         ("balanced", "SetGoal(uncertainty=FixedWeights(weights='balanced'))"),
         ("standard", "SetGoal(uncertainty=FixedWeights(weights='standard'))"),
         (LabelCVaR(0.2), "SetGoal(uncertainty=LabelCVaR(alpha=0.2))"),
-        ("macro_f1", "MetricGoal(metric='macro_f1')"),
+        ("f1_macro", "MetricGoal(metric='f1_macro')"),
         ("f0.5", "MetricGoal(metric='f0.5')"),
         (CostMatrix(2.0), "CostMatrix(costs=2.0)"),
         (RecallFloors(0.5), "RecallFloors(floors=0.5)"),
@@ -184,7 +184,7 @@ def test_what_is_no_goal_gets_a_sentence_with_all_that_are(value):
     message = str(caught.value)
     for word in ("LabelCVaR(0.1)", "FixedWeights(...)", "CostMatrix(...)", "RecallFloors(...)"):
         assert word in message
-    assert "'worst_class'" in message and "'macro_f1'" in message and "\n" not in message
+    assert "'worst_class'" in message and "'f1_macro'" in message and "\n" not in message
 
 
 @pytest.mark.parametrize("value", ["balanced", "standard", FixedWeights([1, 2]), CostMatrix(1.0)])
@@ -221,7 +221,7 @@ def test_a_goal_of_ones_own_is_one_class_and_one_line():
     try:
         assert GOALS["SecondWorst"] is SecondWorst and isinstance(SecondWorst(), Goal)
         rows = predictions(3)
-        clf = PlugInClassifier(LogisticRegression(), SecondWorst(), pooling=0)
+        clf = TunedDecisionClassifier(LogisticRegression(), SecondWorst(), pooling=0)
         clf.fit(rows.probabilities[:, :2], rows.labels)
         risks = sorted(clf.class_risks_.values())
         assert clf.robust_risk_ == pytest.approx(risks[-2])
@@ -243,6 +243,6 @@ def test_a_set_of_ones_own_is_a_goal_at_once():
 
 def test_metrics_by_name_resolve_to_what_they_say():
     table = np.array([[6.0, 1], [1, 2]])
-    expected = {"macro_f2": 1 - (6 / 7 + 2 / 3) / 2, "accuracy": 0.2}
+    expected = {"f2_macro": 1 - (6 / 7 + 2 / 3) / 2, "accuracy": 0.2}
     for name, value in expected.items():
         assert MetricGoal(name).resolve([0.7, 0.3]).value(table) == pytest.approx(value)

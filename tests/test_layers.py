@@ -37,7 +37,7 @@ LAYERS = [
     "onnx",
     "display",
     "tables",
-    "models",
+    "persistence",
     "report",
     "paper",
     "cli",

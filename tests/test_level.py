@@ -147,11 +147,11 @@ def many_classes(n_classes=120, n_features=30, rows=12):
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-@pytest.mark.parametrize("uncertainty", ["worst_class", LabelCVaR(0.05), LabelCVaR(0.9)])
-def test_the_optimum_is_that_of_another_solver(uncertainty):
+@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.05), LabelCVaR(0.9)])
+def test_the_optimum_is_that_of_another_solver(goal):
     X, y = many_classes()
-    ours = RobustLogisticRegression(uncertainty, solver="multipliers").fit(X, y)
-    other = RobustLogisticRegression(uncertainty, solver="sqp-lbfgs").fit(X, y)
+    ours = RobustLogisticRegression(goal, solver="multipliers").fit(X, y)
+    other = RobustLogisticRegression(goal, solver="sqp-lbfgs").fit(X, y)
     assert ours.status_ == other.status_ == "converged"
     assert ours.objective_ == pytest.approx(other.objective_, rel=2e-6)
     assert ours.lower_bound_ <= other.objective_ and other.lower_bound_ <= ours.objective_

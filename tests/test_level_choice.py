@@ -65,7 +65,7 @@ def test_the_regret_is_over_the_sets_of_the_grid(found):
     regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
     np.testing.assert_allclose(found.largest_regret, regrets, atol=1e-12)
     assert found.chosen == np.argmin(regrets)
-    chosen = found.uncertainty
+    chosen = found.goal
     assert (chosen.c, chosen.kappa) == (found.c[found.chosen], found.kappa[found.chosen])
 
 
@@ -86,7 +86,7 @@ def test_weights_priors_and_settings_are_those_of_the_caller():
     base = RobustLogisticRegression(WorstClass(), C=0.1, class_prior=[0.5, 0.3, 0.2])
     found = choose_levels(X, Y, c=[1], kappa=[3], cv=3, estimator=base, sample_weight=weights)
     np.testing.assert_allclose(found.standard_risk, found.class_risks @ [0.5, 0.3, 0.2])
-    assert isinstance(base.uncertainty, WorstClass) and not hasattr(base, "coef_")
+    assert isinstance(base.goal, WorstClass) and not hasattr(base, "coef_")
     plain = choose_levels(X, Y, c=[1], kappa=[3], cv=3, estimator=base)
     assert not np.allclose(plain.class_risks, found.class_risks)
 

@@ -14,12 +14,12 @@ from sklearn.linear_model import LogisticRegression
 from equipoise import (
     FixedWeights,
     LabelCVaR,
-    PlugInClassifier,
     PriorBox,
     RobustLogisticRegression,
+    TunedDecisionClassifier,
     WeightBox,
     WorstClass,
-    predict_population_proba,
+    population_proba,
 )
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import FewRowsWarning, InactiveCapsWarning, NotConvergedWarning
@@ -383,7 +383,7 @@ def test_a_prior_of_zero_may_still_carry_mass():
     assert clf.worst_case_weights_[2] == np.inf
     assert 0.2 - 1e-12 <= clf.worst_case_masses_[2] <= 0.6 + 1e-12
     assert clf.fit(X, y).n_iter_ <= 2
-    probabilities = predict_population_proba(clf, X)
+    probabilities = population_proba(clf, X)
     assert np.all(probabilities[:, 2] == 0)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
@@ -395,10 +395,10 @@ def test_caps_that_do_not_bind_are_said():
     ) as caught:
         loose = RobustLogisticRegression(LabelCVaR(0.001)).fit(X, y)
     assert caught[0].filename == __file__
-    assert not loose.caps_bind_ and "worst-class problem" in loose.message_
+    assert not loose.caps_active_ and "worst-class problem" in loose.message_
     worst = RobustLogisticRegression(WorstClass()).fit(X, y)
     assert_same_bits(loose, worst)
-    assert not worst.caps_bind_
+    assert not worst.caps_active_
 
 
 @pytest.mark.parametrize("k", [2, 3, 4])
@@ -414,11 +414,11 @@ def test_caps_bind_where_the_worst_class_problem_has_another_optimum(k, fit_inte
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InactiveCapsWarning)
                 fit.fit(X, y)
-            assert fit.caps_bind_ == (fit.objective_ < worst.objective_ * (1 - 1e-5)), alpha
-            seen.add(fit.caps_bind_)
+            assert fit.caps_active_ == (fit.objective_ < worst.objective_ * (1 - 1e-5)), alpha
+            seen.add(fit.caps_active_)
     assert seen == {False, True}
     box = RobustLogisticRegression(PriorBox(upper=1 - 1e-6), fit_intercept=fit_intercept).fit(X, y)
-    assert not box.caps_bind_ and RobustLogisticRegression("standard").fit(X, y).caps_bind_
+    assert not box.caps_active_ and RobustLogisticRegression("standard").fit(X, y).caps_active_
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_numbers_that_came_as_objects_are_numbers(names, kind):
     y = np.resize(np.array(names, dtype=object), 60)
     model = RobustLogisticRegression("balanced")
     if kind == "plug-in":
-        model = PlugInClassifier(LogisticRegression(), "balanced")
+        model = TunedDecisionClassifier(LogisticRegression(), "balanced")
     found, expected = model.fit(X, y).predict(X), clone(model).fit(X, y.astype(int)).predict(X)
     assert found.dtype.kind in "if" and found.tolist() == expected.tolist()
 

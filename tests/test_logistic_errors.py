@@ -19,7 +19,7 @@ from equipoise import (
     WeightBox,
     WeightHull,
     WorstClass,
-    predict_population_proba,
+    population_proba,
 )
 from equipoise.exceptions import (
     ClassMismatchError,
@@ -97,28 +97,28 @@ MISSING = (ClassMismatchError, "must name every class; 2 is missing")
 LONG = (ClassMismatchError, r"for each of the 3 classes, got an array of shape \(4,\)")
 
 BAD_PARAMETERS = {
-    "alpha 0": ({"uncertainty": LabelCVaR(0)}, InvalidParameterError, "alpha .* got 0"),
-    "alpha 1.5": ({"uncertainty": LabelCVaR(1.5)}, InvalidParameterError, "alpha .* got 1.5"),
-    "alpha nan": ({"uncertainty": LabelCVaR(np.nan)}, InvalidParameterError, "alpha .* got nan"),
-    "alpha text": ({"uncertainty": LabelCVaR("0.1")}, InvalidParameterError, "alpha .* got '0.1'"),
-    "c": ({"uncertainty": LabelHCVaR(c=2)}, InvalidParameterError, r"c must .* \(0, 1\], got 2"),
-    "kappa": ({"uncertainty": LabelHCVaR(kappa=0)}, InvalidParameterError, "kappa must .* got 0"),
-    "alphas": ({"uncertainty": LabelHCVaR(alphas=[0.1, -1, 1])}, InvalidParameterError, "class 1"),
-    "radius": ({"uncertainty": PriorBall(-1)}, InvalidParameterError, "radius must .* got -1"),
-    "divergence": ({"uncertainty": PriorBall(1, "x")}, InvalidParameterError, "divergence must"),
-    "no weightings": ({"uncertainty": WeightHull([])}, InvalidParameterError, "at least one"),
-    "uncertainty": ({"uncertainty": 0.1}, InvalidParameterError, "uncertainty must .* got 0.1"),
-    "name": ({"uncertainty": "robust"}, InvalidParameterError, "one of the names .* got 'robust'"),
-    "unknown class": ({"uncertainty": FixedWeights({0: 1, 1: 1, 2: 1, 7: 1})}, *UNKNOWN),
-    "missing class": ({"uncertainty": FixedWeights({0: 1, 1: 1})}, *MISSING),
-    "long": ({"uncertainty": FixedWeights([1, 1, 1, 1])}, *LONG),
-    "unknown in a box": ({"uncertainty": WeightBox(upper={7: 2})}, *UNKNOWN),
-    "unknown in a hull": ({"uncertainty": WeightHull([{0: 1, 1: 1, 2: 1, 7: 1}])}, *UNKNOWN),
-    "unknown centre": ({"uncertainty": PriorBall(1, center={0: 0.5, 1: 0.5, 7: 0})}, *UNKNOWN),
-    "empty caps": ({"uncertainty": WeightBox(upper=0.5)}, EmptySetError, "sum of 0.5"),
-    "empty floors": ({"uncertainty": WeightBox(lower=1.5)}, EmptySetError, "sum of 1.5"),
-    "empty priors": ({"uncertainty": PriorBox(upper=0.2)}, EmptySetError, "sum of 0.6"),
-    "empty levels": ({"uncertainty": LabelHCVaR(alphas=2.0)}, EmptySetError, "sum of 0.5"),
+    "alpha 0": ({"goal": LabelCVaR(0)}, InvalidParameterError, "alpha .* got 0"),
+    "alpha 1.5": ({"goal": LabelCVaR(1.5)}, InvalidParameterError, "alpha .* got 1.5"),
+    "alpha nan": ({"goal": LabelCVaR(np.nan)}, InvalidParameterError, "alpha .* got nan"),
+    "alpha text": ({"goal": LabelCVaR("0.1")}, InvalidParameterError, "alpha .* got '0.1'"),
+    "c": ({"goal": LabelHCVaR(c=2)}, InvalidParameterError, r"c must .* \(0, 1\], got 2"),
+    "kappa": ({"goal": LabelHCVaR(kappa=0)}, InvalidParameterError, "kappa must .* got 0"),
+    "alphas": ({"goal": LabelHCVaR(alphas=[0.1, -1, 1])}, InvalidParameterError, "class 1"),
+    "radius": ({"goal": PriorBall(-1)}, InvalidParameterError, "radius must .* got -1"),
+    "divergence": ({"goal": PriorBall(1, "x")}, InvalidParameterError, "divergence must"),
+    "no weightings": ({"goal": WeightHull([])}, InvalidParameterError, "at least one"),
+    "goal": ({"goal": 0.1}, InvalidParameterError, "goal must .* got 0.1"),
+    "name": ({"goal": "robust"}, InvalidParameterError, "one of the names .* got 'robust'"),
+    "unknown class": ({"goal": FixedWeights({0: 1, 1: 1, 2: 1, 7: 1})}, *UNKNOWN),
+    "missing class": ({"goal": FixedWeights({0: 1, 1: 1})}, *MISSING),
+    "long": ({"goal": FixedWeights([1, 1, 1, 1])}, *LONG),
+    "unknown in a box": ({"goal": WeightBox(upper={7: 2})}, *UNKNOWN),
+    "unknown in a hull": ({"goal": WeightHull([{0: 1, 1: 1, 2: 1, 7: 1}])}, *UNKNOWN),
+    "unknown centre": ({"goal": PriorBall(1, center={0: 0.5, 1: 0.5, 7: 0})}, *UNKNOWN),
+    "empty caps": ({"goal": WeightBox(upper=0.5)}, EmptySetError, "sum of 0.5"),
+    "empty floors": ({"goal": WeightBox(lower=1.5)}, EmptySetError, "sum of 1.5"),
+    "empty priors": ({"goal": PriorBox(upper=0.2)}, EmptySetError, "sum of 0.6"),
+    "empty levels": ({"goal": LabelHCVaR(alphas=2.0)}, EmptySetError, "sum of 0.5"),
     "C 0": ({"C": 0}, InvalidParameterError, r"C must be a number in \(0, inf\], got 0"),
     "C tiny": ({"C": 1e-320}, InvalidParameterError, "must not vanish, got C = .*e-321?"),
     "C negative": ({"C": -1.0}, InvalidParameterError, "C must .* got -1"),
@@ -198,7 +198,7 @@ def test_unfitted_estimators_say_so(method):
     with pytest.raises(NotFittedError, match="not fitted"):
         RobustLogisticRegression().to_sklearn()
     with pytest.raises(NotFittedError, match="not fitted"):
-        predict_population_proba(RobustLogisticRegression(), X)
+        population_proba(RobustLogisticRegression(), X)
 
 
 def test_rows_to_predict_are_checked():
@@ -223,13 +223,13 @@ def test_bad_priors_for_probabilities_are_refused(case):
     prior, error, match = BAD_PRIORS[case]
     clf = RobustLogisticRegression(WorstClass()).fit(X, Y)
     with pytest.raises(error, match=match):
-        predict_population_proba(clf, X, prior)
+        population_proba(clf, X, prior)
 
 
 def test_probabilities_of_a_class_without_mass_are_refused():
     clf = RobustLogisticRegression(FixedWeights([1, 0, 1])).fit(X, Y)
     with pytest.raises(UnidentifiableError, match="Class 1 carries no mass"):
-        predict_population_proba(clf, X)
+        population_proba(clf, X)
 
 
 # Interruptions

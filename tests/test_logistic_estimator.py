@@ -24,7 +24,7 @@ from equipoise import (
     RobustLogisticRegression,
     WeightBox,
     WorstClass,
-    predict_population_proba,
+    population_proba,
 )
 from equipoise.exceptions import UnidentifiableError
 from equipoise.weights.by_class import ByClass
@@ -153,7 +153,7 @@ def test_population_probabilities_are_those_of_the_population(recipe):
     X, y, truth = gaussian()
     clf = RobustLogisticRegression(recipe, C=1e3).fit(X, y)
     plain = RobustLogisticRegression("standard", C=1e3).fit(X, y)
-    population = predict_population_proba(clf, X)
+    population = population_proba(clf, X)
     assert np.abs(population - plain.predict_proba(X)).max() < 0.06
     assert (
         np.abs(population[:, 1] - truth).mean()
@@ -168,7 +168,7 @@ def test_population_probabilities_are_those_of_the_population(recipe):
 def test_population_probabilities_of_a_standard_fit_are_its_own(k):
     X, y = draw(k=k)
     clf = RobustLogisticRegression("standard").fit(X, y)
-    np.testing.assert_allclose(predict_population_proba(clf, X), clf.predict_proba(X), rtol=1e-12)
+    np.testing.assert_allclose(population_proba(clf, X), clf.predict_proba(X), rtol=1e-12)
 
 
 @each_set
@@ -181,8 +181,8 @@ def test_a_stated_prior_obeys_bayes_rule(recipe, k):
     expected = odds / odds.sum(axis=1, keepdims=True)
     by_name = dict(zip(NAMES[:k].tolist(), target, strict=True))
     for prior in (target, by_name):
-        np.testing.assert_allclose(predict_population_proba(clf, X, prior), expected, rtol=1e-9)
-    own = predict_population_proba(clf, X, class_prior=clf.worst_case_masses_)
+        np.testing.assert_allclose(population_proba(clf, X, prior), expected, rtol=1e-9)
+    own = population_proba(clf, X, class_prior=clf.worst_case_masses_)
     np.testing.assert_allclose(own, clf.predict_proba(X), rtol=1e-9)
 
 
@@ -190,8 +190,8 @@ def test_a_class_without_mass_has_no_population_probability():
     X, y = draw(k=3)
     clf = RobustLogisticRegression(WeightBox(upper={"common": 0.0})).fit(X, NAMES[y])
     with pytest.raises(UnidentifiableError, match="Class 'common' carries no mass"):
-        predict_population_proba(clf, X)
-    probabilities = predict_population_proba(clf, X, [0.0, 0.5, 0.5])
+        population_proba(clf, X)
+    probabilities = population_proba(clf, X, [0.0, 0.5, 0.5])
     assert np.all(probabilities[:, 0] == 0)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
@@ -224,9 +224,7 @@ def test_pickles(protocol):
     clf = RobustLogisticRegression(LabelCVaR(0.4)).fit(X, NAMES[y])
     again = pickle.loads(pickle.dumps(clf, protocol))
     assert_same_bits(again, clf)
-    np.testing.assert_array_equal(
-        predict_population_proba(again, X), predict_population_proba(clf, X)
-    )
+    np.testing.assert_array_equal(population_proba(again, X), population_proba(clf, X))
     assert again.class_risks_["rare"] == clf.class_risks_["rare"]
 
 
@@ -234,8 +232,8 @@ def test_clone_takes_the_settings_and_nothing_else():
     X, y = draw()
     clf = RobustLogisticRegression(LabelCVaR(0.4), C=3.0, class_prior=[0.5, 0.3, 0.2]).fit(X, y)
     fresh = clone(clf)
-    assert not hasattr(fresh, "coef_") and fresh.C == 3.0 and fresh.uncertainty.alpha == 0.4
-    assert fresh.uncertainty is not clf.uncertainty
+    assert not hasattr(fresh, "coef_") and fresh.C == 3.0 and fresh.goal.alpha == 0.4
+    assert fresh.goal is not clf.goal
     assert repr(fresh) == repr(clf) and "LabelCVaR(alpha=0.4)" in repr(clf)
     assert_same_bits(fresh.fit(X, y), clf)
 
@@ -243,20 +241,20 @@ def test_clone_takes_the_settings_and_nothing_else():
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.InactiveCapsWarning")
 def test_grid_search_over_the_set_and_the_penalty():
     X, y = draw(k=3)
-    grid = {"uncertainty__alpha": [0.9, 0.5, 0.2], "C": [0.01, 1.0]}
+    grid = {"goal__alpha": [0.9, 0.5, 0.2], "C": [0.01, 1.0]}
     search = GridSearchCV(RobustLogisticRegression(LabelCVaR(0.5)), grid, cv=3).fit(X, NAMES[y])
-    assert search.best_params_["uncertainty__alpha"] in grid["uncertainty__alpha"]
+    assert search.best_params_["goal__alpha"] in grid["goal__alpha"]
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    other = {"uncertainty": [None, "balanced", PriorBall(0.1)]}
+    other = {"goal": [None, "balanced", PriorBall(0.1)]}
     assert GridSearchCV(RobustLogisticRegression(), other, cv=3).fit(X, y).best_score_ > 0.3
 
 
 def test_in_a_pipeline():
     X, y = draw(k=3)
     pipeline = make_pipeline(StandardScaler(), RobustLogisticRegression(LabelCVaR(0.4)))
-    pipeline.set_params(robustlogisticregression__uncertainty__alpha=0.3)
+    pipeline.set_params(robustlogisticregression__goal__alpha=0.3)
     pipeline.fit(X, NAMES[y], robustlogisticregression__sample_weight=np.ones(len(y)))
-    assert pipeline[-1].uncertainty.alpha == 0.3
+    assert pipeline[-1].goal.alpha == 0.3
     assert pipeline.predict_proba(X).shape == (300, 3)
     scores = cross_validate(pipeline, X, NAMES[y], cv=3, scoring="balanced_accuracy")
     assert np.all(scores["test_score"] > 0.3)
@@ -289,7 +287,7 @@ def test_a_warm_start_from_the_solution_is_nearly_done(recipe, k):
 def test_a_warm_start_follows_what_changes():
     X, y = draw(k=3)
     clf = RobustLogisticRegression(LabelCVaR(0.4), warm_start=True).fit(X, y)
-    for change in ({"C": 1.1}, {"uncertainty": LabelCVaR(0.38)}, {"fit_intercept": False}):
+    for change in ({"C": 1.1}, {"goal": LabelCVaR(0.38)}, {"fit_intercept": False}):
         clf.set_params(**change).fit(X, y)
         cold = clone(clf).fit(X, y)
         assert clf.objective_ == pytest.approx(cold.objective_, rel=2e-6)

@@ -20,7 +20,7 @@ from equipoise.goals import as_goal
 # Distance of the means, and slope and shift of the log-odds.
 APART = 1.5
 ODDS = {"true": (1.0, 0.0), "distorted": (2.0, 1.5)}
-COUNTED, RECALLS = ("f1", "macro_f1", "accuracy"), ("balanced_accuracy", "geometric_mean")
+COUNTED, RECALLS = ("f1", "f1_macro", "accuracy"), ("balanced_accuracy", "geometric_mean")
 CELLS = [
     (share, n_rows)
     for share, n_rows in product((0.3, 0.1, 0.03), (100, 300, 1000, 4000))
@@ -55,7 +55,7 @@ def redraw(metric, share, n_rows, odds, seed):
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 def test_the_default_does_better_on_new_rows_than_weights_that_are_not_pooled():
-    cells = [("f1", 0.1, 100), ("f1", 0.03, 300), ("macro_f1", 0.1, 100), ("accuracy", 0.3, 100)]
+    cells = [("f1", 0.1, 100), ("f1", 0.03, 300), ("f1_macro", 0.1, 100), ("accuracy", 0.3, 100)]
     gains = [np.subtract(*redraw(*cell, "true", seed)) for cell in cells for seed in range(70)]
     assert np.mean(gains) > 0
 

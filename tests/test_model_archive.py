@@ -9,7 +9,7 @@ import zlib
 
 import pytest
 
-from equipoise.models import archive
+from equipoise.persistence import archive
 
 pytest.importorskip("resource", reason="peak memory is measured with the resource module")
 
@@ -19,8 +19,8 @@ INFLATED = 256 << 20
 LOAD = """
 import resource, sys
 from equipoise.exceptions import InvalidInputError
-from equipoise.models import load_model
-import equipoise.models.document
+from equipoise.persistence import load_model
+import equipoise.persistence.document
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before = peak()
 try:

@@ -14,13 +14,13 @@ import pytest
 from equipoise import (
     ByClass,
     LocalPolynomialClassifier,
-    PlugInClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
     estimators,
-    predict_population_proba,
+    population_proba,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import CostMatrix, MetricGoal, RecallFloors, parse_goal
@@ -59,7 +59,7 @@ from sklearn.preprocessing import (  # noqa: E402
 )
 from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 
-from equipoise.models import (  # noqa: E402
+from equipoise.persistence import (  # noqa: E402
     TrainingFacts,
     archive,
     facts_for,
@@ -68,7 +68,7 @@ from equipoise.models import (  # noqa: E402
     saved_model,
     tree_models,
 )
-from equipoise.models.saved_model import from_bytes, to_bytes  # noqa: E402
+from equipoise.persistence.saved_model import from_bytes, to_bytes  # noqa: E402
 from equipoise.tables import (  # noqa: E402
     MODEL_KINDS,
     booster_for,
@@ -254,7 +254,7 @@ def test_what_cannot_be_saved_is_told_where_to_go():
     elsewhere = r"to_onnx writes.*joblib\.dump.*loading its file runs"
     with pytest.raises(InvalidInputError, match=r"by name instead of a selector.*" + elsewhere):
         to_bytes(selected, TrainingFacts.from_model(selected))
-    other = PlugInClassifier(GaussianNB(), "balanced").fit(frame[["a"]], y)
+    other = TunedDecisionClassifier(GaussianNB(), "balanced").fit(frame[["a"]], y)
     with pytest.raises(InvalidInputError, match="class 'GaussianNB'.*" + elsewhere):
         to_bytes(other, TrainingFacts.from_model(other))
 
@@ -262,8 +262,8 @@ def test_what_cannot_be_saved_is_told_where_to_go():
 def test_probabilities_on_the_scale_of_the_population_come_back_too(linear):
     model, facts, frame, data = linear
     X = conform(frame, facts.columns)
-    expected = predict_population_proba(model, X)
-    assert np.array_equal(from_bytes(data).predict_population_proba(frame), expected)
+    expected = population_proba(model, X)
+    assert np.array_equal(from_bytes(data).population_proba(frame), expected)
 
 
 @pytest.mark.parametrize("goal", ["standard", "balanced", "worst_class"])
@@ -281,12 +281,12 @@ def test_the_scale_of_the_population_is_that_of_the_rows_whatever_the_training(k
     expected = inside.predict_proba(X) / weights
     expected /= expected.sum(axis=1, keepdims=True)
     loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
-    assert loaded.predict_population_proba(frame) == pytest.approx(expected, abs=1e-12)
+    assert loaded.population_proba(frame) == pytest.approx(expected, abs=1e-12)
     # A classifier around others has no other scale.
     same = inside.predict_proba(X) if plain else expected
     assert loaded.predict_proba(frame) == pytest.approx(same, abs=1e-12)
     if kind == "linear":
-        means = loaded.predict_population_proba(frame).mean(axis=0)
+        means = loaded.population_proba(frame).mean(axis=0)
         assert means == pytest.approx(np.unique(y, return_counts=True)[1] / len(y), abs=0.05)
 
 
@@ -368,19 +368,19 @@ LABELS = {
 ESTIMATORS = {
     "linear": lambda: RobustLogisticRegression(LabelCVaR(0.8)),
     "standard": lambda: RobustLogisticRegression("standard"),
-    "plug-in": lambda: PlugInClassifier(RobustLogisticRegression("standard"), cv=3),
-    "known weights": lambda: PlugInClassifier(
+    "plug-in": lambda: TunedDecisionClassifier(RobustLogisticRegression("standard"), cv=3),
+    "known weights": lambda: TunedDecisionClassifier(
         HistGradientBoostingClassifier(max_iter=3), FixedWeights("balanced")
     ),
-    "metric": lambda: PlugInClassifier(
-        RobustLogisticRegression("standard"), MetricGoal("macro_f1"), cv=3
+    "metric": lambda: TunedDecisionClassifier(
+        RobustLogisticRegression("standard"), MetricGoal("f1_macro"), cv=3
     ),
-    "costs": lambda: PlugInClassifier(RobustLogisticRegression("standard"), CostMatrix(1.0)),
-    "floors": lambda: PlugInClassifier(
+    "costs": lambda: TunedDecisionClassifier(RobustLogisticRegression("standard"), CostMatrix(1.0)),
+    "floors": lambda: TunedDecisionClassifier(
         RobustLogisticRegression("standard"), RecallFloors(0.05), cv=3
     ),
-    "logistic": lambda: PlugInClassifier(LogisticRegression(), "balanced_accuracy", cv=3),
-    "forest": lambda: PlugInClassifier(RandomForestClassifier(5, random_state=0), cv=3),
+    "logistic": lambda: TunedDecisionClassifier(LogisticRegression(), "balanced_accuracy", cv=3),
+    "forest": lambda: TunedDecisionClassifier(RandomForestClassifier(5, random_state=0), cv=3),
     "bare forest": lambda: RandomForestClassifier(5, random_state=0),
     "bare logistic": LogisticRegression,
     "bare boosting": lambda: HistGradientBoostingClassifier(max_iter=3),
@@ -389,20 +389,22 @@ ESTIMATORS = {
         RandomForestClassifier(5, random_state=0), "balanced_accuracy", cv=3
     ),
     "balanced training": lambda: RobustClassifier(
-        RobustLogisticRegression("standard"), "macro_f1", training="balanced", cv=3
+        RobustLogisticRegression("standard"), "f1_macro", training="balanced", cv=3
     ),
     "average of trainings": lambda: RobustClassifier(
         LogisticRegression(), "worst_class", training="average", cv=3
     ),
-    "path": lambda: RobustPathCV(RobustLogisticRegression(), rule="price", price=2, cv=3),
-    "path of decisions": lambda: RobustPathCV(
-        PlugInClassifier(LogisticRegression()), alphas=[1.0, 0.5], cv=3
+    "path": lambda: RobustnessCV(RobustLogisticRegression(), rule="price", price=2, cv=3),
+    "path of decisions": lambda: RobustnessCV(
+        TunedDecisionClassifier(LogisticRegression()), alphas=[1.0, 0.5], cv=3
     ),
-    "path of a training": lambda: RobustPathCV(
+    "path of a training": lambda: RobustnessCV(
         RobustClassifier(LogisticRegression(), training="balanced"), alphas=[1.0, 0.5], cv=3
     ),
     "chosen": lambda: RobustLogisticRegression(LabelCVaR("auto")),
-    "chosen decisions": lambda: PlugInClassifier(LogisticRegression(), LabelCVaR("auto"), cv=3),
+    "chosen decisions": lambda: TunedDecisionClassifier(
+        LogisticRegression(), LabelCVaR("auto"), cv=3
+    ),
     "hinge": lambda: RobustLinearClassifier(LabelCVaR(0.8), loss="smoothed_hinge"),
     "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
@@ -415,7 +417,7 @@ ESTIMATORS |= {
     name: getattr(estimators, name)
     for name in estimators.__all__
     if hasattr(getattr(estimators, name), "fit")
-    and name not in ("PlugInClassifier", "RobustClassifier", "RobustPathCV")
+    and name not in ("TunedDecisionClassifier", "RobustClassifier", "RobustnessCV")
 }
 
 
@@ -434,7 +436,7 @@ def test_every_estimator_is_saved_without_a_table(make, labels, tmp_path):
     assert loaded.predict(X).dtype.kind == y.dtype.kind
     if hasattr(model, "predict_proba"):
         assert np.array_equal(loaded.predict_proba(X.tolist()), model.predict_proba(X))
-        assert loaded.predict_population_proba(X).shape == (90, len(labels))
+        assert loaded.population_proba(X).shape == (90, len(labels))
     assert loaded.facts.classes == tuple(sorted(labels))
     assert loaded.facts.class_names().tolist() == sorted(labels)
     assert loaded.facts.columns is loaded.facts.counts is None
@@ -453,7 +455,7 @@ def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):
         assert (facts.model, facts.goal) == ("RobustLogisticRegression", text)
     local = LocalPolynomialClassifier(bandwidth=1.0).fit(X, y)
     assert TrainingFacts.from_model(local).goal is None
-    plug_in = PlugInClassifier(RobustLogisticRegression("standard"), cv=2).fit(X, y)
+    plug_in = TunedDecisionClassifier(RobustLogisticRegression("standard"), cv=2).fit(X, y)
     assert TrainingFacts.from_model(plug_in).goal == "LabelCVaR(alpha=0.1)"
 
 
@@ -463,14 +465,14 @@ def test_a_level_that_was_chosen_is_kept_with_its_path(tmp_path):
     X = rng.normal(size=(100, 1)) + (y == "b")[:, None]
     base = RobustLogisticRegression()
     for model in (
-        RobustPathCV(base, alphas=[1.0, 0.4], cv=3).fit(X, y),
+        RobustnessCV(base, alphas=[1.0, 0.4], cv=3).fit(X, y),
         RobustLogisticRegression(LabelCVaR("auto")).fit(X, y),
-        PlugInClassifier(LogisticRegression(), LabelCVaR("auto"), cv=3).fit(X, y),
+        TunedDecisionClassifier(LogisticRegression(), LabelCVaR("auto"), cv=3).fit(X, y),
     ):
         save_model(model, tmp_path / "m.equipoise")
         loaded = load_model(tmp_path / "m.equipoise")
         assert loaded.facts.goal == f"LabelCVaR(alpha={model.alpha_!r})"
-        assert (loaded.model.alpha_, loaded.model.chosen_) == (model.alpha_, model.chosen_)
+        assert (loaded.model.alpha_, loaded.model.best_index_) == (model.alpha_, model.best_index_)
         for name, values in model.path_.items():
             np.testing.assert_array_equal(loaded.model.path_[name], values)
         parse_goal(loaded.facts.goal).resolve([0.7, 0.3])
@@ -478,7 +480,7 @@ def test_a_level_that_was_chosen_is_kept_with_its_path(tmp_path):
 
 def test_a_metric_by_its_coefficients_is_saved(tmp_path):
     X, y = np.arange(40.0)[:, None], np.repeat(["a", "b"], 20)
-    model = PlugInClassifier(RobustLogisticRegression("standard"), fbeta(2), cv=2).fit(X, y)
+    model = TunedDecisionClassifier(RobustLogisticRegression("standard"), fbeta(2), cv=2).fit(X, y)
     save_model(model, tmp_path / "m.equipoise")
     loaded = load_model(tmp_path / "m.equipoise")
     assert loaded.model.goal == fbeta(2)
@@ -557,7 +559,7 @@ FEATURES = {
         ColumnTransformer([("all", "passthrough", ["a", "i", "g"])]),
         RandomForestClassifier(3, random_state=0),
     ),
-    "frozen": lambda: PlugInClassifier(
+    "frozen": lambda: TunedDecisionClassifier(
         FrozenEstimator(columns((StandardScaler(), ["a", "i"])).fit(*mixed())), "worst_class"
     ),
 }
@@ -667,8 +669,8 @@ def refused(data, sentence):
         GaussianNB(),
         make_pipeline(FunctionTransformer(np.exp), RobustLogisticRegression("balanced")),
         make_pipeline(MinMaxScaler(), RobustLogisticRegression("balanced")),
-        PlugInClassifier(GaussianNB(), FixedWeights("balanced")),
-        PlugInClassifier(LogisticRegression(), "worst_class", cv=StratifiedKFold(3)),
+        TunedDecisionClassifier(GaussianNB(), FixedWeights("balanced")),
+        TunedDecisionClassifier(LogisticRegression(), "worst_class", cv=StratifiedKFold(3)),
     ],
     ids=lambda model: re.sub(r"\W+", " ", str(model)),
 )
@@ -937,7 +939,7 @@ def test_nothing_in_a_file_sets_processes_folders_or_prints(tmp_path, name):
     X, y = np.arange(20.0)[:, None], np.repeat(["a", "b"], 10)
     value = {"n_jobs": 40, "memory": str(tmp_path / "here"), "verbose": True}[name]
     base = RandomForestClassifier(2, random_state=0)
-    model = make_pipeline(StandardScaler(), PlugInClassifier(base, FixedWeights("balanced")))
+    model = make_pipeline(StandardScaler(), TunedDecisionClassifier(base, FixedWeights("balanced")))
     if name != "memory":
         model[-1].set_params(**{f"estimator__{name}": value})
     if name == "n_jobs":

@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("pandas", minversion="2.1")
 
-from equipoise.models.document import KINDS
+from equipoise.persistence.document import KINDS
 from model_mutations import MODELS, columns_mutated, outcome, saved
 
 SCRIPT = Path(__file__).parent / "model_mutations.py"

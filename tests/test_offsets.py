@@ -55,7 +55,7 @@ def far_data(offset, n_classes=3, dtype=np.float64):
 
 
 def fitted(place, X, y, **settings):
-    settings = {"uncertainty": LabelCVaR(0.5), "C": 10.0} | settings
+    settings = {"goal": LabelCVaR(0.5), "C": 10.0} | settings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         return RobustLogisticRegression(**settings).fit(*PLACES[place](X, y))
@@ -66,7 +66,7 @@ def recomputed(model, near, origin, y, loss="cross_entropy"):
     coef, intercept = to_numpy(model.coef_), to_numpy(model.intercept_)
     moved = exact_scores(coef, intercept, origin)
     risks = class_risks(near, y, np.ones(len(y)), coef, moved, loss)
-    masses = as_uncertainty(model.uncertainty).resolve(np.bincount(y) / len(y), model.classes_)
+    masses = as_uncertainty(model.goal).resolve(np.bincount(y) / len(y), model.classes_)
     return masses.support(risks) + float((coef**2).sum()) / (2 * model.C * len(y))
 
 
@@ -170,7 +170,7 @@ def test_a_column_with_another_value_in_one_late_row_is_not_constant(place):
     y = np.arange(6_000) % 2
     X = np.column_stack([rng.normal(size=6_000) + y, np.full(6_000, 50.0)])
     X[4_999, 1] = 90.0  # a row that no sample of every second one has
-    found = fitted(place, X, y, uncertainty="worst_class")
+    found = fitted(place, X, y, goal="worst_class")
     assert np.all(to_numpy(found.coef_)[:, 1] != 0.0)
 
 

@@ -32,12 +32,12 @@ from sklearn.tree import DecisionTreeClassifier
 from equipoise import (
     CostMatrix,
     LocalPolynomialClassifier,
-    PlugInClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
 )
 from equipoise.exceptions import InvalidParameterError, MissingExtraError
 
@@ -96,7 +96,9 @@ BASES = {
 @pytest.mark.parametrize("base", BASES)
 def test_a_plug_in_decides_the_same(base, k, names):
     X, labels = draw(k)
-    model = PlugInClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], names[labels[:300]])
+    model = TunedDecisionClassifier(BASES[base], "worst_class", cv=3).fit(
+        X[:300], names[labels[:300]]
+    )
     assert_same(model, X[300:])
 
 
@@ -116,7 +118,7 @@ def test_votes_of_equal_weight_go_to_the_same_class(goal, share):
     # With 10 trees of pure leaves, weighted votes are equal up to rounding in very many rows.
     rng = np.random.default_rng(1)
     X, labels = rng.normal(size=(1200, 3)), (np.arange(1200) % 200 < 200 * share).astype(int)
-    model = PlugInClassifier(RandomForestClassifier(10, random_state=0), "balanced")
+    model = TunedDecisionClassifier(RandomForestClassifier(10, random_state=0), "balanced")
     model.fit(X[:200], labels[:200])
     weighted = model.predict_proba(X[200:]) * np.asarray(model.weights_)
     assert np.count_nonzero(np.abs(np.diff(weighted)) < 1e-12) > 50
@@ -130,7 +132,7 @@ def _nodes(tree):
 @pytest.mark.parametrize("base", ["forest", "boosting", "slow boosting"])
 def test_rows_on_the_thresholds_of_trees_and_beside_them_go_the_same_way(base):
     X, labels = draw()
-    model = PlugInClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], labels[:300])
+    model = TunedDecisionClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], labels[:300])
     fitted = model.estimator_
     if base != "boosting":
         trees = [tree.tree_ for tree in np.ravel(fitted.estimators_)]
@@ -154,7 +156,7 @@ def test_rows_on_the_thresholds_of_trees_and_beside_them_go_the_same_way(base):
 @pytest.mark.parametrize("base", ["scaled", "forest", "boosting"])
 def test_rows_in_float32_are_answered_as_in_float64(base):
     X, labels = draw()
-    model = PlugInClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], labels[:300])
+    model = TunedDecisionClassifier(BASES[base], "worst_class", cv=3).fit(X[:300], labels[:300])
     rows = X[300:].astype(np.float32)
     label, probabilities = run(model, rows, dtype="float32")
     np.testing.assert_array_equal(label, model.predict(rows.astype(np.float64)))
@@ -167,7 +169,9 @@ def test_a_class_that_was_left_out_is_never_decided(base):
     X, labels = draw()
     y = TEXTS[labels[:300]].copy()
     y[:2] = "aaa"
-    model = PlugInClassifier(BASES[base], "worst_class", cv=3, rare="drop").fit(X[:300], y)
+    model = TunedDecisionClassifier(BASES[base], "worst_class", cv=3, rare_classes="drop").fit(
+        X[:300], y
+    )
     assert model.classes_[0] == "aaa" and len(model.estimator_.classes_) == 3
     assert_same(model, X[300:])
 
@@ -175,14 +179,16 @@ def test_a_class_that_was_left_out_is_never_decided(base):
 def test_costs_decide_the_same():
     X, labels = draw()
     goal = CostMatrix([[0, 1, 5], [1, 0, 1], [2, 1, 0]])
-    assert_same(PlugInClassifier(BASES["forest"], goal).fit(X[:300], TEXTS[labels[:300]]), X[300:])
+    assert_same(
+        TunedDecisionClassifier(BASES["forest"], goal).fit(X[:300], TEXTS[labels[:300]]), X[300:]
+    )
 
 
 def test_missing_values_go_the_same_way():
     X, labels = draw()
     X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
     for base in ("forest", "boosting"):
-        model = PlugInClassifier(BASES[base], "balanced").fit(X[:300], labels[:300])
+        model = TunedDecisionClassifier(BASES[base], "balanced").fit(X[:300], labels[:300])
         assert_same(model, X[300:])
 
 
@@ -203,13 +209,13 @@ def test_steps_before_are_computed_in_float64(step):
     if step != "selected":
         X[np.random.default_rng(2).random(len(X)) < 0.2, 2:] = np.nan
     base = make_pipeline(STEPS[step], RandomForestClassifier(5, random_state=0))
-    assert_same(PlugInClassifier(base, "balanced").fit(X[:300], labels[:300]), X[300:])
+    assert_same(TunedDecisionClassifier(base, "balanced").fit(X[:300], labels[:300]), X[300:])
 
 
 LINEAR = {
     "logistic": RobustLogisticRegression("worst_class", max_iter=2000),
     "cv": RobustLogisticRegressionCV("worst_class", Cs=[0.1, 1.0], cv=3),
-    "path": RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=3),
+    "path": RobustnessCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=3),
 }
 
 
@@ -237,10 +243,12 @@ def test_classifiers_around_others_are_taken_apart():
     X, labels = draw()
     rows, y = X[:300], TEXTS[labels[:300]]
     forest = RandomForestClassifier(4, random_state=0).fit(X[900:], TEXTS[labels[900:]])
-    frozen = PlugInClassifier(FrozenEstimator(forest), "worst_class").fit(rows, y)
-    path = RobustPathCV(PlugInClassifier(BASES["tree"], cv=3), alphas=[1.0, 0.5]).fit(rows, y)
+    frozen = TunedDecisionClassifier(FrozenEstimator(forest), "worst_class").fit(rows, y)
+    path = RobustnessCV(TunedDecisionClassifier(BASES["tree"], cv=3), alphas=[1.0, 0.5]).fit(
+        rows, y
+    )
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), PlugInClassifier(LogisticRegression(), "balanced")),
+        make_pipeline(StandardScaler(), TunedDecisionClassifier(LogisticRegression(), "balanced")),
         {"pluginclassifier__estimator__C": [0.1, 1.0]},
         cv=2,
     ).fit(rows, y)
@@ -292,7 +300,7 @@ def test_a_booster_that_stopped_early_is_written_as_far_as_it_counts():
 )
 def test_other_classifiers_are_left_to_skl2onnx(base):
     X, labels = draw(2)
-    model = PlugInClassifier(base, "worst_class", cv=3).fit(X[:300], labels[:300])
+    model = TunedDecisionClassifier(base, "worst_class", cv=3).fit(X[:300], labels[:300])
     label, probabilities = run(model, X[300:])
     wanted = model.predict_proba(X[300:])
     np.testing.assert_allclose(probabilities, wanted, rtol=0, atol=1e-5)
@@ -318,7 +326,7 @@ class Unheard(ClassifierMixin, BaseEstimator):
 
 def plugged(base, X=None):
     rows, labels = draw(2, 90)
-    return PlugInClassifier(base, "balanced").fit(rows if X is None else X, labels)
+    return TunedDecisionClassifier(base, "balanced").fit(rows if X is None else X, labels)
 
 
 def test_a_base_without_a_converter_is_named_with_what_to_do():
@@ -342,19 +350,19 @@ def test_gradient_boosting_that_starts_elsewhere_is_refused():
 def test_settings_of_gradient_boosting_are_kept(settings):
     X, labels = draw(2)
     base = GradientBoostingClassifier(n_estimators=4, random_state=0, **settings)
-    assert_same(PlugInClassifier(base, "balanced").fit(X[:300], labels[:300]), X[300:])
+    assert_same(TunedDecisionClassifier(base, "balanced").fit(X[:300], labels[:300]), X[300:])
 
 
 def test_a_step_that_no_runtime_has_in_float64_is_named():
     base = make_pipeline(PolynomialFeatures(2), LogisticRegression(max_iter=1))
     rows, labels = draw(2, 90)
     with pytest.warns(ConvergenceWarning):
-        model = PlugInClassifier(base, "balanced").fit(rows, labels)
+        model = TunedDecisionClassifier(base, "balanced").fit(rows, labels)
     with pytest.raises(InvalidParameterError, match=r"PolynomialFeatures, L.*cannot be run"):
         to_onnx(model)
     marked = make_pipeline(SimpleImputer(add_indicator=True), GaussianNB())
     with pytest.raises(InvalidParameterError, match=r"SimpleImputer.*no indicators"):
-        to_onnx(PlugInClassifier(marked, "balanced").fit(rows, labels))
+        to_onnx(TunedDecisionClassifier(marked, "balanced").fit(rows, labels))
 
 
 def test_categories_of_trees_are_refused():
@@ -368,7 +376,7 @@ def test_categories_of_trees_are_refused():
     colours = np.array(list("abcdef"))[np.arange(300) % 6]
     frame = pd.DataFrame({"colour": pd.Categorical(colours), "size": np.arange(300.0)})
     with pytest.raises(InvalidParameterError, match=r"LGBMClassifier.*splits by categories"):
-        to_onnx(PlugInClassifier(booster, "balanced").fit(frame, labels))
+        to_onnx(TunedDecisionClassifier(booster, "balanced").fit(frame, labels))
 
 
 def test_what_is_not_ours_or_not_fitted_is_refused():
@@ -377,7 +385,7 @@ def test_what_is_not_ours_or_not_fitted_is_refused():
         to_onnx(GaussianNB().fit(rows, labels))
     with pytest.raises(InvalidParameterError, match="LocalPolynomialClassifier"):
         to_onnx(LocalPolynomialClassifier().fit(rows[:, :1], labels))
-    for model in (PlugInClassifier(GaussianNB()), RobustLogisticRegression()):
+    for model in (TunedDecisionClassifier(GaussianNB()), RobustLogisticRegression()):
         with pytest.raises(NotFittedError):
             to_onnx(model)
     with pytest.raises(InvalidParameterError, match="RidgeClassifier has no probabilities"):
@@ -397,13 +405,13 @@ def test_without_onnx_the_sentence_says_what_to_install(monkeypatch):
 def test_probabilities_of_weighted_trainings_are_on_the_scale_of_the_population(base, training):
     X, labels = draw(3)
     prior = [0.2, 0.5, 0.3]
-    model = RobustClassifier(BASES[base], "macro_f1", training=training, class_prior=prior, cv=3)
+    model = RobustClassifier(BASES[base], "f1_macro", training=training, class_prior=prior, cv=3)
     assert_same(model.fit(X[:300], labels[:300]), X[300:])
 
 
 def test_known_weights_decide_on_the_scale_of_the_population():
     X, labels = draw(2)
-    model = PlugInClassifier(BASES["scaled"], "balanced", class_prior=[0.5, 0.5])
+    model = TunedDecisionClassifier(BASES["scaled"], "balanced", class_prior=[0.5, 0.5])
     assert_same(model.fit(X[:300], labels[:300]), X[300:])
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import NuSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from equipoise import FixedWeights, PlugInClassifier, RobustClassifier
+from equipoise import FixedWeights, RobustClassifier, TunedDecisionClassifier
 from equipoise.exceptions import InvalidParameterError
 
 pytest.importorskip("onnx")
@@ -39,7 +39,7 @@ def draw(k=2, n_rows=1300, seed=0):
 def plugged(base, k=2, names=None):
     X, labels = draw(k)
     y = labels if names is None else names[labels]
-    return PlugInClassifier(base, "balanced").fit(X[:N_TRAIN], y[:N_TRAIN])
+    return TunedDecisionClassifier(base, "balanced").fit(X[:N_TRAIN], y[:N_TRAIN])
 
 
 def assert_same(model, k=2, tolerance=1e-12):
@@ -72,7 +72,7 @@ def test_lightgbm_takes_the_tiniest_numbers_for_zeros():
     rng = np.random.default_rng(0)
     X = rng.choice([0.0, 1.0, -1.0], (600, 3))
     y = (X[:, 0] + 0.3 * rng.normal(size=600) > 0).astype(int)
-    model = PlugInClassifier(booster, "balanced").fit(X, y)
+    model = TunedDecisionClassifier(booster, "balanced").fit(X, y)
     edge = float(np.float32(1e-35))
     rows = np.zeros((10, 3))
     rows[:, 0] = [s * e for s in (-1, 1) for e in (edge / 2, edge, 1.1 * edge, 1e-300, 0.0)]
@@ -202,7 +202,7 @@ def written_flat(monkeypatch, made, probabilities, *, passes_nan=False):
 
 def test_rows_of_the_user_are_compared_too(monkeypatch):
     X, labels = draw()
-    model = PlugInClassifier(FarOut(), FixedWeights([1, 1])).fit(X, labels)
+    model = TunedDecisionClassifier(FarOut(), FixedWeights([1, 1])).fit(X, labels)
     written_flat(monkeypatch, FarOut, [0.9, 0.1])
     to_onnx(model)
     X[0, 0] = 2e6
@@ -211,7 +211,7 @@ def test_rows_of_the_user_are_compared_too(monkeypatch):
 
 
 def test_probabilities_that_are_no_numbers_are_refused(monkeypatch):
-    model = PlugInClassifier(FarOut(), FixedWeights([1, 1])).fit(*draw())
+    model = TunedDecisionClassifier(FarOut(), FixedWeights([1, 1])).fit(*draw())
     written_flat(monkeypatch, FarOut, [0.9, 0.1], passes_nan=True)
     with pytest.raises(InvalidParameterError, match=r"by up to nan"):
         to_onnx(model)
@@ -229,7 +229,7 @@ class RefusesAll(FarOut):
 def test_what_cannot_be_compared_is_refused(monkeypatch):
     X, labels = draw()
     X[:, 0] += 2e6
-    model = PlugInClassifier(RefusesAll(), FixedWeights([1, 1])).fit(X, labels)
+    model = TunedDecisionClassifier(RefusesAll(), FixedWeights([1, 1])).fit(X, labels)
     written_flat(monkeypatch, RefusesAll, [0.1, 0.9])
     with pytest.raises(InvalidParameterError, match="no row that was made up can be predicted"):
         to_onnx(model)

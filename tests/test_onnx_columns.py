@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from equipoise import PlugInClassifier, RobustClassifier, RobustLogisticRegression
+from equipoise import RobustClassifier, RobustLogisticRegression, TunedDecisionClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 
 pd = pytest.importorskip("pandas", minversion="2.1")
@@ -101,7 +101,7 @@ STEPS = {
 def test_tables_with_texts_are_answered_the_same(name):
     frame, y = table()
     base = make_pipeline(STEPS[name](), RandomForestClassifier(5, random_state=0))
-    model = PlugInClassifier(base, "worst_class", cv=3).fit(frame[:300], y[:300])
+    model = TunedDecisionClassifier(base, "worst_class", cv=3).fit(frame[:300], y[:300])
     other = frame[300:].copy()
     if name in ("by name", "remainder", "ordinal", "filled texts"):
         other.loc[other.index[:50], "colour"] = "Red"
@@ -112,7 +112,7 @@ def test_tables_with_texts_are_answered_the_same(name):
 def test_inputs_are_the_columns_that_are_used():
     frame, y = table()
     base = make_pipeline(STEPS["by name"](), LogisticRegression())
-    model = PlugInClassifier(base, "balanced").fit(frame, y)
+    model = TunedDecisionClassifier(base, "balanced").fit(frame, y)
     made = to_onnx(model, dtype="float32")
     session = runtime.InferenceSession(made.SerializeToString())
     types = {each.name: each.type for each in session.get_inputs()}
@@ -141,7 +141,7 @@ def test_columns_of_numbers_by_name_are_one_input():
     columns = make_column_transformer((OneHotEncoder(), ["count"]), (StandardScaler(), ["size"]))
     base = make_pipeline(columns, LogisticRegression())
     numbers = frame[["size", "count"]]
-    model = PlugInClassifier(base, "balanced").fit(numbers, y)
+    model = TunedDecisionClassifier(base, "balanced").fit(numbers, y)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString())
     label, _ = session.run(None, {"X": numbers.to_numpy(dtype=float)})
     np.testing.assert_array_equal(label, model.predict(numbers))
@@ -157,7 +157,7 @@ def test_categories_that_are_numbers_are_compared_as_they_are(encoder):
         unknown = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
     columns = make_column_transformer((encoder(**unknown), [0]), remainder="passthrough")
     model = make_pipeline(columns, LogisticRegression())
-    model = PlugInClassifier(model, "balanced").fit(X[:300], y[:300])
+    model = TunedDecisionClassifier(model, "balanced").fit(X[:300], y[:300])
     X[400:, 0] += rng.choice([0.0, 0.25, 1.0, 100.0], 300)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString())
     label, probabilities = session.run(None, {"X": X})
@@ -170,7 +170,7 @@ def test_a_missing_number_may_be_a_category():
     X = rng.choice([0.0, 1.0, np.nan], (300, 2))
     y = (np.nan_to_num(X[:, 0], nan=2.0) > rng.normal(size=300)).astype(int)
     model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
-    model = PlugInClassifier(model, "balanced").fit(X, y)
+    model = TunedDecisionClassifier(model, "balanced").fit(X, y)
     session = runtime.InferenceSession(to_onnx(model).SerializeToString())
     np.testing.assert_array_equal(session.run(None, {"X": X})[0], model.predict(X))
 
@@ -182,7 +182,7 @@ def fitted(columns, frame, y, head=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = make_pipeline(columns, head or LogisticRegression())
-        return PlugInClassifier(model, "balanced").fit(frame, y)
+        return TunedDecisionClassifier(model, "balanced").fit(frame, y)
 
 
 def test_what_onnx_has_no_texts_for_is_refused_in_a_sentence():
@@ -214,6 +214,8 @@ def test_rows_to_compare_on_must_be_those_of_the_fit():
     model = fitted(STEPS["by name"](), frame, y)
     with pytest.raises(InvalidInputError, match="X must be a DataFrame"):
         to_onnx(model, frame.to_numpy())
-    model = PlugInClassifier(LogisticRegression(), "balanced").fit(frame[["size", "count"]], y)
+    model = TunedDecisionClassifier(LogisticRegression(), "balanced").fit(
+        frame[["size", "count"]], y
+    )
     with pytest.raises(InvalidInputError, match="2 columns of the fit, got shape"):
         to_onnx(model, frame[["size"]].to_numpy())

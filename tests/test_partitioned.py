@@ -13,7 +13,7 @@ from equipoise import (
     RobustLinearClassifier,
     RobustLogisticRegression,
     WorstClass,
-    predict_population_proba,
+    population_proba,
 )
 from equipoise.blocks import Blocks, from_blocks
 from equipoise.losses import as_trained
@@ -292,7 +292,7 @@ def test_predictions_of_blocks_are_those_of_their_rows():
     for name in ("decision_function", "predict_proba", "predict_log_proba"):
         np.testing.assert_allclose(getattr(clf, name)(blocks), getattr(clf, name)(X), rtol=1e-12)
     np.testing.assert_array_equal(clf.predict(blocks), clf.predict(X))
-    found, wanted = (predict_population_proba(clf, rows) for rows in (blocks, X))
+    found, wanted = (population_proba(clf, rows) for rows in (blocks, X))
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 

@@ -64,9 +64,9 @@ def test_a_path_is_its_fits(name, loss):
         assert path.standard_risk[place] == risks.standard()
         assert path.worst_class_risk[place] == risks.worst()
         assert path.balanced_risk[place] == risks.balanced()
-        assert fit.uncertainty.get_params()[knob] == value
+        assert fit.goal.get_params()[knob] == value
         assert path.duality_gap[place] <= 1e-6 * path.objective[place]
-        assert path.caps_bind[place] == alone.caps_bind_
+        assert path.caps_bind[place] == alone.caps_active_
 
 
 def test_more_robustness_costs_standard_risk_and_saves_the_worst_class():
@@ -124,10 +124,10 @@ def test_settings_of_the_estimator_are_kept():
     )
     path = robust_path(X, Y, values=[0.9, 0.5], estimator=base)
     for fit, value in zip(path.estimators, [0.9, 0.5], strict=True):
-        expected = base.get_params(deep=False) | {"uncertainty": None}
-        assert fit.get_params(deep=False) | {"uncertainty": None} == expected
-        assert fit.uncertainty.alpha == value and np.all(fit.intercept_ == 0)
-    assert isinstance(base.uncertainty, WorstClass) and not hasattr(base, "coef_")
+        expected = base.get_params(deep=False) | {"goal": None}
+        assert fit.get_params(deep=False) | {"goal": None} == expected
+        assert fit.goal.alpha == value and np.all(fit.intercept_ == 0)
+    assert isinstance(base.goal, WorstClass) and not hasattr(base, "coef_")
     recipe = LabelCVaR(0.5)
     robust_path(X, Y, recipe, values=[0.9])
     assert recipe.alpha == 0.5
@@ -208,19 +208,19 @@ def test_warnings_of_single_fits_reach_the_caller():
 
 BAD = {
     "unknown parameter": ({"parameter": "beta"}, "parameter must be one of 'alpha', got 'beta'"),
-    "no knob": ({"uncertainty": WorstClass()}, "no hyper-parameter to move"),
-    "no knob by name": ({"uncertainty": "balanced"}, "no hyper-parameter to move"),
-    "no knob without c": ({"uncertainty": LabelHCVaR(alphas=0.5)}, "no hyper-parameter to move"),
-    "no grid": ({"uncertainty": PriorBall(0.1)}, "values must be given for 'radius'"),
+    "no knob": ({"goal": WorstClass()}, "no hyper-parameter to move"),
+    "no knob by name": ({"goal": "balanced"}, "no hyper-parameter to move"),
+    "no knob without c": ({"goal": LabelHCVaR(alphas=0.5)}, "no hyper-parameter to move"),
+    "no grid": ({"goal": PriorBall(0.1)}, "values must be given for 'radius'"),
     "no values": ({"values": []}, "at least one number"),
     "a table": ({"values": [[0.5]]}, "sequence of at least one number"),
     "text": ({"values": ["a"]}, "values must be a number"),
     "None": ({"values": [None, "x"]}, "values must be a number"),
     "out of range": ({"values": [0.5, 1.5]}, r"alpha must be a number in \(0, 1\], got 1.5"),
     "nan": ({"values": [np.nan]}, "alpha must be .* got nan"),
-    "not a set": ({"uncertainty": 0.1, "values": [0.5]}, "uncertainty must be"),
+    "not a set": ({"goal": 0.1, "values": [0.5]}, "goal must be"),
     "weights": (
-        {"uncertainty": FixedWeights("balanced"), "values": [1.0], "parameter": "alpha"},
+        {"goal": FixedWeights("balanced"), "values": [1.0], "parameter": "alpha"},
         "parameter must be one of 'weights', got 'alpha'",
     ),
 }

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import FixedWeights, RobustLogisticRegression, predict_population_proba
+from equipoise import FixedWeights, RobustLogisticRegression, population_proba
 from equipoise.exceptions import (
     ClassMismatchError,
     InvalidInputError,
     InvalidParameterError,
     UnidentifiableError,
 )
-from equipoise.risks import population_proba
+from equipoise.risks import rescale_proba
 
 TINY = np.finfo(np.float64).tiny
 # Below the smallest normal number a result has fewer digits: a few of its steps.
@@ -47,30 +47,28 @@ def test_bayes_rule_holds_to_the_last_digits(world):
     probabilities, masses, prior = world
     factors = [Fraction(float(p)) / Fraction(float(m)) for p, m in zip(prior, masses, strict=True)]
     expected = [exactly(row, factors) for row in probabilities]
-    result = population_proba(probabilities, masses=masses, class_prior=prior)
+    result = rescale_proba(probabilities, masses=masses, class_prior=prior)
     np.testing.assert_allclose(result, expected, rtol=1e-14, atol=STEPS)
 
 
 @given(world=worlds())
 def test_there_and_back_is_where_it_was(world):
     probabilities, masses, prior = world
-    there = population_proba(probabilities, masses=prior, target_prior=masses)
+    there = rescale_proba(probabilities, masses=prior, target_prior=masses)
     # Digits that are lost on the way there do not come back.
     assume(there[probabilities > 0].min() >= TINY)
-    back = population_proba(there, masses=masses, class_prior=prior)
+    back = rescale_proba(there, masses=masses, class_prior=prior)
     np.testing.assert_allclose(back, probabilities, rtol=1e-14, atol=STEPS)
 
 
 @given(world=worlds())
 def test_weights_are_masses_over_priors(world):
     probabilities, masses, prior = world
-    by_masses = population_proba(probabilities, masses=masses, class_prior=prior)
+    by_masses = rescale_proba(probabilities, masses=masses, class_prior=prior)
     for scale in (1.0, 7e5):
-        by_weights = population_proba(
-            probabilities, weights=scale * masses / prior, class_prior=prior
-        )
+        by_weights = rescale_proba(probabilities, weights=scale * masses / prior, class_prior=prior)
         np.testing.assert_allclose(by_weights, by_masses, rtol=1e-13, atol=STEPS)
-        alone = population_proba(probabilities, weights=scale * masses / prior)
+        alone = rescale_proba(probabilities, weights=scale * masses / prior)
         np.testing.assert_allclose(alone, by_masses, rtol=1e-13, atol=STEPS)
 
 
@@ -79,43 +77,43 @@ def test_one_step_is_as_good_as_two(world):
     probabilities, masses, prior = world
     k = len(prior)
     even = np.full(k, 1 / k)
-    middle = population_proba(probabilities, masses=masses, class_prior=even)
+    middle = rescale_proba(probabilities, masses=masses, class_prior=even)
     assume(middle[probabilities > 0].min() >= TINY)
-    two = population_proba(middle, masses=even, class_prior=prior)
-    one = population_proba(probabilities, weights=masses, class_prior=even, target_prior=prior)
+    two = rescale_proba(middle, masses=even, class_prior=prior)
+    one = rescale_proba(probabilities, weights=masses, class_prior=even, target_prior=prior)
     np.testing.assert_allclose(two, one, rtol=1e-13, atol=STEPS)
 
 
 @given(world=worlds())
 def test_rows_sum_to_one_and_zeros_stay_zeros(world):
     probabilities, masses, prior = world
-    result = population_proba(probabilities, masses=masses, class_prior=prior)
+    result = rescale_proba(probabilities, masses=masses, class_prior=prior)
     np.testing.assert_allclose(result.sum(axis=1), 1, rtol=1e-14)
     assert np.all(result[probabilities == 0] == 0)
 
 
 def test_equal_weights_change_nothing():
     probabilities = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
-    np.testing.assert_allclose(population_proba(probabilities, weights=[3, 3, 3]), probabilities)
+    np.testing.assert_allclose(rescale_proba(probabilities, weights=[3, 3, 3]), probabilities)
 
 
 def test_products_neither_overflow_nor_vanish():
     row = np.array([[1.0, 1e-300]])
-    result = population_proba(row, weights=[1e300, 1e-5])
+    result = rescale_proba(row, weights=[1e300, 1e-5])
     np.testing.assert_allclose(result, [[1e-5 / (1e-5 + 1), 1 / (1e-5 + 1)]], rtol=1e-12)
 
 
 def test_the_short_form_is_the_second_class():
-    short = population_proba([0.5, 0.9], weights=[1, 9])
-    np.testing.assert_allclose(short, population_proba([[0.5, 0.5], [0.1, 0.9]], weights=[1, 9]))
+    short = rescale_proba([0.5, 0.9], weights=[1, 9])
+    np.testing.assert_allclose(short, rescale_proba([[0.5, 0.5], [0.1, 0.9]], weights=[1, 9]))
     np.testing.assert_allclose(short, [[0.9, 0.1], [0.5, 0.5]])
 
 
 def test_values_by_class_are_matched_by_name():
     rows = pd.DataFrame({"spam": [0.5], "ham": [0.5]})
-    result = population_proba(rows, weights={"ham": 1, "spam": 9}, classes=rows.columns)
+    result = rescale_proba(rows, weights={"ham": 1, "spam": 9}, classes=rows.columns)
     np.testing.assert_allclose(result, [[0.1, 0.9]])
-    by_masses = population_proba(
+    by_masses = rescale_proba(
         rows,
         masses={"ham": 0.5, "spam": 0.5},
         class_prior={"ham": 0.9, "spam": 0.1},
@@ -127,14 +125,12 @@ def test_values_by_class_are_matched_by_name():
 def test_balanced_weights_are_known_by_name():
     prior = np.array([0.7, 0.2, 0.1])
     rows = [[0.2, 0.3, 0.5]]
-    expected = population_proba(rows, masses=[1 / 3] * 3, class_prior=prior)
-    np.testing.assert_allclose(
-        population_proba(rows, weights="balanced", class_prior=prior), expected
-    )
+    expected = rescale_proba(rows, masses=[1 / 3] * 3, class_prior=prior)
+    np.testing.assert_allclose(rescale_proba(rows, weights="balanced", class_prior=prior), expected)
 
 
 def test_a_class_of_prior_zero_has_probability_zero():
-    result = population_proba([[0.2, 0.3, 0.5]], masses=[0.5, 0.5, 0], class_prior=[0.25, 0.75, 0])
+    result = rescale_proba([[0.2, 0.3, 0.5]], masses=[0.5, 0.5, 0], class_prior=[0.25, 0.75, 0])
     np.testing.assert_allclose(result, [[0.1 / 0.55, 0.45 / 0.55, 0]])
 
 
@@ -150,7 +146,7 @@ def test_a_weighted_fit_comes_back_to_the_plain_one():
     plain = LogisticRegression(C=np.inf).fit(X, y)
     weights = {0: 1.0, 1: 8.0}
     weighted = LogisticRegression(C=np.inf, class_weight=weights).fit(X, y)
-    back = population_proba(weighted.predict_proba(X), weights=weights)
+    back = rescale_proba(weighted.predict_proba(X), weights=weights)
     off = np.abs(weighted.predict_proba(X) - plain.predict_proba(X)).mean()
     assert np.abs(back - plain.predict_proba(X)).mean() < 0.1 * off
 
@@ -159,14 +155,14 @@ def test_a_weighted_fit_comes_back_to_the_plain_one():
 def test_the_estimators_own_method_agrees(target):
     X, y = draw(500)
     clf = RobustLogisticRegression(FixedWeights([1.0, 5.0])).fit(X, y)
-    expected = population_proba(
+    expected = rescale_proba(
         clf.predict_proba(X),
         weights=clf.worst_case_weights_,
         class_prior=clf.class_prior_,
         target_prior=target,
         classes=clf.classes_,
     )
-    np.testing.assert_allclose(predict_population_proba(clf, X, target), expected, rtol=1e-12)
+    np.testing.assert_allclose(population_proba(clf, X, target), expected, rtol=1e-12)
 
 
 # Refusals
@@ -209,7 +205,7 @@ REFUSED = {
 def test_what_makes_no_sense_is_refused_in_a_sentence(case):
     options, error, message = REFUSED[case]
     with pytest.raises(error, match=message):
-        population_proba(ROWS, **options)
+        rescale_proba(ROWS, **options)
 
 
 @pytest.mark.parametrize(
@@ -218,10 +214,10 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(case):
 )
 def test_rows_must_be_probabilities(rows, message):
     with pytest.raises(InvalidInputError, match=message):
-        population_proba(rows, weights=[1, 2])
+        rescale_proba(rows, weights=[1, 2])
 
 
 def test_a_row_without_any_possible_class_is_named():
     rows = [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]
     with pytest.raises(UnidentifiableError, match="Row 1 has probability 0"):
-        population_proba(rows, masses=THIRDS, class_prior=[0.5, 0.5, 0])
+        rescale_proba(rows, masses=THIRDS, class_prior=[0.5, 0.5, 0])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import CostMatrix, PlugInClassifier
+from equipoise import CostMatrix, TunedDecisionClassifier
 
 ROOT = Path(__file__).parents[1]
 NUMBER = r"\d+(?:\.\d+)?(?:e[+-]\d+)?"
@@ -71,6 +71,6 @@ def test_what_a_fit_leaves_is_named(goal):
     (sentence,) = re.findall(r"After `fit`: (.*?)\.\n", read("docs/tour.md"), re.DOTALL)
     named = set(re.findall(r"`(\w+_)`", sentence))
     X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3
-    clf = PlugInClassifier(LogisticRegression(), goal, cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(LogisticRegression(), goal, cv=3).fit(X, y)
     decides = {name for name in ("weights_", "costs_") if hasattr(clf, name)}
     assert len(decides) == 1 and decides <= named

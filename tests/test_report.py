@@ -38,7 +38,7 @@ from equipoise import (  # noqa: E402
 )
 from equipoise.datasets import load_thyroid  # noqa: E402
 from equipoise.decisions import Evaluated  # noqa: E402
-from equipoise.decisions.tuned_weights import FEW_ROWS  # noqa: E402
+from equipoise.decisions.summary import FEW_ROWS  # noqa: E402
 from equipoise.exceptions import (  # noqa: E402
     InvalidInputError,
     InvalidParameterError,
@@ -186,7 +186,7 @@ def test_risks_are_those_of_fits_made_by_hand(cv):
     """Every choice is what the classifier of the code says of itself on the folds of the page."""
     table = labelled_table(X, Y)
     design = Design.for_table(table, cv, 0)
-    goals = {"balanced": "balanced", "CVaR 0.2": LabelCVaR(0.2), "F": "macro_f1"}
+    goals = {"balanced": "balanced", "CVaR 0.2": LabelCVaR(0.2), "F": "f1_macro"}
     found = compare(X, Y, models=["linear"], cv=cv, goals=goals)
     frame = found.to_frame().set_index("made_for")
     learner = learner_for(X, "linear")
@@ -372,7 +372,7 @@ def test_levels_of_alpha_reach_from_standard_to_worst_class():
 
 GOALS = {
     "worst_class": ["plain", "balanced", "worst class"],
-    "macro_f1": ["plain", "balanced", "macro_f1"],
+    "f1_macro": ["plain", "balanced", "f1_macro"],
     "balanced": ["plain", "balanced"],
     "costs": ["plain", "balanced", "costs"],
     "floors": ["plain", "balanced", "floors"],
@@ -394,10 +394,10 @@ def test_models_are_made_for_and_judged_by_any_goal(goal):
     assert values.shape[1] == 1
     best = values[:, 0].min()
     assert values[frame["recommended"], 0][0] <= best + 0.02
-    if goal == "macro_f1":
+    if goal == "f1_macro":
         model = RobustClassifier(
-            learner_for(rows, "linear"), "macro_f1", rare="keep", min_rows=FEW_ROWS, random_state=0,
-            cv=parts_of(Design.for_table(labelled_table(rows, y), 3, 0)),
+            learner_for(rows, "linear"), "f1_macro", rare_classes="keep", min_rows=FEW_ROWS,
+            random_state=0, cv=parts_of(Design.for_table(labelled_table(rows, y), 3, 0)),
         ).fit(rows, y)  # fmt: skip
         assert values[2, 0] == pytest.approx(1 - model.metric_value_)
 
@@ -479,7 +479,7 @@ def test_predictions_from_anywhere_are_compared_and_decided():
     assert plain["standard"] == pytest.approx(
         np.mean(np.array(["a", "b", "c"])[eta.argmax(axis=1)] != y)
     )
-    tuned = tune_weights(y, eta, "worst_class", rare="keep", random_state=0)
+    tuned = tune_weights(y, eta, "worst_class", rare_classes="keep", random_state=0)
     own = next(each for each in summary["choices"] if each["label"] == "mine, worst class")
     assert own["worst"] == pytest.approx(tuned.class_risks.max())
     names, model = run_code(found.code, y=y, predictions=predictions), found.fit()
@@ -592,7 +592,7 @@ def test_a_class_of_a_handful_of_rows_does_not_decide_what_all_others_get():
     labels = np.repeat(["a", "b", "tiny"], [300, 120, 8])
     # Rows of the tiny class lie among those of the first.
     rows = rng.normal(size=(428, 2)) + np.where(labels == "b", 1.5, 0.0)[:, None]
-    for goal in ("worst_class", "macro_f1"):
+    for goal in ("worst_class", "f1_macro"):
         found = compare(rows, labels, models=["linear"], goals=goal, cv=4)
         assert f"min_rows={FEW_ROWS}" in found.code or "RobustClassifier" not in found.code
         summary = found.to_dict()
@@ -906,7 +906,7 @@ def test_the_code_refits_the_recommended_choice_from_python(as_array):
 
 
 @pytest.mark.usefixtures("few_stages")
-@pytest.mark.parametrize("goal", [LabelCVaR(0.3), "macro_f1", "worst_class", "balanced", None])
+@pytest.mark.parametrize("goal", [LabelCVaR(0.3), "f1_macro", "worst_class", "balanced", None])
 def test_the_code_refits_any_choice_also_with_a_class_of_one_row(goal):
     frame = pd.concat([X, X.iloc[:1].assign(size=99.0)], ignore_index=True)
     y = np.append(Y, "single")

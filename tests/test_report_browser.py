@@ -60,7 +60,7 @@ def metric_comparison():
     """One goal that is a metric."""
     X, y = hostile_table()
     names = [f"class {label}" for label in np.unique(y, return_inverse=True)[1]]
-    return compare(X, np.array(names), ["linear"], goals="macro_f1", cv=3)
+    return compare(X, np.array(names), ["linear"], goals="f1_macro", cv=3)
 
 
 def stranger_comparison():
@@ -286,7 +286,7 @@ def test_costs_that_are_no_goal_stand_beside(open_page):
     assert heads == [
         "choice",
         "largest regret",
-        "macro_f1",
+        "f1_macro",
         "overall errors",
         "worst class",
         "balanced",

@@ -76,7 +76,7 @@ def test_hostile_names_reach_neither_terminal_nor_page_as_anything_but_text(tmp_
 def test_the_goals_to_compare_can_be_named(table, tmp_path):
     kinds = sorted(set(mixed_table()[1]))
     box = f"PriorBox(upper={{{str(kinds[0])!r}: 0.9}})"
-    goals = ("-g", "macro_f1", "--goal", "LabelCVaR(alpha=0.4)", "-u", box)
+    goals = ("-g", "f1_macro", "--goal", "LabelCVaR(alpha=0.4)", "-u", box)
     done = linear(table, tmp_path / "page.html", "--json", "--drop", "row", *goals)
     assert done.exit_code == 0, done.output
     made_for = {one["goal"] for one in json.loads(done.stdout)["choices"]}
@@ -138,7 +138,7 @@ def test_models_of_the_users_own_are_imported(table, tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     out = tmp_path / "page.html"
-    options = ("--json", "--drop", "row", "-g", "macro_f1")
+    options = ("--json", "--drop", "row", "-g", "f1_macro")
     done = run(table, "-t", "kind", "-o", out, "--model", "mine:model", *options)
     assert done.exit_code == 0, done.output
     assert {one["model"] for one in json.loads(done.stdout)["choices"]} == {"mine:model"}

@@ -88,7 +88,7 @@ def test_what_is_printed_and_fitted_is_what_was_judged(found, small_samples):
 
 
 def test_every_choice_is_counted_alike(small_samples):
-    found = compare(in_blocks(), models=MODELS, goals="macro_f1", price=1)
+    found = compare(in_blocks(), models=MODELS, goals="f1_macro", price=1)
     summary = found.to_dict()
     labels = [each["label"] for each in summary["choices"]]
     assert labels[:2] == ["bayes, plain", "bayes, balanced"] and len(labels) == 4

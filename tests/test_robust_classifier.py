@@ -24,11 +24,11 @@ from equipoise import (
     CostMatrix,
     FixedWeights,
     LabelCVaR,
-    PlugInClassifier,
     RecallFloors,
     RiskScorer,
     RobustClassifier,
     RobustLogisticRegression,
+    TunedDecisionClassifier,
     WorstClass,
 )
 from equipoise.decisions.trained import weight_argument
@@ -202,7 +202,7 @@ def test_where_training_weights_cancel_decisions_are_the_same(training):
 def test_plain_training_is_the_plug_in():
     X, y = draw()
     ours = RobustClassifier(TREE, "worst_class", training="plain", cv=3).fit(X, y)
-    plug_in = PlugInClassifier(TREE, "worst_class", cv=3).fit(X, y)
+    plug_in = TunedDecisionClassifier(TREE, "worst_class", cv=3).fit(X, y)
     np.testing.assert_array_equal(ours.predict(X), plug_in.predict(X))
     assert ours.class_risks_ == plug_in.class_risks_ and ours.weights_ == plug_in.weights_
 
@@ -261,7 +261,7 @@ def test_weights_reach_a_class_that_plain_training_forgets():
 
 @pytest.mark.parametrize(
     "goal",
-    [None, LabelCVaR(0.3), "macro_f1", "balanced", CostMatrix(1.0), RecallFloors(0.3)],
+    [None, LabelCVaR(0.3), "f1_macro", "balanced", CostMatrix(1.0), RecallFloors(0.3)],
     ids=repr,
 )
 def test_every_goal(goal):
@@ -277,7 +277,9 @@ def test_floors_of_rows_too_few_to_be_evaluated_are_kept_all_the_same():
     X = rng.normal(size=(321, 1)) + 3.0 * (y == "rare")[:, None]
     # A fifth of the rows is held out: four of the rare class, which show a recall of one half.
     goal = RecallFloors({"rare": 0.5}, confidence=0.9)
-    clf = RobustClassifier(LogisticRegression(), goal, rare="keep", random_state=0).fit(X, y)
+    clf = RobustClassifier(LogisticRegression(), goal, rare_classes="keep", random_state=0).fit(
+        X, y
+    )
     assert not hasattr(clf, "class_risks_")
     assert np.mean(clf.predict(X)[y == "rare"] == "rare") > 0.5
 
@@ -286,7 +288,7 @@ def test_floors_with_a_confidence_keep_the_model_of_one_split():
     X, y = draw(1500)
     goal = RecallFloors({"rare": 0.5}, confidence=0.9)
     clf = RobustClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
-    plug_in = PlugInClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
+    plug_in = TunedDecisionClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
     for training, fits in (("plain", 1), ("balanced", 1), ("average", 3)):
         Counted.fits = 0
@@ -324,7 +326,7 @@ def test_what_cannot_be_weighted_is_trained_as_it_is(base, why):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         clone(clf).set_params(training="plain").fit(X, y)
-    plug_in = PlugInClassifier(base, "worst_class", cv=3).fit(X, y)
+    plug_in = TunedDecisionClassifier(base, "worst_class", cv=3).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
 
 
@@ -348,7 +350,7 @@ def test_a_fitted_estimator_is_only_decided():
     X, y = draw()
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
     clf = RobustClassifier(FrozenEstimator(forest), "worst_class").fit(X[300:], y[300:])
-    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst_class").fit(X[300:], y[300:])
+    plug_in = TunedDecisionClassifier(FrozenEstimator(forest), "worst_class").fit(X[300:], y[300:])
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
     np.testing.assert_array_equal(clf.predict_proba(X), forest.predict_proba(X))
 
@@ -360,7 +362,7 @@ def test_classes_of_too_few_rows(rare):
     y[:2] = "tiny"
     with pytest.raises(InvalidInputError, match="Too few rows of class 'tiny'"):
         RobustClassifier(TREE, cv=3).fit(X, y)
-    clf = RobustClassifier(TREE, "worst_class", cv=3, rare=rare).fit(X, y)
+    clf = RobustClassifier(TREE, "worst_class", cv=3, rare_classes=rare).fit(X, y)
     assert clf.predict_proba(X).shape == (len(y), 4)
     assert (clf.weights_["tiny"] == 0) == (rare == "drop")
     assert np.isnan(clf.class_risks_["tiny"])
@@ -371,7 +373,7 @@ def test_classes_of_too_few_rows(rare):
 
 def test_classes_below_min_rows_are_not_tuned_for():
     X, y = draw(shares=(0.7, 0.28, 0.02))
-    model = RobustClassifier(TREE, "worst_class", rare="keep", min_rows=13, cv=3).fit(X, y)
+    model = RobustClassifier(TREE, "worst_class", rare_classes="keep", min_rows=13, cv=3).fit(X, y)
     assert np.isnan(model.class_risks_["rare"])
     assert not np.isnan(model.class_risks_["middle"])
     with pytest.raises(InvalidInputError, match=r"'rare' \(12 rows\).* at least 13 rows"):
@@ -419,7 +421,7 @@ def test_a_search_over_its_own_parameters():
         ({"training": {"common": 1.0, "middle": 1.0, "rare": 0.0}}, "training must hold positive"),
         ({"training": [1.0, 2.0]}, "training"),
         ({"estimator": DecisionTreeClassifier(class_weight="balanced")}, "weigh classes itself"),
-        ({"estimator": RobustLogisticRegression("balanced")}, "got uncertainty=.*Use .standard"),
+        ({"estimator": RobustLogisticRegression("balanced")}, "got goal=.*Use .standard"),
         ({"estimator": RobustLogisticRegression(FixedWeights([1, 2, 3]))}, "weigh classes itself"),
         (
             {"estimator": RobustLogisticRegression("standard", class_prior=[0.2, 0.3, 0.5])},

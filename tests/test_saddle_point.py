@@ -30,11 +30,11 @@ each_case = pytest.mark.parametrize("case", CASES)
 @each_case
 @pytest.mark.parametrize("rounds", [10, 300])
 def test_the_averages_are_within_the_bound_of_the_certified_optimum(case, rounds):
-    k, uncertainty, C = CASES[case]
+    k, goal, C = CASES[case]
     X, y = draw(k)
-    exact = RobustLogisticRegression(uncertainty, C=C, tol=1e-9).fit(X, y)
+    exact = RobustLogisticRegression(goal, C=C, tol=1e-9).fit(X, y)
     length = np.hypot(np.linalg.norm(exact.coef_), np.linalg.norm(exact.intercept_))
-    found = descent_ascent(X, y, uncertainty, radius=2 * length, rounds=rounds, C=C)
+    found = descent_ascent(X, y, goal, radius=2 * length, rounds=rounds, C=C)
     assert abs(found.value - exact.objective_) <= found.bound
     assert found.lower_bound <= exact.objective_ + 1e-9
     assert exact.lower_bound_ <= found.objective <= exact.objective_ + found.bound

@@ -55,7 +55,7 @@ PLUG_IN = """
 import json, sys
 import numpy
 from sklearn.naive_bayes import GaussianNB
-from equipoise import PlugInClassifier
+from equipoise import TunedDecisionClassifier
 from equipoise.blocks import from_npy
 sys.path.insert(0, sys.argv[1])
 from scale import own_memory, peak_of_own_memory
@@ -64,7 +64,7 @@ folder = sys.argv[2]
 rows = [from_npy(folder)]
 if sys.argv[3] == "mapped":
     rows = [numpy.load(f"{folder}/{name}.npy", mmap_mode="r") for name in "Xy"]
-PlugInClassifier(GaussianNB()).fit([[0.0], [1.0]] * 20, [0, 1] * 20)  # with what it imports
+TunedDecisionClassifier(GaussianNB()).fit([[0.0], [1.0]] * 20, [0, 1] * 20)  # with what it imports
 if sys.argv[3] == "page":
     from equipoise.report import compare
     first = numpy.arange(400.0).reshape(-1, 1)
@@ -74,7 +74,7 @@ with peak_of_own_memory() as peak:
     if sys.argv[3] == "page":
         found = compare(*rows, models={"bayes": GaussianNB()}, memory="64 MiB")
     else:
-        clf = PlugInClassifier(GaussianNB(), "worst_class", memory="64 MiB").fit(*rows)
+        clf = TunedDecisionClassifier(GaussianNB(), "worst_class", memory="64 MiB").fit(*rows)
 if sys.argv[3] == "page":
     seen = found.to_dict()["design"]["rows_seen"]
     rare = seen["trained"] / 4

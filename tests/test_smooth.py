@@ -80,7 +80,7 @@ def objectives(rows, criterion, pooling, monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.3), "macro_f1", "geometric_mean"])
+@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.3), "f1_macro", "geometric_mean"])
 def test_gradients_of_the_objective_are_finite_differences(goal, monkeypatch):
     rng, rows = np.random.default_rng(0), drawn(0, 300, 4)
     rows = Predictions(rows.probabilities, rows.labels, rng.uniform(0.2, 3.0, 300))
@@ -115,7 +115,7 @@ def best_by_search(rows, criterion, weights):
 
 @pytest.mark.parametrize("k", [3, 5])
 @pytest.mark.parametrize(
-    "goal", ["worst_class", LabelCVaR(0.3), "balanced_accuracy", "macro_f1", "macro_f2",
+    "goal", ["worst_class", LabelCVaR(0.3), "balanced_accuracy", "f1_macro", "f2_macro",
              "geometric_mean"], ids=str,
 )  # fmt: skip
 def test_tuned_weights_come_within_a_point_of_the_best(goal, k):
@@ -159,7 +159,7 @@ def test_weights_of_small_classes_go_to_the_centre_as_pooling_grows():
     logs = rng.normal(size=(len(labels), 3)) + 2.0 * np.eye(3)[labels] + [0.0, -1.0, -3.0]
     table = np.exp(logs)
     rows = Predictions(table / table.sum(axis=1, keepdims=True), labels, np.ones(len(labels)))
-    for goal in ("worst_class", "macro_f1", "geometric_mean"):
+    for goal in ("worst_class", "f1_macro", "geometric_mean"):
         centre = as_goal(goal).resolve(rows.prior).centre
         centre = centre - centre.mean()
         off = [
@@ -183,14 +183,14 @@ def test_repeated_rows_with_as_much_more_pooling_give_the_same():
         np.ones(times * len(rows.labels)),
     )  # fmt: skip
     weighted = Predictions(rows.probabilities, rows.labels, times * rows.sample_weight)
-    for goal in ("worst_class", "macro_f1"):
+    for goal in ("worst_class", "f1_macro"):
         first, again = tuned(rows, goal, 2.0)[0], tuned(copies, goal, 2.0 * times)[0]
         np.testing.assert_allclose(centred(again), centred(first), atol=1e-3)
         # Equal weights are no more rows.
         np.testing.assert_allclose(centred(tuned(weighted, goal, 2.0)[0]), centred(first))
 
 
-@pytest.mark.parametrize("goal", ["worst_class", "macro_f1", "geometric_mean"])
+@pytest.mark.parametrize("goal", ["worst_class", "f1_macro", "geometric_mean"])
 def test_whole_weights_are_repeated_rows_without_pooling(goal):
     rows = drawn(6, 500, 3)
     times = np.random.default_rng(0).integers(1, 5, 500)
@@ -203,7 +203,7 @@ def test_whole_weights_are_repeated_rows_without_pooling(goal):
     np.testing.assert_allclose(centred(first), centred(again), atol=1e-3)
 
 
-@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.3), "macro_f1"], ids=str)
+@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.3), "f1_macro"], ids=str)
 def test_the_scale_of_row_weights_does_not_count(goal):
     rows, rng = drawn(7, 500, 3), np.random.default_rng(0)
     weights = rng.uniform(0.5, 2.0, 500)
@@ -214,7 +214,7 @@ def test_the_scale_of_row_weights_does_not_count(goal):
     np.testing.assert_array_equal(first.fold_weights, again.fold_weights)
 
 
-@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.3), "macro_f1", "geometric_mean"])
+@pytest.mark.parametrize("goal", ["worst_class", LabelCVaR(0.3), "f1_macro", "geometric_mean"])
 def test_the_order_of_the_classes_does_not_count(goal):
     rows, folds = drawn(8, 800, 4), np.arange(800) % 5
     order = np.array([2, 0, 3, 1])
@@ -243,7 +243,7 @@ def evaluations(rows, goal, monkeypatch):
     return sum(counted)
 
 
-@pytest.mark.parametrize("goal", ["worst_class", "balanced_accuracy", "macro_f1"])
+@pytest.mark.parametrize("goal", ["worst_class", "balanced_accuracy", "f1_macro"])
 def test_more_classes_take_no_more_evaluations(goal, monkeypatch):
     # Bounded by two temperatures of sixty iterations, most of one evaluation, in any case.
     ten, hundred = (
@@ -269,7 +269,7 @@ def test_many_rows_are_tuned_on_a_sample_of_every_class(monkeypatch):
 @settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 10_000), k=st.integers(2, 5), pooling=st.sampled_from([0.0, 0.5, 2.0]),
-    goal=st.sampled_from(["worst_class", "macro_f1", "geometric_mean", LabelCVaR(0.2)]),
+    goal=st.sampled_from(["worst_class", "f1_macro", "geometric_mean", LabelCVaR(0.2)]),
     power=st.sampled_from([0.1, 1.0, 30.0, 3000.0]),
 )  # fmt: skip
 def test_any_probabilities_give_finite_weights(seed, k, pooling, goal, power):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import PlugInClassifier, RobustClassifier, tune_weights
+from equipoise import RobustClassifier, TunedDecisionClassifier, tune_weights
 from equipoise.decisions import (
     Choice,
     Evaluated,
@@ -43,7 +43,7 @@ def test_stages_are_values_that_cannot_be_changed(stage):
 # No leakage
 
 
-@pytest.mark.parametrize("goal", ["worst_class", "macro_f1"])
+@pytest.mark.parametrize("goal", ["worst_class", "f1_macro"])
 def test_the_rule_of_a_fold_does_not_know_labels_of_that_fold(goal):
     X, y = table()
     eta = LogisticRegression().fit(X, y).predict_proba(X)
@@ -78,7 +78,7 @@ def test_the_rule_of_a_fold_comes_from_held_out_rows_of_the_others():
     eta = np.vstack([learner.fit(X[a], y[a]).predict_proba(X[b]) for a, b in parts])
     folds = np.repeat(np.arange(4), [len(test) for _, test in parts])
     expected = tune_weights(y, eta, "worst_class", folds=folds)
-    found = PlugInClassifier(learner, "worst_class", cv=Neighbours()).fit(X, y)
+    found = TunedDecisionClassifier(learner, "worst_class", cv=Neighbours()).fit(X, y)
     np.testing.assert_allclose(found.fold_weights_, expected.fold_weights, rtol=1e-9)
     # Rows of a fold, moved as they may be, do nothing to what its own rule is tuned on but train.
     told = eta.copy()
@@ -123,20 +123,20 @@ def test_too_few_rows_of_all_classes_but_one():
     X = np.arange(34.0)[:, None]
     for rare in ("error", "keep", "drop"):
         with pytest.raises(InvalidInputError, match="Fewer than two classes are left"):
-            PlugInClassifier(LogisticRegression(), rare=rare).fit(X, y)
+            TunedDecisionClassifier(LogisticRegression(), rare_classes=rare).fit(X, y)
         with pytest.raises(InvalidInputError, match="Fewer than two classes are left"):
-            tune_weights(y, np.full((34, 3), 1 / 3), rare=rare)
+            tune_weights(y, np.full((34, 3), 1 / 3), rare_classes=rare)
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
-@pytest.mark.parametrize("kind", [PlugInClassifier, RobustClassifier])
+@pytest.mark.parametrize("kind", [TunedDecisionClassifier, RobustClassifier])
 def test_a_class_of_fewer_rows_than_folds(kind):
     X, y = table(counts=(60, 40, 4))
     with pytest.raises(InvalidInputError, match=r"'c' \(4 rows\).*at least 5 rows"):
         kind(LogisticRegression(), "worst_class").fit(X, y)
-    kept = kind(LogisticRegression(), "worst_class", rare="keep").fit(X, y)
+    kept = kind(LogisticRegression(), "worst_class", rare_classes="keep").fit(X, y)
     assert kept.weights_["c"] == 1 and np.isnan(kept.class_risks_["c"])
-    dropped = kind(LogisticRegression(), "worst_class", rare="drop").fit(X, y)
+    dropped = kind(LogisticRegression(), "worst_class", rare_classes="drop").fit(X, y)
     assert dropped.weights_["c"] == 0 and "c" not in dropped.predict(X)
     assert np.all(dropped.predict_proba(X)[:, 2] == 0)
 
@@ -164,7 +164,7 @@ class OwnError(Exception):
     pass
 
 
-@pytest.mark.parametrize("kind", [PlugInClassifier, RobustClassifier])
+@pytest.mark.parametrize("kind", [TunedDecisionClassifier, RobustClassifier])
 @pytest.mark.parametrize("names", [["a", "b", "c"], [0, 1, 2]], ids=["text", "numbers"])
 @pytest.mark.parametrize("wrong", ["error", "own error"])
 def test_a_training_that_fails_in_one_fold_names_the_fold(kind, names, wrong):
@@ -190,7 +190,7 @@ def test_text_is_not_replaced_by_numbers_in_one_fold_in_silence():
     X[100, 0] = 77
     parts = [(np.setdiff1d(np.arange(220), test), test) for test in np.arange(220).reshape(4, 55)]
     with pytest.raises(InvalidInputError, match=r"failed in fold 1 .*no text here"):
-        PlugInClassifier(NumbersInOneFold(), cv=parts).fit(X, y)
+        TunedDecisionClassifier(NumbersInOneFold(), cv=parts).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_text_is_not_replaced_by_numbers_in_one_fold_in_silence():
     [("rows", "must give probabilities for each of"), ("None", "Base returned None"),
      ("classes", "Base left no classes_")],
 )  # fmt: skip
-@pytest.mark.parametrize("kind", [PlugInClassifier, RobustClassifier])
+@pytest.mark.parametrize("kind", [TunedDecisionClassifier, RobustClassifier])
 def test_a_base_that_breaks_its_contract_is_named(kind, wrong, told):
     with pytest.raises(InvalidInputError, match=told):
         kind(Base(wrong)).fit(*table())
@@ -214,7 +214,7 @@ def test_splits_of_rows_that_are_not_there_are_refused(row, told):
     with pytest.raises(
         InvalidInputError, match=f"cv must give numbers of rows from 0 to 219.*{told}"
     ):
-        PlugInClassifier(LogisticRegression(), cv=parts).fit(X, y)
+        TunedDecisionClassifier(LogisticRegression(), cv=parts).fit(X, y)
     labels = np.unique(y, return_inverse=True)[1]
     parts = [(np.append(np.arange(110), row), np.arange(110, 219))]
     with pytest.raises(InvalidInputError, match=told):

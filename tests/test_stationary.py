@@ -69,7 +69,7 @@ def test_no_loss_and_no_solver_takes_a_small_slope_for_none(solver, loss, differ
 )
 def test_a_loose_tolerance_without_a_penalty_is_kept(seed, shape, loss, tol, solver):
     X, y, _ = small_data(*shape, seed=seed)
-    settings = {"uncertainty": "standard", "loss": loss, "C": np.inf}
+    settings = {"goal": "standard", "loss": loss, "C": np.inf}
     best = RobustLinearClassifier(**settings, tol=1e-8).fit(X, y)
     found = RobustLinearClassifier(**settings, tol=tol, solver=solver).fit(X, y)
     assert found.status_ == "stationary"

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import CostMatrix, LabelCVaR, PlugInClassifier, RecallFloors, RobustClassifier
+from equipoise import CostMatrix, LabelCVaR, RecallFloors, RobustClassifier, TunedDecisionClassifier
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.risks import class_risks
@@ -66,9 +66,10 @@ FLOORS = RecallFloors({"rare": 0.6}, confidence=0.9)
 BALANCED, AVERAGE = (partial(RobustClassifier, training=name) for name in ("balanced", "average"))
 each_way = pytest.mark.parametrize(
     ("made", "goal"),
-    [(PlugInClassifier, "worst_class"), (PlugInClassifier, FLOORS), (PlugInClassifier, CHOSEN),
-     (PlugInClassifier, "accuracy"), (RobustClassifier, LabelCVaR(0.3)),
-     (RobustClassifier, "macro_f1"), (BALANCED, "worst_class"), (AVERAGE, "worst_class")],
+    [(TunedDecisionClassifier, "worst_class"), (TunedDecisionClassifier, FLOORS),
+    (TunedDecisionClassifier, CHOSEN),
+     (TunedDecisionClassifier, "accuracy"), (RobustClassifier, LabelCVaR(0.3)),
+     (RobustClassifier, "f1_macro"), (BALANCED, "worst_class"), (AVERAGE, "worst_class")],
     ids=str,
 )  # fmt: skip
 
@@ -106,18 +107,18 @@ def test_risks_are_those_of_all_rows_that_are_not_trained_on(made, goal):
 def test_the_value_of_a_goal_is_that_of_all_rows_judged():
     from sklearn.metrics import f1_score
 
-    clf = PlugInClassifier(Recording(), "macro_f1", sample_rows=1500).fit(in_blocks())
+    clf = TunedDecisionClassifier(Recording(), "f1_macro", sample_rows=1500).fit(in_blocks())
     left = ~trained_on()
     weights = (np.bincount(Y) / np.bincount(Y[left]))[Y[left]]
     found = f1_score(y[left], clf.predict(X[left]), average="macro", sample_weight=weights)
     assert clf.metric_value_ == pytest.approx(found, abs=0.01)
-    clf = PlugInClassifier(Recording(), "worst_class", sample_rows=1500).fit(in_blocks())
+    clf = TunedDecisionClassifier(Recording(), "worst_class", sample_rows=1500).fit(in_blocks())
     assert clf.robust_risk_ == pytest.approx(clf.class_risks_.max(), rel=1e-12)
 
 
 @pytest.mark.parametrize("goal", ["balanced", CostMatrix(1 - np.eye(3))], ids=str)
 def test_decisions_that_are_known_are_judged_on_all_rows_left(goal):
-    clf = PlugInClassifier(Recording(), goal, sample_rows=1000).fit(in_blocks())
+    clf = TunedDecisionClassifier(Recording(), goal, sample_rows=1000).fit(in_blocks())
     left = ~trained_on()
     assert clf.rows_seen_["tuned"].max() == 0
     expected = class_risks(y[left], clf.predict(X[left]))
@@ -127,7 +128,7 @@ def test_decisions_that_are_known_are_judged_on_all_rows_left(goal):
 
 def test_what_is_fitted_before_is_judged_on_all_rows():
     model = GaussianNB().fit(*draw(k=3, n=400, d=4))
-    clf = PlugInClassifier(FrozenEstimator(model), sample_rows=900).fit(in_blocks(X, Y))
+    clf = TunedDecisionClassifier(FrozenEstimator(model), sample_rows=900).fit(in_blocks(X, Y))
     assert clf.rows_seen_["trained"].max() == 0
     assert clf.rows_seen_["evaluated"].to_numpy().tolist() == np.bincount(Y).tolist()
     with pytest.raises(ClassMismatchError, match="the fitted estimator"):
@@ -138,7 +139,7 @@ def test_what_is_fitted_before_is_judged_on_all_rows():
 
 
 def test_rare_classes_are_kept_whole_and_weights_make_up_for_it():
-    PlugInClassifier(Recording(), sample_rows=1500).fit(in_blocks())
+    TunedDecisionClassifier(Recording(), sample_rows=1500).fit(in_blocks())
     names, weights = Recording.seen[0][1:]
     counts, of_class = np.array([np.sum(names == n) for n in NAMES]), np.bincount(Y)
     assert counts[0] == counts[1] == 250 and counts[2] == 250 < of_class[2]
@@ -148,7 +149,7 @@ def test_rare_classes_are_kept_whole_and_weights_make_up_for_it():
     assert weights.mean() == pytest.approx(1)
     # Of a hundred rows four fifths are trained on, and the others tuned on.
     some = np.concatenate([np.flatnonzero(Y < 2), np.flatnonzero(Y == 2)[:100]])
-    clf = PlugInClassifier(Recording(), sample_rows=1500).fit(in_blocks(X[some], y[some]))
+    clf = TunedDecisionClassifier(Recording(), sample_rows=1500).fit(in_blocks(X[some], y[some]))
     assert [each["rare"] for each in clf.rows_seen_.values()] == [80, 20, 20]
 
 
@@ -156,14 +157,14 @@ def test_probabilities_are_those_of_all_rows():
     shares = np.bincount(Y) / N_ROWS
     for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()),
                   KNeighborsClassifier(50)):  # fmt: skip
-        clf = PlugInClassifier(model, sample_rows=3000).fit(in_blocks())
+        clf = TunedDecisionClassifier(model, sample_rows=3000).fit(in_blocks())
         np.testing.assert_allclose(clf.predict_proba(X).mean(axis=0), shares, atol=0.02)
         assert np.mean(clf.estimator_.predict(X) == y) > 0.7
 
 
 def test_weights_of_rows_count():
     weights = np.random.default_rng(0).integers(0, 3, N_ROWS).astype(float)
-    clf = PlugInClassifier(Recording(), sample_rows=1500).fit(in_blocks(X, y, weights))
+    clf = TunedDecisionClassifier(Recording(), sample_rows=1500).fit(in_blocks(X, y, weights))
     left = ~trained_on() & (weights > 0)
     assert clf.rows_seen_["evaluated"].to_numpy().sum() == left.sum()
     final = class_risks(y[left], clf.predict(X[left]), sample_weight=weights[left])
@@ -179,18 +180,21 @@ def test_gaps_are_for_those_who_take_them_and_frames_stay_frames():
     gaps = X.copy()
     gaps[::7, 0] = np.nan
     booster = HistGradientBoostingClassifier(max_iter=5)
-    clf = PlugInClassifier(booster, sample_rows=1500).fit(in_blocks(gaps))
+    clf = TunedDecisionClassifier(booster, sample_rows=1500).fit(in_blocks(gaps))
     assert clf.class_risks_.max() < 0.6
     filled = make_pipeline(SimpleImputer(), GaussianNB())
-    assert PlugInClassifier(filled, sample_rows=1500).fit(in_blocks(gaps)).class_risks_.max() < 0.6
+    assert (
+        TunedDecisionClassifier(filled, sample_rows=1500).fit(in_blocks(gaps)).class_risks_.max()
+        < 0.6
+    )
     with pytest.raises(InvalidInputError, match="Block 0: row 0 has nan in column 0"):
-        PlugInClassifier(GaussianNB(), sample_rows=1500).fit(in_blocks(gaps))
+        TunedDecisionClassifier(GaussianNB(), sample_rows=1500).fit(in_blocks(gaps))
     frame = pandas.DataFrame(gaps, columns=list("abcd")).assign(a=np.array(["x", None])[Y % 2])
     parts = [(frame.iloc[s : s + 700], y[s : s + 700]) for s in range(0, N_ROWS, 700)]
     frames = booster.set_params(categorical_features=["a"])
     frame["a"] = frame["a"].astype("category")
     parts = [(frame.iloc[s : s + 700], y[s : s + 700]) for s in range(0, N_ROWS, 700)]
-    clf = PlugInClassifier(frames, sample_rows=1500).fit(from_blocks(parts))
+    clf = TunedDecisionClassifier(frames, sample_rows=1500).fit(from_blocks(parts))
     assert clf.feature_names_in_.tolist() == list("abcd")
     np.testing.assert_array_equal(clf.predict(from_blocks(parts)), clf.predict(frame))
 
@@ -219,7 +223,7 @@ def test_the_page_on_scale_shows_code_that_runs():
 
 def test_labels_that_appear_late_are_classes_like_others():
     order = np.argsort(Y, kind="stable")
-    clf = PlugInClassifier(GaussianNB(), sample_rows=1500).fit(in_blocks(X[order], y[order]))
+    clf = TunedDecisionClassifier(GaussianNB(), sample_rows=1500).fit(in_blocks(X[order], y[order]))
     assert clf.classes_.tolist() == NAMES.tolist() and clf.class_risks_.max() < 0.6
 
 
@@ -238,7 +242,7 @@ def test_rows_that_change_or_go_are_noticed(tmp_path):
         def predict_proba(self, X):
             return self.model_.predict_proba(X)
 
-    clf = PlugInClassifier(Shrinking(), memory="16 MiB", sample_rows=300)
+    clf = TunedDecisionClassifier(Shrinking(), memory="16 MiB", sample_rows=300)
     with pytest.raises(InvalidInputError, match=r"Block \d+: .*has shrunk while it was read"):
         clf.fit(mapped, y)
     assert not hasattr(clf, "estimator_")
@@ -251,22 +255,22 @@ def test_rows_that_change_or_go_are_noticed(tmp_path):
 
     blocks = [(X[s : s + 700], y[s : s + 700]) for s in range(0, N_ROWS, 700)]
     with pytest.raises(InvalidInputError, match="Block 0: its rows, labels or weights changed"):
-        PlugInClassifier(GaussianNB(), sample_rows=300).fit(from_blocks(Shuffled(blocks)))
+        TunedDecisionClassifier(GaussianNB(), sample_rows=300).fit(from_blocks(Shuffled(blocks)))
 
 
 def test_what_blocks_cannot_do_is_said():
     with pytest.raises(InvalidInputError, match="Labels and weights come with the blocks"):
-        PlugInClassifier(GaussianNB()).fit(in_blocks(), y)
+        TunedDecisionClassifier(GaussianNB()).fit(in_blocks(), y)
     with pytest.raises(InvalidInputError, match="fit takes no groups with out-of-core data"):
-        PlugInClassifier(GaussianNB()).fit(in_blocks(), groups=Y)
+        TunedDecisionClassifier(GaussianNB()).fit(in_blocks(), groups=Y)
     with pytest.raises(InvalidParameterError, match="splitters number rows in memory"):
-        PlugInClassifier(GaussianNB(), cv=[(Y, Y)], sample_rows=300).fit(in_blocks())
+        TunedDecisionClassifier(GaussianNB(), cv=[(Y, Y)], sample_rows=300).fit(in_blocks())
     with pytest.raises(InvalidParameterError, match="sample_rows must be an integer of at least 6"):
-        PlugInClassifier(GaussianNB(), sample_rows=5).fit(in_blocks())
+        TunedDecisionClassifier(GaussianNB(), sample_rows=5).fit(in_blocks())
     few = np.flatnonzero((Y < 2) | (np.cumsum(Y == 2) <= 10))
     with pytest.raises(InvalidInputError, match=r"Too few rows of class 'rare' \(10 rows\)"):
-        PlugInClassifier(GaussianNB(), sample_rows=300).fit(in_blocks(X[few], y[few]))
+        TunedDecisionClassifier(GaussianNB(), sample_rows=300).fit(in_blocks(X[few], y[few]))
     for rare, rest in (("keep", 1.0), ("drop", 0.0)):
-        clf = PlugInClassifier(GaussianNB(), sample_rows=300, rare=rare)
+        clf = TunedDecisionClassifier(GaussianNB(), sample_rows=300, rare_classes=rare)
         clf.fit(in_blocks(X[few], y[few]))
         assert clf.weights_["rare"] == rest and np.isnan(clf.class_risks_["rare"])

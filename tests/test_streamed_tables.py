@@ -127,7 +127,7 @@ def test_the_command_line_fits_in_parts(tmp_path, ending, monkeypatch):
     done = testing.CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
-    assert result["rows"] == N_ROWS and result["uncertainty"] == "WorstClass()"
+    assert result["rows"] == N_ROWS and result["goal"] == "WorstClass()"
     assert 0 < sum(row["rows"] for row in result["held_out"]["classes"]) < 0.3 * N_ROWS
     saved = load_model(out)
     assert any("read in parts" in note for note in saved.facts.notes)
@@ -139,7 +139,7 @@ def test_the_command_line_fits_in_parts(tmp_path, ending, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("kind", "goal"), [("boosting", "worst_class"), ("linear", "macro_f1"), ("forest", "standard")]
+    ("kind", "goal"), [("boosting", "worst_class"), ("linear", "f1_macro"), ("forest", "standard")]
 )
 def test_other_models_and_goals_are_fitted_to_a_sample(tmp_path, monkeypatch, kind, goal):
     testing = pytest.importorskip("click.testing")

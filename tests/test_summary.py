@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 from sklearn.model_selection import cross_val_predict
 
-from equipoise import PlugInClassifier, RobustClassifier, tune_weights
+from equipoise import RobustClassifier, TunedDecisionClassifier, tune_weights
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import UnidentifiableError
 
@@ -76,7 +76,7 @@ def test_classifiers_tell_time_and_size_too(training):
 def test_out_of_core_data_are_summarised_on_all_rows_that_did_not_train():
     X, y = draw(6000)
     blocks = from_blocks([(X[i::6], y[i::6]) for i in range(6)])
-    clf = PlugInClassifier(LogisticRegression(), "balanced_accuracy", sample_rows=600)
+    clf = TunedDecisionClassifier(LogisticRegression(), "balanced_accuracy", sample_rows=600)
     clf.fit(blocks)
     summary = clf.summary()
     np.testing.assert_array_equal(summary.rows, np.asarray(clf.rows_seen_["evaluated"]))
@@ -88,6 +88,6 @@ def test_out_of_core_data_are_summarised_on_all_rows_that_did_not_train():
 
 def test_where_nothing_was_evaluated_there_is_no_summary():
     X, y = draw()
-    clf = PlugInClassifier(LogisticRegression(), "balanced").fit(X, y)
+    clf = TunedDecisionClassifier(LogisticRegression(), "balanced").fit(X, y)
     with pytest.raises(UnidentifiableError, match="Nothing was evaluated"):
         clf.summary()

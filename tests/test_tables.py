@@ -494,13 +494,13 @@ def test_the_plain_learner_is_outermost_only_for_standard_weights(table, kind):
     assert [name for name, _ in plain.steps] == ["table", "features", "model"]
     last = plain[-1]
     if kind == "linear":
-        assert (last.uncertainty, last.C) == ("standard", 0.5)
+        assert (last.goal, last.C) == ("standard", 0.5)
     else:
         assert last.random_state == 3
     for goal in ("standard", FixedWeights("standard")):
         assert repr(model_for(table, kind, goal, C=0.5, random_state=3)) == repr(plain)
     some = FixedWeights({"a": 1.0, "b": 2.0}), LabelCVaR("auto"), LabelCVaR(0.3), PriorBall(0.1)
-    for goal in ("worst_class", None, "balanced", "macro_f1", *some):
+    for goal in ("worst_class", None, "balanced", "f1_macro", *some):
         model = model_for(table, kind, goal, C=0.5, cv=3, random_state=3)
         assert isinstance(model, RobustClassifier) and repr(model.estimator) == repr(plain)
         assert (model.random_state, model.cv, model.rare) == (3, 3, "keep")

@@ -18,17 +18,17 @@ from equipoise import (
     RobustLinearClassifier,
     RobustLogisticRegression,
     class_risks,
-    predict_population_proba,
+    population_proba,
     tune_weights,
 )
 from equipoise.arrays import to_numpy
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import as_trained
-from equipoise.models import load_model, save_model
 from equipoise.objectives import Evaluation, LinearObjective, fused_pass, torch_objective
 from equipoise.objectives import torch_rows as opening
 from equipoise.objectives.linear_objective import Workers
 from equipoise.objectives.matrices import DenseFeatures
+from equipoise.persistence import load_model, save_model
 from equipoise.solvers.level import _inverse_of
 from linear_models import small_data
 from logistic_cases import NAMES, each_set, few_rows_allowed
@@ -281,7 +281,7 @@ def test_predictions_are_those_of_arrays_in_the_library_of_the_rows(device, k):
     rows = torch.tensor(X, device=device)
     names = ("decision_function", "predict_proba", "predict_log_proba", "predict")
     methods = [getattr(model, name) for name in names]
-    for method in (*methods, partial(predict_population_proba, model)):
+    for method in (*methods, partial(population_proba, model)):
         found, wanted = method(rows), method(X)
         assert isinstance(found, torch.Tensor) and found.device.type == device
         np.testing.assert_allclose(to_numpy(found), wanted, atol=1e-12)

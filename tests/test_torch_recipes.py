@@ -163,7 +163,7 @@ def test_skorch():
     net = skorch.NeuralNetClassifier(
         network,
         criterion=RobustLoss,
-        criterion__uncertainty=LabelCVaR(alpha=0.2),
+        criterion__goal=LabelCVaR(alpha=0.2),
         criterion__class_counts=np.bincount(labels),
         optimizer=torch.optim.Adam,
         lr=0.01,

@@ -102,11 +102,11 @@ def test_a_trained_level_follows_its_gradient_and_never_exceeds_the_risks():
     assert masses.level == pytest.approx([2.9 - 10 * rate * (1 - 0.6)])
 
 
-@pytest.mark.parametrize("uncertainty", [WorstClass(), LabelCVaR(0.5)])
-def test_given_time_both_ways_reach_the_certified_optimum(data, rows, uncertainty):
-    masses = uncertainty.resolve(rows.prior)
-    caps = np.ones(3) if isinstance(uncertainty, WorstClass) else rows.prior / 0.5
-    optimum = RobustLogisticRegression(uncertainty, C=1e4).fit(*data).lower_bound_
+@pytest.mark.parametrize("goal", [WorstClass(), LabelCVaR(0.5)])
+def test_given_time_both_ways_reach_the_certified_optimum(data, rows, goal):
+    masses = goal.resolve(rows.prior)
+    caps = np.ones(3) if isinstance(goal, WorstClass) else rows.prior / 0.5
+    optimum = RobustLogisticRegression(goal, C=1e4).fit(*data).lower_bound_
     for way in (ClosedFormMasses(masses), TrainedLevel(caps)):
         W = train(rows, way, LearningRates(0.5, 0.001, 4000), [0])
         risk = float(masses.support(rows.risks(W)[0][0]))

@@ -8,13 +8,13 @@ from sklearn.linear_model import LogisticRegression
 
 from equipoise import (
     FixedWeights,
-    PlugInClassifier,
     RobustClassifier,
+    TunedDecisionClassifier,
     class_risks,
     robust_path,
     tune_weights,
 )
-from equipoise.estimators import RobustLinearClassifier, RobustPathCV
+from equipoise.estimators import RobustLinearClassifier, RobustnessCV
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import GOAL_WORDS, MetricGoal, as_goal, parse_goal
 from equipoise.losses import LOSSES, as_loss
@@ -37,13 +37,13 @@ def hint(call):
 
 # As other libraries, other languages and tired people write them.
 GOALS = {
-    "f1_macro": "'macro_f1'",
-    "f1 macro": "'macro_f1'",
-    "macro-F1": "'macro_f1'",
-    "MacroF1": "'macro_f1'",
-    "marco_f1": "'macro_f1'",
-    "macro_f1_score": "'macro_f1'",
-    "f2_macro": "'macro_f2'",
+    "macro_f1": "'f1_macro'",
+    "f1 macro": "'f1_macro'",
+    "macro-F1": "'f1_macro'",
+    "MacroF1": "'f1_macro'",
+    "marco_f1": "'f1_macro'",
+    "macro_f1_score": "'f1_macro'",
+    "macro_f2": "'f2_macro'",
     "F1": "'f1'",
     "f1_score": "'f1'",
     "jaccard_score": "'jaccard'",
@@ -83,14 +83,14 @@ def test_the_command_line_prints_it():
     testing = pytest.importorskip("click.testing")
     from equipoise.cli.main import main
 
-    done = testing.CliRunner().invoke(main, ["fit", "rows.csv", "--goal", "f1_macro"])
-    assert done.exit_code == 2 and "did you mean 'macro_f1'?" in done.output
+    done = testing.CliRunner().invoke(main, ["fit", "rows.csv", "--goal", "macro_f1"])
+    assert done.exit_code == 2 and "did you mean 'f1_macro'?" in done.output
 
 
 PLACES = {
-    "goal": (lambda: PlugInClassifier(BASE, goal="worst-class").fit(X, Y), "'worst_class'"),
-    "goal of weights": (lambda: tune_weights(Y, X[:, 0] > 0, "f1_macro"), "'macro_f1'"),
-    "uncertainty": (lambda: as_uncertainty("worst-class"), "'worst_class'"),
+    "goal": (lambda: TunedDecisionClassifier(BASE, goal="worst-class").fit(X, Y), "'worst_class'"),
+    "goal of weights": (lambda: tune_weights(Y, X[:, 0] > 0, "macro_f1"), "'f1_macro'"),
+    "set": (lambda: as_uncertainty("worst-class"), "'worst_class'"),
     "set as text": (lambda: as_uncertainty("LabelCVaR(0.1)"), "LabelCVaR(...)"),
     "metric": (lambda: as_metric("f1_score", 0.5), "'f1'"),
     "metric goal": (lambda: MetricGoal("accuracy_score").resolve([0.5, 0.5]), "'accuracy'"),
@@ -102,7 +102,7 @@ PLACES = {
     ),
     "divergence": (lambda: PriorBall(0.1, "KL").resolve([0.5, 0.5]), "'kl'"),
     "weights": (lambda: FixedWeights("balance").resolve([0.5, 0.5]), "'balanced'"),
-    "rule": (lambda: RobustPathCV(RobustLinearClassifier(), rule="Price").fit(X, Y), "'price'"),
+    "rule": (lambda: RobustnessCV(RobustLinearClassifier(), rule="Price").fit(X, Y), "'price'"),
     "absent": (lambda: class_risks(Y, Y, absent="dropped"), "'drop'"),
     "solver": (
         lambda: RobustLinearClassifier(solver="sqp_newton").fit(X, Y),

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from equipoise import goals as goals
     from equipoise import losses as losses
     from equipoise import metrics as metrics
-    from equipoise import models as models
     from equipoise import objectives as objectives
     from equipoise import paper as paper
+    from equipoise import persistence as persistence
     from equipoise import report as report
     from equipoise import risks as risks
     from equipoise import sets as sets
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
     from equipoise.analysis import robust_path as robust_path
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
     from equipoise.estimators import LocalPolynomialClassifier as LocalPolynomialClassifier
-    from equipoise.estimators import PlugInClassifier as PlugInClassifier
     from equipoise.estimators import RobustClassifier as RobustClassifier
     from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
     from equipoise.estimators import RobustLogisticRegressionCV as RobustLogisticRegressionCV
-    from equipoise.estimators import RobustPathCV as RobustPathCV
-    from equipoise.estimators import predict_population_proba as predict_population_proba
+    from equipoise.estimators import RobustnessCV as RobustnessCV
+    from equipoise.estimators import TunedDecisionClassifier as TunedDecisionClassifier
+    from equipoise.estimators import population_proba as population_proba
     from equipoise.estimators import tune_weights as tune_weights
     from equipoise.goals import CostMatrix as CostMatrix
     from equipoise.goals import RecallFloors as RecallFloors
-    from equipoise.models import load_model as load_model
-    from equipoise.models import save_model as save_model
+    from equipoise.persistence import load_model as load_model
+    from equipoise.persistence import save_model as save_model
     from equipoise.report import compare as compare
     from equipoise.risks import RiskScorer as RiskScorer
     from equipoise.risks import class_risk_intervals as class_risk_intervals
     from equipoise.risks import class_risks as class_risks
-    from equipoise.risks import population_proba as population_proba
+    from equipoise.risks import rescale_proba as rescale_proba
     from equipoise.risks import robust_risk_interval as robust_risk_interval
     from equipoise.sets import FixedWeights as FixedWeights
     from equipoise.sets import LabelCVaR as LabelCVaR
@@ -71,20 +71,20 @@ _ROOMS = {
     "display": [],
     "estimators": [
         "LocalPolynomialClassifier",
-        "PlugInClassifier",
+        "TunedDecisionClassifier",
         "RobustClassifier",
         "RobustLinearClassifier",
         "RobustLogisticRegression",
         "RobustLogisticRegressionCV",
-        "RobustPathCV",
-        "predict_population_proba",
+        "RobustnessCV",
+        "population_proba",
         "tune_weights",
     ],
     "exceptions": [],
     "goals": ["CostMatrix", "RecallFloors"],
     "losses": [],
     "metrics": [],
-    "models": ["load_model", "save_model"],
+    "persistence": ["load_model", "save_model"],
     "objectives": [],
     "paper": [],
     "report": ["compare"],
@@ -92,7 +92,7 @@ _ROOMS = {
         "RiskScorer",
         "class_risk_intervals",
         "class_risks",
-        "population_proba",
+        "rescale_proba",
         "robust_risk_interval",
     ],
     "sets": [

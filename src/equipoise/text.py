@@ -98,8 +98,8 @@ def did_you_mean(given: object, words: Iterable[str], calls: Iterable[str] = ())
 
     Examples
     --------
-    >>> did_you_mean("f1_macro", ["accuracy", "macro_f1"])
-    " (did you mean 'macro_f1'?)"
+    >>> did_you_mean("f1_macro", ["accuracy", "f1_macro"])
+    " (did you mean 'f1_macro'?)"
     >>> did_you_mean("lcvar=0.1", ["accuracy"], ["LabelCVaR(...)"])
     ' (did you mean LabelCVaR(...)?)'
     """

@@ -41,7 +41,7 @@ class LevelChoice:
 
     Attributes
     ----------
-    uncertainty : LabelHCVaR
+    goal : LabelHCVaR
         The set that was chosen.
     chosen : int
         Its position in the grid.
@@ -60,7 +60,7 @@ class LevelChoice:
     ([1.0], [1.0])
     """
 
-    uncertainty: LabelHCVaR
+    goal: LabelHCVaR
     chosen: int
     c: Vector
     kappa: Vector
@@ -106,7 +106,7 @@ def choose_levels(  # noqa: PLR0913  data, the grid, the rule, and how sets are 
       else the lowest risk of the worst class.
 
     Of equal ones the first is taken. For one ``alpha`` in place of two numbers see
-    :class:`equipoise.RobustPathCV`, which also allows for noise: sets of this grid have no order
+    :class:`equipoise.RobustnessCV`, which also allows for noise: sets of this grid have no order
     by robustness.
 
     Parameters
@@ -116,7 +116,7 @@ def choose_levels(  # noqa: PLR0913  data, the grid, the rule, and how sets are 
     c, kappa : sequence of float
         The values whose pairs are compared.
     rule, price, recall
-        As in :class:`equipoise.RobustPathCV`.
+        As in :class:`equipoise.RobustnessCV`.
     estimator : RobustLogisticRegression, optional
         Settings of the fits (``C``, ``class_prior``, ...); its set is replaced.
     sample_weight : array-like, optional
@@ -135,7 +135,7 @@ def choose_levels(  # noqa: PLR0913  data, the grid, the rule, and how sets are 
     >>> found = choose_levels(X, y, c=[1], kappa=[1, 2, 8])
     >>> bool(found.standard_risk[0] > found.standard_risk[2])  # the worst class costs the others
     True
-    >>> found.uncertainty
+    >>> found.goal
     LabelHCVaR(c=1.0, kappa=8.0)
     """
     AlphaChoice(rule, price=price, recall=recall)  # checks the rule and its number
@@ -153,7 +153,7 @@ def choose_levels(  # noqa: PLR0913  data, the grid, the rule, and how sets are 
     }
     found = []
     for recipe in recipes:
-        fit = clone(base).set_params(uncertainty=recipe)
+        fit = clone(base).set_params(goal=recipe)
         with warnings.catch_warnings():
             # A set without caps belongs to the grid.
             warnings.simplefilter("ignore", InactiveCapsWarning)
@@ -164,7 +164,7 @@ def choose_levels(  # noqa: PLR0913  data, the grid, the rule, and how sets are 
     regrets = _largest_regrets(found, recipes)
     chosen = _chosen(standard, worst, regrets, price, recall)
     return LevelChoice(
-        uncertainty=recipes[chosen],
+        goal=recipes[chosen],
         chosen=chosen,
         c=np.array([recipe.c for recipe in recipes]),
         kappa=np.array([recipe.kappa for recipe in recipes]),

@@ -87,7 +87,7 @@ class RobustPath:
 def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is judged
     X: Any,
     y: Any,
-    uncertainty: Uncertainty | str | None = None,
+    goal: Uncertainty | str | None = None,
     *,
     values: Sequence[float] | None = None,
     parameter: str | None = None,
@@ -102,7 +102,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     ----------
     X, y : array-like
         Training rows and labels.
-    uncertainty : Uncertainty, default=LabelCVaR(alpha=0.1)
+    goal : Uncertainty, default=LabelCVaR(alpha=0.1)
         The recipe whose hyper-parameter moves.
     values : sequence of float, optional
         Its values. For a share in (0, 1] the default is ten values from 1 down to 0.01, evenly
@@ -129,7 +129,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     >>> bool(path.worst_class_risk[0] > path.worst_class_risk[-1])
     True
     """
-    recipe = as_uncertainty(uncertainty)
+    recipe = as_uncertainty(goal)
     knob = moved_parameter(recipe) if parameter is None else parameter
     words = tuple(sorted(recipe.get_params(deep=False)))
     if not words:
@@ -140,7 +140,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
     fits: list[RobustLogisticRegression] = []
     for value in grid:
         moved = clone(recipe).set_params(**{knob: float(value)})
-        fit = copy(fits[-1] if fits else base).set_params(uncertainty=moved, warm_start=True)
+        fit = copy(fits[-1] if fits else base).set_params(goal=moved, warm_start=True)
         with warnings.catch_warnings():
             # Values at which no cap binds belong to a path; ``caps_bind`` shows them.
             warnings.simplefilter("ignore", InactiveCapsWarning)
@@ -160,7 +160,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
         worst_class_risk=np.array([found.worst() for found in risks]),
         objective=np.array([fit.objective_ for fit in fits]),
         duality_gap=np.array([fit.duality_gap_ for fit in fits]),
-        caps_bind=np.array([fit.caps_bind_ for fit in fits]),
+        caps_bind=np.array([fit.caps_active_ for fit in fits]),
         estimators=tuple(fits),
         loss=loss,
     )

@@ -15,7 +15,7 @@ from equipoise.text import listing, percent, short_name, text_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from equipoise.models import SavedModel
+    from equipoise.persistence import SavedModel
 
 EPILOG = """\b
 Examples:
@@ -44,7 +44,7 @@ def evaluate(
     rows must not have been used in training.
     """
     from equipoise.goals import bind_classes, parse_goal
-    from equipoise.models import load_model
+    from equipoise.persistence import load_model
 
     saved = load_model(model)
     y_true, y_pred = _predicted(saved, table, target, output)
@@ -65,7 +65,7 @@ def evaluate(
         lines.append(f"Robust risk over {short_name(text)}: {percent(found['robust_risk'])}.")
     elif text is not None and absent:
         lines.append(f"{short_name(text)}: not estimable, because a class has no rows.")
-    output.show(lines, {"rows": len(y_true), "uncertainty": text, **found}, notes)
+    output.show(lines, {"rows": len(y_true), "goal": text, **found}, notes)
 
 
 def _predicted(

@@ -27,7 +27,7 @@ Examples:
   equipoise fit mail.csv -t spam --model boosting -g worst_class -o mail.equipoise --json
 
 \b
-Goals (--goal, or --uncertainty), written as in Python or as a word:
+Goals (--goal), written as in Python or as a word:
   standard, balanced                       one weighting
   FixedWeights({'ham': 1, 'spam': 5})      one weighting, class by class
   worst_class                              any weighting: the worst class decides
@@ -37,7 +37,7 @@ Goals (--goal, or --uncertainty), written as in Python or as a word:
   PriorBox(upper={'fraud': 0.05})          class frequencies between bounds
   PriorBall(0.1, 'kl')                     class frequencies near those of the table
   WeightHull(['standard', 'balanced'])     one of these weightings, or a mixture
-  macro_f1, geometric_mean, f1, ...        a large value of a metric on new rows
+  f1_macro, geometric_mean, f1, ...        a large value of a metric on new rows
   RecallFloors({'spam': 0.9})              recalls no smaller than floors on the rows at hand
   RecallFloors({'spam': 0.9}, confidence=0.9)  and for new rows, with this probability
   CostMatrix([[0, 1], [5, 0]])             a table of costs, true classes first
@@ -120,8 +120,8 @@ def fit(  # noqa: PLR0913  one argument for each option
     from equipoise.blocks.memory import allowed_memory
     from equipoise.files import check_place
     from equipoise.goals import SetGoal, as_goal, format_goal
-    from equipoise.models import facts_for, save_model
-    from equipoise.models.saved_model import check_suffix
+    from equipoise.persistence import facts_for, save_model
+    from equipoise.persistence.saved_model import check_suffix
     from equipoise.tables import size_in_memory
 
     check_place(out, table)
@@ -147,7 +147,7 @@ def fit(  # noqa: PLR0913  one argument for each option
     result = {
         "model_file": out,
         "model": kind,
-        "uncertainty": facts.goal,
+        "goal": facts.goal,
         "target": target,
         "rows": int(rows.counts.sum()),
         "columns": [column.name for column in rows.columns],
@@ -226,15 +226,15 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
         streamed_table(table, target, progress=reach, **reading) as rows,
     ):
         given = as_uncertainty(None) if goal is None else goal
-        uncertainty = as_uncertainty(bind_classes(given, rows.classes))
-        model = RobustLogisticRegression(uncertainty, C=C, memory=max(1 << 28, room // 4))
+        goal = as_uncertainty(bind_classes(given, rows.classes))
+        model = RobustLogisticRegression(goal, C=C, memory=max(1 << 28, room // 4))
         found = None
         reach(100 * PASSES, "Measuring")
         n_rows = int(rows.counts.sum())
         left = SomeLeftOut(rows.blocks, min(share, _MOST_ASIDE / n_rows), seed)
         if share > 0:
             true, given = left.predicted(clone(model).fit(left))
-            found = class_errors(true, given, rows.classes, uncertainty) if len(true) else None
+            found = class_errors(true, given, rows.classes, goal) if len(true) else None
         reach(100 * (PASSES + 1), "Fitting")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -246,7 +246,7 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
         )
         kinds = AsTable([(each.name, each.kind) for each in rows.columns])
         steps = [("table", kinds), ("features", rows.features), ("model", model)]
-        yield Made(rows, uncertainty, Pipeline(steps), notes, found)
+        yield Made(rows, goal, Pipeline(steps), notes, found)
         reach(length)
 
 
@@ -355,7 +355,7 @@ def _held_out(found: dict[str, Any], share: float) -> dict[str, Any]:
 def _lines(result: dict[str, Any], share: float) -> list[str]:
     lines = [
         f"{result['rows']:,} rows, {len(result['columns'])} columns, {len(result['counts'])} "
-        f"classes; {result['model']} model, {result['uncertainty']}."
+        f"classes; {result['model']} model, {result['goal']}."
     ]
     seen, made = result["rows_seen"], "made from all rows"
     if seen is not None:

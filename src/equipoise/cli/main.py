@@ -176,7 +176,7 @@ class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 def goal_option(**more: Any) -> Callable[[Any], Any]:
     """An option for a goal, or for several."""
-    return click.option("-g", "--goal", "-u", "--uncertainty", "goal", type=GoalText(), **more)
+    return click.option("-g", "--goal", "goal", type=GoalText(), **more)
 
 
 def _remember_debug(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -16,7 +16,7 @@ from equipoise.cli.main import Output, command
 from equipoise.text import listing
 
 if TYPE_CHECKING:
-    from equipoise.models import SavedModel
+    from equipoise.persistence import SavedModel
 
 EPILOG = """\b
 Examples:
@@ -74,7 +74,7 @@ def predict(
     if out == "-" and output.as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")
     from equipoise.files import check_place
-    from equipoise.models import load_model
+    from equipoise.persistence import load_model
 
     if out != "-":
         check_place(out, table, model)
@@ -161,7 +161,7 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
         chunk[column] = as_read(chunk[column])
     found = {"prediction": saved.predict(chunk)}
     if scale is not None:
-        of_scale = {"model": saved.predict_proba, "population": saved.predict_population_proba}
+        of_scale = {"model": saved.predict_proba, "population": saved.population_proba}
         for label, column in zip(saved.facts.classes, of_scale[scale](chunk).T, strict=True):
             found[f"probability[{label}]"] = column
     if taken := [name for name in keep if name in found]:

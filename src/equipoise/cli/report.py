@@ -14,7 +14,7 @@ EPILOG = """\b
 Examples:
   equipoise report mail.csv --target spam --out mail.html
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
-  equipoise report mail.csv -t spam -o mail.html --goal macro_f1 --price 1
+  equipoise report mail.csv -t spam -o mail.html --goal f1_macro --price 1
   equipoise report mail.csv -t spam -o mail.html --model forest --save mail.equipoise
   equipoise report scores.csv -t spam -o mail.html --probabilities "mine=p_ham,p_spam"
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
@@ -90,7 +90,7 @@ def report(  # noqa: PLR0913  one argument for each option
     """
     from equipoise.extras import require
     from equipoise.files import check_places
-    from equipoise.models.saved_model import check_suffix
+    from equipoise.persistence.saved_model import check_suffix
     from equipoise.report import compare_file, compare_predictions_file
 
     if out == "-":

@@ -59,7 +59,7 @@ class Folds:
 
 def split(  # noqa: PLR0913  the rows, how, and which classes
     cv: Any, X: Any, y: NDArray[Any], labels: Indices, classes: NDArray[Any], *,
-    params: Mapping[str, Any], seed: int, once: bool = False, rare: str | None = None,
+    params: Mapping[str, Any], seed: int, once: bool = False, rare_classes: str | None = None,
     min_rows: int = 1,
 ) -> Folds:  # fmt: skip
     """The folds of ``cv``, with classes of too few rows refused, kept for training, or dropped.
@@ -69,8 +69,8 @@ def split(  # noqa: PLR0913  the rows, how, and which classes
     """
     parts, few, needed = split_rows(cv, X, y, labels, params, seed, once=once)
     counts = np.bincount(labels[labels >= 0], minlength=len(classes))
-    few = refuse_few(few, needed, counts, classes, rare, min_rows)
-    if rare == "drop":
+    few = refuse_few(few, needed, counts, classes, rare_classes, min_rows)
+    if rare_classes == "drop":
         labels = np.where(few[labels], -1, labels)
         parts = _used(parts, labels)
     tested = np.concatenate([test for _, test in parts])
@@ -225,31 +225,31 @@ def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tupl
 
 
 def refuse_few(
-    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare: str | None,
+    few: Mask, rule: str, counts: Indices, classes: NDArray[Any], rare_classes: str | None,
     min_rows: int = 1,
 ) -> Mask:  # fmt: skip
     """Refuse classes that are too rare to be tuned, or find those to be kept or dropped.
 
-    Where fewer than two classes have ``min_rows``, classes that are kept need no so many. ``rare``
-    is None where nobody was asked.
+    Where fewer than two classes have ``min_rows``, classes that are kept need no so many.
+    ``rare_classes`` is None where nobody was asked.
     """
-    if rare == "keep" and np.count_nonzero((counts >= min_rows) & ~few) < 2:
+    if rare_classes == "keep" and np.count_nonzero((counts >= min_rows) & ~few) < 2:
         min_rows = 1
     if np.any((counts < min_rows) & ~few):
         few, rule = few | (counts < min_rows), f"at least {min_rows} rows of every class"
     enough = np.count_nonzero(~few) >= 2
-    if not np.any(few) or (rare not in ("error", None) and enough):
+    if not np.any(few) or (rare_classes not in ("error", None) and enough):
         return few
     named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in np.flatnonzero(few))
     remedy = (
-        "Collect more rows, merge it with another class, use fewer folds (cv), let rare='drop' "
-        "leave its rows out, or rare='keep' (without a confidence) leave its weight and risk open."
+        "Collect more rows, merge it with another class, use fewer folds (cv), or set "
+        "rare_classes='drop' (without its rows) or 'keep' (its weight is not tuned; no confidence)."
         if enough
         else "Fewer than two classes are left; collect more rows, use fewer folds (cv), or give "
         "known weights."
     )
     what = "decision weights need"
-    if rare is None:
+    if rare_classes is None:
         what, remedy = "folds need", "Collect more rows, merge classes, or use fewer folds (cv)."
     raise InvalidInputError(f"Too few rows of class {named}: {what} {rule}. {remedy}")
 

@@ -29,7 +29,7 @@ class ChosenLevel:
 
     def attributes(self) -> dict[str, Any]:
         """The same as fitted attributes."""
-        return {"alpha_": self.alpha, "chosen_": self.index, "path_": self.columns}
+        return {"alpha_": self.alpha, "best_index_": self.index, "path_": self.columns}
 
 
 def choose_level(

@@ -165,6 +165,6 @@ def warn_of_cost(summary: DecisionSummary | None) -> None:
         f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
         f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
         f"{few} A goal that asks for less costs less: a larger alpha, floors for single classes, "
-        "or a metric such as 'macro_f1'.",
+        "or a metric such as 'f1_macro'.",
         CostlyDecisionsWarning,
     )

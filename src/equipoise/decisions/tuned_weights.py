@@ -57,7 +57,7 @@ class TunedWeights:
     class_prior : class frequencies of the population.
     class_risks : error rate of each class; nan for a class of too few rows.
     class_risk_intervals : the same with intervals of 95% confidence. None where nothing was
-        evaluated. Those of tuned weights are approximate: see ``PlugInClassifier``.
+        evaluated. Those of tuned weights are approximate: see ``TunedDecisionClassifier``.
     held_out : sums over held-out rows that the risks are made of: number of rows, their weight,
         that of errors, the squares of shares in the class's weight, and for tuned weights the
         weight of errors of ``rule`` on the same rows, of shape (n_folds, 5, n_classes).
@@ -210,7 +210,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     folds: ArrayLike | None = None,
     class_prior: Any = None,
     pooling: float = POOLING,
-    rare: str = "error",
+    rare_classes: str = "error",
     min_rows: int = 1,
     random_state: int | np.random.RandomState | None = None,
 ) -> TunedWeights:
@@ -219,8 +219,8 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     .. math:: \arg\max_i \; w_i \eta_i(x)
 
     is predicted, with the ``w`` that are best for the goal, as in
-    :class:`~equipoise.estimators.PlugInClassifier`, which also trains the model. The rows are
-    dealt out to five folds; what is reported of a fold comes from weights tuned without it.
+    :class:`~equipoise.estimators.TunedDecisionClassifier`, which also trains the model. The rows
+    are dealt out to five folds; what is reported of a fold comes from weights tuned without it.
 
     Whether the model has seen the rows cannot be known in general; a ``SeenRowsWarning`` says so
     where a hundred rows or more show no error at all.
@@ -241,9 +241,9 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     folds : array-like of int of shape (n_rows,), default=None
         Fold of every row, ``0..n_folds-1``, at least three. Without it the rows are dealt out to
         five folds at random. Give it where rows belong together.
-    class_prior, pooling, rare, min_rows, random_state
-        As in ``PlugInClassifier``; with ``rare="drop"`` a class of too few rows has weight 0. The
-        weights are for probabilities as they are given.
+    class_prior, pooling, rare_classes, min_rows, random_state
+        As in ``TunedDecisionClassifier``; with ``rare_classes="drop"`` a class of too few rows has
+        weight 0. The weights are for probabilities as they are given.
 
     Examples
     --------
@@ -255,7 +255,11 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     >>> tune_weights(y, eta, "worst_class").decide([0.1, 0.4]).tolist()
     ['common', 'rare']
     """
-    aim, amount, rare = as_goal(goal), check_pooling(pooling), check_rare(rare, as_goal(goal))
+    aim, amount, rare_classes = (
+        as_goal(goal),
+        check_pooling(pooling),
+        check_rare(rare_classes, as_goal(goal)),
+    )
     if classes is None:
         names, labels = encode_labels(y)
     else:
@@ -276,11 +280,11 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     if folds is None:
         warn_of_seen_rows(given)
     dealt = deal(given.labels, seed) if folds is None else _check_folds(folds, used)
-    few = few_classes(given, dealt, aim, names, rare, check_count(min_rows, "min_rows"))
+    few = few_classes(given, dealt, aim, names, rare_classes, check_count(min_rows, "min_rows"))
     training = Training(np.ones((1, len(names))), given.prior, prior)
     rows = Predictions(training.on_population([given.probabilities]), given.labels, weights[used])
     tuned, evaluated, criterion = tune_held_out(
-        HeldOut(rows, dealt), aim, few, names, prior, drop=rare == "drop", pooling=amount,
+        HeldOut(rows, dealt), aim, few, names, prior, drop=rare_classes == "drop", pooling=amount,
         seed=seed, tested_per_trained=None if aim.is_known else 0.0,
     )  # fmt: skip
     tuned = _for_given(tuned, training.factors, given.prior)
@@ -310,19 +314,24 @@ def tune_held_out(  # noqa: PLR0913  rows, what for, and how
 
 
 def few_classes(
-    rows: Predictions, fold: Indices, goal: Goal, classes: NDArray[Any], rare: str, min_rows: int
+    rows: Predictions,
+    fold: Indices,
+    goal: Goal,
+    classes: NDArray[Any],
+    rare_classes: str,
+    min_rows: int,
 ) -> Mask:
     """Classes that have too few rows to be tuned; of known rules, to be evaluated."""
     counts = np.bincount(rows.labels, minlength=len(classes))
     if goal.is_known:
         few = counts < 1
-        refuse_few(few, "a row of every class to be evaluated on", counts, classes, rare)
+        refuse_few(few, "a row of every class to be evaluated on", counts, classes, rare_classes)
         return few
     cells = np.zeros((len(classes), fold.max() + 1), dtype=bool)
     cells[rows.labels, fold] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
     needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
-    return refuse_few(few, needed, counts, classes, rare, min_rows)
+    return refuse_few(few, needed, counts, classes, rare_classes, min_rows)
 
 
 def _for_given(tuned: Tuned, factors: Vector, shares: Vector) -> Tuned:
@@ -361,9 +370,9 @@ def check_pooling(pooling: Any) -> float:
     return check_number(pooling, "pooling", "[0, inf)")
 
 
-def check_rare(rare: Any, goal: Goal) -> str:
+def check_rare(rare_classes: Any, goal: Goal) -> str:
     """What to do with a class of few rows; untuned, it would take rows that a confidence is for."""
-    word = check_word(rare, "rare", RARE)
+    word = check_word(rare_classes, "rare_classes", RARE)
     return "error" if word == "keep" and goal.confidence is not None else word
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from equipoise.display import style
-from equipoise.estimators import RobustPathCV
+from equipoise.estimators import RobustnessCV
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
@@ -95,7 +95,7 @@ def classifiers_inside(estimator: Any) -> Iterator[Any]:
     while estimator is not None:
         estimator = last_step(estimator)
         yield estimator
-        inside = "estimator_" if isinstance(estimator, RobustPathCV) else "best_estimator_"
+        inside = "estimator_" if isinstance(estimator, RobustnessCV) else "best_estimator_"
         estimator = getattr(estimator, inside, None)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from equipoise.arrays import ArrayLike, Indices, Mask, NDArray, Vector
 from equipoise.display import style
 from equipoise.display.base import Display, last_step, named, responses
-from equipoise.estimators.population_scale import (
+from equipoise.estimators.population_probabilities import (
     masses_of,
-    predict_population_proba,
+    population_proba,
     prior_of,
 )
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
@@ -193,7 +193,7 @@ class ReliabilityDisplay(Display):
     In each bin the mean of :math:`\hat\eta_i(x)` stands against the share of rows that are of
     class ``i``, with its exact binomial interval: calibrated probabilities lie on the diagonal.
     A reweighted fit speaks of a world in which rare classes are common;
-    :func:`~equipoise.predict_population_proba` puts its probabilities back. Drawn by
+    :func:`~equipoise.population_proba` puts its probabilities back. Drawn by
     ``Axes.errorbar``.
 
     Parameters
@@ -261,7 +261,7 @@ class ReliabilityDisplay(Display):
         names, weights = classifier.classes_, None
         stated = class_prior is not None and prior_of(classifier) is not None
         if stated or masses_of(classifier) is not None:
-            put_back = predict_population_proba(classifier, rows, class_prior)
+            put_back = population_proba(classifier, rows, class_prior)
             probabilities["population scale"] = put_back
         if class_prior is not None:
             labels = known_labels(as_labels(y, name="y"), names)

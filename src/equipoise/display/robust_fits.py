@@ -84,9 +84,9 @@ class RobustPathDisplay(Display):
             raise InvalidInputError(
                 f"a robust path of {type(last_step(estimator)).__name__} cannot be shown, but one "
                 "of RobustLogisticRegression: transform the rows first if it stands in a pipeline. "
-                "PathDisplay shows RobustPathCV, which takes plug-ins of any classifier."
+                "PathDisplay shows RobustnessCV, which takes plug-ins of any classifier."
             )
-        recipe = as_uncertainty(estimator.uncertainty)
+        recipe = as_uncertainty(estimator.goal)
         own = getattr(recipe, moved_parameter(recipe))
         if own is not None:
             values = list(alpha_grid() if values is None else values)
@@ -162,7 +162,7 @@ class PathDisplay(Display):
     Parameters
     ----------
     path : dict of arrays
-        ``path_`` of :class:`~equipoise.RobustPathCV`.
+        ``path_`` of :class:`~equipoise.RobustnessCV`.
     chosen : int
         The place of the level that was chosen.
     classes : array-like of shape (n_classes,)
@@ -178,10 +178,10 @@ class PathDisplay(Display):
 
     Examples
     --------
-    >>> from equipoise import RobustLogisticRegression, RobustPathCV
+    >>> from equipoise import RobustLogisticRegression, RobustnessCV
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustPathCV(RobustLogisticRegression(), rule="price", price=1, alphas=[1, 0.5, 0.2])
+    >>> clf = RobustnessCV(RobustLogisticRegression(), rule="price", price=1, alphas=[1, 0.5, 0.2])
     >>> display = PathDisplay.from_estimator(clf.fit(X[::4], y[::4]))
     >>> display.to_frame()["alpha"].tolist()
     [1.0, 0.5, 0.2]
@@ -199,10 +199,10 @@ class PathDisplay(Display):
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """The path of a fitted classifier, or of the last step of a pipeline.
 
-        That is a ``RobustPathCV``, or a classifier that was fitted with ``LabelCVaR("auto")``.
+        That is a ``RobustnessCV``, or a classifier that was fitted with ``LabelCVaR("auto")``.
         """
-        wanted = ("path_", "chosen_", "classes_")
-        what = "the path of levels", "RobustPathCV"
+        wanted = ("path_", "best_index_", "classes_")
+        what = "the path of levels", "RobustnessCV"
         path, chosen, classes = fitted_attributes(estimator, *what, *wanted)
         fitted, allowed = last_step(estimator), None
         if getattr(fitted, "price", None) is not None:

@@ -130,7 +130,7 @@ class TradeoffDisplay(Display):
             Labels, and optional weights of the rows.
         y_pred : dict of arrays of labels by name, or one array
         weightings : dict of uncertainty sets by name, optional
-            What to judge by: anything that estimators take as ``uncertainty``, weights by class
+            What to judge by: anything that estimators take as ``goal``, weights by class
             among them as ``FixedWeights``. The default is standard, balanced and worst class.
         ax : matplotlib Axes, optional
         """
@@ -333,7 +333,7 @@ class WorstCaseWeightsDisplay(Display):
     --------
     >>> from equipoise import LabelCVaR
     >>> rows = {"y_true": ["no", "no", "no", "yes"], "y_pred": ["no", "no", "no", "no"]}
-    >>> display = WorstCaseWeightsDisplay.from_predictions(**rows, uncertainty=LabelCVaR(0.5))
+    >>> display = WorstCaseWeightsDisplay.from_predictions(**rows, goal=LabelCVaR(0.5))
     >>> display.to_frame()["weight"].round(3).tolist()
     [0.667, 2.0]
     """
@@ -349,7 +349,7 @@ class WorstCaseWeightsDisplay(Display):
         X: Any = None,
         y: Any = None,
         *,
-        uncertainty: Any = None,
+        goal: Any = None,
         ax: Any = None,
     ) -> Self:
         """The worst case that a fitted classifier was made for, or that is the worst on rows.
@@ -361,15 +361,15 @@ class WorstCaseWeightsDisplay(Display):
             set of weightings: its worst case is that of its risks on rows left out.
         X, y : array-like, optional
             Rows and labels to find the worst case of any classifier's decisions on.
-        uncertainty : recipe of :mod:`equipoise.sets`, optional
+        goal : recipe of :mod:`equipoise.sets`, optional
             The set of weights for these rows, ``LabelCVaR(0.1)`` by default.
         ax : matplotlib Axes, optional
         """
         if X is not None and y is not None:
-            return cls.from_predictions(y, estimator.predict(X), uncertainty=uncertainty, ax=ax)
-        if any(given is not None for given in (X, y, uncertainty)):
+            return cls.from_predictions(y, estimator.predict(X), goal=goal, ax=ax)
+        if any(given is not None for given in (X, y, goal)):
             raise InvalidInputError(
-                "the worst case over rows needs X and y, and an uncertainty needs rows."
+                "the worst case over rows needs X and y, and a goal needs rows."
             )
         plug_ins = [each for each in classifiers_inside(estimator) if hasattr(each, "tuned_")]
         if plug_ins:
@@ -384,7 +384,7 @@ class WorstCaseWeightsDisplay(Display):
         y_true: ArrayLike,
         y_pred: ArrayLike,
         *,
-        uncertainty: Any = None,
+        goal: Any = None,
         sample_weight: ArrayLike | None = None,
         class_prior: Any = None,
         ax: Any = None,
@@ -394,7 +394,7 @@ class WorstCaseWeightsDisplay(Display):
         Labels, ``sample_weight`` and ``class_prior`` are those of :func:`equipoise.class_risks`.
         """
         risks = class_risks(y_true, y_pred, sample_weight=sample_weight, class_prior=class_prior)
-        return cls(prior=risks.prior, masses=risks.worst_case_masses(uncertainty)).plot(ax)
+        return cls(prior=risks.prior, masses=risks.worst_case_masses(goal)).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each class: share of the rows, share of the objective, weight."""
@@ -440,7 +440,7 @@ def _worst_case(fitted: Any) -> dict[str, ByClass]:
     if not isinstance(goal, SetGoal):
         raise InvalidInputError(
             f"the worst case of {type(fitted).__name__} cannot be shown without rows: its goal, "
-            f"{goal!r}, is no set of weightings. Give X, y and an uncertainty."
+            f"{goal!r}, is no set of weightings. Give X, y and a set of weightings as goal."
         )
     # A known weighting is the worst one whatever the risks, which are then not judged.
     risks = np.asarray(getattr(fitted, "class_risks_", np.zeros(len(prior))))

@@ -5,21 +5,21 @@ from equipoise.estimators.linear_classifier import RobustLinearClassifier
 from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.logistic_cv import RobustLogisticRegressionCV
-from equipoise.estimators.plug_in import PlugInClassifier
-from equipoise.estimators.population_scale import predict_population_proba
+from equipoise.estimators.population_probabilities import population_proba
 from equipoise.estimators.robust_classifier import RobustClassifier
-from equipoise.estimators.robust_path_cv import RobustPathCV
+from equipoise.estimators.robustness_cv import RobustnessCV
+from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 
 __all__ = [
     "DecisionSummary",
     "LocalPolynomialClassifier",
-    "PlugInClassifier",
     "RobustClassifier",
     "RobustLinearClassifier",
     "RobustLogisticRegression",
     "RobustLogisticRegressionCV",
-    "RobustPathCV",
+    "RobustnessCV",
+    "TunedDecisionClassifier",
     "TunedWeights",
-    "predict_population_proba",
+    "population_proba",
     "tune_weights",
 ]

@@ -132,7 +132,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
     refit: bool
     pooling: float
     class_prior: Any
-    rare: str
+    rare_classes: str
     min_rows: int
     n_jobs: int | None
     random_state: Any
@@ -232,7 +232,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             candidates = [SetGoal(LabelCVaR(alpha)) for alpha in alphas.tolist()]
         found = [
             tune_held_out(
-                source.held_out, each, source.few, classes, prior, drop=self.rare == "drop",
+                source.held_out, each, source.few, classes, prior, drop=self.rare_classes == "drop",
                 pooling=pooling, seed=check_seed(self.random_state),
                 tested_per_trained=source.tested_per_trained,
             )
@@ -263,21 +263,26 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         to_split: dict[str, Any],
     ) -> EvaluationRows:  # fmt: skip
         """Predictions for held-out rows, of which classes of too few rows are known."""
-        rare, min_rows = check_rare(self.rare, goal), check_count(self.min_rows, "min_rows")
+        rare_classes, min_rows = (
+            check_rare(self.rare_classes, goal),
+            check_count(self.min_rows, "min_rows"),
+        )
         classes, seed, once = rows.classes, check_seed(self.random_state), False
         if self._is_fitted_before():
             held_out = predict_fitted(self.estimator, rows, training, seed)
             warn_of_seen_rows(held_out.predictions)
-            few = few_classes(held_out.predictions, held_out.fold, goal, classes, rare, min_rows)
+            few = few_classes(
+                held_out.predictions, held_out.fold, goal, classes, rare_classes, min_rows
+            )
             return EvaluationRows(rows, held_out, few, None if goal.is_known else 0.0, True)
         # A confidence is about one model.
         once = goal.confidence is not None
         folds = split(
             self.cv, rows.X, rows.y, rows.labels, classes, params=to_split, seed=seed, once=once,
-            rare=rare, min_rows=min_rows,
+            rare_classes=rare_classes, min_rows=min_rows,
         )  # fmt: skip
         keeps_model = once or self._keeps_model(folds)
-        if rare == "drop":
+        if rare_classes == "drop":
             rows = rows.without(folds.few)
         # What the rows can never show is refused before any training.
         first = goal if choice is None else SetGoal(LabelCVaR(1.0))
@@ -413,7 +418,8 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         """What the decisions gain and cost on held-out rows, class by class, and in time and size.
 
         Default predictions are the most probable classes of the same models. Known decisions of a
-        model that is not fitted before are not evaluated by ``PlugInClassifier``, and have none.
+        model that is not fitted before are not evaluated by ``TunedDecisionClassifier``, and have
+        none.
         """
         check_is_fitted(self)
         return self.tuned_.summary().with_costs(**self._costs())  # type: ignore[no-any-return]

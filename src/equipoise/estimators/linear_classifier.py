@@ -17,7 +17,7 @@ class RobustLinearClassifier(RobustLinearModel):
 
     Parameters
     ----------
-    uncertainty
+    goal
         The set of weightings, as in :class:`RobustLogisticRegression`.
     loss : str or Loss, default="squared_hinge"
         ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, ``"margin"``, or another
@@ -66,7 +66,7 @@ class RobustLinearClassifier(RobustLinearModel):
 
     def __init__(
         self,
-        uncertainty: Uncertainty | str | None = None,
+        goal: Uncertainty | str | None = None,
         loss: str | Loss = "squared_hinge",
         *,
         C: float = 1.0,
@@ -82,7 +82,7 @@ class RobustLinearClassifier(RobustLinearModel):
     ) -> None:
         self.loss = loss
         super().__init__(
-            uncertainty,
+            goal,
             C=C,
             fit_intercept=fit_intercept,
             tol=tol,

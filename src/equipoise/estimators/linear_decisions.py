@@ -95,7 +95,7 @@ def _offsets(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> Vec
     offsets = np.zeros(len(classes))
     if np.count_nonzero(~few) < 2:
         return offsets
-    criterion = SetGoal(as_uncertainty(model.uncertainty)).resolve(
+    criterion = SetGoal(as_uncertainty(model.goal)).resolve(
         prior_among(prior, classes, ~few), classes[~few]
     )
     none = np.zeros((len(leads), 1))

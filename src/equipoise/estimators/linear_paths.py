@@ -91,7 +91,7 @@ def choose_alpha(
     alphas: Vector = choice.levels(prior)
     evaluated, _ = evaluated_along(
         unfitted(model).set_params(**_allowing(model)),
-        [{"uncertainty": LabelCVaR(alpha)} for alpha in alphas.tolist()],
+        [{"goal": LabelCVaR(alpha)} for alpha in alphas.tolist()],
         X, y, sample_weight, cv=cv, groups=groups or {}, seed=seed, n_jobs=n_jobs,
     )  # fmt: skip
     return choose_level(choice, alphas, evaluated, classes)
@@ -102,7 +102,7 @@ def fit_at(model: Any, alpha: float, X: Any, y: Any, sample_weight: Any) -> Any:
     with warnings.catch_warnings():
         # Where no cap binds, that is what was chosen.
         warnings.simplefilter("ignore", InactiveCapsWarning)
-        settings = {"uncertainty": LabelCVaR(alpha)} | _allowing(model)
+        settings = {"goal": LabelCVaR(alpha)} | _allowing(model)
         return model.set_params(**settings).fit(X, y, sample_weight)
 
 

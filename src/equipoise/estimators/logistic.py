@@ -32,7 +32,7 @@ class LogisticModel(RobustLinearModel, ABC):
     def predict_proba(self, X: Any) -> Any:
         """Class probabilities in the world of the worst-case weights.
 
-        They are not those of the population: see :func:`~equipoise.predict_population_proba`.
+        They are not those of the population: see :func:`~equipoise.population_proba`.
         ``predict`` is their argmax, unless decisions are tuned: ``decision_offsets_`` are no part
         of them.
         """
@@ -73,7 +73,7 @@ class RobustLogisticRegression(LogisticModel):
 
     Parameters
     ----------
-    uncertainty : Uncertainty, "standard", "balanced" or "worst_class", default=None
+    goal : Uncertainty, "standard", "balanced" or "worst_class", default=None
         The set of weightings. None means ``LabelCVaR(alpha=0.1)``: no class counts more than ten
         times its share. ``LabelCVaR("auto")`` chooses the level on rows left out, in five folds.
     C : float, default=1.0
@@ -90,7 +90,7 @@ class RobustLogisticRegression(LogisticModel):
         choose by the size of the problem.
     class_prior : dict or array-like of shape (n_classes,), default=None
         Class frequencies of the population, where those of the sample differ. The weights in
-        ``uncertainty`` count relative to these.
+        ``goal`` count relative to these.
     decisions : {"argmax", "tuned"}, default="argmax"
         ``"argmax"`` predicts the class of the highest score, as the fit has it. ``"tuned"`` adds
         offsets by class to the scores, with which the largest weighted *error rate* over the set is
@@ -141,7 +141,7 @@ class RobustLogisticRegression(LogisticModel):
         Robust risk plus penalty of ``coef_`` and ``intercept_`` as they are returned, a proven
         lower bound of the optimum, and their difference. Without a penalty there is no bound: it is
         minus infinity.
-    caps_bind_ : bool
+    caps_active_ : bool
         Whether the bounds of the set matter at the optimum: the worst class's risk exceeds the
         robust risk. Where they do not, this is the optimum of the worst-class problem as well.
     n_iter_, n_evaluations_ : int
@@ -152,8 +152,8 @@ class RobustLogisticRegression(LogisticModel):
         How the solve ended: a word and a sentence.
     history_ : dict of ndarray
         ``iteration``, ``evaluations``, ``objective``, ``gap`` and ``seconds`` along the solve.
-    alpha_, chosen_, path_
-        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustPathCV`.
+    alpha_, best_index_, path_
+        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustnessCV`.
 
     References
     ----------
@@ -176,9 +176,9 @@ class RobustLogisticRegression(LogisticModel):
     """
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        for name in {"alpha_", "chosen_", "path_"} & set(vars(self)):
+        for name in {"alpha_", "best_index_", "path_"} & set(vars(self)):
             delattr(self, name)
-        choice = alpha_choice(self.uncertainty)
+        choice = alpha_choice(self.goal)
         if choice is None:
             super()._fit(X, y, sample_weight)
             return

@@ -28,18 +28,18 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     Parameters
     ----------
-    uncertainty
+    goal
         The set of weightings of the fits, as in :class:`RobustLogisticRegression`.
     Cs : int or array-like of float, default=10
         Values of ``C``; a number of them is spread evenly over the orders of magnitude from 1e-4
         to 1e4, as in scikit-learn.
     cv : int, float, splitter or iterable, default=5
-        As in :class:`PlugInClassifier`.
-    goal : Uncertainty, str, metric or None, default=None
+        As in :class:`TunedDecisionClassifier`.
+    selection_goal : Uncertainty, str, metric or None, default=None
         What is evaluated on held-out rows, by the errors of the classes: a set of weightings, or a
-        metric. None is ``uncertainty`` itself.
+        metric. None is ``goal`` itself.
     fit_intercept, tol, max_iter, solver, class_prior, decisions, verbose
-        As in :class:`RobustLogisticRegression`. Tuned decisions serve ``uncertainty``.
+        As in :class:`RobustLogisticRegression`. Tuned decisions serve ``goal``.
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
@@ -71,11 +71,11 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     def __init__(
         self,
-        uncertainty: Any = None,
+        goal: Any = None,
         *,
         Cs: Any = 10,
         cv: Any = 5,
-        goal: Any = None,
+        selection_goal: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -86,10 +86,10 @@ class RobustLogisticRegressionCV(LogisticModel):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.uncertainty = uncertainty
+        self.goal = goal
         self.Cs = Cs
         self.cv = cv
-        self.goal = goal
+        self.selection_goal = selection_goal
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
@@ -107,13 +107,16 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         grid, seed = _grid(self.Cs), check_seed(self.random_state)
-        goal = as_goal(as_uncertainty(self.uncertainty) if self.goal is None else self.goal)
+        goal = as_goal(
+            as_uncertainty(self.goal) if self.selection_goal is None else self.selection_goal
+        )
         refuse_out_of_core(X, y, sample_weight, "C")
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         if isinstance(goal, CostMatrix):
             raise InvalidParameterError(
-                "goal must be a set of weightings, a metric or RecallFloors, got a CostMatrix: "
-                "give its weights as FixedWeights, or wrap the classifier in PlugInClassifier."
+                "selection_goal must be a set of weightings, a metric or RecallFloors, got a "
+                "CostMatrix: give its weights as FixedWeights, or wrap the classifier in "
+                "TunedDecisionClassifier."
             )
         names, labels = encode_labels(y)
         totals = np.bincount(labels, weights=row_weights(sample_weight, labels, names))
@@ -136,7 +139,7 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     def _model(self) -> RobustLogisticRegression:
         return RobustLogisticRegression(
-            self.uncertainty,
+            self.goal,
             fit_intercept=self.fit_intercept,
             tol=self.tol,
             max_iter=self.max_iter,

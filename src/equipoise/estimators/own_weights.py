@@ -23,7 +23,7 @@ def is_robust(estimator: Any) -> bool:
 def _single(estimator: Any) -> FixedWeights | None:
     """The weighting of a linear model that is made for one, else None."""
     last = last_of(estimator)
-    given = last.uncertainty if isinstance(last, RobustLinearModel) else None
+    given = last.goal if isinstance(last, RobustLinearModel) else None
     known = as_uncertainty(given) if isinstance(given, str) else given
     return known if isinstance(known, FixedWeights) else None
 
@@ -37,7 +37,7 @@ def refuse_own_weights(estimator: Any) -> None:
     }
     if (single := _single(estimator)) is not None:
         if not (isinstance(single.weights, str) and single.weights == "standard"):
-            own["uncertainty"] = single
+            own["goal"] = single
         # With a prior of its own, a model does not see weights that are the same within a class.
         if last_of(estimator).class_prior is not None:
             own["class_prior"] = last_of(estimator).class_prior
@@ -45,6 +45,6 @@ def refuse_own_weights(estimator: Any) -> None:
         raise InvalidParameterError(
             f"estimator must not weigh classes itself, got {name}={value!r}: training weights "
             "are chosen here, and would multiply with it or be ignored. "
-            + ('Use "standard"' if name == "uncertainty" else "Leave it out")
-            + ", or use PlugInClassifier, which takes the training as it is."
+            + ('Use "standard"' if name == "goal" else "Leave it out")
+            + ", or use TunedDecisionClassifier, which takes the training as it is."
         )

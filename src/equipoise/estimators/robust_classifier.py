@@ -31,8 +31,8 @@ class RobustClassifier(DecidingClassifier):
 
     with probabilities :math:`\eta` of a model that may be trained with class weights, put on the
     scale of the population. Every row is predicted by a model that has not seen it; decision
-    weights are tuned on these predictions as in :class:`PlugInClassifier`, and the model is trained
-    once more on all rows: folds + 1 fits of the base estimator, three times as many with
+    weights are tuned on these predictions as in :class:`TunedDecisionClassifier`, and the model is
+    trained once more on all rows: folds + 1 fits of the base estimator, three times as many with
     ``training="average"``.
 
     Parameters
@@ -43,14 +43,14 @@ class RobustClassifier(DecidingClassifier):
         search. One that is fitted already goes inside scikit-learn's ``FrozenEstimator``. A booster
         that stops early is given validation rows of its training part.
     goal : Uncertainty, str, metric, RecallFloors or None, default=None
-        As in :class:`PlugInClassifier`; None is ``LabelCVaR(0.1)``.
+        As in :class:`TunedDecisionClassifier`; None is ``LabelCVaR(0.1)``.
     training : str, dict or array-like of shape (n_classes,), default="plain"
         Training weights by class: ``"plain"`` (none), ``"balanced"`` (one over the class share),
         ``"sqrt"`` (its square root), numbers, or ``"average"``: the mean of the probabilities of
         the three. One that takes no weights, or that is robust by itself as
         :class:`RobustLogisticRegression` is for a set, is trained as it is, with a warning.
-    pooling, cv, class_prior, rare, min_rows, n_jobs, random_state, memory, sample_rows
-        As in :class:`PlugInClassifier`.
+    pooling, cv, class_prior, rare_classes, min_rows, n_jobs, random_state, memory, sample_rows
+        As in :class:`TunedDecisionClassifier`.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class RobustClassifier(DecidingClassifier):
     class_shares_ : ByClass
         Class frequencies of the training rows.
     classes_, estimator_, tuned_, weights_, class_risks_, class_risk_intervals_, ...
-        As in :class:`PlugInClassifier`. Known decisions are evaluated as well.
+        As in :class:`TunedDecisionClassifier`. Known decisions are evaluated as well.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class RobustClassifier(DecidingClassifier):
         pooling: float = POOLING,
         cv: Any = 5,
         class_prior: Any = None,
-        rare: str = "error",
+        rare_classes: str = "error",
         min_rows: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -100,7 +100,7 @@ class RobustClassifier(DecidingClassifier):
         self.pooling = pooling
         self.cv = cv
         self.class_prior = class_prior
-        self.rare = rare
+        self.rare_classes = rare_classes
         self.min_rows = min_rows
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -112,7 +112,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
 
     def __init__(
         self,
-        uncertainty: Uncertainty | str | None = None,
+        goal: Uncertainty | str | None = None,
         *,
         C: float = 1.0,
         fit_intercept: bool = True,
@@ -126,7 +126,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         adjustment: float | None = None,
         verbose: int = 0,
     ) -> None:
-        self.uncertainty = uncertainty
+        self.goal = goal
         self.C = C
         self.fit_intercept = fit_intercept
         self.tol = tol
@@ -198,7 +198,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         prior = np.asarray(totals / totals.sum())
         if self.class_prior is not None:
             prior = check_prior(self.class_prior, classes, name="class_prior")
-        masses = as_uncertainty(self.uncertainty).resolve(prior, classes)
+        masses = as_uncertainty(self.goal).resolve(prior, classes)
         total = float(totals.sum())
         if not self.C * total > np.finfo(np.float64).tiny:
             raise InvalidParameterError(
@@ -225,7 +225,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         # Where the set does not hold the worst case back from the worst class, the model and its
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
-        self.caps_bind_ = excess > _SAME_RISK * limits.target(solution.objective)
+        self.caps_active_ = excess > _SAME_RISK * limits.target(solution.objective)
         offsets = np.zeros(len(classes))
         if tuned and not masses.is_point:
             offsets = tuned_offsets(self, loss, X, y, sample_weight)
@@ -321,7 +321,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
                 f"those of a fit stopped at a risk of {self.robust_risk_:.2g}. Use a finite C.",
                 SeparableDataWarning,
             )
-        given = self.uncertainty
+        given = self.goal
         if masses.is_simplex and isinstance(given, Uncertainty) and type(given) is not WorstClass:
             warn(
                 f"The bounds of {given!r} bind nowhere for these class priors: this is exactly the "

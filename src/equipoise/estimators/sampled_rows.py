@@ -210,7 +210,9 @@ def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> An
     if "alpha_" in fitted.attributes:
         goal = as_goal(LabelCVaR(fitted.attributes["alpha_"]))
     tuned = replace(fitted.tuned, prior=prior)
-    tuned = _evaluated(tuned, fitted.evaluated, goal, rows, rest, drop=classifier.rare == "drop")
+    tuned = _evaluated(
+        tuned, fitted.evaluated, goal, rows, rest, drop=classifier.rare_classes == "drop"
+    )
     attributes = fitted.attributes | {"n_passes_": stream.n_passes}
     return replace(fitted, tuned=tuned, training=training, attributes=attributes)
 

@@ -198,8 +198,8 @@ class RecallFloors(Goal):
     With a confidence, whatever the model and the population, the rule that is returned keeps all
     floors for new rows of the population, except with probability ``1 - confidence`` at most over
     the draw of the tuning rows. These must be independent rows of the population that one model was
-    not trained on: ``PlugInClassifier`` holds some out, and returns the model that has not seen
-    them. It takes ``log((1 - confidence) / m) / log(floor)`` of a class at least, with ``m``
+    not trained on: ``TunedDecisionClassifier`` holds some out, and returns the model that has not
+    seen them. It takes ``log((1 - confidence) / m) / log(floor)`` of a class at least, with ``m``
     floors; where rows cannot show what is asked, there is an ``UnattainableError``.
 
     Rows of unequal weight stand for a population where they are as much more frequent. Those of a

@@ -6,7 +6,7 @@
 ``standard``, ``balanced``            one weighting
 ``worst_class``                       any weighting
 ``lcvar:0.1``                         ``LabelCVaR(alpha=0.1)``
-``macro_f1``, ``f1``, ...             a metric
+``f1_macro``, ``f1``, ...             a metric
 ====================================  ==========================================================
 """
 
@@ -198,8 +198,8 @@ def format_goal(goal: Any) -> str:
     Examples
     --------
     >>> from equipoise import FixedWeights
-    >>> format_goal("macro_f1"), format_goal(FixedWeights(np.array([1.0, 5.0])))
-    ('macro_f1', 'FixedWeights(weights=[1.0, 5.0])')
+    >>> format_goal("f1_macro"), format_goal(FixedWeights(np.array([1.0, 5.0])))
+    ('f1_macro', 'FixedWeights(weights=[1.0, 5.0])')
     """
     return goal if isinstance(goal, str) else _literal(goal)
 

@@ -22,7 +22,8 @@ from equipoise.text import did_you_mean, listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import named_prior
 
-_F_BETA = re.compile(r"(macro_)?f(\d+(?:\.\d+)?)")
+# f1, f0.5, f2_macro
+_F_BETA = re.compile(r"f(?P<beta>\d+(?:\.\d+)?)(?P<macro>_macro)?")
 # _LEAST_RECALL: recalls below count as this in the gradient of the geometric mean, which is
 # infinite at 0.
 _LEAST_RECALL = 1e-3
@@ -139,9 +140,9 @@ AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
     "balanced_accuracy": lambda prior: MeanRecall(prior, np.full(len(prior), 1 / len(prior))),
     "geometric_mean": GeometricMean,
 }
-METRIC_NAMES = sorted({*AVERAGES, "macro_f1", *METRICS})
+METRIC_NAMES = sorted({*AVERAGES, "f1_macro", *METRICS})
 # What a word that is no metric may mean.
-LIKELY_METRICS = [*METRIC_NAMES, "f2", "f0.5", "macro_f2", "macro_f0.5"]
+LIKELY_METRICS = [*METRIC_NAMES, "f2", "f0.5", "f2_macro", "f0.5_macro"]
 
 
 def is_metric(value: Any) -> bool:
@@ -157,7 +158,7 @@ class MetricGoal(Goal):
     Parameters
     ----------
     metric : str, LinearFractional or callable
-        For any number of classes ``"macro_f1"`` (or another beta, ``"macro_f2"``),
+        For any number of classes ``"f1_macro"`` (or another beta, ``"f2_macro"``),
         ``"geometric_mean"``, ``"balanced_accuracy"`` and ``"accuracy"``; for two classes, of which
         the second is the positive one, also ``"f1"`` (``"f0.5"``), ``"jaccard"`` and every
         linear-fractional metric of :mod:`equipoise.metrics`.
@@ -184,19 +185,19 @@ class MetricGoal(Goal):
         if self.metric in AVERAGES:
             return AVERAGES[self.metric](vector)
         named = _F_BETA.fullmatch(self.metric) if isinstance(self.metric, str) else None
-        if named and named[1]:
-            return _mean_fbeta(check_number(float(named[2]), "beta", "(0, inf)"), vector)
+        if named and named["macro"]:
+            return _mean_fbeta(check_number(float(named["beta"]), "beta", "(0, inf)"), vector)
         if len(vector) != 2:
             raise InvalidParameterError(
                 f"metric {self.metric!r} is defined for two classes and there are {len(vector)}. "
-                "Use 'macro_f1', 'geometric_mean', 'balanced_accuracy' or 'accuracy'."
+                "Use 'f1_macro', 'geometric_mean', 'balanced_accuracy' or 'accuracy'."
             )
         share = float(vector[1])
-        beta = float(named[2]) if named else 1.0
+        beta = float(named["beta"]) if named else 1.0
         metric = fbeta(beta) if named else as_metric(self.metric, share)
         return FractionalLoss(vector, metric.with_positive_denominator(share), beta)
 
     @classmethod
     def examples(cls) -> list[Self]:
         """The averages over any number of classes."""
-        return [cls("macro_f1"), cls("geometric_mean"), cls("balanced_accuracy"), cls("accuracy")]
+        return [cls("f1_macro"), cls("geometric_mean"), cls("balanced_accuracy"), cls("accuracy")]

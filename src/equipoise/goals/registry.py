@@ -28,8 +28,8 @@ def as_goal(value: Any = None) -> Goal:
 
     Examples
     --------
-    >>> as_goal("worst_class"), as_goal("macro_f1")
-    (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='macro_f1'))
+    >>> as_goal("worst_class"), as_goal("f1_macro")
+    (SetGoal(uncertainty=WorstClass()), MetricGoal(metric='f1_macro'))
     """
     if isinstance(value, Uncertainty | None) or (isinstance(value, str) and value in WORDS):
         # A set whose alpha is to be chosen is refused when it is resolved, unless it is chosen.

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from equipoise.arrays import Matrix, NDArray, Vector, to_numpy
 from equipoise.decisions.trained import AveragedTrainings, NumberedClasses
 from equipoise.estimators.deciding import DecidingClassifier
-from equipoise.estimators.population_scale import inside
+from equipoise.estimators.population_probabilities import inside
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
@@ -109,9 +109,10 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     Parameters
     ----------
     model : classifier
-        One of this package, fitted: a linear model, ``PlugInClassifier``, ``RobustClassifier`` or
-        ``RobustPathCV``, alone, in a pipeline or a search. Columns of texts go through a
-        ``OneHotEncoder`` or ``OrdinalEncoder``, mostly in a ``ColumnTransformer``.
+        One of this package, fitted: a linear model, ``TunedDecisionClassifier``,
+        ``RobustClassifier`` or ``RobustnessCV``, alone, in a pipeline or a search. Columns of
+        texts go through a ``OneHotEncoder`` or ``OrdinalEncoder``, mostly in a
+        ``ColumnTransformer``.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows such as those of the fit, on which the ONNX model is compared as well.
     dtype : {"float64", "float32"}, default="float64"
@@ -146,12 +147,12 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     --------
     >>> import onnxruntime
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from equipoise import PlugInClassifier
+    >>> from equipoise import TunedDecisionClassifier
     >>> from equipoise.datasets import load_thyroid
     >>> from equipoise.onnx import to_onnx
     >>> X, y = load_thyroid(return_X_y=True)
     >>> forest = RandomForestClassifier(n_estimators=5, max_depth=6, random_state=0)
-    >>> clf = PlugInClassifier(forest, "worst_class", cv=3).fit(X, y)
+    >>> clf = TunedDecisionClassifier(forest, "worst_class", cv=3).fit(X, y)
     >>> session = onnxruntime.InferenceSession(to_onnx(clf).SerializeToString())
     >>> label, probabilities = session.run(None, {"X": X})
     >>> bool((label == clf.predict(X)).all())

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from equipoise.estimators import (
-    PlugInClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
+    TunedDecisionClassifier,
 )
 from equipoise.paper import drawing, pages
 from equipoise.paper.fits import risk_fields
@@ -52,10 +52,10 @@ the training images of all ten classes; here pixels are divided by 255 and nothi
 
 Training rows: {train:,}; test rows: {test:,}, equally many of each class. C is chosen by
 `RobustLogisticRegressionCV` on the training rows alone, by the errors on {folds} folds left out.
-Then the model is fitted to all training rows. *Decisions tuned* is a `PlugInClassifier` for the
-worst class on top, tuned on {folds} folds of the training rows. Exact fits had been tried on these
-test rows before this page was planned, so that its claims are not blind. The values of C, alpha and
-the folds were set on training rows alone, before the first run of this page.
+Then the model is fitted to all training rows. *Decisions tuned* is a `TunedDecisionClassifier` for
+the worst class on top, tuned on {folds} folds of the training rows. Exact fits had been tried on
+these test rows before this page was planned, so that its claims are not blind. The values of C,
+alpha and the folds were set on training rows alone, before the first run of this page.
 """
 _TABLE_LEAD = """\
 Accuracy on the test rows, in percent. The interval is one of 95% for the worst class of the
@@ -107,7 +107,7 @@ def chosen_records(
     records = [{"method": objective, "C": C, **_fields(fit, fit, split), **seconds, **left_out}]
     if objective in _TUNED:
         base, began = fit.set_params(tol=_NEAR), time.perf_counter()
-        tuned = PlugInClassifier(base, "worst_class", cv=folds, random_state=seed)
+        tuned = TunedDecisionClassifier(base, "worst_class", cv=folds, random_state=seed)
         tuned.fit(split.X, split.y)
         seconds = {"seconds": time.perf_counter() - began}
         fields = _fields(tuned, tuned.estimator_, split)

@@ -128,7 +128,7 @@ def caps_state(fit: RobustLogisticRegression, method: Method) -> str:
         return ""
     if np.all(method.caps(fit.class_prior_) >= 1 - _WHOLE):
         return "none"
-    return "active" if fit.caps_bind_ else "idle"
+    return "active" if fit.caps_active_ else "idle"
 
 
 def risk_fields(risks: ClassRisks) -> Record:

@@ -222,7 +222,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         those inside scikit-learn's ``FrozenEstimator``: they are fitted, and must not have seen the
         rows.
     goals : goal, list of goals, or dict of goals by name, optional
-        What the model is for: a set of weightings, ``"macro_f1"``, ``CostMatrix(...)``,
+        What the model is for: a set of weightings, ``"f1_macro"``, ``CostMatrix(...)``,
         ``RecallFloors(...)``, as in :class:`~equipoise.RobustClassifier`. By default, for those who
         cannot say: standard and balanced weights, ``LabelCVaR(0.1)`` (or a level at which its caps
         bind) and the worst class.

@@ -20,7 +20,7 @@ from equipoise.decisions import Evaluated, Folds
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, TRAINS_ONLY, deal, dealt_folds
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.decisions.trained import weight_argument
-from equipoise.estimators import RobustPathCV
+from equipoise.estimators import RobustnessCV
 from equipoise.estimators.own_weights import is_robust
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
@@ -79,7 +79,7 @@ class Candidate:
         """The classifier with decisions for a price, if that is what it is made for."""
         if self.price is None:
             return made
-        return RobustPathCV(made.set_params(goal=None), rule="price", price=self.price)
+        return RobustnessCV(made.set_params(goal=None), rule="price", price=self.price)
 
 
 def named_goals(goals: Any, prior: Vector) -> dict[str, Goal]:
@@ -243,7 +243,7 @@ class Design:
 
     @cached_property
     def untuned(self) -> Mask:
-        """Classes that decisions are not tuned for, as with ``rare="keep"`` in the printed code."""
+        """Classes without tuned decisions, as with ``rare_classes="keep"`` in the printed code."""
         few = self.tested < FOLDS_OF_A_CLASS
         wanted = few | (self.table.counts < FEW_ROWS), few, ~self.estimable
         return next(own for own in wanted if np.count_nonzero(~own) >= 2)

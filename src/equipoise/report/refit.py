@@ -22,7 +22,7 @@ from equipoise.estimators import tune_weights
 from equipoise.extras import require
 from equipoise.files import atomic_write
 from equipoise.goals import SetGoal, as_goal, goal_names
-from equipoise.models import facts_for, save_model
+from equipoise.persistence import facts_for, save_model
 from equipoise.report.design import Candidate, goal_text
 from equipoise.tables import LabelledTable
 from equipoise.tables.features import sampled_model
@@ -31,7 +31,7 @@ from equipoise.tables.features import sampled_model
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _NAME = re.compile(r"\b[A-Z]\w+")
 # Classes that are too small to be tuned for.
-_RARE = f"rare='keep', min_rows={FEW_ROWS}"
+_RARE = f"rare_classes='keep', min_rows={FEW_ROWS}"
 
 
 class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -100,7 +100,7 @@ class Refit:
         if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
             return tune_weights(
                 self.y, learner.estimator.probabilities, candidate.goal or "standard",
-                classes=learner.classes_, sample_weight=self.sample_weight, rare="keep",
+                classes=learner.classes_, sample_weight=self.sample_weight, rare_classes="keep",
                 min_rows=FEW_ROWS, random_state=self.seed,
             )  # fmt: skip
         known = isinstance(learner, FrozenEstimator)
@@ -186,8 +186,8 @@ class Refit:
             options = f"training={candidate.training!r}, {options}"
         if candidate.price is not None:
             made = _call("RobustClassifier", own, options)
-            path = _call("RobustPathCV", made, f"rule='price', price={candidate.price:g}")
-            return path, ["RobustClassifier", "RobustPathCV"]
+            path = _call("RobustnessCV", made, f"rule='price', price={candidate.price:g}")
+            return path, ["RobustClassifier", "RobustnessCV"]
         goal, names = _written(candidate.goal or as_goal("standard"))
         return _call("RobustClassifier", own, goal, options), ["RobustClassifier", *names]
 

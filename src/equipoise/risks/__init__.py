@@ -16,7 +16,7 @@ from equipoise.risks.intervals import (
     class_risk_intervals,
     robust_risk_interval,
 )
-from equipoise.risks.population import population_proba
+from equipoise.risks.population import rescale_proba
 from equipoise.weights.by_class import ByClass
 
 __all__ = [
@@ -28,6 +28,6 @@ __all__ = [
     "class_risk_intervals",
     "class_risks",
     "classifier_risks",
-    "population_proba",
+    "rescale_proba",
     "robust_risk_interval",
 ]

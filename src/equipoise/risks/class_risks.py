@@ -157,20 +157,20 @@ class ClassRisks(Mapping[Any, float]):
         """The name of the class with the largest risk, the first of them if they tie."""
         return self.risks.idxmax()
 
-    def robust(self, uncertainty: Any = None) -> float:
+    def robust(self, goal: Any = None) -> float:
         r"""The robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i`."""
-        return float(self.worst_case_masses(uncertainty).to_numpy() @ np.asarray(self.risks))
+        return float(self.worst_case_masses(goal).to_numpy() @ np.asarray(self.risks))
 
-    def worst_case_weights(self, uncertainty: Any = None) -> ByClass:
+    def worst_case_weights(self, goal: Any = None) -> ByClass:
         r"""Weights :math:`q \in Q` that attain the robust risk.
 
         A class of prior 0 that carries mass, as a set of priors may have it, has weight infinity.
         """
-        return ByClass(weights_of(self.worst_case_masses(uncertainty), self.prior), self.classes)
+        return ByClass(weights_of(self.worst_case_masses(goal), self.prior), self.classes)
 
-    def worst_case_masses(self, uncertainty: Any = None) -> ByClass:
+    def worst_case_masses(self, goal: Any = None) -> ByClass:
         r"""Masses :math:`m_i = q_i p_i`, each class's share of the robust risk's weight."""
-        masses = as_uncertainty(uncertainty).resolve(np.asarray(self.prior), self.classes)
+        masses = as_uncertainty(goal).resolve(np.asarray(self.prior), self.classes)
         return ByClass(masses.maximize(np.asarray(self.risks)), self.classes)
 
 
@@ -265,11 +265,11 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
 
     A class that the estimator knows and that ``y`` lacks, as happens in small folds, has no risk
     to estimate. It is left out, and the maximum runs over the weights of the classes present. An
-    ``uncertainty`` that names such a class is an error: stratify the folds.
+    ``goal`` that names such a class is an error: stratify the folds.
 
     Parameters
     ----------
-    uncertainty : recipe of :mod:`equipoise.sets`, or its name, optional
+    goal : recipe of :mod:`equipoise.sets`, or its name, optional
         The set of weights.
     loss : str or Loss, default="zero_one"
         It decides what is asked of the estimator: ``predict`` for labels, ``predict_proba`` for
@@ -294,9 +294,9 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
     __metadata_request__score: ClassVar = {"estimator": UNUSED}
 
     def __init__(
-        self, uncertainty: Any = None, *, loss: str | Loss = "zero_one", class_prior: Any = None
+        self, goal: Any = None, *, loss: str | Loss = "zero_one", class_prior: Any = None
     ) -> None:
-        self.uncertainty = uncertainty
+        self.goal = goal
         self.loss = loss
         self.class_prior = class_prior
 
@@ -306,7 +306,7 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
         """Minus the risk of the estimator on these rows."""
         options: Any = {"sample_weight": sample_weight, "class_prior": self.class_prior}
         risks = classifier_risks(estimator, X, y, loss=self.loss, **options)
-        return -risks.robust(self.uncertainty)
+        return -risks.robust(self.goal)
 
     # Routing goes by the method's name, cross-validation calls the scorer.
     __call__ = score

@@ -250,7 +250,7 @@ def class_risk_intervals(
 def robust_risk_interval(  # noqa: PLR0913  predictions, the set, and how they are counted
     y_true: ArrayLike,
     y_pred: ArrayLike,
-    uncertainty: Any = None,
+    goal: Any = None,
     *,
     confidence: float = 0.95,
     loss: str | Loss = "zero_one",
@@ -280,7 +280,7 @@ def robust_risk_interval(  # noqa: PLR0913  predictions, the set, and how they a
     ----------
     y_true, y_pred, loss, classes, sample_weight
         As in :func:`equipoise.risks.class_risks`.
-    uncertainty : Uncertainty, str or None
+    goal : Uncertainty, str or None
         The set of weightings.
     confidence : float in (0, 1), default=0.95
         The probability :math:`c`.
@@ -305,7 +305,7 @@ def robust_risk_interval(  # noqa: PLR0913  predictions, the set, and how they a
     prior = totals / totals.sum()
     if class_prior is not None:
         prior = check_prior(class_prior, rows.classes)
-    masses = as_uncertainty(uncertainty).resolve(prior, rows.classes)
+    masses = as_uncertainty(goal).resolve(prior, rows.classes)
     method, limits = _method(chosen.range, moments)
     together = sidak(tail, len(totals))
     lower, upper = limits(together)[0], limits(tail if masses.is_simplex else together)[1]

@@ -28,7 +28,7 @@ _REMEDY = "Train with a positive weight for it, or state a prior of 0 for it."
 _NO_ROWS_REMEDY = "Give rows in which it is possible, or state a prior of 0 for it."
 
 
-def population_proba(
+def rescale_proba(
     probabilities: ArrayLike,
     *,
     weights: Any = None,
@@ -70,7 +70,7 @@ def population_proba(
     A classifier trained with ``class_weight={"ham": 1, "spam": 9}`` finds a mail to be as likely
     spam as not. On the scale of the mails that arrive it is one in ten:
 
-    >>> population_proba([[0.5, 0.5]], weights={"ham": 1, "spam": 9}, classes=["ham", "spam"])
+    >>> rescale_proba([[0.5, 0.5]], weights={"ham": 1, "spam": 9}, classes=["ham", "spam"])
     array([[0.9, 0.1]])
     """
     matrix = as_probabilities(probabilities)

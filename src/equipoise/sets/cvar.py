@@ -42,8 +42,8 @@ class LabelCVaR(Uncertainty):
     ----------
     alpha : float in (0, 1] or "auto"
         Share of the population that the worst case is averaged over. ``RobustLogisticRegression``,
-        ``PlugInClassifier`` and ``RobustClassifier`` choose it on rows left out where it is
-        ``"auto"``, as ``RobustPathCV`` does with ``rule="regret"``: the most robust level that
+        ``TunedDecisionClassifier`` and ``RobustClassifier`` choose it on rows left out where it is
+        ``"auto"``, as ``RobustnessCV`` does with ``rule="regret"``: the most robust level that
         loses as little as any, up to noise, whatever level turns out to be the right one.
 
     Examples
@@ -65,8 +65,8 @@ class LabelCVaR(Uncertainty):
         if isinstance(self.alpha, str) and self.alpha == "auto":
             raise InvalidParameterError(
                 'alpha must be a number in (0, 1] here, got "auto": RobustLogisticRegression, '
-                "PlugInClassifier, RobustClassifier and RobustPathCV alone choose it, on rows that "
-                "they leave out."
+                "TunedDecisionClassifier, RobustClassifier and RobustnessCV alone choose it, on "
+                "held-out rows."
             )
         alpha = check_number(self.alpha, "alpha", "(0, 1]")
         return CappedSimplex(np.zeros(len(p)), _caps(p, alpha))

@@ -36,7 +36,7 @@ WORDS: dict[str, Uncertainty] = {
 }
 
 
-def as_uncertainty(value: Any) -> Uncertainty:
+def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
     """A recipe from a recipe, one of three names, or None for ``LabelCVaR(0.1)``.
 
     Examples
@@ -54,7 +54,7 @@ def as_uncertainty(value: Any) -> Uncertainty:
         found: Uncertainty = clone(WORDS[value])
         return found
     raise InvalidParameterError(
-        "uncertainty must be an uncertainty set such as LabelCVaR(0.1), one of the names "
+        f"{name} must be an uncertainty set such as LabelCVaR(0.1), one of the names "
         f'"standard", "balanced" and "worst_class", or None, got {value!r}'
         f"{did_you_mean(value, WORDS, (f'{name}(...)' for name in SETS))}."
     )

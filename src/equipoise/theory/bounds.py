@@ -376,7 +376,7 @@ def _bound(  # noqa: PLR0913  what the theorems have in common
         raise InvalidInputError(f"counts must hold at least one row, got {rows.tolist()}.")
     prior = rows / n if class_prior is None else check_prior(class_prior, classes)
     p = checked(prior, "class_prior", "(0, 1]" if iid else "[0, 1]")
-    mass_set = as_uncertainty(uncertainty).resolve(p, classes)
+    mass_set = as_uncertainty(uncertainty, name="uncertainty").resolve(p, classes)
     level = check_number(confidence, "confidence", "(0, 1)")
     given = checked(complexity, "complexity", "[0, inf)")
     if theorem == "Corollary 2":

@@ -175,7 +175,7 @@ def robust_bayes(
             "such columns."
         )
     p = shares / shares.sum() if class_prior is None else check_prior(class_prior, names)
-    masses = as_uncertainty(uncertainty).resolve(p, names)
+    masses = as_uncertainty(uncertainty, name="uncertainty").resolve(p, names)
 
     def oracle(rule: Vector) -> Vector:
         chosen = _decided(matrix, rule)
@@ -216,7 +216,7 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
         )
     p = np.asarray(model.prior, dtype=np.float64)
     names = np.arange(len(p))
-    masses = as_uncertainty(uncertainty).resolve(p, names)
+    masses = as_uncertainty(uncertainty, name="uncertainty").resolve(p, names)
 
     def oracle(rule: Vector) -> Vector:
         return np.asarray(model.bayes_class_risks(rule), dtype=np.float64)

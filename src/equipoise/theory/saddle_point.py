@@ -156,7 +156,7 @@ def descent_ascent(  # noqa: PLR0913  the rows, the problem, and the constants o
     check_length(labels, rows.shape[0], name="y", of="X")
     weights, totals = weights_and_totals(sample_weight, labels, classes)
     prior = totals / totals.sum() if class_prior is None else check_prior(class_prior, classes)
-    masses = as_uncertainty(uncertainty).resolve(prior, classes)
+    masses = as_uncertainty(uncertainty, name="uncertainty").resolve(prior, classes)
     ridge = 1 / (check_number(C, "C", "(0, inf]") * float(totals.sum()))
     count = check_count(rounds, "rounds")
     column = check_flag(fit_intercept, "fit_intercept")

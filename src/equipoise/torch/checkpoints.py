@@ -26,7 +26,7 @@ _LONGEST = 120
 
 
 def describe(
-    uncertainty: Uncertainty, classes: NDArray[Any], prior: NDArray[np.float64]
+    goal: Uncertainty, classes: NDArray[Any], prior: NDArray[np.float64]
 ) -> dict[str, Any]:
     """A description of what a loss is for.
 
@@ -36,9 +36,9 @@ def describe(
     >>> describe(LabelCVaR(0.1), np.array(["a", "b"]), np.array([0.9, 0.1]))
     {'set': ['LabelCVaR', {'alpha': 0.1}], 'classes': ['a', 'b'], 'prior': [0.9, 0.1]}
     """
-    params = uncertainty.get_params(deep=False)
+    params = goal.get_params(deep=False)
     return {
-        "set": [type(uncertainty).__name__, _plain(params)],
+        "set": [type(goal).__name__, _plain(params)],
         "classes": _plain(classes),
         "prior": prior.tolist(),
     }

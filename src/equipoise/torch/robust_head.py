@@ -70,7 +70,7 @@ def tune_decisions(
     *,
     class_prior: Any = None,
     pooling: float = POOLING,
-    rare: str = "error",
+    rare_classes: str = "error",
     random_state: int | None = None,
 ) -> DecisionWeights:
     """Decision weights for a network, tuned on rows that it was not trained on.
@@ -82,7 +82,7 @@ def tune_decisions(
     loader : iterable of batches
         Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
         takes by name.
-    goal, class_prior, pooling, rare, random_state
+    goal, class_prior, pooling, rare_classes, random_state
         As in :func:`equipoise.tune_weights`, which judges the weights by folds of these rows.
 
     Examples
@@ -100,7 +100,7 @@ def tune_decisions(
     table /= table.sum(axis=1, keepdims=True)
     tuned = tune_weights(
         labels, table, goal, classes=np.arange(table.shape[1]), class_prior=class_prior,
-        pooling=pooling, rare=rare, random_state=random_state,
+        pooling=pooling, rare_classes=rare_classes, random_state=random_state,
     )  # fmt: skip
     if tuned.weights is None:
         raise InvalidParameterError(
@@ -149,14 +149,14 @@ class RobustHead:
 
     Parameters
     ----------
-    uncertainty : Uncertainty, "standard", "balanced" or "worst_class", default=None
+    goal : Uncertainty, "standard", "balanced" or "worst_class", default=None
         The set of weightings; None means ``LabelCVaR(alpha=0.1)``.
     layer : str, default=None
         Name of the layer to replace, as in ``network.get_submodule``; the last ``nn.Linear`` if not
         given. Embeddings are what it is given.
     C, tol, max_iter
         As in :class:`equipoise.RobustLogisticRegression`.
-    goal : default=None
+    decision_goal : default=None
         Where given, decision weights are tuned for it on rows held out, and added to the logits.
 
     Attributes
@@ -188,15 +188,15 @@ class RobustHead:
 
     def __init__(
         self,
-        uncertainty: Uncertainty | str | None = None,
+        goal: Uncertainty | str | None = None,
         *,
         layer: str | None = None,
         C: float = 1.0,
         tol: float = 1e-6,
         max_iter: int = 1000,
-        goal: Any = None,
+        decision_goal: Any = None,
     ) -> None:
-        self.uncertainty, self.layer, self.goal = uncertainty, layer, goal
+        self.goal, self.layer, self.decision_goal = goal, layer, decision_goal
         self.C, self.tol, self.max_iter = C, tol, max_iter
 
     def fit(
@@ -212,12 +212,12 @@ class RobustHead:
             Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
             takes by name. Without random augmentation, each row comes once.
         held_out : iterable of batches, default=None
-            Rows that neither the body nor this layer was fitted to, for ``goal``.
+            Rows that neither the body nor this layer was fitted to, for ``decision_goal``.
         """
-        if self.goal is not None and held_out is None:
+        if self.decision_goal is not None and held_out is None:
             raise InvalidParameterError(
-                "held_out must be given with a goal: decision weights are tuned on rows that the "
-                "network has not seen."
+                "held_out must be given with a decision_goal: decision weights are tuned on rows "
+                "that the network has not seen."
             )
         name = _last_linear(network) if self.layer is None else self.layer
         old = _submodule(network, name)
@@ -235,8 +235,8 @@ class RobustHead:
         self.centering_ = Centering(moments.origin, like) if moments.origin.any() else None
         parts = [linear] if self.centering_ is None else [self.centering_, linear]
         _replace(network, name, nn.Sequential(*parts) if self.centering_ else linear)
-        if self.goal is not None and held_out is not None:
-            self.decisions_ = tune_decisions(network, held_out, self.goal).to(like.device)
+        if self.decision_goal is not None and held_out is not None:
+            self.decisions_ = tune_decisions(network, held_out, self.decision_goal).to(like.device)
             _replace(network, name, nn.Sequential(*parts, self.decisions_))
         return self
 
@@ -256,7 +256,7 @@ class RobustHead:
         origin, mean, spread = moments
         scaled = ((embeddings - origin - mean) / spread).astype(embeddings.dtype)
         self.estimator_ = RobustLogisticRegression(
-            self.uncertainty, C=self.C, tol=self.tol, max_iter=self.max_iter
+            self.goal, C=self.C, tol=self.tol, max_iter=self.max_iter
         ).fit(scaled, labels)
         coef, intercept = self.estimator_.coef_ / spread, self.estimator_.intercept_
         intercept = intercept - coef @ mean

@@ -66,7 +66,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     Parameters
     ----------
-    uncertainty : Uncertainty, "standard", "balanced" or "worst_class", or None
+    goal : Uncertainty, "standard", "balanced" or "worst_class", or None
         The set of weightings; None means ``LabelCVaR(alpha=0.1)``.
     class_counts : array-like of shape (n_classes,), or dict by class
         Rows of each class among those that batches are drawn from. With a sampler that favours
@@ -132,7 +132,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     def __init__(  # noqa: PLR0913  a loss takes all its options here
         self,
-        uncertainty: Uncertainty | str | None,
+        goal: Uncertainty | str | None,
         class_counts: ArrayLike | dict[Any, Any],
         *,
         loss: str | LossOfRows = "cross_entropy",
@@ -148,12 +148,12 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         counts, self.classes = check_counts(class_counts, classes)
-        self.uncertainty = as_uncertainty(uncertainty)
+        self.goal = as_uncertainty(goal)
         prior = counts / counts.sum()
         if class_prior is not None:
             prior = check_prior(class_prior, self.classes)
-        mass_set = self.uncertainty.resolve(prior, self.classes)
-        self._description = describe(self.uncertainty, self.classes, prior)
+        mass_set = self.goal.resolve(prior, self.classes)
+        self._description = describe(self.goal, self.classes, prior)
         self.rule = mass_rule(mass_set, prior)
         self.ascent = check_ascent(ascent, mass_set)
         self.loss = loss_of_rows(loss, label_smoothing)
@@ -161,7 +161,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self.reduction = check_word(reduction, "reduction", REDUCTIONS)
         self.check = check_flag(check, "check")
         self.ignore_index, self.process_group = ignore_index, process_group
-        self._fact = f"{self.uncertainty!r}, loss {loss!r} and counts {counts.tolist()}"
+        self._fact = f"{self.goal!r}, loss {loss!r} and counts {counts.tolist()}"
         self._agreed = False
         constants = {"prior": prior, "shares": counts / counts.sum(), "n_rows": counts.sum()}
         for name, values in constants.items():
@@ -352,7 +352,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         check_description(state, self._description)
 
     def extra_repr(self) -> str:
-        return f"{self.uncertainty!r}, {len(self.classes)} classes"
+        return f"{self.goal!r}, {len(self.classes)} classes"
 
 
 def check_counts(class_counts: Any, classes: Any = None) -> tuple[Any, Any]:

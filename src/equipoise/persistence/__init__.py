@@ -3,11 +3,11 @@
 A model file is a zip archive: ``equipoise.json`` holds the training facts and can be read without
 the model, ``model.json`` what a user could see of the model, and the other members its numbers.
 Estimators, sets and goals stand in it under their public names, so that a file of the library can
-move and no model breaks; which there can be says :mod:`equipoise.models.document`. What is promised
-of files that others made says ``SECURITY.md``.
+move and no model breaks; which there can be says :mod:`equipoise.persistence.document`. What is
+promised of files that others made says ``SECURITY.md``.
 """
 
-from equipoise.models.saved_model import SavedModel, load_model, save_model
-from equipoise.models.training_facts import TrainingFacts, facts_for
+from equipoise.persistence.saved_model import SavedModel, load_model, save_model
+from equipoise.persistence.training_facts import TrainingFacts, facts_for
 
 __all__ = ["SavedModel", "TrainingFacts", "facts_for", "load_model", "save_model"]

@@ -37,9 +37,9 @@ _WORDS = {"float": "f", "real": "f", "int": "iu", "flag": "b"}
 _EVERY = {"n_features_in_": "width?", "feature_names_in_": "names?"}
 
 LINEAR = {"classes_": "classes", "coef_": "float m d", "intercept_": "float m"}
-_MEASURES = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluations_ caps_bind_"
+_MEASURES = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluations_ caps_active_"
 _RECORDS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_ history_"
-_LEVEL = dict.fromkeys(("alpha_", "chosen_", "path_"), "plain?")
+_LEVEL = dict.fromkeys(("alpha_", "best_index_", "path_"), "plain?")
 ROBUST = LINEAR | dict.fromkeys(f"{_MEASURES} {_RECORDS} status_ message_".split(), "plain?")
 ROBUST |= _LEVEL | {"decision_offsets_": "plain"}
 ROBUST_CV = ROBUST | {"C_": "plain", "Cs_": "float v", "goal_values_": "real v"}

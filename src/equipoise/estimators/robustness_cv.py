@@ -16,18 +16,18 @@ from equipoise.decisions.trained import unfitted
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.linear_paths import choose_alpha, fit_at, refuse_out_of_core
 from equipoise.estimators.logistic import RobustLogisticRegression
-from equipoise.estimators.plug_in import PlugInClassifier
 from equipoise.estimators.robust_classifier import RobustClassifier
+from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import AlphaChoice, LabelCVaR
 from equipoise.validation.classifiers import take_tags
 from equipoise.validation.numbers import check_seed, check_verbosity
 
-_KINDS = (RobustLogisticRegression, PlugInClassifier, RobustClassifier)
-_FOUND = ("alpha_", "chosen_", "path_")
+_KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
+_FOUND = ("alpha_", "best_index_", "path_")
 
 
-class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RobustnessCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     r"""A robust classifier, as robust as a rule asks for.
 
     From the standard risk to the worst class, a rule is fitted for every level :math:`\alpha` of
@@ -42,7 +42,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
     Parameters
     ----------
-    estimator : RobustLogisticRegression, PlugInClassifier or RobustClassifier
+    estimator : RobustLogisticRegression, TunedDecisionClassifier or RobustClassifier
         Its set or goal is replaced by ``LabelCVaR`` of the level that is chosen. The first is
         fitted for every level, each fit started from the last, with an ``adjustment`` of 0.5 unless
         it has one; the models of the others are trained once, and their decisions tuned for every
@@ -60,9 +60,9 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         The levels. By default ten from 1 to the smallest class share, below which the worst class
         decides alone.
     cv : int, float, splitter or iterable, default=None
-        As in :class:`PlugInClassifier`; None is the estimator's own, or 5 where it has none.
+        As in :class:`TunedDecisionClassifier`; None is the estimator's own, or 5 where it has none.
     n_jobs, random_state : default=None
-        As in :class:`PlugInClassifier`; None is the estimator's own, where it has any.
+        As in :class:`TunedDecisionClassifier`; None is the estimator's own, where it has any.
     verbose : int, default=0
         Above 0, a line for each level.
 
@@ -70,7 +70,7 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     ----------
     alpha_ : float
         The level that was chosen.
-    chosen_ : int
+    best_index_ : int
         Its place in the path.
     path_ : dict of arrays
         What each level gives on held-out rows: ``alpha``, descending; ``class_risks`` of shape
@@ -89,18 +89,18 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     A price and a recall are kept on the rows left out; on new rows up to the noise of as many rows.
     With known probabilities and 2,000 rows, a tenth of them of the rare class, a price of 1 came to
     0.62 points on average and 1.76 in one of twenty tables, and a recall of 0.8 to 0.81 and 0.75
-    (``pytest -m slow tests/test_robust_path_cv.py`` prints it). ``RecallFloors`` with a confidence
+    (``pytest -m slow tests/test_robustness_cv.py`` prints it). ``RecallFloors`` with a confidence
     is for a recall that is promised.
 
     Examples
     --------
-    >>> from equipoise import RobustLogisticRegression, RobustPathCV
+    >>> from equipoise import RobustLogisticRegression, RobustnessCV
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustPathCV(RobustLogisticRegression(), rule="price", price=1, cv=3)
+    >>> clf = RobustnessCV(RobustLogisticRegression(), rule="price", price=1, cv=3)
     >>> path = clf.fit(X[::4], y[::4]).path_
-    >>> paid = path["standard_risk"][clf.chosen_] - path["standard_risk"].min()
-    >>> bool(paid <= 0.01), bool(clf.alpha_ == path["alpha"][clf.chosen_])
+    >>> paid = path["standard_risk"][clf.best_index_] - path["standard_risk"].min()
+    >>> bool(paid <= 0.01), bool(clf.alpha_ == path["alpha"][clf.best_index_])
     (True, True)
     """
 
@@ -188,16 +188,15 @@ class RobustPathCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         given = self.estimator
         if not isinstance(given, _KINDS):
             raise InvalidParameterError(
-                "estimator must be a RobustLogisticRegression, a PlugInClassifier or a "
+                "estimator must be a RobustLogisticRegression, a TunedDecisionClassifier or a "
                 f"RobustClassifier, got {given!r}: wrap another classifier in one of the last two, "
-                "and put RobustPathCV at the end of a pipeline."
+                "and put RobustnessCV at the end of a pipeline."
             )
         deciding = isinstance(given, DecidingClassifier)
-        name = "goal" if deciding else "uncertainty"
-        if not isinstance(getattr(given, name), LabelCVaR | None):
+        if not isinstance(given.goal, LabelCVaR | None):
             raise InvalidParameterError(
-                f"the {name} of estimator must be None or LabelCVaR, whose alpha is chosen, got "
-                f"{getattr(given, name)!r}."
+                "the goal of estimator must be None or LabelCVaR, whose alpha is chosen, got "
+                f"{given.goal!r}."
             )
         if not deciding:
             return unfitted(given)

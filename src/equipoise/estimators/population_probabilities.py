@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.arrays import ROUNDING, NDArray, Vector, is_tensor
 from equipoise.blocks.partitions import is_dask
 from equipoise.estimators.deciding import DecidingClassifier
-from equipoise.estimators.robust_path_cv import RobustPathCV
+from equipoise.estimators.robustness_cv import RobustnessCV
 from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.exceptions import InvalidParameterError
 from equipoise.risks.population import odds_factors, reweighted
@@ -38,13 +38,13 @@ _NO_MASS_REMEDY = (
 )
 
 
-def predict_population_proba(model: Any, X: Any, class_prior: Any = None) -> Any:
+def population_proba(model: Any, X: Any, class_prior: Any = None) -> Any:
     r"""Class probabilities on the scale of the population, or at any class frequencies.
 
     ``predict_proba`` of a reweighted fit is on the scale of its weights: it speaks of a world in
     which class ``i`` has the share :math:`m_i = p_i q_i`. By Bayes' rule the odds are put back by
     the factors :math:`\pi_i / m_i`. For probabilities of other classifiers, whose weights you know,
-    there is :func:`population_proba`.
+    there is :func:`rescale_proba`.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def predict_population_proba(model: Any, X: Any, class_prior: Any = None) -> Any
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from equipoise import RobustLogisticRegression, predict_population_proba
+    >>> from equipoise import RobustLogisticRegression, population_proba
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> model = make_pipeline(StandardScaler(), RobustLogisticRegression("balanced")).fit(X, y)
     >>> [f"{share:.0%}" for share in model.predict_proba(X).mean(axis=0)]
     ['12%', '4%', '84%']
-    >>> [f"{share:.0%}" for share in predict_population_proba(model, X).mean(axis=0)]
+    >>> [f"{share:.0%}" for share in population_proba(model, X).mean(axis=0)]
     ['4%', '3%', '93%']
     """
     last, rows = _behind_steps(model, X)
@@ -82,7 +82,7 @@ def predict_population_proba(model: Any, X: Any, class_prior: Any = None) -> Any
     if population is None or not hasattr(last, "predict_proba"):
         raise InvalidParameterError(
             f"model must be a classifier of equipoise with predict_proba, got {type(last).__name__}"
-            ": for other probabilities, whose weights you know, use population_proba."
+            ": for other probabilities, whose weights you know, use rescale_proba."
         )
     classes = np.asarray(last.classes_)
     if masses is None:
@@ -104,7 +104,7 @@ def inside(model: Any) -> Any:
         return model.steps[-1][1]
     if isinstance(model, FrozenEstimator):
         return model.estimator
-    if isinstance(model, RobustPathCV | DecidingClassifier):
+    if isinstance(model, RobustnessCV | DecidingClassifier):
         check_is_fitted(model)
         return model.estimator_
     return getattr(model, "best_estimator_", None)
@@ -135,7 +135,7 @@ def _behind_steps(model: Any, X: Any) -> tuple[Any, Any]:
     while True:
         if isinstance(model, Pipeline):
             X = model[:-1].transform(X) if len(model.steps) > 1 else X
-        elif isinstance(model, RobustPathCV | DecidingClassifier) or inside(model) is None:
+        elif isinstance(model, RobustnessCV | DecidingClassifier) or inside(model) is None:
             return model, X
         model = inside(model)
 

@@ -29,13 +29,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import equipoise
 from equipoise import (
     LabelCVaR,
-    PlugInClassifier,
     RiskScorer,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
     WorstClass,
     class_risks,
     robust_path,
@@ -67,7 +67,7 @@ def kinds(alpha=None, **options):
     level = None if alpha is None else LabelCVaR(alpha)
     return {
         "logistic": RobustLogisticRegression(level, **options),
-        "plug-in": PlugInClassifier(LogisticRegression(), level, cv=3, **options),
+        "plug-in": TunedDecisionClassifier(LogisticRegression(), level, cv=3, **options),
         "robust": RobustClassifier(TREE, level, cv=3, training="balanced", **options),
     }
 
@@ -152,9 +152,9 @@ def test_the_risks_of_a_linear_path_are_those_of_plain_cross_validation():
     X, y = draw()
     folds = StratifiedKFold(4)
     base = RobustLogisticRegression(tol=1e-9, C=0.3, adjustment=0.1)
-    clf = RobustPathCV(base, alphas=LEVELS, cv=folds).fit(X, y)
+    clf = RobustnessCV(base, alphas=LEVELS, cv=folds).fit(X, y)
     for place, alpha in enumerate(LEVELS):
-        plain = clone(base).set_params(uncertainty=LabelCVaR(alpha))
+        plain = clone(base).set_params(goal=LabelCVaR(alpha))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EquipoiseWarning)
             predicted = cross_val_predict(plain, X, y, cv=folds)
@@ -162,31 +162,30 @@ def test_the_risks_of_a_linear_path_are_those_of_plain_cross_validation():
         np.testing.assert_allclose(clf.path_["class_risks"][place], np.asarray(risks.risks))
         assert clf.path_["standard_risk"][place] == pytest.approx(np.mean(predicted != y))
         assert clf.path_["worst_class_risk"][place] == pytest.approx(risks.worst())
-    final = clone(base).set_params(uncertainty=LabelCVaR(clf.alpha_)).fit(X, y)
+    final = clone(base).set_params(goal=LabelCVaR(clf.alpha_)).fit(X, y)
     np.testing.assert_array_equal(clf.estimator_.coef_, final.coef_)
 
 
 @each_kind
 def test_decisions_are_those_of_the_estimator_at_the_level_chosen(kind):
     X, y = draw()
-    clf = RobustPathCV(kinds()[kind], alphas=LEVELS, rule="price", price=3, cv=3).fit(X, y)
-    assert clf.path_["alpha"][clf.chosen_] == clf.alpha_
+    clf = RobustnessCV(kinds()[kind], alphas=LEVELS, rule="price", price=3, cv=3).fit(X, y)
+    assert clf.path_["alpha"][clf.best_index_] == clf.alpha_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EquipoiseWarning)
         alone = kinds(clf.alpha_)[kind]
         own = {"adjustment": ADJUSTMENT} if kind == "logistic" else {}
         alone.set_params(**own).fit(X, y)
-    name = "uncertainty" if kind == "logistic" else "goal"
     np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
     np.testing.assert_array_equal(clf.predict_proba(X), alone.predict_proba(X))
     np.testing.assert_array_equal(clf.decision_function(X), alone.decision_function(X))
-    assert repr(getattr(clf.estimator_, name)) == repr(LabelCVaR(clf.alpha_))
+    assert repr(clf.estimator_.goal) == repr(LabelCVaR(clf.alpha_))
 
 
 @pytest.mark.parametrize("kind", ["plug-in", "robust"])
 def test_the_risks_of_a_path_of_decisions_are_those_at_each_level(kind):
     X, y = draw()
-    clf = RobustPathCV(kinds()[kind], alphas=LEVELS).fit(X, y)
+    clf = RobustnessCV(kinds()[kind], alphas=LEVELS).fit(X, y)
     for place, alpha in enumerate(LEVELS):
         alone = kinds(alpha)[kind].fit(X, y)
         found = np.asarray(alone.class_risks_)
@@ -195,7 +194,7 @@ def test_the_risks_of_a_path_of_decisions_are_those_at_each_level(kind):
         own = alone.class_risk_intervals_
         assert np.all(clf.path_["class_risks_upper"][place] > np.asarray(own.upper))
         assert np.all(clf.path_["class_risks_lower"][place] <= np.asarray(own.lower))
-        if place == clf.chosen_:
+        if place == clf.best_index_:
             assert clf.estimator_.class_risks_ == alone.class_risks_
             wide = clf.estimator_.class_risk_intervals_
             assert np.all(np.asarray(wide.upper) > np.asarray(own.upper))
@@ -207,7 +206,7 @@ def test_the_path_tells_what_the_choice_went_by(kind):
     X, y = draw()
     prior = np.array([np.mean(y == name) for name in NAMES])
     for rule in ({}, {"rule": "price", "price": 4}, {"rule": "recall", "recall": 0.5}):
-        clf = RobustPathCV(kinds()[kind], alphas=LEVELS, **rule).fit(X, y)
+        clf = RobustnessCV(kinds()[kind], alphas=LEVELS, **rule).fit(X, y)
         path = clf.path_
         np.testing.assert_allclose(path["standard_risk"], path["class_risks"] @ prior)
         np.testing.assert_allclose(path["worst_class_risk"], path["class_risks"].max(axis=1))
@@ -220,7 +219,7 @@ def test_the_path_tells_what_the_choice_went_by(kind):
             above = path["largest_regret"] - path["largest_regret"].min()
             assert path["largest_regret_error"][expected] == above[expected] == 0
             expected = int(np.flatnonzero(above <= path["largest_regret_error"] + 1e-12)[0])
-        assert clf.chosen_ == expected
+        assert clf.best_index_ == expected
 
 
 def largest_regrets(y, decided, alphas):
@@ -236,10 +235,10 @@ def test_regret_takes_the_least_robust_level_within_one_standard_error(seed):
     X, y = draw(seed=seed)
     folds, alphas = StratifiedKFold(5), alpha_grid([0.85, 0.15])
     base = RobustLogisticRegression(tol=1e-9, adjustment=0)
-    clf = RobustPathCV(base, cv=folds).fit(X, y)
+    clf = RobustnessCV(base, cv=folds).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EquipoiseWarning)
-        models = [clone(base).set_params(uncertainty=LabelCVaR(a)) for a in alphas]
+        models = [clone(base).set_params(goal=LabelCVaR(a)) for a in alphas]
         decided = np.array([cross_val_predict(model, X, y, cv=folds) for model in models])
     regrets = largest_regrets(y, decided, alphas)
     above = regrets - regrets.min()
@@ -253,21 +252,21 @@ def test_regret_takes_the_least_robust_level_within_one_standard_error(seed):
         without.append(less - less[best])
     errors = np.std(without, axis=0) * np.sqrt(19)
     np.testing.assert_allclose(clf.path_["largest_regret_error"], errors, atol=1e-12)
-    assert clf.chosen_ == np.flatnonzero(above <= errors + 1e-12)[0]
+    assert clf.best_index_ == np.flatnonzero(above <= errors + 1e-12)[0]
 
 
 def test_levels_that_nothing_tells_apart_leave_the_least_robust():
     X, y = draw()
     X = np.where(y == "rare", 1.0, -1.0)[:, None] + 0.1 * X[:, :1]
     for kind, model in kinds().items():
-        clf = RobustPathCV(model, alphas=LEVELS).fit(X, y)
+        clf = RobustnessCV(model, alphas=LEVELS).fit(X, y)
         assert np.all(clf.path_["largest_regret"] == 0), kind
         assert clf.alpha_ == max(LEVELS), kind
 
 
 def test_folds_may_be_of_one_row():
     X, y = draw(60, share=0.3)
-    clf = RobustPathCV(RobustLogisticRegression(), alphas=LEVELS, cv=LeaveOneOut()).fit(X, y)
+    clf = RobustnessCV(RobustLogisticRegression(), alphas=LEVELS, cv=LeaveOneOut()).fit(X, y)
     errors = clf.path_["largest_regret_error"]
     assert np.all(np.isfinite(errors)) and errors.min() == 0 < errors.max() < 0.3
 
@@ -283,7 +282,7 @@ def draw_three(n=400, seed=0):
 @each_kind
 def test_three_classes_named_by_numbers(kind):
     X, y = draw_three()
-    clf = RobustPathCV(kinds()[kind], rule="price", price=10, cv=StratifiedKFold(3)).fit(X, y)
+    clf = RobustnessCV(kinds()[kind], rule="price", price=10, cv=StratifiedKFold(3)).fit(X, y)
     prior, path = np.array([0.3, 0.6, 0.1]), clf.path_
     assert clf.classes_.tolist() == [10, 20, 30] and set(clf.predict(X)) <= {10, 20, 30}
     np.testing.assert_allclose(path["alpha"], alpha_grid(prior))
@@ -292,39 +291,40 @@ def test_three_classes_named_by_numbers(kind):
                        for a in path["alpha"]])  # fmt: skip
     regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
     np.testing.assert_allclose(path["largest_regret"], regrets, atol=1e-12)
-    assert path["standard_risk"][clf.chosen_] <= path["standard_risk"].min() + 0.1 + 1e-12
+    assert path["standard_risk"][clf.best_index_] <= path["standard_risk"].min() + 0.1 + 1e-12
     # More robust than the standard risk, whose worst class is worse.
-    assert clf.alpha_ < 1 and path["worst_class_risk"][clf.chosen_] < path["worst_class_risk"][0]
+    assert (
+        clf.alpha_ < 1 and path["worst_class_risk"][clf.best_index_] < path["worst_class_risk"][0]
+    )
 
 
 @each_kind
 def test_auto_is_the_rule_regret(kind):
     X, y = draw(300)
     short = kinds("auto")[kind].fit(X, y)
-    long = RobustPathCV(kinds()[kind], rule="regret").fit(X, y)
-    assert short.alpha_ == long.alpha_ and short.chosen_ == long.chosen_
+    long = RobustnessCV(kinds()[kind], rule="regret").fit(X, y)
+    assert short.alpha_ == long.alpha_ and short.best_index_ == long.best_index_
     for column, values in long.path_.items():
         np.testing.assert_array_equal(short.path_[column], values)
     np.testing.assert_array_equal(short.predict(X), long.predict(X))
     np.testing.assert_array_equal(long.path_["alpha"], alpha_grid([0.85, 0.15]))
     # A fit at a level that is given leaves nothing of it.
-    name = "uncertainty" if kind == "logistic" else "goal"
-    short.set_params(**{name: LabelCVaR(0.5)}).fit(X, y)
+    short.set_params(goal=LabelCVaR(0.5)).fit(X, y)
     assert not hasattr(short, "path_") and not hasattr(short, "alpha_")
 
 
-@pytest.mark.parametrize("made", [PlugInClassifier, RobustClassifier])
+@pytest.mark.parametrize("made", [TunedDecisionClassifier, RobustClassifier])
 def test_levels_reach_the_worst_class_however_rare(made):
     """Of a class of two rows in a thousand, a grid down to 0.01 had a recall of a third at most."""
     X, y = population(20_000, 0, share=0.002)
     share, base = np.mean(y), Known(share=0.002)
     worst = made(base, "worst_class", cv=3).fit(X, y)
     recall = 1 - worst.class_risks_.max()
-    clf = RobustPathCV(made(base, cv=3), rule="recall", recall=recall).fit(X, y)
+    clf = RobustnessCV(made(base, cv=3), rule="recall", recall=recall).fit(X, y)
     path = clf.path_
     assert path["alpha"].min() == pytest.approx(share)
     np.testing.assert_allclose(path["class_risks"][-1], worst.class_risks_, atol=1e-12)
-    assert 1 - path["worst_class_risk"][clf.chosen_] >= recall > 0.6
+    assert 1 - path["worst_class_risk"][clf.best_index_] >= recall > 0.6
 
 
 # Promises, on a population whose class risks are known
@@ -367,7 +367,7 @@ def population(n, seed, share=0.1, shift=2.0):
 def paid_and_reached(n, seed, **rule):
     """True points given up, noise of as many rows, and true recall of the worst class."""
     X, y = population(n, seed)
-    clf = RobustPathCV(PlugInClassifier(Known(), cv=3), **rule).fit(X, y)
+    clf = RobustnessCV(TunedDecisionClassifier(Known(), cv=3), **rule).fit(X, y)
     prior, risks = np.array([0.9, 0.1]), true_risks(clf.estimator_.weights_)
     lowest = true_risks([1.0, 1.0])
     # Rows that the two rules decide differently are those of the difference.
@@ -424,10 +424,10 @@ def test_recalls_reached_on_the_population(n, recall, capsys):
 def held(n, seed):
     """Whether the intervals of the level that is chosen hold its true risks."""
     X, y = population(n, seed)
-    clf = RobustPathCV(PlugInClassifier(Known(), cv=3), random_state=seed).fit(X, y)
+    clf = RobustnessCV(TunedDecisionClassifier(Known(), cv=3), random_state=seed).fit(X, y)
     risks = true_risks(clf.estimator_.weights_)
     true = {"standard_risk": risks @ [0.9, 0.1], "worst_class_risk": risks.max()}
-    path, place = clf.path_, clf.chosen_
+    path, place = clf.path_, clf.best_index_
     inside = [
         path[f"{name}_lower"][place] <= value <= path[f"{name}_upper"][place]
         for name, value in true.items()
@@ -451,11 +451,11 @@ def test_intervals_hold_in_a_study(n, capsys):
 
 def test_a_recall_out_of_reach_is_said_and_the_closest_taken():
     X, y = draw()
-    clf = RobustPathCV(kinds()["plug-in"], rule="recall", recall=0.99, alphas=LEVELS)
+    clf = RobustnessCV(kinds()["plug-in"], rule="recall", recall=0.99, alphas=LEVELS)
     with pytest.warns(EquipoiseWarning, match=r"recall of 0\.99 for every class.*comes closest"):
         clf.fit(X, y)
     worst = clf.path_["worst_class_risk"]
-    assert worst[clf.chosen_] == worst.min()
+    assert worst[clf.best_index_] == worst.min()
 
 
 # Where it is refused, or was never meant
@@ -515,20 +515,23 @@ BASE = RobustLogisticRegression()
         ({"estimator": LogisticRegression()}, "estimator must be a RobustLogisticRegression, a"),
         ({"estimator": RobustLogisticRegression}, "estimator must be"),
         ({"estimator": make_pipeline(StandardScaler(), BASE)}, "at the end of a pipeline"),
-        ({"estimator": RobustLogisticRegression(WorstClass())}, "the uncertainty of estimator"),
-        ({"estimator": PlugInClassifier(TREE, "macro_f1")}, "the goal of estimator must be None"),
+        ({"estimator": RobustLogisticRegression(WorstClass())}, "the goal of estimator"),
+        (
+            {"estimator": TunedDecisionClassifier(TREE, "f1_macro")},
+            "the goal of estimator must be None",
+        ),
     ],
     ids=lambda value: str(value)[:40],
 )
 def test_bad_parameters_get_a_sentence(settings, message):
     X, y = draw(80)
     with pytest.raises(InvalidParameterError, match=message):
-        RobustPathCV(**{"estimator": BASE, **settings}).fit(X, y)
+        RobustnessCV(**{"estimator": BASE, **settings}).fit(X, y)
 
 
 def test_an_unknown_argument_of_fit_gets_a_sentence():
     with pytest.raises(InvalidInputError, match="fit takes sample_weight and groups, got color"):
-        RobustPathCV(BASE).fit(*draw(80), color="red")
+        RobustnessCV(BASE).fit(*draw(80), color="red")
 
 
 # As an estimator
@@ -547,9 +550,9 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
-        RobustPathCV(RobustLogisticRegression(), alphas=[1.0, 0.3], cv=3),
-        RobustPathCV(PlugInClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
-        RobustPathCV(RobustClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
+        RobustnessCV(RobustLogisticRegression(), alphas=[1.0, 0.3], cv=3),
+        RobustnessCV(TunedDecisionClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
+        RobustnessCV(RobustClassifier(LogisticRegression(C=1)), alphas=[1.0, 0.3], cv=3),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -560,7 +563,7 @@ def test_every_check_of_scikit_learn_passes(estimator, check):
 @each_kind
 def test_the_same_again_pickled_cloned_and_for_any_number_of_jobs(kind):
     X, y = draw(300)
-    clf = RobustPathCV(kinds()[kind], alphas=LEVELS, cv=3).fit(X, y)
+    clf = RobustnessCV(kinds()[kind], alphas=LEVELS, cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
     two = clone(clf).set_params(n_jobs=2).fit(X, y)
@@ -575,7 +578,7 @@ def test_in_a_search_and_at_the_end_of_a_pipeline():
     X, y = draw(300)
     grid = {"estimator__C": [0.01, 1.0], "alphas": [[1.0], [1.0, 0.2]]}
     search = GridSearchCV(
-        RobustPathCV(RobustLogisticRegression(), cv=3),
+        RobustnessCV(RobustLogisticRegression(), cv=3),
         grid,
         scoring=RiskScorer(WorstClass()),
         cv=2,
@@ -589,11 +592,11 @@ def test_in_a_search_and_at_the_end_of_a_pipeline():
 def test_weights_of_rows_and_the_prior_of_the_population(kind):
     X, y = draw(300)
     weights = np.where(y == "rare", 4.0, 1.0)
-    clf = RobustPathCV(kinds()[kind], alphas=LEVELS).fit(X, y, weights)
+    clf = RobustnessCV(kinds()[kind], alphas=LEVELS).fit(X, y, weights)
     prior = np.array([255.0, 180.0]) / 435
     np.testing.assert_allclose(clf.path_["standard_risk"], clf.path_["class_risks"] @ prior)
     given = kinds(class_prior={"common": 0.5, "rare": 0.5})[kind]
-    clf = RobustPathCV(given, alphas=LEVELS).fit(X, y)
+    clf = RobustnessCV(given, alphas=LEVELS).fit(X, y)
     np.testing.assert_allclose(clf.path_["standard_risk"], clf.path_["class_risks"].mean(axis=1))
 
 
@@ -601,7 +604,7 @@ def test_weights_of_rows_and_the_prior_of_the_population(kind):
 def test_groups_go_to_the_splitter(kind):
     X, y = draw(300)
     groups = np.arange(len(y)) % 30
-    clf = RobustPathCV(kinds()[kind], alphas=LEVELS, cv=GroupKFold(3))
+    clf = RobustnessCV(kinds()[kind], alphas=LEVELS, cv=GroupKFold(3))
     by_splitter = clf.fit(X, y, groups=groups).path_["class_risks"]
     by_hand = clf.set_params(cv=list(GroupKFold(3).split(X, y, groups))).fit(X, y)
     np.testing.assert_array_equal(by_hand.path_["class_risks"], by_splitter)
@@ -614,14 +617,14 @@ def test_metadata_is_routed(kind):
     base = kinds()[kind]
     if kind == "plug-in":
         base.set_params(estimator=LogisticRegression())
-    plain = RobustPathCV(base, alphas=LEVELS, cv=GroupKFold(3))
+    plain = RobustnessCV(base, alphas=LEVELS, cv=GroupKFold(3))
     expected = plain.fit(X, y, weights, groups=groups).path_["class_risks"]
     with config_context(enable_metadata_routing=True):
         base = clone(base).set_fit_request(sample_weight=True)
         if kind != "logistic":
             inner = base.estimator.set_fit_request(sample_weight=True)
             base.set_params(estimator=inner)
-        routed = RobustPathCV(base, alphas=LEVELS, cv=GroupKFold(3).set_split_request(groups=True))
+        routed = RobustnessCV(base, alphas=LEVELS, cv=GroupKFold(3).set_split_request(groups=True))
         found = routed.fit(X, y, sample_weight=weights, groups=groups).path_["class_risks"]
     np.testing.assert_allclose(found, expected)
 
@@ -630,12 +633,14 @@ def test_an_estimator_that_was_fitted_before_is_only_decided():
     X, y = draw(600)
     forest = RandomForestClassifier(20, random_state=0).fit(X[:300], y[:300])
     for base in (
-        PlugInClassifier(FrozenEstimator(forest)),
-        PlugInClassifier(forest, cv="prefit"),
+        TunedDecisionClassifier(FrozenEstimator(forest)),
+        TunedDecisionClassifier(forest, cv="prefit"),
     ):
-        clf = RobustPathCV(base, alphas=LEVELS).fit(X[300:], y[300:])
+        clf = RobustnessCV(base, alphas=LEVELS).fit(X[300:], y[300:])
         for place, alpha in enumerate(LEVELS):
-            alone = clone(base) if base.cv != "prefit" else PlugInClassifier(forest, cv="prefit")
+            alone = (
+                clone(base) if base.cv != "prefit" else TunedDecisionClassifier(forest, cv="prefit")
+            )
             alone.set_params(goal=LabelCVaR(alpha)).fit(X[300:], y[300:])
             found = np.asarray(alone.class_risks_)
             np.testing.assert_allclose(clf.path_["class_risks"][place], found)
@@ -646,8 +651,8 @@ def test_classes_of_too_few_rows(rare):
     X, y = draw(300)
     y = y.astype("<U8")
     y[:2] = "tiny"
-    base = PlugInClassifier(LogisticRegression(), cv=3, rare=rare)
-    clf = RobustPathCV(base, alphas=LEVELS).fit(X, y)
+    base = TunedDecisionClassifier(LogisticRegression(), cv=3, rare_classes=rare)
+    clf = RobustnessCV(base, alphas=LEVELS).fit(X, y)
     auto = clone(base).set_params(goal=LabelCVaR("auto")).fit(X, y)
     smallest = np.sum(y == "rare") / np.sum(y != "tiny")
     assert auto.path_["alpha"].min() == pytest.approx(smallest)
@@ -655,15 +660,15 @@ def test_classes_of_too_few_rows(rare):
     assert np.all(np.isfinite(clf.path_["standard_risk"]))
     assert np.all(np.isfinite(clf.path_["worst_class_risk_upper"]))
     with pytest.raises(InvalidInputError, match="Too few rows of class 'tiny'"):
-        RobustPathCV(RobustLogisticRegression(), cv=3).fit(X, y)
+        RobustnessCV(RobustLogisticRegression(), cv=3).fit(X, y)
 
 
 @each_kind
 def test_one_split_and_progress(kind, capsys):
     X, y = draw(300)
-    RobustPathCV(kinds()[kind], alphas=LEVELS, cv=0.4).fit(X, y)
+    RobustnessCV(kinds()[kind], alphas=LEVELS, cv=0.4).fit(X, y)
     assert capsys.readouterr().out == ""
-    RobustPathCV(kinds()[kind], alphas=LEVELS, cv=0.4, verbose=1).fit(X, y)
+    RobustnessCV(kinds()[kind], alphas=LEVELS, cv=0.4, verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and lines[0].startswith("alpha 1: standard risk 0.")
     assert sum(line.endswith(", chosen") for line in lines) == 1
@@ -671,7 +676,7 @@ def test_one_split_and_progress(kind, capsys):
 
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was():
     X, y = draw(300)
-    clf = RobustPathCV(RobustLogisticRegression(), alphas=LEVELS, cv=3).fit(X, y)
+    clf = RobustnessCV(RobustLogisticRegression(), alphas=LEVELS, cv=3).fit(X, y)
     before = dict(vars(clf))
     with pytest.raises(InvalidInputError):
         clf.fit(X, np.full(len(y), "common"))
@@ -683,4 +688,4 @@ def test_no_warning_is_raised_by_plain_use(kind):
     X, y = draw(300)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        RobustPathCV(kinds()[kind], alphas=LEVELS).fit(X, y).predict(X)
+        RobustnessCV(kinds()[kind], alphas=LEVELS).fit(X, y).predict(X)

@@ -1,4 +1,4 @@
-"""PlugInClassifier and tune_weights: what is decided, what it is tuned for, what is reported."""
+"""TunedDecisionClassifier and tune_weights: decisions, goals and reports."""
 
 import warnings
 from functools import cache
@@ -28,7 +28,7 @@ from equipoise import (
     class_risk_intervals,
 )
 from equipoise.decisions.folds import split_rows
-from equipoise.estimators import PlugInClassifier, TunedWeights, tune_weights
+from equipoise.estimators import TunedDecisionClassifier, TunedWeights, tune_weights
 from equipoise.exceptions import SeenRowsWarning
 from equipoise.goals import SetGoal
 from equipoise.weights.by_class import ByClass
@@ -55,7 +55,7 @@ GOALS = {
     "default": {},
     "weights": {"goal": FixedWeights({"common": 1, "middle": 3, "rare": 9})},
     "worst class": {"goal": WorstClass(), "pooling": 0.5},
-    "metric": {"goal": "macro_f1"},
+    "metric": {"goal": "f1_macro"},
     "floors": {"goal": RecallFloors({"rare": 0.5})},
     "hold-out": {"goal": LabelCVaR(0.5), "cv": 0.4},
 }
@@ -72,7 +72,7 @@ def fitted(case, k=3):
             kept = {NAMES[max(0, i - 1)]: v for i, v in enumerate(value.values(), 3 - len(value))}
             settings["goal"].set_params(**{name: kept})
     X, y = draw(k)
-    return PlugInClassifier(BASE, **settings).fit(X, y), X, y
+    return TunedDecisionClassifier(BASE, **settings).fit(X, y), X, y
 
 
 # Decisions
@@ -125,7 +125,7 @@ def test_the_same_input_gives_the_same_bits(case):
 @pytest.mark.parametrize("recipe", [PriorBall(0.1), PriorBox(0.05, 0.9), LabelCVaR(1.0)], ids=str)
 def test_any_set_of_weightings_will_do(recipe):
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, goal=recipe).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal=recipe).fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
     masses = recipe.resolve(shares)
     assert clf.robust_risk_ == pytest.approx(masses.support(np.asarray(clf.class_risks_)))
@@ -136,7 +136,7 @@ def test_any_set_of_weightings_will_do(recipe):
 
 def test_standard_weights_are_the_plain_classifier():
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal="standard").fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="standard").fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), clone(BASE).fit(X, y).predict(X))
 
 
@@ -154,7 +154,7 @@ def test_standard_weights_are_the_plain_classifier():
 )  # fmt: skip
 def test_known_weights_can_be_given_in_many_ways(goal):
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal).fit(X, y)
     ratios = np.asarray(clf.weights_) / clf.weights_["common"]
     np.testing.assert_allclose(ratios, [1, 2, 4], rtol=1e-12)
     assert not hasattr(clf, "class_risks_") and not hasattr(clf, "costs_")
@@ -162,7 +162,7 @@ def test_known_weights_can_be_given_in_many_ways(goal):
 
 def test_balanced_weights_give_every_class_the_same_mass():
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal="balanced").fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="balanced").fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
     np.testing.assert_allclose(np.asarray(clf.weights_) * shares, 1 / 3, rtol=1e-12)
 
@@ -170,7 +170,7 @@ def test_balanced_weights_give_every_class_the_same_mass():
 def test_costs_are_decided_by_the_least_expected_cost():
     X, y = draw()
     costs = np.array([[-1.0, 2, 3], [1, 0, 7], [9, 4, -2]])
-    clf = PlugInClassifier(BASE, CostMatrix(costs)).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, CostMatrix(costs)).fit(X, y)
     expected = [
         [sum(eta[i] * costs[i, j] for i in range(3)) for j in range(3)]
         for eta in clone(BASE).fit(X, y).predict_proba(X)
@@ -180,27 +180,29 @@ def test_costs_are_decided_by_the_least_expected_cost():
     np.testing.assert_array_equal(clf.predict(X), NAMES[best])
     assert not hasattr(clf, "weights_") and clf.costs_.shape == (3, 3)
     # What is paid whatever is decided does not count.
-    shifted = PlugInClassifier(BASE, CostMatrix(costs + np.array([[5.0], [-3.0], [0.0]]))).fit(X, y)
+    shifted = TunedDecisionClassifier(
+        BASE, CostMatrix(costs + np.array([[5.0], [-3.0], [0.0]]))
+    ).fit(X, y)
     np.testing.assert_allclose(shifted.costs_, clf.costs_, atol=1e-12)
 
 
 def test_costs_of_two_classes_are_a_threshold():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, CostMatrix([[-1, 4], [10, 2]])).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, CostMatrix([[-1, 4], [10, 2]])).fit(X, y)
     assert clf.threshold_ == pytest.approx(5 / (5 + 8), rel=1e-12)
 
 
 def test_a_class_prior_puts_the_probabilities_on_another_scale():
     X, y = draw()
     prior = {"common": 0.2, "middle": 0.2, "rare": 0.6}
-    clf = PlugInClassifier(BASE, goal="standard", class_prior=prior).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="standard", class_prior=prior).fit(X, y)
     shares = np.unique(y, return_counts=True)[1] / len(y)
     odds = clone(BASE).fit(X, y).predict_proba(X) * [0.2, 0.2, 0.6] / shares
     odds /= odds.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(clf.predict_proba(X), odds, rtol=1e-12)
     np.testing.assert_array_equal(clf.predict(X), NAMES[odds.argmax(axis=1)])
     goal = CostMatrix([[0, 1, 2], [1, 0, 2], [9, 3, 0]])
-    costs = PlugInClassifier(BASE, goal, class_prior=prior)
+    costs = TunedDecisionClassifier(BASE, goal, class_prior=prior)
     expected = odds @ np.array(goal.costs)
     np.testing.assert_array_equal(costs.fit(X, y).predict(X), NAMES[expected.argmin(axis=1)])
 
@@ -227,7 +229,7 @@ def thresholds(eta):
 def test_the_value_is_about_as_good_as_any_threshold_allows(goal):
     """On the rows tuned on, and on new ones compared with the threshold that is the best there."""
     X, y = draw(2, n=4000)
-    clf = PlugInClassifier(BASE, goal, pooling=0).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal, pooling=0).fit(X, y)
     fresh, labels = draw(2, n=20_000, seed=1)
     known, new = y == "middle", labels == "middle"
     given = (out_of_fold(X, y)[:, 1], known, 0.03), (clf.predict_proba(fresh)[:, 1], new, 0.02)
@@ -241,7 +243,7 @@ def test_the_value_is_about_as_good_as_any_threshold_allows(goal):
 
 def test_floors_are_kept_by_the_threshold_nearest_to_a_half():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, RecallFloors({"middle": 0.85})).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, RecallFloors({"middle": 0.85})).fit(X, y)
     eta, positive = out_of_fold(X, y)[:, 1], y == "middle"
     assert recalls(positive, eta > clf.threshold_)[1] >= 0.85
     nearer = [t for t in thresholds(eta) if clf.threshold_ < t < 0.5]
@@ -251,21 +253,21 @@ def test_floors_are_kept_by_the_threshold_nearest_to_a_half():
 
 def test_without_a_goal_it_is_label_cvar_at_a_tenth():
     default, X, y = fitted("default")
-    explicit = PlugInClassifier(BASE, goal=LabelCVaR(0.1)).fit(X, y)
+    explicit = TunedDecisionClassifier(BASE, goal=LabelCVaR(0.1)).fit(X, y)
     np.testing.assert_array_equal(default.fold_weights_, explicit.fold_weights_)
     assert default.weights_ == explicit.weights_
 
 
 def test_a_held_out_share_is_trained_on_only_by_the_last_fit():
     X, y = draw()
-    kept = PlugInClassifier(BASE, goal="accuracy", cv=0.5, refit=False).fit(X, y)
-    refitted = PlugInClassifier(BASE, goal="accuracy", cv=0.5).fit(X, y)
+    kept = TunedDecisionClassifier(BASE, goal="accuracy", cv=0.5, refit=False).fit(X, y)
+    refitted = TunedDecisionClassifier(BASE, goal="accuracy", cv=0.5).fit(X, y)
     full = clone(BASE).fit(X, y)
     np.testing.assert_array_equal(refitted.estimator_.coef_, full.coef_)
     assert not np.allclose(kept.estimator_.coef_, full.coef_)
     # Both were tuned alike, with the model that has not seen the held-out rows.
     assert kept.weights_ == refitted.weights_ and kept.class_risks_ == refitted.class_risks_
-    other = PlugInClassifier(BASE, goal="accuracy", cv=0.5, random_state=1).fit(X, y)
+    other = TunedDecisionClassifier(BASE, goal="accuracy", cv=0.5, random_state=1).fit(X, y)
     assert other.class_risks_ != refitted.class_risks_
 
 
@@ -274,9 +276,9 @@ def test_a_fitted_estimator_is_used_as_it_is():
     fresh, labels = draw(seed=1)
     fitted = clone(BASE).fit(X, y)
     before = fitted.coef_.copy()
-    prefit = PlugInClassifier(fitted, goal="macro_f1", cv="prefit").fit(fresh, labels)
-    frozen = PlugInClassifier(FrozenEstimator(fitted), goal="macro_f1").fit(fresh, labels)
-    tuned = tune_weights(labels, fitted.predict_proba(fresh), goal="macro_f1")
+    prefit = TunedDecisionClassifier(fitted, goal="f1_macro", cv="prefit").fit(fresh, labels)
+    frozen = TunedDecisionClassifier(FrozenEstimator(fitted), goal="f1_macro").fit(fresh, labels)
+    tuned = tune_weights(labels, fitted.predict_proba(fresh), goal="f1_macro")
     np.testing.assert_array_equal(fitted.coef_, before)
     for found in (frozen.weights_, tuned.weights):
         assert found == prefit.weights_
@@ -290,7 +292,7 @@ def test_known_weights_of_a_fitted_estimator_are_judged():
     fresh, labels = draw(seed=1)
     fitted = FrozenEstimator(clone(BASE).fit(X, y))
     for goal in ("balanced", CostMatrix([[0, 1, 2], [1, 0, 2], [9, 3, 0]])):
-        clf = PlugInClassifier(fitted, goal).fit(fresh, labels)
+        clf = TunedDecisionClassifier(fitted, goal).fit(fresh, labels)
         expected = class_risk_intervals(labels, clf.predict(fresh))
         assert repr(clf.class_risk_intervals_) == repr(expected)
 
@@ -300,7 +302,7 @@ def test_known_weights_of_a_fitted_estimator_are_judged():
 
 def test_risks_come_from_weights_that_were_tuned_without_the_rows():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, goal="worst_class").fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="worst_class").fit(X, y)
     eta, decided = out_of_fold(X, y)[:, 1], np.empty(len(y), dtype=bool)
     for fold, (_, test) in enumerate(folds(X, y)):
         w0, w1 = clf.fold_weights_[fold]
@@ -332,7 +334,7 @@ def test_no_weights_help_against_noise_and_the_report_says_so(pooling):
 
 def test_the_metric_is_that_of_the_cross_fitted_decisions():
     X, y = draw(2)
-    clf = PlugInClassifier(BASE, goal="f1").fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="f1").fit(X, y)
     eta, decided = out_of_fold(X, y), np.empty(len(y), dtype=bool)
     for fold, (_, test) in enumerate(folds(X, y)):
         weighted = eta[test] * clf.fold_weights_[fold]
@@ -364,7 +366,7 @@ def test_pooling_leads_from_tuned_to_balanced_weights():
     shares = np.unique(y, return_counts=True)[1] / len(y)
     away = []
     for amount in (0, 10, 100, 1e9):
-        clf = PlugInClassifier(BASE, goal="worst_class", pooling=amount).fit(X, y)
+        clf = TunedDecisionClassifier(BASE, goal="worst_class", pooling=amount).fit(X, y)
         away.append(np.ptp(np.log(np.asarray(clf.weights_) * shares)))
         assert clf.pooling_ == amount
     assert away[0] > away[1] > away[2] > away[3] and away[3] < 1e-6
@@ -412,7 +414,7 @@ def test_integer_weights_are_repeated_rows():
     table = rng.dirichlet([1, 1, 1], len(y)) + np.eye(3)[y] / 2
     table /= table.sum(axis=1, keepdims=True)
     times = rng.integers(0, 4, len(y))
-    for goal in ("worst_class", "macro_f1"):
+    for goal in ("worst_class", "f1_macro"):
         # Pooling goes by how many rows there are, and weights do not say that.
         weighted = tune_weights(y, table, goal, sample_weight=times, pooling=0)
         repeated = tune_weights(y.repeat(times), table.repeat(times, axis=0), goal, pooling=0)
@@ -429,9 +431,9 @@ def test_rows_without_weight_do_not_matter():
     rng = np.random.default_rng(1)
     weight = rng.integers(0, 3, len(y)).astype(float)
     kept = weight > 0
-    for case in ({"goal": "macro_f1"}, {"goal": "balanced"}, {"cv": 0.5}):
-        clf = PlugInClassifier(BASE, **case).fit(X, y, sample_weight=weight)
-        alone = PlugInClassifier(BASE, **case).fit(X[kept], y[kept], weight[kept])
+    for case in ({"goal": "f1_macro"}, {"goal": "balanced"}, {"cv": 0.5}):
+        clf = TunedDecisionClassifier(BASE, **case).fit(X, y, sample_weight=weight)
+        alone = TunedDecisionClassifier(BASE, **case).fit(X[kept], y[kept], weight[kept])
         assert clf.weights_ == alone.weights_
         np.testing.assert_array_equal(clf.predict(X), alone.predict(X))
 
@@ -439,11 +441,11 @@ def test_rows_without_weight_do_not_matter():
 def test_groups_stay_together():
     X, y = draw()
     groups = np.arange(len(y)) % 7
-    clf = PlugInClassifier(BASE, goal="macro_f1", cv=GroupKFold(4)).fit(X, y, groups=groups)
+    clf = TunedDecisionClassifier(BASE, goal="f1_macro", cv=GroupKFold(4)).fit(X, y, groups=groups)
     test_fold = np.empty(len(y), dtype=int)
     for fold, (_, test) in enumerate(GroupKFold(4).split(X, y, groups)):
         test_fold[test] = fold
-    given = PlugInClassifier(BASE, goal="macro_f1", cv=PredefinedSplit(test_fold)).fit(X, y)
+    given = TunedDecisionClassifier(BASE, goal="f1_macro", cv=PredefinedSplit(test_fold)).fit(X, y)
     assert clf.weights_ == given.weights_ and len(clf.fold_weights_) == 4
 
 
@@ -451,10 +453,10 @@ def test_splits_are_about_all_rows_also_where_some_have_no_weight():
     X, y = draw()
     weight = (np.arange(len(y)) % 5 > 0).astype(float)
     test_fold = np.arange(len(y)) % 3
-    clf = PlugInClassifier(BASE, goal="macro_f1", cv=PredefinedSplit(test_fold))
+    clf = TunedDecisionClassifier(BASE, goal="f1_macro", cv=PredefinedSplit(test_fold))
     clf.fit(X, y, sample_weight=weight)
     kept = weight > 0
-    alone = PlugInClassifier(BASE, goal="macro_f1", cv=PredefinedSplit(test_fold[kept]))
+    alone = TunedDecisionClassifier(BASE, goal="f1_macro", cv=PredefinedSplit(test_fold[kept]))
     assert clf.weights_ == alone.fit(X[kept], y[kept], weight[kept]).weights_
 
 
@@ -475,10 +477,10 @@ def test_columns_can_be_named():
     X, y = draw()
     table = clone(BASE).fit(X, y).predict_proba(X)
     order = [2, 0, 1]
-    tuned = tune_weights(y, table[:, order], goal="macro_f1", classes=NAMES[order])
+    tuned = tune_weights(y, table[:, order], goal="f1_macro", classes=NAMES[order])
     assert list(tuned.weights) == NAMES[order].tolist()
     assert tuned.decide(table[:, order])[0] in NAMES
-    sorted_ = tune_weights(y, table, goal="macro_f1")
+    sorted_ = tune_weights(y, table, goal="f1_macro")
     np.testing.assert_allclose([tuned.weights[name] for name in NAMES], sorted_.weights, rtol=1e-3)
     assert tuned.metric_value == pytest.approx(sorted_.metric_value, abs=0.02)
 
@@ -506,7 +508,7 @@ def test_a_class_in_fewer_than_three_folds_is_too_rare():
     folds[60:] = [0, 1, 0, 1, 0, 1]
     with pytest.raises(ValueError, match="Too few rows of class 2"):
         tune_weights(y, eta, "worst_class", folds=folds)
-    kept = tune_weights(y, eta, "worst_class", folds=folds, rare="keep")
+    kept = tune_weights(y, eta, "worst_class", folds=folds, rare_classes="keep")
     assert np.isnan(kept.class_risks[2])
 
 
@@ -523,7 +525,7 @@ def test_rows_that_the_model_was_trained_on_are_suspected():
     X = rng.normal(size=(400, 3))
     y = (X[:, 0] + rng.normal(size=400) > 1).astype(int)
     forest = RandomForestClassifier(50, random_state=0).fit(X[:200], y[:200])
-    plug_in = PlugInClassifier(FrozenEstimator(forest), "worst_class")
+    plug_in = TunedDecisionClassifier(FrozenEstimator(forest), "worst_class")
     with pytest.warns(SeenRowsWarning, match="in all 200 rows, which is too good"):
         plug_in.fit(X[:200], y[:200])
     with pytest.warns(SeenRowsWarning):

@@ -11,7 +11,7 @@ from equipoise.decisions.tune import POOLING
 from equipoise.estimators.deciding import DecidingClassifier
 
 
-class PlugInClassifier(DecidingClassifier):
+class TunedDecisionClassifier(DecidingClassifier):
     r"""``predict`` serves a goal and is not the argmax of ``predict_proba``: any classifier, tuned.
 
     .. math:: f(x) = \arg\max_i \; w_i \eta_i(x)
@@ -38,7 +38,7 @@ class PlugInClassifier(DecidingClassifier):
         their places; ``estimator_.estimator_`` then is what was fitted.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
         A set of weightings such as ``LabelCVaR(0.1)``, which is the default, ``LabelCVaR("auto")``
-        or ``"worst_class"``; a metric or its name, such as ``"macro_f1"``: see
+        or ``"worst_class"``; a metric or its name, such as ``"f1_macro"``: see
         :class:`~equipoise.goals.MetricGoal`; ``RecallFloors(...)``. ``FixedWeights(...)``,
         ``"balanced"``, ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and
         no cross-validation.
@@ -60,15 +60,15 @@ class PlugInClassifier(DecidingClassifier):
     class_prior : dict or array-like of shape (n_classes,), default=None
         Class frequencies of the population, where those of the rows differ. Weights and sets count
         relative to these, and known weights are carried over to the scale of ``predict_proba``.
-    rare : {"error", "keep", "drop"}, default="error"
+    rare_classes : {"error", "keep", "drop"}, default="error"
         What to do with a class of too few rows to be tuned: refuse; or train on it, count its
         probability as it is (weight 1), and report no risk; or leave its rows out of training,
         tuning and evaluation. A class that was dropped keeps its name in ``classes_`` and has
         weight 0, probability 0 and no risk: it is never predicted. Floors with a confidence keep
         none.
     min_rows : int, default=1
-        A class of fewer rows has too few, even if it could be tuned (with ``rare="keep"`` only if
-        two others have enough).
+        A class of fewer rows has too few, even if it could be tuned (with ``rare_classes="keep"``
+        only if two others have enough).
     n_jobs : int, default=None
         How many folds are fitted at a time.
     random_state : int, RandomState or None, default=None
@@ -102,8 +102,8 @@ class PlugInClassifier(DecidingClassifier):
     rows_seen_, n_passes_
         Of out-of-core data, the rows of each class that were trained on, tuned on, and evaluated
         (all that were not trained on), and the number of passes over the data.
-    alpha_, chosen_, path_
-        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustPathCV`.
+    alpha_, best_index_, path_
+        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustnessCV`.
     n_features_in_, feature_names_in_
         Of the base estimator.
 
@@ -128,11 +128,11 @@ class PlugInClassifier(DecidingClassifier):
     Examples
     --------
     >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from equipoise.estimators import PlugInClassifier
+    >>> from equipoise.estimators import TunedDecisionClassifier
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> forest = RandomForestClassifier(n_estimators=10, random_state=0)
-    >>> clf = PlugInClassifier(forest, "worst_class", cv=3).fit(X, y)
+    >>> clf = TunedDecisionClassifier(forest, "worst_class", cv=3).fit(X, y)
     >>> bool(clf.class_risks_.max() < 0.1)
     True
     """
@@ -146,7 +146,7 @@ class PlugInClassifier(DecidingClassifier):
         refit: bool = True,
         pooling: float = POOLING,
         class_prior: Any = None,
-        rare: str = "error",
+        rare_classes: str = "error",
         min_rows: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -159,7 +159,7 @@ class PlugInClassifier(DecidingClassifier):
         self.refit = refit
         self.pooling = pooling
         self.class_prior = class_prior
-        self.rare = rare
+        self.rare_classes = rare_classes
         self.min_rows = min_rows
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -1,4 +1,4 @@
-"""What PlugInClassifier and tune_weights refuse: each with a sentence, and nothing half-done."""
+"""Errors of TunedDecisionClassifier and tune_weights: one sentence each."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit
 from sklearn.svm import LinearSVC
 
 from equipoise import CostMatrix, FixedWeights, LabelCVaR, PriorBox, RecallFloors
-from equipoise.estimators import PlugInClassifier, tune_weights
+from equipoise.estimators import TunedDecisionClassifier, tune_weights
 from equipoise.exceptions import (
     ClassMismatchError,
     EmptySetError,
@@ -153,7 +153,7 @@ def parametrized(registry):
 
 @parametrized(BAD_SETTINGS)
 def test_bad_settings_get_a_sentence(settings, error, message):
-    clf = PlugInClassifier(**{"estimator": clone(BASE)} | settings)
+    clf = TunedDecisionClassifier(**{"estimator": clone(BASE)} | settings)
     with pytest.raises(error, match=message) as caught:
         clf.fit(X, Y)
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
@@ -175,7 +175,7 @@ def test_bad_settings_are_refused_before_any_model_is_trained(settings, error, m
             raise RuntimeError("trained")
 
     with pytest.raises(error, match=message.replace("LogisticRegression", "Untrained")):
-        PlugInClassifier(Untrained(), **settings).fit(X, Y)
+        TunedDecisionClassifier(Untrained(), **settings).fit(X, Y)
 
 
 BAD_ROWS = {
@@ -195,7 +195,7 @@ BAD_ROWS = {
 
 @pytest.mark.parametrize(("rows", "y", "weight", "message"), BAD_ROWS.values(), ids=list(BAD_ROWS))
 def test_bad_rows_get_a_sentence(rows, y, weight, message):
-    clf = PlugInClassifier(BASE)
+    clf = TunedDecisionClassifier(BASE)
     with pytest.raises(ValueError, match=message):
         clf.fit(rows, y, sample_weight=weight)
     assert not [name for name in vars(clf) if name.endswith("_")]
@@ -244,26 +244,26 @@ def test_an_unknown_option_is_a_type_error():
 def test_a_class_missing_from_the_tuning_part_is_named():
     some = Y != "b"
     with pytest.raises(InvalidInputError, match=r"rows of class 'b' \(0 rows\): .* tuning part"):
-        PlugInClassifier(FITTED, cv="prefit").fit(X[some], Y[some])
+        TunedDecisionClassifier(FITTED, cv="prefit").fit(X[some], Y[some])
     with pytest.raises(InvalidInputError, match=r"class 'b' \(0 rows\): .* need a row"):
-        PlugInClassifier(FITTED, cv="prefit", goal="balanced").fit(X[some], Y[some])
+        TunedDecisionClassifier(FITTED, cv="prefit", goal="balanced").fit(X[some], Y[some])
 
 
 def test_labels_unknown_to_a_fitted_estimator_are_named():
     with pytest.raises(ClassMismatchError, match=r"the fitted estimator knows, .* got 'z'"):
-        PlugInClassifier(FITTED, cv="prefit").fit(X, np.where(Y == "a", "z", Y))
+        TunedDecisionClassifier(FITTED, cv="prefit").fit(X, np.where(Y == "a", "z", Y))
 
 
 def test_a_floor_for_a_class_that_is_kept_untuned_is_refused():
     y = np.where(np.arange(90) < 88, np.where(Y == "c", "b", Y), "c")
     with pytest.raises(InvalidParameterError, match=r"must not name \['c'\], which has too few"):
-        PlugInClassifier(BASE, RecallFloors({"c": 0.5}), rare="keep").fit(X, y)
+        TunedDecisionClassifier(BASE, RecallFloors({"c": 0.5}), rare_classes="keep").fit(X, y)
 
 
 def test_classes_that_a_splitter_never_tests_are_named():
     y = np.where(np.arange(90) < 88, np.where(Y == "c", "b", Y), "c")
     with pytest.raises(InvalidInputError, match=r"Too few rows of class 'c' \(2 rows\)"):
-        PlugInClassifier(BASE, cv=ShuffleSplit(1, random_state=0)).fit(X, y)
+        TunedDecisionClassifier(BASE, cv=ShuffleSplit(1, random_state=0)).fit(X, y)
 
 
 def test_floors_that_only_all_rows_keep_are_not_evaluated():
@@ -276,10 +276,10 @@ def test_floors_that_only_all_rows_keep_are_not_evaluated():
 
 def test_a_class_that_is_not_tuned_cannot_stay_beside_a_confidence():
     goal = RecallFloors({"a": 0.5}, confidence=0.9)
-    PlugInClassifier(BASE, goal, rare="keep").fit(X, Y)
+    TunedDecisionClassifier(BASE, goal, rare_classes="keep").fit(X, Y)
     y = np.where(np.arange(90) < 88, np.where(Y == "c", "b", Y), "c")
     with pytest.raises(InvalidInputError, match=r"Too few rows of class 'c' .* a confidence\)"):
-        PlugInClassifier(BASE, goal, rare="keep").fit(X, y)
+        TunedDecisionClassifier(BASE, goal, rare_classes="keep").fit(X, y)
 
 
 # Nothing half-done
@@ -298,7 +298,7 @@ class Interrupted(LogisticRegression):
 
 
 def test_an_interrupt_leaves_the_estimator_as_it_was():
-    clf = PlugInClassifier(BASE, goal="accuracy").fit(X, Y)
+    clf = TunedDecisionClassifier(BASE, goal="accuracy").fit(X, Y)
     before = dict(vars(clf))
     clf.estimator = Interrupted()
     with pytest.raises(KeyboardInterrupt):
@@ -311,4 +311,4 @@ def test_an_interrupt_leaves_the_estimator_as_it_was():
 def test_what_is_not_fitted_says_so():
     for method in ("predict", "predict_proba", "decision_function"):
         with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(PlugInClassifier(BASE), method)(X)
+            getattr(TunedDecisionClassifier(BASE), method)(X)

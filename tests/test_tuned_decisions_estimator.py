@@ -1,4 +1,4 @@
-"""PlugInClassifier as an estimator: scikit-learn's own checks, and its company."""
+"""TunedDecisionClassifier as an estimator: scikit-learn's own checks, and its company."""
 
 import os
 import pickle
@@ -24,16 +24,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
 from equipoise.decisions.folds import split_rows
-from equipoise.estimators import LocalPolynomialClassifier, PlugInClassifier, tune_weights
+from equipoise.estimators import LocalPolynomialClassifier, TunedDecisionClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
 
 BASE = LogisticRegression()
 NAMES = np.array(["common", "middle", "rare"])
 
 CHECKED = [
-    PlugInClassifier(LogisticRegression(C=1), cv=3),
-    PlugInClassifier(LogisticRegression(C=1), cv=3, pooling=0),
-    PlugInClassifier(LogisticRegression(C=1), goal="balanced"),
+    TunedDecisionClassifier(LogisticRegression(C=1), cv=3),
+    TunedDecisionClassifier(LogisticRegression(C=1), cv=3, pooling=0),
+    TunedDecisionClassifier(LogisticRegression(C=1), goal="balanced"),
 ]
 
 
@@ -108,7 +108,7 @@ def assert_same(one, two):
 
 def test_clone_takes_the_settings_and_nothing_else():
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal=LabelCVaR(0.4), pooling=0.5, cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal=LabelCVaR(0.4), pooling=0.5, cv=3).fit(X, y)
     fresh = clone(clf)
     assert not hasattr(fresh, "weights_") and fresh.goal.alpha == 0.4
     assert fresh.goal is not clf.goal and fresh.estimator is not clf.estimator
@@ -118,7 +118,7 @@ def test_clone_takes_the_settings_and_nothing_else():
 
 def test_a_new_fit_forgets_the_last():
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal="accuracy", cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="accuracy", cv=3).fit(X, y)
     assert hasattr(clf, "metric_value_")
     clf.set_params(goal=CostMatrix([[0, 1, 2], [1, 0, 2], [5, 9, 0]])).fit(X, y)
     for gone in ("metric_value_", "class_risks_", "weights_", "fold_weights_"):
@@ -130,7 +130,7 @@ def test_a_new_fit_forgets_the_last():
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
 def test_pickles(protocol):
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal=WorstClass(), cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal=WorstClass(), cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(clf, protocol))
     assert_same(again, clf)
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
@@ -139,22 +139,24 @@ def test_pickles(protocol):
 
 def test_grid_search_over_nested_settings():
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal=LabelCVaR(0.5), cv=3)
+    clf = TunedDecisionClassifier(BASE, goal=LabelCVaR(0.5), cv=3)
     grid = {"estimator__C": [0.01, 1.0], "goal__alpha": [0.8, 0.2]}
     search = GridSearchCV(clf, grid, cv=2, scoring=RiskScorer(WorstClass())).fit(X, y)
     assert set(search.best_params_) == set(grid)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     assert search.best_params_["estimator__C"] == search.best_estimator_.estimator_.C
     recipes = {"goal": ["standard", FixedWeights("balanced")]}
-    balanced = GridSearchCV(PlugInClassifier(BASE), recipes, cv=3, scoring="balanced_accuracy")
+    balanced = GridSearchCV(
+        TunedDecisionClassifier(BASE), recipes, cv=3, scoring="balanced_accuracy"
+    )
     assert balanced.fit(X, y).best_params_["goal"].weights == "balanced"
 
 
 def test_several_folds_at_a_time_find_the_same():
     X, y = draw()
-    one = PlugInClassifier(BASE, goal="accuracy", cv=3).fit(X, y)
+    one = TunedDecisionClassifier(BASE, goal="accuracy", cv=3).fit(X, y)
     with joblib.parallel_config("threading"):
-        two = PlugInClassifier(BASE, goal="accuracy", cv=3, n_jobs=2).fit(X, y)
+        two = TunedDecisionClassifier(BASE, goal="accuracy", cv=3, n_jobs=2).fit(X, y)
     assert_same(one, two)
 
 
@@ -164,7 +166,7 @@ def test_several_folds_at_a_time_find_the_same():
 def test_frames_keep_their_names():
     X, y = draw()
     frame, series = pd.DataFrame(X, columns=["a", "b", "c"]), pd.Series(y, name="kind")
-    clf = PlugInClassifier(BASE, goal="accuracy", cv=3).fit(frame, series)
+    clf = TunedDecisionClassifier(BASE, goal="accuracy", cv=3).fit(frame, series)
     assert clf.feature_names_in_.tolist() == ["a", "b", "c"] and clf.n_features_in_ == 3
     plain = clone(clf).fit(X, y)
     assert_same(clf, plain)
@@ -178,14 +180,14 @@ def test_columns_of_text_reach_a_base_that_takes_them():
     base = HistGradientBoostingClassifier(
         max_iter=5, min_samples_leaf=5, categorical_features="from_dtype"
     )
-    clf = PlugInClassifier(base, goal="accuracy", cv=3).fit(frame, y)
+    clf = TunedDecisionClassifier(base, goal="accuracy", cv=3).fit(frame, y)
     assert clf.predict(frame).shape == y.shape
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, sp.csc_matrix])
 def test_sparse_rows_pass_through(container):
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal="accuracy", cv=3).fit(container(X), y)
+    clf = TunedDecisionClassifier(BASE, goal="accuracy", cv=3).fit(container(X), y)
     dense = clone(clf).fit(X, y)
     np.testing.assert_allclose(np.asarray(clf.weights_), np.asarray(dense.weights_), rtol=1e-4)
     assert clf.predict(container(X)).shape == y.shape
@@ -195,10 +197,10 @@ def test_missing_values_pass_through():
     X, y = draw()
     X[::7, 1] = np.nan
     base = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5)
-    clf = PlugInClassifier(base, goal="accuracy", cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(base, goal="accuracy", cv=3).fit(X, y)
     assert clf.predict(X).shape == y.shape
     assert sklearn.utils.get_tags(clf).input_tags.allow_nan
-    assert not sklearn.utils.get_tags(PlugInClassifier(BASE)).input_tags.allow_nan
+    assert not sklearn.utils.get_tags(TunedDecisionClassifier(BASE)).input_tags.allow_nan
 
 
 @pytest.mark.parametrize(
@@ -211,17 +213,17 @@ def test_missing_values_pass_through():
 )  # fmt: skip
 def test_any_classifier_with_probabilities_will_do(base):
     X, y = draw()
-    clf = PlugInClassifier(base, goal=WorstClass(), cv=3).fit(X, y)
+    clf = TunedDecisionClassifier(base, goal=WorstClass(), cv=3).fit(X, y)
     assert 0 < clf.robust_risk_ < 0.6
     assert clf.robust_risk_ == pytest.approx(clf.class_risks_.max())
 
 
 def test_in_a_pipeline_and_around_one():
     X, y = draw()
-    clf = PlugInClassifier(LogisticRegression(), goal="accuracy", cv=3)
+    clf = TunedDecisionClassifier(LogisticRegression(), goal="accuracy", cv=3)
     inside = make_pipeline(StandardScaler(), clf)
     inside.set_params(pluginclassifier__estimator__C=0.5).fit(X, y)
-    around = PlugInClassifier(make_pipeline(StandardScaler(), LogisticRegression(C=0.5)))
+    around = TunedDecisionClassifier(make_pipeline(StandardScaler(), LogisticRegression(C=0.5)))
     around.set_params(goal="accuracy", cv=3).fit(X, y)
     assert inside[-1].estimator_.C == 0.5 and inside.predict_proba(X).shape == (len(y), 3)
     # The folds of one were scaled by all rows, those of the other by the rest of the folds.
@@ -231,7 +233,7 @@ def test_in_a_pipeline_and_around_one():
 
 
 def test_the_page_of_a_notebook_shows_the_base():
-    assert "LogisticRegression" in PlugInClassifier(BASE)._repr_html_()
+    assert "LogisticRegression" in TunedDecisionClassifier(BASE)._repr_html_()
 
 
 # Weights of rows, and other metadata
@@ -240,7 +242,7 @@ def test_the_page_of_a_notebook_shows_the_base():
 def test_sample_weights_reach_the_base_estimator():
     X, y = draw()
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
-    clf = PlugInClassifier(BASE, goal="balanced").fit(X, y, sample_weight=weight)
+    clf = TunedDecisionClassifier(BASE, goal="balanced").fit(X, y, sample_weight=weight)
     direct = clone(BASE).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(clf.estimator_.coef_, direct.coef_)
     masses = np.bincount(np.searchsorted(NAMES, y), weights=weight) / weight.sum()
@@ -250,20 +252,20 @@ def test_sample_weights_reach_the_base_estimator():
 def test_a_base_that_takes_no_weights_is_announced():
     X, y = draw()
     weight = np.ones(len(y))
-    clf = PlugInClassifier(KNeighborsClassifier(), goal="accuracy", cv=3)
+    clf = TunedDecisionClassifier(KNeighborsClassifier(), goal="accuracy", cv=3)
     with pytest.warns(EquipoiseWarning, match="KNeighborsClassifier does not take sample_weight"):
         clf.fit(X, y, sample_weight=weight)
     steps = make_pipeline(StandardScaler(), KNeighborsClassifier())
     with pytest.warns(EquipoiseWarning, match="STEP__sample_weight"):
-        PlugInClassifier(steps, goal="accuracy", cv=3).fit(X, y, sample_weight=weight)
+        TunedDecisionClassifier(steps, goal="accuracy", cv=3).fit(X, y, sample_weight=weight)
     # The last step of a pipeline is given them, where it takes them.
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    clf = PlugInClassifier(pipeline, goal="accuracy", cv=3).fit(X, y, sample_weight=weight)
+    clf = TunedDecisionClassifier(pipeline, goal="accuracy", cv=3).fit(X, y, sample_weight=weight)
     pipeline.fit(X, y, logisticregression__sample_weight=weight)
     np.testing.assert_array_equal(clf.estimator_[-1].coef_, pipeline[-1].coef_)
     frozen = FrozenEstimator(steps.fit(X, y))
-    PlugInClassifier(frozen, goal="accuracy").fit(X, y, sample_weight=weight)
+    TunedDecisionClassifier(frozen, goal="accuracy").fit(X, y, sample_weight=weight)
 
 
 def test_metadata_go_to_who_asked_for_them():
@@ -271,20 +273,20 @@ def test_metadata_go_to_who_asked_for_them():
     weight = np.random.default_rng(0).uniform(0.1, 3, len(y))
     groups = np.arange(len(y)) % 9
     settings = {"goal": "accuracy"}
-    direct = PlugInClassifier(BASE, cv=GroupKFold(3), **settings)
+    direct = TunedDecisionClassifier(BASE, cv=GroupKFold(3), **settings)
     direct.fit(X, y, sample_weight=weight, groups=groups)
     with sklearn.config_context(enable_metadata_routing=True):
         base = LogisticRegression().set_fit_request(sample_weight=True)
-        clf = PlugInClassifier(base, cv=GroupKFold(3), **settings)
+        clf = TunedDecisionClassifier(base, cv=GroupKFold(3), **settings)
         clf.set_fit_request(sample_weight=True)
         pipeline = make_pipeline(clf).fit(X, y, sample_weight=weight, groups=groups)
         assert_same(pipeline[-1], direct)
-        unasked = PlugInClassifier(
+        unasked = TunedDecisionClassifier(
             LogisticRegression().set_fit_request(sample_weight=False), cv=3, **settings
         ).fit(X, y, sample_weight=weight)
         assert np.array_equal(unasked.estimator_.coef_, clone(BASE).fit(X, y).coef_)
         with pytest.raises(ValueError, match=r"sample_weight.* not explicitly set"):
-            PlugInClassifier(BASE, cv=3, **settings).fit(X, y, sample_weight=weight)
+            TunedDecisionClassifier(BASE, cv=3, **settings).fit(X, y, sample_weight=weight)
 
 
 def test_other_arguments_of_fit_follow_the_rows():
@@ -294,7 +296,7 @@ def test_other_arguments_of_fit_follow_the_rows():
             return super().fit(X, y, sample_weight=sample_weight)
 
     X, y = draw()
-    clf = PlugInClassifier(Recorder(), goal="accuracy", cv=3)
+    clf = TunedDecisionClassifier(Recorder(), goal="accuracy", cv=3)
     clf.fit(X, y, marks=X[:, 0].tolist(), note="kept")
     assert len(clf.fold_weights_) == 3
 
@@ -302,7 +304,7 @@ def test_other_arguments_of_fit_follow_the_rows():
 @pytest.mark.parametrize("cv", [3, None])
 def test_a_number_of_folds_stands_for_splits(cv):
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal="accuracy", cv=cv).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="accuracy", cv=cv).fit(X, y)
     folds = split_rows(cv or 5, X, y, np.unique(y, return_inverse=True)[1], {}, 0)[0]
     assert len(folds) == (cv or 5)
     assert_same(clf, clone(clf).set_params(cv=folds).fit(X, y))
@@ -310,7 +312,7 @@ def test_a_number_of_folds_stands_for_splits(cv):
 
 def test_a_splitter_is_taken_as_it_is():
     X, y = draw()
-    clf = PlugInClassifier(BASE, goal="accuracy", cv=StratifiedKFold(3)).fit(X, y)
+    clf = TunedDecisionClassifier(BASE, goal="accuracy", cv=StratifiedKFold(3)).fit(X, y)
     splits = list(StratifiedKFold(3).split(X, y))
     assert_same(clf, clone(clf).set_params(cv=splits).fit(X, y))
 
@@ -321,8 +323,10 @@ def test_rows_in_order_do_not_mislead():
     y = (np.sin(3 * x) + 0.3 * rng.normal(size=600) > 0).astype(int)
     settings = {"goal": "balanced_accuracy"}
     nearest = KNeighborsClassifier(5)
-    clf = PlugInClassifier(nearest, **settings).fit(x[:, None], y)
-    neighbours = PlugInClassifier(nearest, cv=StratifiedKFold(5), **settings).fit(x[:, None], y)
+    clf = TunedDecisionClassifier(nearest, **settings).fit(x[:, None], y)
+    neighbours = TunedDecisionClassifier(nearest, cv=StratifiedKFold(5), **settings).fit(
+        x[:, None], y
+    )
     # Folds of neighbours leave out whole regions, and judge the base by what it cannot know.
     assert clf.metric_value_ > neighbours.metric_value_ + 0.2
 
@@ -340,11 +344,11 @@ def with_a_handful():
 
 @pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
 @pytest.mark.parametrize(
-    "case", [{}, {"goal": "macro_f1"}, {"goal": RecallFloors({"middle": 0.6})}]
+    "case", [{}, {"goal": "f1_macro"}, {"goal": RecallFloors({"middle": 0.6})}]
 )
 def test_a_class_of_few_rows_can_be_kept(case, cv):
     X, y = with_a_handful()
-    clf = PlugInClassifier(GaussianNB(), **case, cv=cv, rare="keep").fit(X, y)
+    clf = TunedDecisionClassifier(GaussianNB(), **case, cv=cv, rare_classes="keep").fit(X, y)
     assert clf.classes_.tolist() == clf.estimator_.classes_.tolist() == NAMES.tolist()
     assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
     interval = clf.class_risk_intervals_["rare"]
@@ -356,10 +360,10 @@ def test_a_class_of_few_rows_can_be_kept(case, cv):
 
 
 @pytest.mark.parametrize("cv", [5, 0.4, StratifiedKFold(5, shuffle=True, random_state=0)], ids=str)
-@pytest.mark.parametrize("goal", [None, "macro_f1", RecallFloors({"middle": 0.6})], ids=str)
+@pytest.mark.parametrize("goal", [None, "f1_macro", RecallFloors({"middle": 0.6})], ids=str)
 def test_a_class_of_few_rows_can_be_dropped(goal, cv):
     X, y = with_a_handful()
-    clf = PlugInClassifier(GaussianNB(), goal, cv=cv, rare="drop").fit(X, y)
+    clf = TunedDecisionClassifier(GaussianNB(), goal, cv=cv, rare_classes="drop").fit(X, y)
     kept = y != "rare"
     # The model never saw the class; its name stays, its weight is nothing.
     direct = GaussianNB().fit(X[kept], y[kept])
@@ -376,18 +380,22 @@ def test_a_class_of_few_rows_can_be_dropped(goal, cv):
 
 def test_dropping_without_rare_classes_changes_nothing():
     X, y = draw()
-    settings = {"goal": "macro_f1"}
-    dropped = PlugInClassifier(BASE, rare="drop", **settings).fit(X, y)
-    assert_same(dropped, PlugInClassifier(BASE, **settings).fit(X, y))
+    settings = {"goal": "f1_macro"}
+    dropped = TunedDecisionClassifier(BASE, rare_classes="drop", **settings).fit(X, y)
+    assert_same(dropped, TunedDecisionClassifier(BASE, **settings).fit(X, y))
 
 
 def test_a_class_that_the_tuning_rows_lack_can_be_dropped():
     X, y = draw()
     fitted = FrozenEstimator(clone(BASE).fit(X, y))
     some = y != "rare"
-    clf = PlugInClassifier(fitted, rare="drop").fit(X[some], y[some])
+    clf = TunedDecisionClassifier(fitted, rare_classes="drop").fit(X[some], y[some])
     tuned = tune_weights(
-        y[some], fitted.predict_proba(X[some]), classes=NAMES, rare="drop", goal=LabelCVaR(0.1)
+        y[some],
+        fitted.predict_proba(X[some]),
+        classes=NAMES,
+        rare_classes="drop",
+        goal=LabelCVaR(0.1),
     )
     assert clf.weights_ == tuned.weights and clf.weights_["rare"] == 0
     assert "rare" not in clf.predict(X) and "rare" not in tuned.decide(fitted.predict_proba(X))
@@ -398,7 +406,7 @@ def test_a_class_that_the_tuning_rows_lack_can_be_kept():
     fitted = FrozenEstimator(clone(BASE).fit(X, y))
     some = y != "rare"
     for case in ({}, {"goal": "balanced"}, {"goal": "standard"}):
-        clf = PlugInClassifier(fitted, **case, rare="keep").fit(X[some], y[some])
+        clf = TunedDecisionClassifier(fitted, **case, rare_classes="keep").fit(X[some], y[some])
         assert np.isnan(clf.class_risks_["rare"]) and clf.weights_["rare"] == 1
 
 
@@ -407,6 +415,6 @@ def test_a_row_that_only_a_rare_class_is_possible_for_is_an_error_of_its_class()
     table = np.eye(3)[y] * 0.8 + 0.1 * np.array([1, 1, 0])
     table[0] = [0, 0, 1]
     table /= table.sum(axis=1, keepdims=True)
-    tuned = tune_weights(y, table, goal="worst_class", rare="keep")
+    tuned = tune_weights(y, table, goal="worst_class", rare_classes="keep")
     assert tuned.class_risks[0] == 1 / 40 and tuned.class_risks[1] == 0
     assert tuned.robust_risk == pytest.approx(1 / 40)

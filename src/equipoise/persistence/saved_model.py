@@ -16,14 +16,14 @@ from sklearn.utils.validation import _num_samples
 
 from equipoise.arrays import NDArray
 from equipoise.decisions.trained import AveragedTrainings
-from equipoise.estimators.population_scale import predict_population_proba, prior_of
+from equipoise.estimators.population_probabilities import population_proba, prior_of
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.extras import require
 from equipoise.files import atomic_write
-from equipoise.models import archive
-from equipoise.models.document import ModelReader, written
-from equipoise.models.kinds import example_row
-from equipoise.models.training_facts import TrainingFacts, last_step
+from equipoise.persistence import archive
+from equipoise.persistence.document import ModelReader, written
+from equipoise.persistence.kinds import example_row
+from equipoise.persistence.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
 
 # Features that are made at a time.
@@ -65,9 +65,9 @@ class SavedModel:
         """Class probabilities of each row, columns in the order of ``facts.classes``."""
         return np.asarray(self._call("predict_proba", X), dtype=np.float64)
 
-    def predict_population_proba(self, X: Any) -> NDArray[np.float64]:
+    def population_proba(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities on the scale of the population, whatever the training weights."""
-        return np.asarray(self._call("predict_population_proba", X), dtype=np.float64)
+        return np.asarray(self._call("population_proba", X), dtype=np.float64)
 
     def _call(self, method: str, X: Any) -> Any:
         rows, start = X, "The model cannot predict these rows"
@@ -78,8 +78,8 @@ class SavedModel:
             last, classes, n_rows = last_step(self.model), self.facts.classes, _num_samples(rows)
             call = getattr(last, "predict" if method == "predict" else "predict_proba")
             # What scikit-learn's models know of their rows is nothing.
-            if method == "predict_population_proba" and prior_of(last) is not None:
-                call = partial(predict_population_proba, last)
+            if method == "population_proba" and prior_of(last) is not None:
+                call = partial(population_proba, last)
             # A model may make many features of a row.
             step = max(1, _MOST_VALUES // _width(last))
             parts = (slice(start, start + step) for start in range(0, n_rows, step))

@@ -12,13 +12,13 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import (
     LocalPolynomialClassifier,
-    PlugInClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
-    predict_population_proba,
+    RobustnessCV,
+    TunedDecisionClassifier,
+    population_proba,
 )
 from equipoise.exceptions import InvalidParameterError
 
@@ -45,9 +45,9 @@ MODELS = {
     "linear": RobustLogisticRegression("balanced", C=1e3),
     "worst class": RobustLogisticRegression("worst_class", C=1e3),
     "chosen penalty": RobustLogisticRegressionCV("balanced", Cs=[1e2, 1e3], cv=3),
-    "plug-in": PlugInClassifier(LogisticRegression(C=1e3), "worst_class", cv=3),
-    "known weights": PlugInClassifier(LogisticRegression(C=1e3), "balanced"),
-    "plug-in over linear": PlugInClassifier(
+    "plug-in": TunedDecisionClassifier(LogisticRegression(C=1e3), "worst_class", cv=3),
+    "known weights": TunedDecisionClassifier(LogisticRegression(C=1e3), "balanced"),
+    "plug-in over linear": TunedDecisionClassifier(
         make_pipeline(StandardScaler(), RobustLogisticRegression("balanced", C=1e3)),
         "worst_class",
         cv=3,
@@ -55,10 +55,10 @@ MODELS = {
     "trained": RobustClassifier(
         LogisticRegression(C=1e3), "worst_class", training="balanced", cv=3
     ),
-    "path": RobustPathCV(RobustLogisticRegression(C=1e3), alphas=[1.0, 0.2], rule="recall",
+    "path": RobustnessCV(RobustLogisticRegression(C=1e3), alphas=[1.0, 0.2], rule="recall",
                          recall=0.5, cv=3),
-    "path of decisions": RobustPathCV(
-        PlugInClassifier(LogisticRegression(C=1e3)), alphas=[1.0, 0.5], cv=3
+    "path of decisions": RobustnessCV(
+        TunedDecisionClassifier(LogisticRegression(C=1e3)), alphas=[1.0, 0.5], cv=3
     ),
     "local": LocalPolynomialClassifier(bandwidth=2.5),
 }  # fmt: skip
@@ -72,13 +72,13 @@ def test_probabilities_are_those_that_the_rows_were_drawn_with(name):
     alone = MODELS[name].fit(model[:-1].transform(X), y)
     stated = [(None, RARE), ({"rare": 0.5, "common": 0.5}, 0.5), ([0.3, 0.7], 0.7)]
     for prior, share in stated:
-        found = predict_population_proba(model, new, prior)
+        found = population_proba(model, new, prior)
         # Local polynomials smooth what is steep.
         tolerance = 0.06 if name == "local" else 0.03
         assert np.abs(found - truth(new, share)).mean() < tolerance
         np.testing.assert_allclose(found.sum(axis=1), 1)
         rows = model[:-1].transform(new)
-        np.testing.assert_array_equal(found, predict_population_proba(alone, rows, prior))
+        np.testing.assert_array_equal(found, population_proba(alone, rows, prior))
 
 
 def test_a_pipeline_needs_the_function_and_has_it():
@@ -87,11 +87,11 @@ def test_a_pipeline_needs_the_function_and_has_it():
     linear = model[-1]
     odds = model.predict_proba(X) / np.asarray(linear.worst_case_masses_) * [1 - RARE, RARE]
     expected = odds / odds.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(predict_population_proba(model, X), expected, rtol=1e-9)
+    np.testing.assert_allclose(population_proba(model, X), expected, rtol=1e-9)
     search = GridSearchCV(model, {"robustlogisticregression__C": [1.0]}, cv=2).fit(X, y)
-    np.testing.assert_allclose(predict_population_proba(search, X), expected, rtol=1e-9)
+    np.testing.assert_allclose(population_proba(search, X), expected, rtol=1e-9)
     frozen = FrozenEstimator(model)
-    np.testing.assert_allclose(predict_population_proba(frozen, X), expected, rtol=1e-9)
+    np.testing.assert_allclose(population_proba(frozen, X), expected, rtol=1e-9)
 
 
 def test_a_prior_of_the_fit_is_that_of_the_population():
@@ -103,9 +103,9 @@ def test_a_prior_of_the_fit_is_that_of_the_population():
             LogisticRegression(C=1e3), "balanced", training="balanced", class_prior=given
         ),
     ):
-        found = predict_population_proba(model.fit(X, y), X)
+        found = population_proba(model.fit(X, y), X)
         assert np.abs(found - truth(X, 0.3)).mean() < 0.03
-        at_rows = predict_population_proba(model, X, [1 - RARE, RARE])
+        at_rows = population_proba(model, X, [1 - RARE, RARE])
         assert np.abs(at_rows - truth(X)).mean() < 0.03
 
 
@@ -114,7 +114,7 @@ def test_a_classifier_whose_training_was_robust_by_itself_is_put_back():
     base = RobustLogisticRegression("worst_class", C=1e3)
     own = base.fit(X, y).predict_proba(X)
     model = RobustClassifier(base, "worst_class", cv=3).fit(X, y)
-    found = predict_population_proba(model, X)
+    found = population_proba(model, X)
     assert np.abs(found - truth(X)).mean() < 0.03 < np.abs(own - truth(X)).mean()
     np.testing.assert_allclose(model.predict_proba(X), found)
 
@@ -124,9 +124,9 @@ def test_a_class_that_was_dropped_has_no_probability():
     y = y.astype("<U9")
     y[-2:] = "very rare"
     model = RobustClassifier(
-        LogisticRegression(), "worst_class", training="balanced", cv=3, rare="drop"
+        LogisticRegression(), "worst_class", training="balanced", cv=3, rare_classes="drop"
     ).fit(X, y)
-    found = predict_population_proba(model, X)
+    found = population_proba(model, X)
     assert np.all(found[:, 2] == 0)
     np.testing.assert_allclose(found.sum(axis=1), 1)
 
@@ -140,4 +140,4 @@ def test_what_cannot_be_put_back_is_refused_in_a_sentence():
         RobustLinearClassifier("balanced"),
     ):
         with pytest.raises(InvalidParameterError, match=r"equipoise with predict_p.*population_p"):
-            predict_population_proba(model.fit(X, y), X)
+            population_proba(model.fit(X, y), X)

@@ -6,7 +6,8 @@
 ``{"is": "array", "of": "0.bin"}``     numbers, with their ``dtype`` and ``shape``
 ``{"is": "texts", "of": [...]}``       an array of texts
 ``{"is": "LabelCVaR", "with": {}}``    a set, a goal or a value of ours, by public name
-``{..., "fitted": {}}``                an estimator, with what :mod:`~equipoise.models.kinds` keeps
+``{..., "fitted": {}}``                an estimator, with what :mod:`~equipoise.persistence.kinds`
+keeps
 =====================================  ===================================================
 
 A name stands for a class of ours, one that was registered, or an estimator of the table of kinds;
@@ -32,19 +33,19 @@ from equipoise.decisions import TunedWeights
 from equipoise.decisions.trained import AveragedTrainings
 from equipoise.estimators import (
     LocalPolynomialClassifier,
-    PlugInClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
     RobustLogisticRegressionCV,
-    RobustPathCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import goal_names
-from equipoise.models import kinds
-from equipoise.models import tree_models as trees
-from equipoise.models.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
-from equipoise.models.kinds import Kind
+from equipoise.persistence import kinds
+from equipoise.persistence import tree_models as trees
+from equipoise.persistence.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
+from equipoise.persistence.kinds import Kind
 from equipoise.tables import AsTable, OrderedForest
 from equipoise.weights.by_class import ByClass
 
@@ -55,10 +56,10 @@ KINDS = {
         Kind(RobustLogisticRegression, kinds.ROBUST, rebuild=kinds.rebuild_linear),
         Kind(RobustLogisticRegressionCV, kinds.ROBUST_CV, rebuild=kinds.rebuild_linear),
         Kind(RobustLinearClassifier, kinds.ROBUST, rebuild=kinds.rebuild_linear),
-        Kind(PlugInClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
+        Kind(TunedDecisionClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(RobustClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(AveragedTrainings, {}, check=kinds.check_averaged),
-        Kind(RobustPathCV, kinds.PATH, rebuild=kinds.rebuild_path),
+        Kind(RobustnessCV, kinds.PATH, rebuild=kinds.rebuild_path),
         Kind(
             LocalPolynomialClassifier,
             kinds.POLYNOMIALS,

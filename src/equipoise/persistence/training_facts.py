@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.arrays import NDArray
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
-from equipoise.models.archive import parsed
+from equipoise.persistence.archive import parsed
 from equipoise.sets import LabelCVaR, as_uncertainty
 from equipoise.tables import COLUMN_KINDS, Column, LabelledTable, StreamedTable
 from equipoise.text import in_words
@@ -124,7 +124,7 @@ class TrainingFacts:
                 "turn the labels into texts before the fit."
             )
         asked = last.get_params(deep=False)
-        goals = [asked[name] for name in ("goal", "uncertainty") if name in asked]
+        goals = [asked[name] for name in ("goal", "goal") if name in asked]
         if hasattr(last, "alpha_"):
             goals = [LabelCVaR(float(last.alpha_))]
         texts = [format_goal(as_uncertainty(None) if one is None else one) for one in goals]

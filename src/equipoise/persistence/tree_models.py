@@ -20,7 +20,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from equipoise.arrays import Indices, Mask, NDArray
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.models.kinds import Spend, impossible, rows_of_levels, take_fitted
+from equipoise.persistence.kinds import Spend, impossible, rows_of_levels, take_fitted
 
 MAX_TREES = 100_000
 MAX_DEPTH = 4096
