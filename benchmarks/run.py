@@ -19,7 +19,7 @@ import decisions
 import ladder
 import scaling
 from equipoise.exceptions import EquipoiseWarning
-from equipoise.objectives.registry import n_threads
+from equipoise.threads import n_threads
 
 OUT = Path(__file__).parent / "results" / "bench.json"
 ROWS = "Rows of Covertype (worst class, certified relative gap 1e-6)"

@@ -16,6 +16,7 @@ LAYERS = [
     "exceptions",
     "extras",
     "arrays",
+    "threads",
     "text",
     "registry",
     "files",

@@ -13,8 +13,8 @@ from scipy.special import log_softmax
 
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective, linear_objective
-from equipoise.objectives.linear_objective import Workers
 from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
+from equipoise.threads import Workers
 from linear_models import class_risks, row_losses, small_data
 
 STORAGES = {"dense": (np.asarray, DenseFeatures), "sparse": (sp.csr_matrix, SparseFeatures)}

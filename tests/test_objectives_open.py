@@ -340,14 +340,12 @@ import numpy as np
 from threading import Barrier
 from threadpoolctl import ThreadpoolController
 from sklearn.ensemble import HistGradientBoostingClassifier
-from equipoise.objectives import open_objective, registry
-registry.WORTH_A_THREAD, met = 0, Barrier(2)
-X, labels = np.eye(4), np.array([0, 0, 1, 1])
+from equipoise.threads import Workers
+met = Barrier(2)
 def counts(_):
     met.wait(10)
     return [lib["num_threads"] for lib in ThreadpoolController().select(user_api="openmp").info()]
-with open_objective(X, labels, np.ones(4), n_classes=2, fit_intercept=True) as objective:
-    print(counts.__name__, *objective.workers.map(counts, range(2)))
+print(counts.__name__, *Workers(2).map(counts, range(2)))
 """
 
 

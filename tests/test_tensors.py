@@ -26,10 +26,10 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import as_trained
 from equipoise.objectives import Evaluation, LinearObjective, fused_pass, torch_objective
 from equipoise.objectives import torch_rows as opening
-from equipoise.objectives.linear_objective import Workers
 from equipoise.objectives.matrices import DenseFeatures
 from equipoise.persistence import load_model, save_model
 from equipoise.solvers.level import _inverse_of
+from equipoise.threads import Workers
 from linear_models import small_data
 from logistic_cases import NAMES, each_set, few_rows_allowed
 

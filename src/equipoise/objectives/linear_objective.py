@@ -16,7 +16,6 @@ Features stay as they came, float32 as float32; all arithmetic is in float64, a 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import pairwise
@@ -30,6 +29,7 @@ from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import MANY_INTERCEPTS, Evaluation, Objective, ShiftMoments
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.thinning import drawn
+from equipoise.threads import Workers
 
 T = TypeVar("T")
 BLOCK_BYTES = 1 << 21
@@ -46,26 +46,6 @@ PULLED_PER_COLUMN = 16
 SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
 # A trial point may lie far too far out.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
-
-
-class Workers:
-    """Maps a function over blocks, in order; with one worker it is the built-in ``map``.
-
-    Threads of its own each ``begin`` with a call.
-    """
-
-    def __init__(self, count: int = 1, begin: Callable[[], object] | None = None) -> None:
-        self._pool = ThreadPoolExecutor(count, initializer=begin) if count > 1 else None
-
-    def map(self, function: Callable[[Any], T], blocks: Iterable[Any]) -> Iterator[T]:
-        work = list(blocks)
-        if self._pool is None or len(work) == 1:
-            return map(function, work)
-        return self._pool.map(function, work)
-
-    def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation, Objective, ShiftMoments, intercept_step
-from equipoise.objectives.linear_objective import LinearObjective, Workers, by_class
+from equipoise.objectives.linear_objective import LinearObjective, by_class
 from equipoise.objectives.matrices import Features
-from equipoise.objectives.registry import ONE_BLAS_THREAD, limit_openmp
 from equipoise.objectives.survey import Survey
+from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp
 
 Question = Callable[[LinearObjective], Answer]
 # Class gradients of more numbers are not formed unless they are asked for.

@@ -11,18 +11,13 @@ from equipoise.arrays import Indices, NDArray, Vector
 from equipoise.blocks.base import Blocks, Stream
 from equipoise.losses import TrainedLoss
 from equipoise.objectives.base import Objective
-from equipoise.objectives.linear_objective import LinearObjective, Workers
+from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.partitioned import PartitionedObjective, PartMaker
-from equipoise.objectives.registry import (
-    ONE_BLAS_THREAD,
-    kind_of,
-    limit_openmp,
-    n_threads,
-    open_objective,
-)
+from equipoise.objectives.registry import kind_of, open_objective
 from equipoise.objectives.sampling import sample_of
 from equipoise.objectives.survey import survey
 from equipoise.objectives.units import standard_or_raw
+from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp, n_threads
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
 # Parts of the memory: that of one block, and of the sample with what is kept of its scores.
@@ -91,7 +86,7 @@ class RowsInBlocks(TrainingRows):
     ) -> Iterator[PartitionedObjective]:
         kernel, empty = loss.kernel(len(self.classes)), self._survey.empty()
         features = kind_of(empty).in_order(empty, None, kernel.n_scores, fit_intercept)
-        workers = Workers(n_threads(), limit_openmp)
+        workers = Workers(n_threads())
         try:
             with limit_openmp(), ONE_BLAS_THREAD.held():
                 units = standard_or_raw(features, self._survey.moments, ridge)

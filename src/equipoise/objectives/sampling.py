@@ -14,10 +14,11 @@ from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation
-from equipoise.objectives.linear_objective import LinearObjective, Workers
+from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import ColumnMoments
 from equipoise.objectives.partitioned import Curvature, OnOneThread, PartMaker
 from equipoise.objectives.thinning import drawn
+from equipoise.threads import Workers
 
 # Rows of a share that are worth a Hessian of their own: it takes as long as its way here.
 WORTH_ASKING = 200

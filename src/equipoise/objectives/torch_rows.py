@@ -14,7 +14,6 @@ from equipoise.arrays import NDArray, Vector, is_tensor, library, on_host, to_nu
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.objectives.matrices import DenseFeatures, Features
-from equipoise.objectives.registry import ONE_BLAS_THREAD
 from equipoise.objectives.rows import TrainingRows
 from equipoise.objectives.torch_objective import (
     DEVICE_VALUES,
@@ -27,6 +26,7 @@ from equipoise.objectives.torch_objective import (
     torch,
 )
 from equipoise.objectives.units import standard_or_raw
+from equipoise.threads import ONE_BLAS_THREAD
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
 # Rows from which the scale of a column is judged.

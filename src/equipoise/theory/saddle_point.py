@@ -46,11 +46,12 @@ from equipoise.arrays import Matrix, NDArray, Vector, norm
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective
-from equipoise.objectives.linear_objective import Workers, by_class
+from equipoise.objectives.linear_objective import by_class
 from equipoise.objectives.registry import kind_of
 from equipoise.sets import MassSet, as_uncertainty
 from equipoise.solvers import Problem
 from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
+from equipoise.threads import Workers
 from equipoise.validation.labels import check_length, encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_count, check_flag, check_number
 from equipoise.weights.by_class import ByClass
