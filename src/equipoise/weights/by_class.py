@@ -15,7 +15,7 @@ from equipoise.text import text_table
 class ByClass(Mapping[Any, Any]):
     """An immutable mapping from class names to values that is also a NumPy array.
 
-    Being a mapping, it can be given wherever the library takes a value per class, and is then
+    As a mapping, it can be passed to every argument that takes a value per class, and is then
     matched by name, not by position. ``dict``, ``pandas.Series`` and ``numpy.asarray`` take it
     as it is.
 
