@@ -61,8 +61,7 @@ PRIVATE_STILL = {
     "decisions/folds.py",
     "decisions/trained.py",
     "estimators/tensor_rows.py",
-    "exceptions.py",
-    "models/saved_model.py",
+    "persistence/saved_model.py",
 }
 
 MAX_FILE_LINES = 500

@@ -3,7 +3,7 @@
 Errors are below :class:`EquipoiseError`, warnings below :class:`EquipoiseWarning`.
 """
 
-import sys
+import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,8 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-# Names in a message may be of any length: beyond this its middle is left out.
+# Characters of a message, whose names may have any length: a screen of 25 lines of 80. The middle
+# of a longer one is left out.
 _LONGEST_MESSAGE = 2000
 # Packages whose frames are not the user's: ours, and those that call us on the user's behalf.
 _NOT_THE_USER = {"equipoise", "sklearn", "joblib", "contextlib"}
@@ -81,9 +82,9 @@ class NotConvergedWarning(EquipoiseWarning, ConvergenceWarning):  # type: ignore
 
 
 def warn(message: str, category: type[EquipoiseWarning]) -> None:
-    """Warn at the line of the user's that led here, however deep the call and whoever passed it on.
+    """Warn at the innermost line of the user's code, however deep the call.
 
-    Where all frames are ours, as on the command line, the outermost one stands for the user's.
+    Where all frames are ours, as on the command line, the outermost one takes its place.
 
     Examples
     --------
@@ -93,8 +94,8 @@ def warn(message: str, category: type[EquipoiseWarning]) -> None:
     >>> caught[0].category.__name__
     'FewRowsWarning'
     """
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and _package(frame.f_globals) in _NOT_THE_USER:
+    level, frame = 1, inspect.currentframe()
+    while frame and frame.f_back and _package(frame.f_globals) in _NOT_THE_USER:
         level, frame = level + 1, frame.f_back
     warnings.warn(bounded(message), category, stacklevel=level)
 
