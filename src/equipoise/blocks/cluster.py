@@ -53,7 +53,7 @@ def bytes_of(block: Block) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class WorkerPart:
     """What was made of a partition, of its size: by that Dask decides whether to move it."""
 
     made: Any
@@ -172,11 +172,11 @@ def _call(function: Callable[[int, Block], T], place: int, block: Block) -> T:
     return function(place, block)
 
 
-def _made_of(make: Callable[[int, Block], Any], place: int, block: Block) -> Part:
-    return Part(make(place, block), bytes_of(block))
+def _made_of(make: Callable[[int, Block], Any], place: int, block: Block) -> WorkerPart:
+    return WorkerPart(make(place, block), bytes_of(block))
 
 
-def _ask(ask: Callable[[Any], Answer], part: Part) -> Answer | None:
+def _ask(ask: Callable[[Any], Answer], part: WorkerPart) -> Answer | None:
     return None if part.made is None else ask(part.made)
 
 
