@@ -9,14 +9,7 @@ import scipy.sparse as sp
 from equipoise.objectives import open_objective
 from equipoise.sets import WorstClass
 from equipoise.solvers import Problem
-from equipoise.solvers.curvature import (
-    PIECES,
-    SHORT,
-    BlockInverse,
-    InverseCurvature,
-    NewtonInverse,
-    _regular_cholesky,
-)
+from equipoise.solvers.curvature import PIECES, SHORT, InverseCurvature, NewtonInverse
 from linear_models import small_data
 
 SIZE, MEMORY = 7, 3
@@ -173,7 +166,7 @@ def test_newton_solves_with_the_hessian_of_the_lagrangian(n_classes, ridge, unit
             unfolded = objective.features.unfold(step)
             step = objective.features.fold(unfolded - unfolded.mean(axis=0))
         change = hessian_of(problem, theta, mass) @ step
-        solved = NewtonInverse(problem, objective.evaluate(theta), mass).apply(change[None])[0]
+        solved = NewtonInverse(problem, theta, mass).apply(change[None])[0]
     np.testing.assert_allclose(solved, step, atol=2e-3 * np.abs(step).max())
 
 
@@ -185,16 +178,26 @@ def test_newton_survives_columns_without_any_curvature():
         problem = Problem(objective, WorstClass().resolve(mass), 0.0)
         state = objective.evaluate(np.zeros(objective.size))
         gradient = problem.gradient(state, mass)
-        direction = -NewtonInverse(problem, state, mass).apply(gradient[None])[0]
+        direction = -NewtonInverse(problem, state.theta, mass).apply(gradient[None])[0]
         assert np.all(np.isfinite(direction))
         better = objective.evaluate(state.theta + direction)
         predicted = 0.5 * gradient @ direction
     assert mass @ (better.risks - state.risks) == pytest.approx(predicted, rel=0.3)
 
 
-def test_an_indefinite_matrix_is_damped_until_it_has_a_factor():
-    factor = _regular_cholesky(np.array([[1.0, 2.0], [2.0, 1.0]]))
-    assert np.linalg.eigvalsh(factor @ factor.T)[0] > 0
+class Indefinite:
+    """An objective whose Hessian rounding has made indefinite."""
+
+    squares = np.zeros(2)
+
+    def hessian(self, theta, mass, *, single=False):
+        return np.array([[1.0, 2.0], [2.0, 1.0]])
+
+
+def test_an_indefinite_hessian_is_damped_until_it_has_an_inverse():
+    problem = Problem(Indefinite(), WorstClass().resolve(np.ones(2) / 2), 0.0)
+    inverse = NewtonInverse(problem, np.zeros(2), np.ones(2) / 2).apply(np.eye(2))
+    assert np.linalg.eigvalsh(inverse)[0] > 0
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -206,9 +209,8 @@ def test_blocks_of_scores_approximate_the_hessian_and_are_inverted(sparse):
         problem = Problem(objective, WorstClass().resolve(np.ones(4) / 4), 1e-2)
         theta = 0.3 * np.random.default_rng(1).normal(size=objective.size)
         features, exact = objective.features, hessian_of(problem, theta, mass)
-        blocks = objective.score_hessians(objective.evaluate(theta), mass)
-        inverse = BlockInverse(problem, blocks).apply(np.eye(objective.size))
-    assert blocks.shape == (4, width, width)
+        inverse = objective.score_inverse(objective.evaluate(theta), mass, problem.ridges)
+        inverse = inverse.apply(np.eye(objective.size))
     order = features.unfold(np.arange(objective.size)).ravel()
     inverse, exact = inverse[np.ix_(order, order)], exact[np.ix_(order, order)]
     for score in range(4):
@@ -224,7 +226,8 @@ def test_blocks_are_not_offered_where_they_cost_many_passes():
     X, labels, weights = small_data(3, n_rows=60, n_features=5)
     with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
         state = objective.evaluate(np.zeros(objective.size))
-        assert objective.score_hessians(state, np.ones(3) / 3) is None
+        ridges = np.full(objective.size, 0.1)
+        assert objective.score_inverse(state, np.ones(3) / 3, ridges) is None
 
 
 def test_products_of_long_vectors_are_the_same_however_many_threads_share_them():

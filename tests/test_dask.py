@@ -446,8 +446,8 @@ def test_hessians_of_shares_add_up_to_that_of_the_sample(client, kind, shares_ar
             mass = np.linspace(1, 2, sample.n_classes) / 3
             for single, rtol in ((False, 1e-10), (True, 1e-4)):
                 n_passes = blocks.stream.n_passes
-                there = sample.hessian(sample.for_hessian(theta), mass, single=single)
-                here = LinearObjective.hessian(sample, sample.evaluate(theta), mass)
+                there = sample.hessian(theta, mass, single=single)
+                here = LinearObjective.hessian(sample, theta, mass)
                 np.testing.assert_allclose(there, here, rtol=rtol, atol=rtol)
                 assert blocks.stream.n_passes == n_passes
 

@@ -113,7 +113,7 @@ def test_slopes_of_all_risks_are_differences_of_risks():
     with opening as objective:
         state = objective.evaluate(np.random.default_rng(0).normal(size=objective.size))
         shift, h = np.array([0.3, -0.2, 0.1, 0.0]), 1e-6
-        growths, slopes = objective.class_slopes(state, shift)
+        growths, slopes = objective.risk_gradients(state, shift)
         np.testing.assert_allclose(growths, objective.growths(state, shift), atol=1e-12)
         for score, unit in enumerate(np.eye(4)):
             above, below = (objective.growths(state, shift + h * s * unit) for s in (1, -1))

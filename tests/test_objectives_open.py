@@ -73,7 +73,7 @@ def test_input_is_not_modified(storage, wild):
     with opened(X, labels, weights) as objective:
         state = objective.evaluate(np.ones(objective.size) / 10)
         objective.center(state, np.array([0.2, 0.3, 0.5]))
-        objective.hessian(state, np.array([0.2, 0.3, 0.5]))
+        objective.hessian(state.theta, np.array([0.2, 0.3, 0.5]))
         objective.class_gradients(state)
     assert equal(X, before[0])
     np.testing.assert_array_equal(labels, before[1])
@@ -138,7 +138,7 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
                     state.kept,
                     gradients,
                     objective.gradient(state, mass),
-                    objective.hessian(state, mass),
+                    objective.hessian(state.theta, mass),
                     thin.class_gradients(thin.evaluate(theta)),
                 )
             )
@@ -197,7 +197,7 @@ def test_sparse_blocks_are_dense_for_hessians_alone(monkeypatch):
         objective.class_gradients(state)
         objective.center(state, np.ones(3) / 3)
         assert not asked
-        objective.hessian(state, np.ones(3) / 3)
+        objective.hessian(state.theta, np.ones(3) / 3)
         assert asked == [(60, 4)]
 
 
@@ -234,7 +234,7 @@ def test_solvers_see_wild_features_tame(store, fit_intercept):
     if not fit_intercept:
         X = X[:, :3]  # a shift cannot be absorbed, and columns with one are alike
     with opened(store(X), labels, weights, fit_intercept=fit_intercept) as objective:
-        hessian = objective.hessian(objective.evaluate(np.zeros(objective.size)), np.ones(3) / 3)
+        hessian = objective.hessian(np.zeros(objective.size), np.ones(3) / 3)
         diagonal = objective.features.unfold(np.diag(hessian))
     moving = [0, 1, 2, 5] if fit_intercept else [0, 1, 2]
     assert np.all(diagonal[:, moving] < 5) and np.all(diagonal[:, moving] > 0.01)
@@ -402,7 +402,7 @@ def test_thinned_rows_stand_for_all_of_them(store, n_classes):
         theta, mass = 0.3 * rng.normal(size=all_.size), np.ones(n_classes) / n_classes
         state, thin = all_.evaluate(theta), few.evaluate(theta)
         np.testing.assert_allclose(thin.risks, state.risks, rtol=0.1)
-        ours, wanted = few.hessian(thin, mass), all_.hessian(state, mass)
+        ours, wanted = few.hessian(theta, mass), all_.hessian(theta, mass)
     np.testing.assert_allclose(np.diag(ours), np.diag(wanted), rtol=0.3)
     # Of rows taken at random, the rarest column would be known from four.
     rare = matrix_of(few.features)[:, 5]

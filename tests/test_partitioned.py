@@ -97,8 +97,8 @@ def test_answers_are_those_of_the_rows_in_memory(case, opened):
         for ask in (
             lambda o, state: o.gradient(state, mass),
             lambda o, state: o.class_gradients(state),
-            lambda o, state: o.bend(state, mass, direction),
-            lambda o, state: o.hessian(state, mass),
+            lambda o, state: o.hessian_product(state, mass, direction),
+            lambda o, state: o.hessian(state.theta, mass),
         ):
             np.testing.assert_allclose(ask(other, there), ask(one, here), **close)
         np.testing.assert_allclose(other.squares, one.squares)

@@ -522,7 +522,6 @@ class Sized(NamedTuple):
 
     n_rows: int
     size: int
-    has_slopes: bool = False
 
 
 @pytest.mark.parametrize(

@@ -89,12 +89,15 @@ def test_the_objective_answers_as_the_one_in_memory(
     same(here.risks, there.risks)
     same(ours.class_gradients(here), memory.class_gradients(there))
     same(ours.gradient(here, mass), memory.gradient(there, mass))
-    same(ours.bend(here, mass, ours.vector(direction)), memory.bend(there, mass, direction))
-    same(ours.hessian(here, mass), memory.hessian(there, mass))
+    same(
+        ours.hessian_product(here, mass, ours.vector(direction)),
+        memory.hessian_product(there, mass, direction),
+    )
+    same(ours.hessian(here.theta, mass), memory.hessian(there.theta, mass))
     same(ours.squares, memory.squares)
     shift = rng.normal(size=memory.features.n_scores)
     for found, wanted in zip(
-        ours.class_slopes(here, shift), memory.class_slopes(there, shift), strict=True
+        ours.risk_gradients(here, shift), memory.risk_gradients(there, shift), strict=True
     ):
         same(found, wanted)
     same(ours.growths(here, shift), memory.growths(there, shift))
@@ -114,7 +117,10 @@ def test_sums_by_class_do_not_depend_on_blocks(device, short, monkeypatch):
     theta, shift = np.full(memory.size, 0.1), np.linspace(-1, 1, 7)
     here, there = ours.evaluate(ours.vector(theta)), memory.evaluate(theta)
     np.testing.assert_allclose(here.risks, there.risks, rtol=1e-9)
-    (growths, slopes), wanted = ours.class_slopes(here, shift), memory.class_slopes(there, shift)
+    (growths, slopes), wanted = (
+        ours.risk_gradients(here, shift),
+        memory.risk_gradients(there, shift),
+    )
     np.testing.assert_allclose(growths, wanted[0], rtol=1e-9)
     np.testing.assert_allclose(to_numpy(slopes), wanted[1], atol=1e-12)
 

@@ -223,7 +223,7 @@ def _moves(fit: LinearFit, part: Part, curvature: InverseHessian) -> Matrix:
     for place in range(n_leads):
         change = np.zeros_like(part.scores)
         change[place] = 1.0
-        bent = fit.kernel.bend(kept, labels, mass * part.shares, change)
+        bent = fit.kernel.hessian_product(kept, labels, mass * part.shares, change)
         hessian[:, :, place] = bent[:n_leads].T
     # What the other rows of the class of a row that is left out gain in weight.
     gained = np.einsum("nx,nax->na", part.design, curvature.by_class[labels])

@@ -35,7 +35,14 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.losses import TrainedLoss
-from equipoise.objectives import Objective, RowsInBlocks, RowsInMemory, TrainingRows
+from equipoise.objectives import (
+    Objective,
+    OtherLosses,
+    RowsInBlocks,
+    RowsInMemory,
+    TrainingRows,
+    offered,
+)
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
@@ -210,7 +217,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             objective.offsets = self._offsets(rows.counts)
             problem = Problem(objective, masses, ridge)
             start, cold = self._start(objective, masses, prior, classes)
-            way = [replace(problem, objective=objective.with_loss(other)) for other in loss.way]
+            way = self._way(problem, loss)
             inner = limits
             if objective.precision != np.float64:
                 inner = replace(limits, tol=_ROOM * limits.tol)
@@ -231,6 +238,13 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
             offsets = tuned_offsets(self, loss, X, y, sample_weight)
         self.decision_offsets_ = ByClass(offsets, classes)
         self._warn(solution, limits, problem, rows.counts)
+
+    def _way(self, problem: Problem, loss: TrainedLoss) -> list[Problem]:
+        """Problems with easier losses that lead to a loss that is not convex."""
+        if not loss.way:
+            return []
+        rows: OtherLosses = offered(problem.objective, OtherLosses, user=f"loss={loss!r}")
+        return [replace(problem, objective=rows.with_loss(other)) for other in loss.way]
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         """The rows to fit to, where they are."""

@@ -74,7 +74,9 @@ class ScoreKernel(ABC):
         """Derivative of the scaled losses by the scores."""
 
     @abstractmethod
-    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+    def hessian_product(
+        self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix
+    ) -> Matrix:
         """Second derivative of the scaled losses by the scores, times a change of the scores."""
 
     @abstractmethod
@@ -263,7 +265,9 @@ class ClassScores(ScoreKernel):
             slopes = (slopes[1:] - slopes[:1]) / 2
         return slopes * scale
 
-    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+    def hessian_product(
+        self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix
+    ) -> Matrix:
         out, step = np.empty_like(change), max(1, _ROOM // self.n_scores**2)
         for start in range(0, len(labels), step):
             rows = slice(start, start + step)

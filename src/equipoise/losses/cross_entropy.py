@@ -112,7 +112,9 @@ class SoftmaxKernel(ScoreKernel):
         out[labels, np.arange(len(labels))] -= scale
         return out
 
-    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+    def hessian_product(
+        self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix
+    ) -> Matrix:
         return np.asarray(kept * (change - (kept * change).sum(axis=0)) * scale)
 
     def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
@@ -170,7 +172,9 @@ class LogisticKernel(ScoreKernel):
         out: Matrix = (kept - (labels == 1)) * scale
         return out.astype(kept.dtype, copy=False)
 
-    def bend(self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix) -> Matrix:
+    def hessian_product(
+        self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix
+    ) -> Matrix:
         return kept * (1 - kept) * change * scale
 
     def hessian(self, X: Matrix, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:

@@ -1,6 +1,14 @@
 """Objectives: what solvers may ask of data that they never see themselves."""
 
 from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.capabilities import (
+    ClassGradients,
+    Hessians,
+    OtherLosses,
+    RiskGradients,
+    ScoreInverses,
+    offered,
+)
 from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.partitioned import PartitionedObjective
@@ -9,13 +17,19 @@ from equipoise.objectives.rows import RowsInBlocks, RowsInMemory, TrainingRows
 
 __all__ = [
     "OBJECTIVES",
+    "ClassGradients",
     "Evaluation",
     "Features",
+    "Hessians",
     "LinearObjective",
     "Objective",
+    "OtherLosses",
     "PartitionedObjective",
+    "RiskGradients",
     "RowsInBlocks",
     "RowsInMemory",
+    "ScoreInverses",
     "TrainingRows",
+    "offered",
     "open_objective",
 ]

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Mask, Matrix, NDArray, Vector, like, namespace, to_numpy
-from equipoise.losses.base import ScoreKernel, TrainedLoss
+from equipoise.arrays import Mask, Matrix, Vector, like, namespace, to_numpy
+from equipoise.losses.base import ScoreKernel
 from equipoise.objectives.matrices import Features
 
 T = TypeVar("T")
@@ -67,8 +67,6 @@ class Objective(ABC):
     coarse_rows: int = 0
     # Newton steps in the intercepts end where they promise less than this share of the risk.
     no_gain: float = -np.inf
-    # Whether slopes of all class risks along the intercepts are to be had.
-    has_slopes: bool = False
     # The precision in which coefficients and intercepts are handed back.
     precision: Any = np.float64
     # Iterations without progress before there is none to be had; None where rounding is small.
@@ -83,9 +81,6 @@ class Objective(ABC):
         shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
         # Of slopes, relative to the objective.
         self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
-        # The largest class risk where all parameters are zero.
-        zeros = np.zeros((kernel.n_scores, n_classes))
-        self.zero_risk = float(kernel.losses(zeros, np.arange(n_classes)).max())
 
     def blur(self, theta: Vector) -> float:
         """How far rounding may move scores where large values cancel."""
@@ -96,49 +91,16 @@ class Objective(ABC):
         """Class risks at ``theta``: one pass over the data."""
 
     @abstractmethod
-    def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
-        """``evaluate`` and ``class_gradients`` in one pass."""
-
-    @abstractmethod
-    def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
-        """Gradients of all class risks, shape ``(n_classes, size)``: one pass at most.
-
-        They may be written into the memory of others that are ``spent``.
-        """
-
-    @abstractmethod
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         """Gradient of the weighted risk: one pass at most."""
 
     @abstractmethod
-    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+    def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
         """The Hessian of the weighted risk times a direction: one pass."""
-
-    @abstractmethod
-    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
-        """Hessian of the weighted risk, regular on the directions that change the model.
-
-        With ``single``, products may be formed in single precision.
-        """
-
-    def for_hessian(self, theta: Vector) -> Evaluation:
-        """The state at ``theta`` of which nothing but the Hessian is asked."""
-        return self.evaluate(theta)
 
     def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
         """Results of work on pieces of what is no data, in their order; perhaps by threads."""
         return map(work, pieces)
-
-    def score_hessians(self, state: Evaluation, mass: Vector) -> NDArray[np.float64] | None:
-        """Blocks of the Hessian on its diagonal, ``(n_scores, width, width)``, from a sample.
-
-        None where they are not offered: no solver depends on them.
-        """
-        return None
-
-    @abstractmethod
-    def with_loss(self, loss: TrainedLoss) -> "Objective":
-        """The same rows with another loss."""
 
     @abstractmethod
     def thin(self, rows_per_class: int) -> "Objective":
@@ -157,14 +119,6 @@ class Objective(ABC):
 
         The curvature is a matrix, or with more than ``MANY_INTERCEPTS`` its diagonal.
         """
-
-    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
-        """Growth of the class risks after a shift, and their slopes ``(n_classes, n_scores)``.
-
-        The latter are in the memory where the objective has its own. Unless it ``has_slopes`` they
-        are not offered: no solver depends on them.
-        """
-        raise NotImplementedError
 
     @abstractmethod
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
@@ -190,6 +144,11 @@ class Objective(ABC):
     def sharper(self) -> "Objective | None":
         """The same problem, evaluated more exactly; None where there is no such way."""
         return None
+
+    @property
+    def has_every_intercept(self) -> bool:
+        """Whether every class has an intercept."""
+        return self.features.fit_intercept and self.features.n_scores == self.n_classes
 
     @cached_property
     def squares(self) -> Vector:

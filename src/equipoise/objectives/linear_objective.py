@@ -24,10 +24,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Indices, Matrix, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import MANY_INTERCEPTS, Evaluation, Objective, ShiftMoments
 from equipoise.objectives.matrices import Features
+from equipoise.objectives.score_inverse import ScoreInverse, sampled_blocks
 from equipoise.objectives.thinning import drawn
 from equipoise.threads import Workers
 
@@ -66,8 +67,6 @@ class LinearObjective(Objective):
     Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]`` of the features; ``shares`` is each row's
     share of its class, sample weights divided by their sum over the class.
     """
-
-    has_slopes = True
 
     def __init__(
         self,
@@ -173,51 +172,47 @@ class LinearObjective(Objective):
         pieces = self._pieces(self.size)
         return self._total(lambda piece: self._pulled(state, piece, scale), pieces)
 
-    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+    def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
         scale, along = self._scale(mass), self.features.unfold(self.features.raw(direction))
         pieces = self._pieces(self.size)
         return self._total(lambda piece: self._pulled(state, piece, scale, along), pieces)
 
-    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
+    def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
         dtype = np.dtype(np.float32 if single else np.float64)
-        scale = self._scale(mass).astype(dtype, copy=False)
+        scale, raw = self._scale(mass), self.features.unfold(self.features.raw(theta))
+        free = max(1, self.features.n_scores - 1) * self.features.width
         step = self._fitting(self.size)
 
         def work(piece: slice) -> Matrix:
-            size = self.size if self.features.n_scores == 1 else self.size - self.features.width
-            total = np.zeros((size, size))
+            total = np.zeros((free, free))
             for block in self._blocks(piece, step):
-                X = self.features.design(self.features.load(block)).astype(dtype, copy=False)
-                kept = state.kept[:, block].astype(dtype, copy=False)
-                total += self.kernel.hessian(X, kept, self.labels[block], scale[block])
+                loaded, labels = self.features.load(block), self.labels[block]
+                kept = self.features.scores(raw, loaded)
+                self.kernel.losses(kept, labels)
+                X, kept, shares = (
+                    each.astype(dtype, copy=False)
+                    for each in (self.features.design(loaded), kept, scale[block])
+                )
+                total += self.kernel.hessian(X, kept, labels, shares)
             return total
 
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
-        free = reduce(iadd, self.workers.map(work, pieces))
-        return free if self.features.n_scores == 1 else self._with_last_score(free)
+        total = reduce(iadd, self.workers.map(work, pieces))
+        return total if self.features.n_scores == 1 else self._with_last_score(total)
 
     def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
         return self.workers.map(work, pieces)
 
-    def score_hessians(self, state: Evaluation, mass: Vector) -> NDArray[np.float64] | None:
-        features, width = self.features, self.features.width
-        rows = SAMPLED_PER_PARAMETER * width
-        passes = rows * width / (2 * self.n_rows)  # and what they cost: risks and all gradients
+    def score_inverse(self, state: Evaluation, mass: Vector, ridges: Vector) -> ScoreInverse | None:
+        width, n_rows = self.features.width, SAMPLED_PER_PARAMETER * self.features.width
+        passes = n_rows * width / (2 * self.n_rows)  # what they cost: risks and all gradients
         if not self.kernel.keeps_probabilities or passes > BLOCK_PASSES:
             return None
-        scale, places = self._scale(mass), (np.arange(rows) + 0.5) / rows
-        blocks = np.zeros((features.n_scores, width, width))
-
-        def work(score: int) -> None:
-            """Rows in proportion to their curvature, at equal distances of its sum."""
-            kept = state.kept[score]
-            sums = np.cumsum(kept * (1 - kept) * scale)
-            taken = features.take(np.searchsorted(sums, places * sums[-1]))
-            X = taken.design(taken.load(slice(0, rows))).astype(np.float32)
-            blocks[score] = np.dot(X.T, X) * (sums[-1] / rows)
-
-        list(self.workers.map(work, range(features.n_scores)))
-        return blocks
+        kept, scale = state.kept, self._scale(mass)
+        blocks = sampled_blocks(
+            self.features, lambda score: kept[score], scale, n_rows, self.workers
+        )
+        return ScoreInverse(self.features, blocks, ridges)
 
     def _with_last_score(self, free: Matrix) -> Matrix:
         """The whole Hessian from the blocks of all scores but the last.
@@ -270,7 +265,7 @@ class LinearObjective(Objective):
         growths, slope, curvature = np.split(total, [self.n_classes, self.n_classes + n])
         return ShiftMoments(growths, slope, curvature if many else curvature.reshape(n, n))
 
-    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
+    def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
         n = len(shift)
 
         def work(piece: slice) -> Matrix:
@@ -352,7 +347,7 @@ class LinearObjective(Objective):
                 residual = self.kernel.residual(*given, scale[block])
             else:
                 change = self.features.scores(along, loaded)
-                residual = self.kernel.bend(*given, scale[block], change)
+                residual = self.kernel.hessian_product(*given, scale[block], change)
             return self.features.pull(residual, loaded)
 
         blocks = self._blocks(piece, self._pulled_rows)

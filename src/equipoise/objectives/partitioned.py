@@ -108,7 +108,7 @@ class Curvature:
     single: bool
 
     def __call__(self, part: LinearObjective) -> Answer:
-        return (part.hessian(part.evaluate(self.theta), self.mass, single=self.single),)
+        return (part.hessian(self.theta, self.mass, single=self.single),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class AfterShift:
             return (part.growths(state, self.shift),)
         moved = part.shifted(state, self.shift, self.theta, state.risks)
         if self.direction is not None:
-            return (part.bend(moved, self.mass, self.direction),)
+            return (part.hessian_product(moved, self.mass, self.direction),)
         moments = part.moments_at(state, self.shift, self.mass)
         return (*moments, part.gradient(moved, self.mass))
 
@@ -184,12 +184,12 @@ class PartitionedObjective(Objective):
             return np.asarray(point.gradient)
         return self._look(point, mass)[-1]
 
-    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
+    def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
         point = state.kept
         return self._total(AfterShift(point.theta, point.shift, mass, direction))[0]
 
-    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
-        return self._total(Curvature(state.kept.theta, mass, single))[0]
+    def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
+        return self._total(Curvature(theta, mass, single))[0]
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         return self._total(AfterShift(state.kept.theta, state.kept.shift + shift))[0]

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
-from equipoise.objectives.base import Evaluation
 from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import ColumnMoments
 from equipoise.objectives.partitioned import Curvature, OnOneThread, PartMaker
@@ -169,11 +168,8 @@ class SharedSample(LinearObjective):
         )
         self._totals, self._stream, self._make = totals, stream, make
 
-    def for_hessian(self, theta: Vector) -> Evaluation:
-        return Evaluation(theta, np.full(self.n_classes, np.nan), None)
-
-    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
-        curvature = Curvature(state.theta, mass, single)
+    def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
+        curvature = Curvature(theta, mass, single)
         question = OnOneThread(CurvatureOfShare(curvature, self._totals, self.kernel))
         return self._stream.glance(AskedOf(self._make, question))[0]
 

@@ -27,7 +27,7 @@ class TensorKernel(ABC):
         return self.residual(self.moved(kept, by), labels, scale)
 
     @abstractmethod
-    def bend(self, kept: Any, scale: Any, change: Any) -> Any:
+    def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         """Second derivative of the scaled losses by the scores, times a change of these."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class SoftmaxTensors(TensorKernel):
         out *= (scale / _positive(out.sum(1)))[:, None]
         return out.scatter_add_(1, labels[:, None], -scale[:, None])
 
-    def bend(self, kept: Any, scale: Any, change: Any) -> Any:
+    def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         return kept * (change - (kept * change).sum(1, keepdim=True)) * scale[:, None]
 
     def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:
@@ -114,7 +114,7 @@ class LogisticTensors(TensorKernel):
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         return (kept - labels[:, None]) * scale[:, None]
 
-    def bend(self, kept: Any, scale: Any, change: Any) -> Any:
+    def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         return kept * (1 - kept) * change * scale[:, None]
 
     def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:

@@ -22,7 +22,7 @@ import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector, on_host, to_numpy
 from equipoise.extras import require
-from equipoise.losses.base import ScoreKernel, TrainedLoss
+from equipoise.losses.base import ScoreKernel
 from equipoise.objectives.base import (
     MANY_INTERCEPTS,
     Evaluation,
@@ -158,8 +158,6 @@ class PlainPass:
 class TorchObjective(Objective):
     """Class risks of a linear model with the cross-entropy, on a tensor's device."""
 
-    has_slopes = True
-
     def __init__(
         self, layout: Features, kernel: ScoreKernel, rows: SortedRows, *, long: bool, fused: bool
     ) -> None:
@@ -263,16 +261,18 @@ class TorchObjective(Objective):
         scale = self._scale(mass)
         return self._pulled(lambda block, _: self._residual(state, block, scale))
 
-    def bend(self, state: Evaluation, mass: Vector, direction: Vector) -> Any:
+    def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Any:
         kept, scale, along = self.exactly(state).kept, self._scale(mass), self._unfolded(direction)
         return self._pulled(
-            lambda block, rows: self._tensors.bend(kept[block], scale[block], rows @ along.T)
+            lambda block, rows: self._tensors.hessian_product(
+                kept[block], scale[block], rows @ along.T
+            )
         )
 
-    def hessian(self, state: Evaluation, mass: Vector, *, single: bool = False) -> Matrix:
+    def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
         if self.n_rows > 2 * HESSIAN_ROWS:
-            return self._few.hessian(state, mass)
-        raw, scale = self._unfolded(state.theta), self._scale(mass)
+            return self._few.hessian(theta, mass)
+        raw, scale = self._unfolded(theta), self._scale(mass)
         free = self._shape[0] - (self._shape[0] > 1)
         total = self.rows.shares.new_zeros((free * self._shape[1],) * 2)
         step = max(256, self._block_rows * self._shape[1] // self.size)
@@ -287,9 +287,6 @@ class TorchObjective(Objective):
     def _few(self) -> "TorchObjective":
         """The rows that a Hessian is formed of."""
         return self.thin(max(1, HESSIAN_ROWS // self.n_classes))
-
-    def with_loss(self, loss: TrainedLoss) -> "TorchObjective":
-        raise NotImplementedError(f"{loss} is not fitted on tensors.")
 
     def thin(self, rows_per_class: int) -> "TorchObjective":
         rows = self.rows.take((rows_per_class * self._sizes).clamp(max=1.0))
@@ -335,7 +332,7 @@ class TorchObjective(Objective):
         few = len(shift) <= FEW_CLASSES
         return ShiftMoments(growths, slope, to_numpy(curvature) if few else curvature)
 
-    def class_slopes(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
+    def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
         kept, by = self.exactly(state).kept, self._tensor(shift)
         out, grown = self.rows.shares.new_zeros((self.n_classes, len(shift))), []
         for block in self._blocks():

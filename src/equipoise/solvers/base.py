@@ -257,7 +257,7 @@ class BestSoFar:
             return None
         known = iterate.curvature
         if problem.objective.size <= FEW_PARAMETERS:
-            base = NewtonInverse(problem, state, mass, precise=True, damping=BARELY)
+            base = NewtonInverse(problem, state.theta, mass, precise=True, damping=BARELY)
             known = InverseCurvature(base, state.theta, 0)
         reach = REACH + norm(state.theta)
         step = problem.newton_step(state, mass, iterate.gradient, known.apply, reach, target)

@@ -17,7 +17,6 @@ import scipy.linalg as sl
 
 from equipoise.arrays import (
     Matrix,
-    NDArray,
     Vector,
     is_tensor,
     like,
@@ -25,7 +24,8 @@ from equipoise.arrays import (
     to_numpy,
     weighted_sum,
 )
-from equipoise.objectives import Evaluation
+from equipoise.objectives import Hessians, offered
+from equipoise.objectives.capabilities import Inverse
 from equipoise.solvers.problem import Problem
 
 Share = Callable[[Callable[[slice], Any], Iterable[slice]], Iterable[Any]]
@@ -39,7 +39,7 @@ class NewtonInverse:
     def __init__(
         self,
         problem: Problem,
-        state: Evaluation,
+        theta: Vector,
         mass: Vector,
         *,
         precise: bool = False,
@@ -50,7 +50,8 @@ class NewtonInverse:
         ridges = to_numpy(problem.ridges)
         held = ridges[ridges > 0]
         self.single = not precise and bool(held.size) and float(held.min()) > 1e-6
-        self._hessian = problem.objective.hessian(state, mass, single=self.single)
+        objective: Hessians = offered(problem.objective, Hessians, user="A Newton step")
+        self._hessian = objective.hessian(theta, mass, single=self.single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
         self._floor = 1e-14 * max(float(np.diag(self._hessian).max()), 1e-3)
@@ -84,25 +85,6 @@ def _regular_cholesky(matrix: Matrix) -> Matrix:
     return np.eye(len(matrix))  # not numbers: nothing is known
 
 
-class BlockInverse:
-    """The inverse of the blocks of a Hessian on its diagonal, one a score, and of the penalty."""
-
-    single = False
-
-    def __init__(self, problem: Problem, blocks: NDArray[np.float64]) -> None:
-        self._features = problem.objective.features
-        diagonal = np.einsum("aii->ai", blocks)  # a view
-        slight = 1e-8 * np.maximum(diagonal.max(axis=1, keepdims=True), 1e-3)
-        diagonal += self._features.unfold(problem.ridges) + slight
-        inverse = np.linalg.inv(blocks)
-        self._inverse = (inverse + inverse.swapaxes(1, 2)) / 2
-
-    def apply(self, rows: Matrix) -> Matrix:
-        """The inverse times each row."""
-        by_score = self._features.unfold(rows).swapaxes(0, 1)
-        return self._features.fold(np.matmul(by_score, self._inverse).swapaxes(0, 1))
-
-
 class InverseCurvature:
     """A base and at most ``memory`` pairs of steps and gradient changes.
 
@@ -112,7 +94,7 @@ class InverseCurvature:
 
     def __init__(
         self,
-        base: NewtonInverse | BlockInverse | None,
+        base: Inverse | None,
         theta: Vector,
         memory: int,
         share: Share = map,
@@ -128,7 +110,7 @@ class InverseCurvature:
         self._fresh = self._empty((2, size))
         self.clear()
 
-    def clear(self, base: NewtonInverse | BlockInverse | None = None) -> None:
+    def clear(self, base: Inverse | None = None) -> None:
         """Forget all pairs, and take a new base if one is given."""
         self.base = base or self.base
         # Without a base, changes are their own images.
@@ -141,7 +123,7 @@ class InverseCurvature:
     @property
     def single(self) -> bool:
         """Whether the base was formed in single precision."""
-        return self.base is not None and self.base.single
+        return isinstance(self.base, NewtonInverse) and self.base.single
 
     def damp(self, damping: float) -> None:
         """Damp the base, and forget the pairs that came on top of it."""

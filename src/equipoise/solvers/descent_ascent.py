@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.arrays import Vector, norm
+from equipoise.objectives import Evaluation
 from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.problem import Problem
@@ -63,7 +64,7 @@ class DescentAscent(Solver[AscentIterate]):
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> AscentIterate:
         state = problem.objective.evaluate(theta)
         gradient = problem.gradient(state, mass)
-        constants = self._constants or _guess(problem, mass, gradient)
+        constants = self._constants or _guess(problem, state, mass, gradient)
         curvature = InverseCurvature(None, theta, 1)
         played, sums = (theta, mass), (0 * theta, 0 * mass)
         return AscentIterate(
@@ -114,11 +115,11 @@ def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:
     )
 
 
-def _guess(problem: Problem, mass: Vector, gradient: Vector) -> StepConstants:
-    """Constants from the start: the objective at zero bounds the penalty of any solution."""
-    radius, risk = 100.0, problem.objective.zero_risk
+def _guess(problem: Problem, state: Evaluation, mass: Vector, gradient: Vector) -> StepConstants:
+    """Constants from the start, whose objective bounds the penalty of any solution."""
+    radius, risk = 100.0, float(state.risks.max())
     if problem.ridge > 0:
-        radius = min(radius, float(np.sqrt(2 * risk / problem.ridge)))
+        radius = min(radius, float(np.sqrt(2 * problem.value(state) / problem.ridge)))
     slope = max(norm(gradient), 1e-3)
     corners = [problem.masses.maximize(row) for row in (mass, -mass)]
     spread = max(norm(corners[0] - corners[1]), 1e-12)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Vector, is_tensor, library, like, namespace, to_numpy
-from equipoise.objectives import Evaluation
+from equipoise.objectives import Evaluation, RiskGradients, offered
 from equipoise.solvers.problem import Problem
 
 # Newton steps, how far one may go and where it is too far to go at all; and when the next would be
@@ -34,11 +34,9 @@ INSIDE = 1e-12
 
 
 def can_level(problem: Problem) -> bool:
-    """Whether there is an intercept for every class, and slopes of risks are to be had."""
+    """Whether every class has an intercept, and gradients of all risks along them are offered."""
     objective = problem.objective
-    if not objective.has_slopes or not objective.features.fit_intercept:
-        return False
-    return objective.features.n_scores == objective.n_classes
+    return isinstance(objective, RiskGradients) and objective.has_every_intercept
 
 
 class Leveling:
@@ -53,12 +51,13 @@ class Leveling:
         The slopes are a matrix as large as the square of the classes: they are asked for once the
         risks are nearly equal, and before that only if what is known of them leads nowhere.
         """
-        objective = problem.objective
         if not can_level(problem):
             return None
+        objective = problem.objective
+        oracle: RiskGradients = offered(objective, RiskGradients, user="Equal risks")
         shift, k = self._approach(problem, state), objective.n_classes
         for _ in range(STEPS):
-            growths, slopes = objective.class_slopes(state, shift)
+            growths, slopes = oracle.risk_gradients(state, shift)
             # Equal shifts change nothing: a step has none. The last unknown is the common risk,
             # less the mean.
             system = getattr(slopes, "new_zeros", np.zeros)((k + 1, k + 1))

@@ -166,7 +166,7 @@ class Problem:
             better = free * inverse(free * left)
             now = float(left @ better)
             along = better + now / before * along
-            bent = self.objective.bend(state, mass, along)
+            bent = self.objective.hessian_product(state, mass, along)
             curvature = float(along @ bent)
             if not now * norm(along) < LONGEST * curvature:
                 break

@@ -17,10 +17,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Matrix, Vector, norm, to_numpy, weighted_sum
-from equipoise.objectives import Evaluation
+from equipoise.objectives import ClassGradients, Evaluation, ScoreInverses, offered
+from equipoise.objectives.capabilities import Inverse
 from equipoise.sets.mass_program import MassProgram, mass_program
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import BlockInverse, InverseCurvature, NewtonInverse
+from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
 from equipoise.solvers.problem import Problem
 
 # A step may rise above the last objective but not above the worst of so many: full steps near the
@@ -117,7 +118,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         self._always = sample is not None and sampled == "always"
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> SqpIterate:
-        state, gradients = problem.objective.evaluate_with_gradients(theta)
+        state, gradients = _oracle(problem).evaluate_with_gradients(theta)
         memory = MEMORY if self._newton or len(theta) < WIDE else FEWER
         # The first Hessian waits for the first step, and costs nothing where it need not: the start
         # is known, and timed, without it.
@@ -138,9 +139,8 @@ class MinimaxSqp(Solver[SqpIterate]):
         """The inverse Hessian at an iterate, of the sample where there is one and it may be."""
         settings: dict[str, Any] = {"precise": iterate.precise, "damping": iterate.damping}
         if sampled and self._sample is not None:
-            state = self._sample.objective.for_hessian(iterate.state.theta)
-            return NewtonInverse(self._sample, state, mass, **settings)
-        return NewtonInverse(problem, iterate.state, mass, **settings)
+            problem = self._sample
+        return NewtonInverse(problem, iterate.state.theta, mass, **settings)
 
     def step(self, problem: Problem, iterate: SqpIterate) -> SqpIterate:
         flat = self._newton and problem.objective.flat
@@ -150,9 +150,9 @@ class MinimaxSqp(Solver[SqpIterate]):
             sampled = self._sample is not None
             iterate = replace(iterate, curvature=curvature, sampled=sampled, age=0)
         if not self._newton and iterate.age & (iterate.age + 1) == 0:  # after 0, 1, 3, 7, ... steps
-            blocks = problem.objective.score_hessians(iterate.state, iterate.mass)
-            if blocks is not None:
-                iterate.curvature.clear(BlockInverse(problem, blocks))
+            inverse = _score_inverse(problem, iterate)
+            if inverse is not None:
+                iterate.curvature.clear(inverse)
         model = _model(problem, iterate)
         if self._newton and iterate.age > 0 and self._pays(problem, iterate, model):
             iterate = self._with_another(problem, iterate, model)
@@ -284,14 +284,14 @@ class MinimaxSqp(Solver[SqpIterate]):
             theta = iterate.state.theta + length * model.direction
             gradients = None
             if self._newton and length == 1:  # likely to be taken, and its gradients are small
-                state, gradients = problem.objective.evaluate_with_gradients(theta)
+                state, gradients = _oracle(problem).evaluate_with_gradients(theta)
             else:
                 state = problem.objective.evaluate(theta)
             value = problem.value(state)
             if value <= reference - SUFFICIENT * length * model.decrease:
                 if gradients is None:
                     spent = iterate.class_gradients  # no step is taken from there again
-                    gradients = problem.objective.class_gradients(state, spent)
+                    gradients = _oracle(problem).class_gradients(state, spent)
                 return state, gradients
             # What this trial keeps would stay in memory beside that of the next.
             del state, gradients
@@ -299,6 +299,18 @@ class MinimaxSqp(Solver[SqpIterate]):
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
+
+
+def _score_inverse(problem: Problem, iterate: SqpIterate) -> Inverse | None:
+    objective = problem.objective
+    if not isinstance(objective, ScoreInverses):
+        return None
+    return objective.score_inverse(iterate.state, iterate.mass, problem.ridges)
+
+
+def _oracle(problem: Problem) -> ClassGradients:
+    oracle: ClassGradients = offered(problem.objective, ClassGradients, user="SQP")
+    return oracle
 
 
 def _whole(
@@ -315,14 +327,14 @@ def _whole(
     reference = max(iterate.recent) if model.decrease < NEAR_WITH_HESSIAN * before else before
     enough = reference - SUFFICIENT * model.decrease
     start = iterate.state.theta
-    state, gradients = problem.objective.evaluate_with_gradients(start + model.direction)
+    state, gradients = _oracle(problem).evaluate_with_gradients(start + model.direction)
     if problem.value(state) > enough and np.all(np.isfinite(state.risks)):
         own = model.direction
         growths = state.risks - to_numpy(iterate.class_gradients @ own) - iterate.state.risks
         model = _model(problem, iterate, growths)._replace(decrease=model.decrease)
         if not norm(model.direction) <= CORRECTED * norm(own):
             return None
-        state, gradients = problem.objective.evaluate_with_gradients(start + model.direction)
+        state, gradients = _oracle(problem).evaluate_with_gradients(start + model.direction)
     return (model, state, gradients) if problem.value(state) <= enough else None
 
 
