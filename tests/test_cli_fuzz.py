@@ -308,7 +308,7 @@ OPTIONS = {
         "-t": "column",
         "--target": "column",
         "-o": "out",
-        "-u": "goal",
+        "-g": "goal",
         "--goal": "goal",
         "--C": "number",
         "--seed": "number",
@@ -332,7 +332,7 @@ OPTIONS = {
 }
 NEEDED = {
     # The cheapest goal, before any that is drawn.
-    "fit": ["-t", "label", "-o", "o.equipoise", "--hold-out", "0", "-u", "standard"],
+    "fit": ["-t", "label", "-o", "o.equipoise", "--hold-out", "0", "-g", "standard"],
     "predict": ["-o", "o.csv"],
     "evaluate": [],
 }
@@ -394,7 +394,7 @@ def test_damaged_texts_of_goals(here, numbers):
     for number in numbers:
         rng = np.random.default_rng([6, number])
         text = damaged(any_of(GOALS, rng).encode(), rng).decode("utf-8", errors="replace")
-        words = ["fit", "t.csv", "-t", "label", "-o", "o.equipoise", "--hold-out", "0", "-u", text]
+        words = ["fit", "t.csv", "-t", "label", "-o", "o.equipoise", "--hold-out", "0", "-g", text]
         judged(CliRunner().invoke(main, words))
 
 
@@ -508,7 +508,7 @@ def ended(tmp_path_factory, place, archives, tables):
             arguments(rng)[:2],
             ["fit", table, "-t", "label", "-o", "o.equipoise"],
             ["evaluate", model, "t.csv"],
-            ["fit", "t.csv", "-t", "label", "-o", "o", "-u", half(any_of(GOALS, rng))],
+            ["fit", "t.csv", "-t", "label", "-o", "o", "-g", half(any_of(GOALS, rng))],
         ]
         commands.append(words[number % 4])
     others = in_forked_processes if hasattr(os, "fork") else in_fresh_processes

@@ -91,9 +91,15 @@ def columns_written(path):
 # A newcomer's walk
 
 
+def only_costly(result):
+    """Whether a command warned of nothing but the overall errors that its tuned decisions cost."""
+    start = "Warning: Tuned decisions raise the overall error rate"
+    return all(line.startswith(start) for line in result.stderr.splitlines())
+
+
 def test_a_newcomers_walk(place):
     fitted = run("fit", place / "train.csv", "--target", "label", "--out", place / "walk.equipoise")
-    assert fitted.exit_code == 0 and fitted.stderr == ""
+    assert fitted.exit_code == 0 and only_costly(fitted)
     assert "400 rows, 3 columns, 3 classes" in fitted.stdout and "Worst class:" in fitted.stdout
     done = run("predict", place / "walk.equipoise", place / "test.csv", "--out", place / "new.csv")
     assert done.exit_code == 0 and "Wrote 300 predictions" in done.stdout
@@ -160,7 +166,7 @@ def test_boosting_takes_the_same_walk(place):
     out = place / "boost.equipoise"
     fitted = run(
         *("fit", place / "train.csv", "-t", "label", "-o", out, "-q"),
-        *("--model", "boosting", "-u", "worst_class"),
+        *("--model", "boosting", "-g", "worst_class"),
     )
     assert fitted.exit_code == 0 and fitted.output == ""
     judged = run("evaluate", out, place / "test.csv", "--json")
@@ -236,7 +242,7 @@ def test_probabilities_on_the_scale_of_the_training_table(place):
 
 def test_one_json_object_and_nothing_else(place, tmp_path):
     out = tmp_path / "m.equipoise"
-    fitted = run("fit", place / "train.csv", "-t", "label", "-o", out, "--json", "-u", "balanced")
+    fitted = run("fit", place / "train.csv", "-t", "label", "-o", out, "--json", "-g", "balanced")
     assert fitted.stderr == "" and fitted.stdout.count("\n") == 1
     found = json.loads(fitted.stdout)
     assert (
@@ -313,7 +319,9 @@ GOALS = {
 @pytest.mark.parametrize("goal", GOALS)
 def test_goals_of_every_kind_are_fitted(place, tmp_path, goal):
     out = tmp_path / "m.equipoise"
-    result = run("fit", place / "train.csv", "-t", "label", "-o", out, "--goal", goal, "--json")
+    # A tenth leaves enough rows of the smallest class.
+    words = ("fit", place / "train.csv", "-t", "label", "-o", out, "--hold-out", "0.1")
+    result = run(*words, "--goal", goal, "--json")
     if GOALS[goal] is None:
         fails(result, 1, "metric 'f1' is defined for two classes and there are 3")
         return
@@ -479,7 +487,7 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
     fails(run("fit", "none.csv", "-t", "label", "-o", out), 1, "There is no file none.csv.")
     fails(run("fit", train, "-t", "Label", "-o", out), 1, "Did you mean 'label'?")
     fails(
-        run("fit", train, "-t", "label", "-o", out, "-u", "PriorBox({'eggs': 0.1})"),
+        run("fit", train, "-t", "label", "-o", out, "-g", "PriorBox({'eggs': 0.1})"),
         1,
         "class 'eggs'",
     )
@@ -488,8 +496,9 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
         1,
         "is missing",
     )
+    words = ("fit", train, "-t", "label", "-o", out)
     few = "PriorBox(upper={'ham': 0.1, 'spam': 0.1, 'phish': 0.1})"
-    fails(run("fit", train, "-t", "label", "-o", out, "-g", few), 1, "empty unless")
+    fails(run(*words, "-g", few, "--hold-out", "0"), 1, "empty unless")
     odd = "FixedWeights({'ham': 'x', 'spam': 1, 'phish': 1})"
     fails(run("fit", train, "-t", "label", "-o", out, "-g", odd), 1)
     fails(run("fit", train, "-t", "label", "-o", tmp_path / "no/m"), 1, "There is no folder")
@@ -510,8 +519,8 @@ def test_wrong_usage_is_exit_code_two(place, tmp_path):
     train, model, test = place / "train.csv", place / "m.equipoise", place / "test.csv"
     fails(run("fit", train, "-o", tmp_path / "m.equipoise"), 2, "--target")
     fails(run("fit", train, "-t", "label"), 2, "--out")
-    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "lcvar:2"), 2, "alpha must be")
-    fails(run("fit", train, "-t", "label", "-o", "m", "-u", "cvar"), 2, "the words are worst_class")
+    fails(run("fit", train, "-t", "label", "-o", "m", "-g", "lcvar:2"), 2, "alpha must be")
+    fails(run("fit", train, "-t", "label", "-o", "m", "-g", "cvar"), 2, "the words are worst_class")
     fails(run("fit", train, "-t", "label", "-o", "m", "--model", "deep"), 2, "linear", "boosting")
     fails(run("fit", train, "-t", "label", "-o", "m", "--C", "0"), 2, "--C")
     fails(run("fit", train, "-t", "label", "-o", "m", "--hold-out", "1"), 2, "--hold-out")
@@ -672,10 +681,10 @@ def test_help_has_examples_and_exit_codes_and_loads_nothing_heavy(command):
         ([], "ev", "evaluate"),
         (["fit"], "--mo", "--model"),
         (["fit", "--model"], "b", "boosting"),
-        (["fit", "-u"], "PriorB", "PriorBall("),
+        (["fit", "-g"], "PriorB", "PriorBall("),
         (["fit", "--goal"], "worst", "worst_class"),
         (["fit", "-g"], "lc", "lcvar:"),
-        (["fit", "-g"], "macro", "f1_macro"),
+        (["fit", "-g"], "f1_m", "f1_macro"),
         (["fit", "-g"], "Recall", "RecallFloors("),
     ],
 )
@@ -698,7 +707,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(place, tmp_path, monk
         "Evaluating": ("evaluate", model, test),
     }
     for label, words in commands.items():
-        assert run(*words).stderr == ""
+        assert only_costly(run(*words))
         for option in ([], ["--quiet"], ["--json"]):
             terminal = Terminal()
             with monkeypatch.context() as patch:
@@ -768,7 +777,7 @@ def test_a_class_that_is_never_found_is_named(tmp_path):
     assert line == f"Warning: {note}" and note in load_model(tmp_path / "m.equipoise").facts.notes
     assert "is found" not in run(*words, "-g", "standard", "--hold-out", "0").stderr
     # Weights that are balanced find some of each.
-    assert "class lost" not in run(*words, "-g", "balanced").stderr
+    assert "class lost" not in run(*words, "-g", "balanced", "--hold-out", "0.5").stderr
 
 
 @pytest.mark.parametrize("kind", ["linear", "forest", "boosting"])
@@ -826,7 +835,7 @@ def test_names_cannot_move_the_cursor(tmp_path):
 @pytest.mark.parametrize("name", ["abalone", "yeast"])
 def test_real_tables_with_tiny_classes(name, tmp_path):
     table, out = Path(DATA) / f"{name}.csv.gz", tmp_path / "m.equipoise"
-    fitted = run("fit", table, "-t", "target", "-o", out, "-u", "balanced", "--json")
+    fitted = run("fit", table, "-t", "target", "-o", out, "-g", "balanced", "--json")
     assert fitted.exit_code == 0, fitted.output
     found = json.loads(fitted.stdout)
     single = [row["class"] for row in found["counts"] if row["rows"] == 1]

@@ -145,7 +145,7 @@ def test_no_command_writes_over_what_it_reads(tmp_path, link):
 def test_a_goal_is_no_file_that_could_be_written_over(place, tmp_path):
     goal = tmp_path / "u.json"
     goal.write_text('{"set": "LabelCVaR", "alpha": 0.5}')
-    result = run("fit", place / "t.csv", "-t", "label", "-u", goal, "-o", goal)
+    result = run("fit", place / "t.csv", "-t", "label", "-g", goal, "-o", goal)
     assert result.exit_code == 2 and "is no goal" in result.stderr
     assert goal.read_text() == '{"set": "LabelCVaR", "alpha": 0.5}'
 

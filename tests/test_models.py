@@ -613,10 +613,10 @@ def test_a_class_that_is_not_known_is_named(linear):
 
 def test_a_model_of_the_last_format_is_refused_with_what_to_do(linear):
     def age(members):
-        facts = {**json.loads(members["equipoise.json"]), "format": 3}
+        facts = {**json.loads(members["equipoise.json"]), "format": 4}
         members["equipoise.json"] = json.dumps(facts).encode()
 
-    sentence = "of format 3 and this version .* reads format 4: load it with the version that wrote"
+    sentence = "of format 4 and this version .* reads format 5: load it with the version that wrote"
     refused(repacked(linear[3], age), sentence)
 
 
@@ -725,11 +725,11 @@ def test_files_that_are_no_models_are_refused(data, sentence):
 def test_archives_without_the_facts_or_with_broken_ones_are_refused(linear):
     data = linear[3]
     refused(repacked(data, lambda m: m.pop("equipoise.json")), "holds no equipoise.json")
-    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 4}', "\x00"):
+    for text in ("", "[]", "{}", "[" * 99_999, '{"format": 5}', "\x00"):
         changed = repacked(data, lambda m, text=text: m.update({"equipoise.json": text.encode()}))
         refused(changed, "training facts cannot be read")
-    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 5}'}))
-    refused(newer, "of format 5 and this version of equipoise reads format 4")
+    newer = repacked(data, lambda m: m.update({"equipoise.json": b'{"format": 6}'}))
+    refused(newer, "of format 6 and this version of equipoise reads format 5")
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ BAD_ROWS = {
     "rows without labels": (X, Y[:-1], None, "inconsistent numbers of samples"),
     "one class": (X, np.full(90, "a"), None, r"at least 2 classes, got only one class: \['a'\]"),
     "numbers to predict": (X, X[:, 0], None, "Unknown label type: continuous"),
-    "nan label": (X, np.where(Y == "a", np.nan, 1.0), None, "Input y contains NaN"),
+    "nan label": (X, np.where(Y == "a", np.nan, 1.0), None, "missing labels, got nan in row 0"),
     "missing label": (X, np.where(Y == "a", None, "b"), None, "missing labels, got None in row 0"),
     "nan": (np.where(X > 3, np.nan, X) * np.nan, Y, None, "Input X contains NaN"),
     "negative weight": (X, Y, np.full(90, -1.0), "not be negative"),

@@ -107,8 +107,9 @@ def class_errors(
     from equipoise.risks import class_risk_intervals, class_risks
 
     table = confusion_matrix(y_true, y_pred, labels=classes)
-    risks = class_risks(y_true, y_pred)
-    intervals = class_risk_intervals(y_true, y_pred, confidence=confidence)
+    present = classes[table.any(axis=1)]
+    risks = class_risks(y_true, y_pred, classes=present)
+    intervals = class_risk_intervals(y_true, y_pred, classes=present, confidence=confidence)
     rows = zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True)
     return {
         "classes": [

@@ -97,6 +97,8 @@ def report(  # noqa: PLR0913  one argument for each option
         raise click.BadParameter("a page goes to a file, not to stdout.", param_hint="--out")
     _refuse_bytes(table)
     check_places([out] if save is None else [out, save], [table])
+    if not out.lower().endswith((".html", ".htm")):
+        raise click.BadParameter(f"a page must end in .html, got {out!r}.", param_hint="--out")
     if save is not None and not save.endswith(".skops"):
         check_suffix(save)
     # Known at the end of long work, this would be a pity.

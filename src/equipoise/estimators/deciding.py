@@ -66,7 +66,7 @@ from equipoise.goals import Goal, SetGoal, as_goal, decide
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
 from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
-from equipoise.validation.labels import encode_labels, known_labels
+from equipoise.validation.labels import complete_labels, encode_labels, known_labels
 from equipoise.validation.numbers import check_count, check_flag, check_seed
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
@@ -338,7 +338,7 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
         X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True)
+        y = complete_labels(column_or_1d(y, warn=True))
         assert_all_finite(y, input_name="y")
         if self._is_fitted_before():
             check_classification_targets(y)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, unchanged_on_failure
-from equipoise.validation.labels import encode_labels, weights_and_totals
+from equipoise.validation.labels import complete_labels, encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_number, check_word
 from equipoise.weights.by_class import ByClass
 
@@ -122,7 +122,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = validate_data(self, X, complete_labels(y), dtype=np.float64)
         self._check_parameters(X.shape[1])
         self.classes_, labels = encode_labels(y)
         weights, _ = weights_and_totals(sample_weight, labels, self.classes_)

@@ -17,6 +17,7 @@ from equipoise.estimators.robust_linear import RobustLinearModel, streamed
 from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.sets import alpha_choice
+from equipoise.validation.labels import complete_labels
 from equipoise.weights.by_class import ByClass
 
 
@@ -183,7 +184,7 @@ class RobustLogisticRegression(LogisticModel):
             super()._fit(X, y, sample_weight)
             return
         refuse_out_of_core(X, y, sample_weight, 'The level of LabelCVaR("auto")')
-        given = on_host(X), on_host(y)
+        given = on_host(X), complete_labels(on_host(y))
         rows, names = validate_data(
             self, *given, accept_sparse="csr", dtype=[np.float64, np.float32]
         )

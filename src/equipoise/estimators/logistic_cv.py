@@ -14,7 +14,7 @@ from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegressio
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
-from equipoise.validation.labels import encode_labels
+from equipoise.validation.labels import complete_labels, encode_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
 
 
@@ -111,6 +111,7 @@ class RobustLogisticRegressionCV(LogisticModel):
             as_uncertainty(self.goal) if self.selection_goal is None else self.selection_goal
         )
         refuse_out_of_core(X, y, sample_weight, "C")
+        y = complete_labels(y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         if isinstance(goal, CostMatrix):
             raise InvalidParameterError(

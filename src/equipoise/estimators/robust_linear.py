@@ -24,6 +24,7 @@ from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.estimators.linear_decisions import DECISIONS, tuned_offsets
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
+from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
     FewRowsWarning,
     InactiveCapsWarning,
@@ -46,6 +47,7 @@ from equipoise.objectives import (
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
 from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
+from equipoise.validation.labels import complete_labels
 from equipoise.validation.numbers import (
     check_count,
     check_flag,
@@ -114,7 +116,7 @@ def _answer(model: Any, method: str, args: Any, settings: Any, rows: Any) -> NDA
     return np.asarray(getattr(model, method)(rows, *args, **settings))
 
 
-class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A linear model of least worst weighted risk; a subclass says of which loss."""
 
     def __init__(
@@ -256,6 +258,7 @@ class RobustLinearModel(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mi
         blocks = as_blocks(X, y, sample_weight, memory)
         if blocks is None:
             X, y = (part[:] if is_sliced(part) else part for part in (X, y))
+            y = complete_labels(y)
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
             return RowsInMemory(X, y, sample_weight)
         if self.decisions == "tuned":

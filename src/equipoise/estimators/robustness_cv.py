@@ -21,6 +21,7 @@ from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import AlphaChoice, LabelCVaR
 from equipoise.validation.classifiers import take_tags
+from equipoise.validation.labels import complete_labels
 from equipoise.validation.numbers import check_seed, check_verbosity
 
 _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
@@ -174,7 +175,7 @@ class RobustnessCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         """Fit a linear model at the level that is chosen; attributes that tell of the choice."""
         refuse_out_of_core(X, y, sample_weight, "The level of a linear model")
         rows, names = validate_data(
-            model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
+            model, X, complete_labels(y), accept_sparse="csr", dtype=[np.float64, np.float32]
         )
         level = choose_alpha(
             model, choice, rows, names, sample_weight, cv=5 if self.cv is None else self.cv,

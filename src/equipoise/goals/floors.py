@@ -80,7 +80,8 @@ class FlooredRisk(Criterion):
                 f"{counts[i]} rows of class {self.classes.tolist()[i]!r} cannot show a recall of "
                 f"{self.floors[i]:.6g} with confidence {self.confidence:.6g}: at least {needed} "
                 "are needed, of equal weight, that the model was not trained on. Lower the floor "
-                "or the confidence, give more rows, or hold out a larger share of them."
+                "or the confidence, give more rows, or hold out a larger share "
+                "of them, such as cv=0.5."
             )
         return np.asarray(errors, dtype=np.intp)
 

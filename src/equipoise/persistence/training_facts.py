@@ -24,7 +24,7 @@ from equipoise.tables import COLUMN_KINDS, Column, LabelledTable, StreamedTable
 from equipoise.text import in_words
 
 # Raised when a file of this form could no longer be read as one of the last.
-FORMAT = 4
+FORMAT = 5
 
 # Of more classes or columns, or of longer goals, nothing that is computed from them stays small.
 _MOST_CLASSES, _MOST_COLUMNS = 1 << 13, 1 << 16

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import ArrayLike, Indices, Vector, on_host
-from equipoise.exceptions import InvalidInputError
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss
 from equipoise.validation.labels import (
     Names,
@@ -63,6 +63,12 @@ def row_losses(
     true = known_labels(truth, names, name="y_true")
     weights = None if sample_weight is None else check_sample_weight(sample_weight, len(truth))
     predictions = _predictions(y_pred, names, len(truth), loss)
+    if classes is None and loss.reads == "labels" and np.all(predictions < 0):
+        raise ClassMismatchError(
+            f"y_pred must hold classes of y_true, {names.tolist()}, got none of them but "
+            f"{np.asarray(on_host(y_pred)).reshape(-1)[:1].tolist()[0]!r}: write classes alike, or "
+            "name all of them in classes=."
+        )
     return RowLosses(names, true, loss(true, predictions), weights)
 
 

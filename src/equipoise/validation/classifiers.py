@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +29,10 @@ def check_base(estimator: Any, *, fitted: bool) -> None:
         raise InvalidParameterError(
             f"estimator must be a classifier with fit and predict_proba, got {estimator!r}; for "
             "given probabilities use tune_weights."
+        )
+    if is_regressor(estimator):
+        raise InvalidParameterError(
+            f"estimator must be a classifier, got the regressor {type(estimator).__name__}."
         )
     if not hasattr(estimator, "predict_proba"):
         raise InvalidParameterError(

@@ -35,9 +35,35 @@ def as_labels(values: Any, *, name: str) -> Names:
             f"{name} must be one class label for each of at least one row, got an array of shape "
             f"{y.shape}."
         )
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        raise InvalidInputError(f"{name} must not have missing labels, got nan.")
+    return np.asarray(complete_labels(y, name=name))
+
+
+def complete_labels(y: Any, *, name: str = "y") -> Any:
+    """The labels as they are; a missing one is refused, with its row.
+
+    Examples
+    --------
+    >>> complete_labels(["ham", None])
+    Traceback (most recent call last):
+    equipoise.exceptions.InvalidInputError: y must not have missing labels, got None in row 1.
+    """
+    labels = np.asarray(on_host(y))
+    row = _first_missing(labels) if labels.ndim == 1 else None
+    if row is not None:
+        value = labels[row : row + 1].tolist()[0]
+        raise InvalidInputError(f"{name} must not have missing labels, got {value!r} in row {row}.")
     return y
+
+
+def _first_missing(labels: Names) -> int | None:
+    """The row of the first label that is missing."""
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype == object and set(map(type, labels)) != {str}:
+        missing = np.fromiter(map(_is_missing, labels), dtype=bool, count=len(labels))
+    else:
+        return None
+    return int(np.argmax(missing)) if missing.any() else None
 
 
 def classes_of(y: Names) -> Names:
@@ -47,9 +73,6 @@ def classes_of(y: Names) -> Names:
         present = np.bincount(y.astype(np.int64) - low)
         return (np.flatnonzero(present) + low).astype(y.dtype)
     distinct = set(y.tolist())
-    missing = [label for label in distinct if _is_missing(label)]
-    if missing:
-        raise InvalidInputError(f"labels must not be missing, got {missing[0]!r}.")
     try:
         ordered = sorted(distinct)
     except TypeError as error:
@@ -72,6 +95,8 @@ def _is_missing(label: Any) -> bool:
         return label is None or bool(label != label)
     except TypeError:
         return True
+    except ValueError:  # of an array, which is not a label, but not missing either
+        return False
 
 
 def positions(y: Names, classes: Names) -> Indices:
@@ -166,9 +191,7 @@ def _of_one_type(y: Names) -> Names:
     types = {type(name) for name in names}
     if types == {str}:
         return y
-    for row, name in enumerate(names):
-        if _is_missing(name):
-            raise InvalidInputError(f"y must not have missing labels, got {name!r} in row {row}.")
+    complete_labels(y)
     # True would be 1 beside numbers.
     if all(issubclass(kind, Real) for kind in types) and (len(types) == 1 or bool not in types):
         return np.array(names)

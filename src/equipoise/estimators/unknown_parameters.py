@@ -1,0 +1,41 @@
+"""Parameters that an estimator does not have, refused with what to use."""
+
+from inspect import Signature, signature
+from typing import Any, ClassVar, Self
+
+from equipoise.text import did_you_mean
+
+# What to use in place of parameters of other libraries.
+_INSTEAD = {
+    "class_weight": "the weights of the classes are its goal, such as goal='balanced' or "
+    "goal=FixedWeights({...})"
+}
+
+
+class RefusesUnknownParameters:
+    """An estimator that names itself, and what may be meant, where a parameter is unknown.
+
+    A constructor that is inherited would name the class that it is inherited from.
+
+    Examples
+    --------
+    >>> from equipoise import RobustLogisticRegression
+    >>> RobustLogisticRegression(max_iters=10)
+    Traceback (most recent call last):
+    TypeError: RobustLogisticRegression has no parameter 'max_iters' (did you mean 'max_iter'?).
+    """
+
+    __signature__: ClassVar[Signature]
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        full = signature(cls.__init__)
+        cls.__signature__ = full.replace(parameters=list(full.parameters.values())[1:])
+
+    def __new__(cls, *_values: Any, **params: Any) -> Self:
+        known = cls.__signature__.parameters
+        for name in params:
+            if name not in known:
+                hint = f": {_INSTEAD[name]}" if name in _INSTEAD else did_you_mean(name, known)
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}{hint}.")
+        return super().__new__(cls)

@@ -1,0 +1,136 @@
+"""Mistakes that new users make, each refused with the sentence that helps."""
+
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+
+from equipoise import (
+    LabelCVaR,
+    RecallFloors,
+    RobustClassifier,
+    RobustLinearClassifier,
+    RobustLogisticRegression,
+    RobustLogisticRegressionCV,
+    RobustnessCV,
+    TunedDecisionClassifier,
+)
+from equipoise.cli.main import main
+from equipoise.estimators import LocalPolynomialClassifier
+from equipoise.exceptions import (
+    ClassMismatchError,
+    InvalidInputError,
+    InvalidParameterError,
+    UnattainableError,
+)
+from equipoise.risks import class_risk_intervals, class_risks
+
+LINEAR = [RobustLogisticRegression, RobustLinearClassifier, RobustLogisticRegressionCV]
+ALL = [
+    *(kind() for kind in LINEAR),
+    RobustLogisticRegression(LabelCVaR("auto")),
+    LocalPolynomialClassifier(),
+    RobustClassifier(GaussianNB()),
+    TunedDecisionClassifier(GaussianNB()),
+    RobustnessCV(RobustLogisticRegression()),
+]
+every_classifier = pytest.mark.parametrize("model", ALL, ids=repr)
+
+
+def rows(n=90):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 3
+    return rng.normal(size=(n, 2)) + y[:, None], y
+
+
+def with_nan(y):
+    y = y.astype(float)
+    y[7] = np.nan
+    return y
+
+
+def with_none(y):
+    y = np.array(["a", "b", "c"], dtype=object)[y]
+    y[7] = None
+    return y
+
+
+def with_na(kind):
+    def change(y):
+        pandas = pytest.importorskip("pandas")
+        names = y if kind == "Int64" else np.array(["a", "b", "c"])[y]
+        series = pandas.Series(names).astype(kind)
+        series[7] = pandas.NA
+        return series
+
+    return change
+
+
+@every_classifier
+@pytest.mark.parametrize(
+    "change", [with_nan, with_none, with_na("Int64"), with_na("string"), with_na(object)]
+)
+def test_a_missing_label_is_named_with_its_row(model, change):
+    X, y = rows()
+    message = r"y must not have missing labels, got (nan|None|<NA>) in row 7\."
+    with pytest.raises(InvalidInputError, match=message):
+        clone(model).fit(X, change(y))
+
+
+@pytest.mark.parametrize("kind", LINEAR)
+def test_class_weights_of_a_linear_model_are_its_goal(kind):
+    message = rf"{kind.__name__} has no parameter 'class_weight': .*goal='balanced'"
+    with pytest.raises(TypeError, match=message):
+        kind(class_weight="balanced")
+    with pytest.raises(TypeError, match=rf"{kind.__name__}.*did you mean 'max_iter'"):
+        kind(max_iters=7)
+
+
+@every_classifier
+def test_a_measure_of_rankings_suggests_no_other_goal(model):
+    if "goal" not in model.get_params():
+        pytest.skip("has no goal")
+    with pytest.raises(InvalidParameterError, match=r"got 'roc_auc'\.") as caught:
+        clone(model).set_params(goal="roc_auc").fit(*rows())
+    assert "did you mean" not in str(caught.value)
+
+
+@every_classifier
+def test_a_set_without_parentheses_is_written_with_them(model):
+    if "goal" not in model.get_params():
+        pytest.skip("has no goal")
+    with pytest.raises(InvalidParameterError, match=r"did you mean LabelCVaR\(\.\.\.\)"):
+        clone(model).set_params(goal=LabelCVaR).fit(*rows())
+
+
+@pytest.mark.parametrize("kind", [RobustClassifier, TunedDecisionClassifier])
+def test_a_regressor_is_refused_as_one(kind):
+    message = r"estimator must be a classifier, got the regressor LinearRegression\.$"
+    with pytest.raises(InvalidParameterError, match=message):
+        kind(LinearRegression()).fit(*rows())
+
+
+@pytest.mark.parametrize("function", [class_risks, class_risk_intervals])
+def test_predictions_that_share_no_class_with_labels_are_refused(function):
+    labels, predicted = ["Normal", "Fraud", "Normal"], ["normal", "fraud", "normal"]
+    with pytest.raises(ClassMismatchError, match=r"\['Fraud', 'Normal'\], got none.*'normal'"):
+        function(labels, predicted)
+    # All wrong is another thing, where the classes are named.
+    risks = function(labels[:1], ["Fraud"], classes=["Normal"])
+    assert list(risks) == ["Normal"]
+
+
+def test_floors_that_rows_cannot_show_name_the_share_to_hold_out():
+    model = RobustClassifier(GaussianNB(), goal=RecallFloors({2: 0.9}, confidence=0.95))
+    with pytest.raises(UnattainableError, match=re.escape("such as cv=0.5")):
+        model.fit(*rows())
+
+
+@pytest.mark.parametrize("out", ["page.pdf", "page", "page.html.txt"])
+def test_a_page_of_another_form_is_refused_before_any_work(out):
+    ran = CliRunner().invoke(main, ["report", "no-such.csv", "--target", "y", "--out", out])
+    assert ran.exit_code == 2 and f"a page must end in .html, got '{out}'" in ran.output
