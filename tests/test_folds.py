@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from equipoise import RecallFloors, RobustClassifier, TunedDecisionClassifier
+from equipoise.decisions import LabelledRows, RareClasses, Splitting, split
 from equipoise.decisions.equal_rows import equal_rows
-from equipoise.decisions.folds import refuse_few, split_rows
 
 pd = pytest.importorskip("pandas", reason="equipoise[report] is not installed")
 
@@ -20,7 +20,10 @@ CELLS = st.sampled_from([0.0, -0.0, 1.0, -1.5, np.nan, 2.0**60])
 
 def parts_of(cv, X, y, seed=0, **options):
     labels = np.unique(y, return_inverse=True)[1]
-    return split_rows(cv, X, np.asarray(y), labels, {}, seed, **options)
+    y = np.asarray(y)
+    rows = LabelledRows(X, y, labels, np.unique(y), np.ones(len(y)))
+    found = split(rows, Splitting(cv, seed, rare=RareClasses("keep"), **options))
+    return found.parts, found.few
 
 
 def partition(numbers):
@@ -70,7 +73,7 @@ def test_copies_are_on_one_side_of_every_split(cv, seed):
     X = rng.normal(size=(60, 2))[rng.integers(60, size=200)]
     y = (X[:, 0] > 0.5).astype(int)
     groups = equal_rows(X)
-    parts, few, _ = parts_of(cv, X, y, seed)
+    parts, few = parts_of(cv, X, y, seed)
     assert not few.any()
     for train, test in parts:
         assert not set(groups[train]) & set(groups[test])
@@ -86,7 +89,7 @@ def test_copies_are_on_one_side_of_every_split(cv, seed):
 
 def test_rows_without_copies_are_spread_as_evenly_as_in_scikit_learn():
     y = np.repeat([0, 1, 2], [61, 27, 12])
-    parts, _, _ = parts_of(5, np.arange(100.0)[:, None], y)
+    parts, _ = parts_of(5, np.arange(100.0)[:, None], y)
     counts = np.array([np.bincount(y[test], minlength=3) for _, test in parts])
     expected = np.array([np.bincount(y[t], minlength=3) for _, t in StratifiedKFold(5).split(y, y)])
     np.testing.assert_array_equal(np.sort(counts, axis=0), np.sort(expected, axis=0))
@@ -98,9 +101,8 @@ def test_a_class_of_few_distinct_rows_is_judged_all_the_same(cv):
     rng = np.random.default_rng(0)
     X = rng.integers(2, size=(300, 2)).astype(float)
     y = np.where(rng.random(300) < 0.2 + 0.5 * X[:, 0], 1, 0)
-    parts, few, needed = parts_of(cv, X, y)
+    parts, few = parts_of(cv, X, y)
     assert not few.any()
-    refuse_few(few, needed, np.bincount(y), np.array([0, 1]), "error")
     tested = np.concatenate([test for _, test in parts])
     assert np.all(np.bincount(y[tested]) >= 3)
     model = TunedDecisionClassifier(DecisionTreeClassifier(), "worst_class", cv=cv).fit(X, y)
@@ -117,7 +119,7 @@ def test_a_class_of_few_distinct_rows_is_judged_all_the_same(cv):
 def test_floors_with_a_confidence_hold_out_rows_one_by_one():
     X = np.zeros((400, 1))
     y = np.arange(400) % 2
-    ((train, test),), few, _ = parts_of(5, X, y, once=True)
+    ((train, test),), few = parts_of(5, X, y, once=True)
     assert len(test) == 80 and len(train) == 320 and not few.any()
     floors = RecallFloors({0: 0.1}, confidence=0.9)
     TunedDecisionClassifier(DecisionTreeClassifier(), floors).fit(
@@ -154,7 +156,7 @@ def test_a_page_has_the_folds_of_an_estimator(cv):
 
     X, y = mixed_table()
     design = Design.for_table(labelled_table(X, y), cv, 1)
-    own, _, _ = parts_of(cv, X, np.asarray(y), 1)
+    own, _ = parts_of(cv, X, np.asarray(y), 1)
     judged = np.isin(np.unique(y, return_inverse=True)[1], np.flatnonzero(design.estimable))
     assert design.n_folds == len(own)
     for each, (train_too, test_too) in enumerate(own):

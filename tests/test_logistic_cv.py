@@ -51,7 +51,9 @@ def test_values_are_those_of_plain_cross_validation(goal):
     X, y = draw()
     folds = StratifiedKFold(4)
     grid = [0.003, 0.1, 3.0]
-    clf = RobustLogisticRegressionCV(LabelCVaR(0.3), Cs=grid, cv=folds, goal=goal, tol=1e-9)
+    clf = RobustLogisticRegressionCV(
+        LabelCVaR(0.3), Cs=grid, cv=folds, selection_goal=goal, tol=1e-9
+    )
     clf.fit(X, y)
     expected = []
     for C in grid:
@@ -156,7 +158,7 @@ def test_values_that_are_none_are_refused(bad):
 def test_what_cannot_be_judged_is_refused():
     X, y = draw()
     with pytest.raises(InvalidParameterError, match="got a CostMatrix"):
-        RobustLogisticRegressionCV(goal=CostMatrix(1.0)).fit(X, y)
+        RobustLogisticRegressionCV(selection_goal=CostMatrix(1.0)).fit(X, y)
     y[:2] = "tiny"
     with pytest.raises(InvalidInputError, match="Too few rows of class 'tiny'"):
         RobustLogisticRegressionCV(cv=3).fit(X, y)

@@ -33,6 +33,7 @@ from equipoise import (
 )
 from equipoise.decisions.trained import weight_argument
 from equipoise.exceptions import (
+    CostlyDecisionsWarning,
     EquipoiseWarning,
     FewRowsWarning,
     InvalidInputError,
@@ -325,6 +326,7 @@ def test_what_cannot_be_weighted_is_trained_as_it_is(base, why):
     assert np.ptp(clf.training_weights_) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CostlyDecisionsWarning)
         clone(clf).set_params(training="plain").fit(X, y)
     plug_in = TunedDecisionClassifier(base, "worst_class", cv=3).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
@@ -339,6 +341,7 @@ def test_a_linear_model_for_one_weighting_is_weighted_as_any_other(single, scale
         base, other = (make_pipeline(StandardScaler(), each) for each in (base, other))
     with warnings.catch_warnings():
         warnings.simplefilter("error", EquipoiseWarning)
+        warnings.simplefilter("ignore", CostlyDecisionsWarning)
         clf = RobustClassifier(base, "worst_class", training="balanced", cv=3).fit(X, y)
     same = RobustClassifier(other, "worst_class", training="balanced", cv=3).fit(X, y)
     np.testing.assert_allclose(clf.training_weights_, same.training_weights_)
@@ -485,6 +488,7 @@ def test_votes_of_classifiers_that_take_weights_take_them():
     assert weight_argument(VotingClassifier([*both, ("near", KNeighborsClassifier())])) is None
     with warnings.catch_warnings():
         warnings.simplefilter("error", EquipoiseWarning)
+        warnings.simplefilter("ignore", CostlyDecisionsWarning)
         clf = RobustClassifier(votes, "worst_class", training="balanced", cv=3).fit(X, y)
     assert clf.training_weights_["rare"] > clf.training_weights_["common"]
 

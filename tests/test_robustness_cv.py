@@ -471,7 +471,7 @@ REFUSED = {
     "another loss": lambda X, y: RobustLinearClassifier(LabelCVaR("auto")).fit(X, y),
     "a choice of C": lambda X, y: RobustLogisticRegressionCV(LabelCVaR("auto")).fit(X, y),
     "the goal of a choice of C": lambda X, y: RobustLogisticRegressionCV(
-        goal=LabelCVaR("auto")
+        selection_goal=LabelCVaR("auto")
     ).fit(X, y),
     "given probabilities": lambda X, y: tune_weights(
         y, np.clip(X[:, 0] / 9 + 0.5, 0.1, 0.9), LabelCVaR("auto")
@@ -487,7 +487,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("place", REFUSED)
 def test_auto_is_refused_where_nothing_is_left_out(place):
-    X, y = draw(60)
+    X, y = draw(200)
     with pytest.raises(InvalidInputError, match=r'got "auto": .* alone choose it'):
         REFUSED[place](X, y)
 

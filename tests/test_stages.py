@@ -15,6 +15,8 @@ from equipoise.decisions import (
     HeldOut,
     LabelledRows,
     Predictions,
+    Splitting,
+    Task,
     Training,
     Tuned,
     select,
@@ -22,7 +24,7 @@ from equipoise.decisions import (
 )
 from equipoise.exceptions import InvalidInputError
 
-STAGES = [Choice, Evaluated, Folds, HeldOut, LabelledRows, Predictions, Training, Tuned]
+STAGES = [Choice, Evaluated, Folds, HeldOut, LabelledRows, Predictions, Task, Training, Tuned]
 
 
 def table(seed=0, counts=(120, 60, 40)):
@@ -218,4 +220,4 @@ def test_splits_of_rows_that_are_not_there_are_refused(row, told):
     labels = np.unique(y, return_inverse=True)[1]
     parts = [(np.append(np.arange(110), row), np.arange(110, 219))]
     with pytest.raises(InvalidInputError, match=told):
-        split(parts, X, y, labels, np.unique(y), params={}, seed=0)
+        split(LabelledRows(X, y, labels, np.unique(y), np.ones(len(y))), Splitting(parts))

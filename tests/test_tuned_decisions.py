@@ -27,7 +27,7 @@ from equipoise import (
     WorstClass,
     class_risk_intervals,
 )
-from equipoise.decisions.folds import split_rows
+from equipoise.decisions import LabelledRows, Splitting, split
 from equipoise.estimators import TunedDecisionClassifier, TunedWeights, tune_weights
 from equipoise.exceptions import SeenRowsWarning
 from equipoise.goals import SetGoal
@@ -212,7 +212,8 @@ def test_a_class_prior_puts_the_probabilities_on_another_scale():
 
 def folds(X, y, count=5):
     """The folds that a number of them stands for; tests/test_folds.py says which they are."""
-    return split_rows(count, X, y, np.unique(y, return_inverse=True)[1], {}, 0)[0]
+    classes, labels = np.unique(y, return_inverse=True)
+    return split(LabelledRows(X, y, labels, classes, np.ones(len(y))), Splitting(count)).parts
 
 
 def out_of_fold(X, y):

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
-from equipoise.decisions.folds import split_rows
+from equipoise.decisions import LabelledRows, Splitting, split
 from equipoise.estimators import LocalPolynomialClassifier, TunedDecisionClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
 
@@ -305,7 +305,9 @@ def test_other_arguments_of_fit_follow_the_rows():
 def test_a_number_of_folds_stands_for_splits(cv):
     X, y = draw()
     clf = TunedDecisionClassifier(BASE, goal="accuracy", cv=cv).fit(X, y)
-    folds = split_rows(cv or 5, X, y, np.unique(y, return_inverse=True)[1], {}, 0)[0]
+    classes, labels = np.unique(y, return_inverse=True)
+    rows = LabelledRows(X, y, labels, classes, np.ones(len(y)))
+    folds = split(rows, Splitting(cv or 5)).parts
     assert len(folds) == (cv or 5)
     assert_same(clf, clone(clf).set_params(cv=folds).fit(X, y))
 

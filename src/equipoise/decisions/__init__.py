@@ -4,13 +4,12 @@
 :func:`refit`. :func:`tune_weights` takes probabilities of any model through the middle ones.
 """
 
-from equipoise.decisions.evaluated import Evaluated, evaluate, evaluate_labels
-from equipoise.decisions.folds import Folds, split
-from equipoise.decisions.held_out import FitCache, HeldOut, Training, predict, predict_fitted, refit
+from equipoise.decisions.evaluated import Evaluated, evaluate
+from equipoise.decisions.folds import Folds, LabelledRows, RareClasses, Splitting, split
+from equipoise.decisions.held_out import Fits, HeldOut, Training, predict, predict_fitted, refit
 from equipoise.decisions.select import Choice, select
 from equipoise.decisions.summary import DecisionSummary
-from equipoise.decisions.trained import LabelledRows
-from equipoise.decisions.tune import Tuned, tune
+from equipoise.decisions.tune import Task, Tuned, tune
 from equipoise.decisions.tuned_weights import TunedWeights, tune_weights
 from equipoise.goals.labelled_predictions import Predictions, decide
 
@@ -18,17 +17,19 @@ __all__ = [
     "Choice",
     "DecisionSummary",
     "Evaluated",
-    "FitCache",
+    "Fits",
     "Folds",
     "HeldOut",
     "LabelledRows",
     "Predictions",
+    "RareClasses",
+    "Splitting",
+    "Task",
     "Training",
     "Tuned",
     "TunedWeights",
     "decide",
     "evaluate",
-    "evaluate_labels",
     "predict",
     "predict_fitted",
     "refit",

@@ -10,16 +10,12 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Indices, Vector
-from equipoise.exceptions import CostlyDecisionsWarning, warn
 from equipoise.extras import require
 from equipoise.risks.intervals import RiskIntervals
 from equipoise.text import text_table
 
 # FEW_ROWS: rows of a class below which its recall is known to 20 points at best (95% intervals).
 FEW_ROWS = 20
-# COSTLY: rise of the overall error rate from which a fit warns: ten points, the least of which
-# users said that nobody would ship it unasked.
-COSTLY = 0.10
 
 _HEADER = (
     "class",
@@ -149,22 +145,3 @@ def percent(share: float) -> str:
     ('12.3%', '-')
     """
     return "-" if np.isnan(share) else f"{100 * share:.1f}%"
-
-
-def warn_of_cost(summary: DecisionSummary | None) -> None:
-    """Say so where tuned decisions raise the overall error rate by more than ten points."""
-    if summary is None or summary.tuned_error - summary.default_error <= COSTLY:
-        return
-    small = (summary.rows < FEW_ROWS) & (summary.rows > 0)
-    risks = summary.tuned.risks
-    named = [
-        f"{risks.classes.tolist()[i]!r} ({summary.rows[i]} rows)" for i in np.flatnonzero(small)
-    ]
-    few = f" Recalls of small classes are hardly known: {', '.join(named)}." if named else ""
-    warn(
-        f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
-        f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
-        f"{few} A goal that asks for less costs less: a larger alpha, floors for single classes, "
-        "or a metric such as 'f1_macro'.",
-        CostlyDecisionsWarning,
-    )

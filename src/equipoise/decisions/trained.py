@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,45 +12,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import VotingClassifier
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.decisions.early_stopping import with_validation_rows
+from equipoise.decisions.folds import LabelledRows
 from equipoise.exceptions import InvalidInputError
 from equipoise.validation.classifiers import last_of, stops_early
 from equipoise.validation.labels import known_labels
 from equipoise.validation.predictions import as_probabilities
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledRows:
-    """Rows to train and to evaluate on.
-
-    ``y`` are class names, ``labels`` class indices, -1 for a row that is not used; ``weights`` are
-    those of the rows, and ``params`` the arguments of ``fit``, some with an entry a row.
-    """
-
-    X: Any
-    y: NDArray[Any]
-    labels: Indices
-    classes: NDArray[Any]
-    weights: Vector
-    params: Mapping[str, Any]
-
-    @property
-    def used(self) -> Indices:
-        """The rows that are used."""
-        return np.flatnonzero(self.labels >= 0)
-
-    def without(self, few: Mask) -> "LabelledRows":
-        """The same, with the rows of some classes not used."""
-        return replace(self, labels=np.where(few[self.labels], -1, self.labels))
-
-    def features(self, rows: Indices) -> Any:
-        """Features of some rows, in order; of all rows without a copy."""
-        whole = len(rows) == len(self.y) and np.array_equal(rows, np.arange(len(rows)))
-        return self.X if whole else _safe_indexing(self.X, rows)
 
 
 def train(

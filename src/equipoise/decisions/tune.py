@@ -4,21 +4,48 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Mask, Matrix, Vector
+from equipoise.arrays import Mask, Matrix, NDArray, Vector
 from equipoise.decisions.held_out import HeldOut
 from equipoise.exceptions import UnattainableError
-from equipoise.goals import Criterion
+from equipoise.goals import Criterion, Goal, KnownRule
 from equipoise.goals.labelled_predictions import Predictions
 
 # POOLING: strength of the shrinkage of decision weights towards the goal's centre, in rows of a
 # class times the goal's value for a factor of e: decided on splits 0 and 1 of 96 tables, where 0.5
 # and 2 differ by half a point at most, and confirmed on 2 and 3 (docs/studies/tuner.txt).
 POOLING = 2.0
-# _NEXT_TO_NOTHING: weight of a row of a class that the population lacks, in rows.
-_NEXT_TO_NOTHING = 1e-100
+# NEXT_TO_NOTHING: weight of a row of a class that the population lacks, in rows: small enough to
+# change no other class, large enough not to underflow.
+NEXT_TO_NOTHING = 1e-100
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What decisions are tuned for.
+
+    ``prior`` are the class frequencies of the population. Classes of too ``few`` rows are not
+    tuned: they are never predicted if ``drop``, and otherwise have the weight 1.
+    """
+
+    goal: Goal
+    classes: NDArray[Any]
+    prior: Vector
+    few: Mask
+    drop: bool = False
+    pooling: float = POOLING
+    seed: int = 0
+
+    @cached_property
+    def criterion(self) -> Criterion:
+        """The goal among the classes that have rows enough; of all where the rule is known."""
+        if self.goal.is_known:
+            return self.goal.resolve(self.prior, self.classes)
+        return self.goal.resolve_some(self.prior, self.classes, self.few)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,26 +61,34 @@ class Tuned:
     pooling: float
 
 
-def tune(
-    held_out: HeldOut, criterion: Criterion, few: Mask, *, prior: Vector, drop: bool = False,
-    pooling: float = POOLING, seed: int = 0,
-) -> Tuned:  # fmt: skip
-    """The decision weights that are the best for a criterion, and those without each fold.
+def tune(held_out: HeldOut, task: Task) -> Tuned:
+    """The decision weights that are the best for a goal, and those without each fold.
 
-    The criterion is of the classes that have rows enough. Those of too ``few`` are not tuned: they
-    are never predicted if ``drop``, and otherwise have the weight 1. Weights have a mean of one
-    over the ``prior``.
+    Weights have a mean of one over the class frequencies of the population.
     """
     rows, fold = held_out.predictions, held_out.fold
-    among = on_scale_of(rows, prior).among(~few)
-    own = fold[~few[rows.labels]]
-    masks = [np.ones(len(own), dtype=bool), *(own != each for each in range(fold.max() + 1))]
-    found = criterion.tune(among, masks[:1], pooling=pooling, seed=seed)
+    n_folds, criterion, few = int(fold.max()) + 1, task.criterion, task.few
+    if task.goal.is_known:
+        return known_rule(task, n_folds)
+    among = on_scale_of(rows, task.prior).among(~few)
+    kept = fold[~few[rows.labels]]
+    masks = [np.ones(len(kept), dtype=bool), *(kept != each for each in range(n_folds))]
+    rules = criterion.tune(among, masks[:1], pooling=task.pooling, seed=task.seed)
     # Where all rows show what is promised, and fewer do not, nothing is evaluated.
     with suppress(UnattainableError):
-        found += criterion.tune(among, masks[1:], pooling=pooling, seed=seed)
-    rules = [_among_all(each, few, prior, drop=drop) for each in found]
-    return Tuned(rules[0], np.array(rules[1:]), pooling)
+        rules += criterion.tune(among, masks[1:], pooling=task.pooling, seed=task.seed)
+    weights = [_among_all(rule, task) for rule in rules]
+    return Tuned(weights[0], np.array(weights[1:]), task.pooling)
+
+
+def known_rule(task: Task, n_folds: int = 1) -> Tuned:
+    """A rule that is known, the same without any fold; dropped classes have weight 0."""
+    criterion = task.criterion
+    assert isinstance(criterion, KnownRule)
+    rule = criterion.known(task.prior)
+    if rule.ndim == 1 and task.drop:
+        rule = rule * ~task.few
+    return Tuned(rule, np.array([rule] * n_folds), 0.0)
 
 
 def on_scale_of(rows: Predictions, prior: Vector) -> Predictions:
@@ -61,19 +96,13 @@ def on_scale_of(rows: Predictions, prior: Vector) -> Predictions:
     totals = rows.totals
     factors = np.divide(prior, totals, out=np.zeros_like(prior), where=totals > 0)
     # A class that the population lacks still has recalls.
-    factors[(prior == 0) & (totals > 0)] = _NEXT_TO_NOTHING
+    factors[(prior == 0) & (totals > 0)] = NEXT_TO_NOTHING
     return replace(rows, sample_weight=rows.sample_weight * factors[rows.labels])
 
 
-def known_rule(rule: Vector | Matrix, dropped: Mask, n_folds: int) -> Tuned:
-    """A rule that is known, and so the same without any fold; dropped classes have weight 0."""
-    own = rule * ~dropped if rule.ndim == 1 else rule
-    return Tuned(own, np.array([own] * n_folds), 0.0)
-
-
-def _among_all(rule: Vector, few: Mask, prior: Vector, *, drop: bool) -> Vector:
+def _among_all(rule: Vector, task: Task) -> Vector:
     """Weights of some classes as those of all; untuned classes have weight 1, or 0 if dropped."""
-    found = np.full(len(few), 0.0 if drop else 1.0)
-    own = prior[~few]
-    found[~few] = rule * (own.sum() / (own @ rule))
-    return found
+    weights = np.full(len(task.few), 0.0 if task.drop else 1.0)
+    prior = task.prior[~task.few]
+    weights[~task.few] = rule * (prior.sum() / (prior @ rule))
+    return weights

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import Evaluated, evaluate
-from equipoise.decisions.folds import FOLDS_OF_A_CLASS, deal, refuse_few
-from equipoise.decisions.held_out import HeldOut, Training
-from equipoise.decisions.summary import DecisionSummary, warn_of_cost
-from equipoise.decisions.tune import POOLING, Tuned, known_rule, tune
+from equipoise.decisions.folds import FOLDS_OF_A_CLASS, RareClasses, deal
+from equipoise.decisions.held_out import HeldOut, Training, rescaled
+from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, percent
+from equipoise.decisions.tune import POOLING, Task, Tuned, tune
 from equipoise.exceptions import (
+    CostlyDecisionsWarning,
     InvalidInputError,
     SeenRowsWarning,
     UnidentifiableError,
     warn,
 )
-from equipoise.goals import Criterion, Goal, as_goal
+from equipoise.goals import Goal, as_goal
 from equipoise.goals.labelled_predictions import Predictions, decide
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
@@ -35,11 +36,12 @@ from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior
 
-# _ROWS_WITHOUT_ERROR: rows without an error from which the model was probably trained on them: by
+# ROWS_WITHOUT_ERROR: rows without an error from which the model was probably trained on them: by
 # the rule of three, its error rate is below 3% otherwise.
-_ROWS_WITHOUT_ERROR = 100
-# What to do with a class of too few rows.
-RARE = ("error", "keep", "drop")
+ROWS_WITHOUT_ERROR = 100
+# COSTLY: rise of the overall error rate from which a fit warns: ten points (on one table of the
+# study the rate rises from 31% to 48%).
+COSTLY = 0.10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,43 +163,32 @@ class TunedWeights:
         return "\n".join(class_lines(**(columns or {"prior": self.class_prior})))
 
 
-def reported(
-    classes: NDArray[Any], tuned: Tuned, evaluated: Evaluated, goal: Goal, criterion: Criterion,
-    *, n_candidates: int = 1,
-) -> TunedWeights:  # fmt: skip
-    """What users are told of a rule: risks, intervals and the value of what it was tuned for."""
-    prior, few = evaluated.prior, evaluated.few
+def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:
+    """A rule, its risks on held-out rows, and the value of its goal."""
+    found = TunedWeights(task.classes, task.prior, tuned.rule)
+    if not task.goal.is_known:
+        found = replace(found, pooling=tuned.pooling)
     # A promise that fewer rows cannot show, or no rows at all: nothing was evaluated.
-    if not len(tuned.by_fold) or few.all():
-        return TunedWeights(classes, prior, tuned.rule, pooling=tuned.pooling)
-    tables = evaluated.default_counts, evaluated.counts
-    compared: dict[str, Any] = {
-        "default_held_out": evaluated.default_sums,
-        "shares": np.array([predicted_shares(each, prior) for each in tables]),
-    }
-    if goal.is_known:
-        return TunedWeights(
-            classes, prior, tuned.rule, evaluated.sums, refit=evaluated.tested_per_trained,
-            **compared,
-        )  # fmt: skip
-    value = evaluated.value(criterion)
-    return TunedWeights(
-        classes, prior, tuned.rule, evaluated.sums,
-        robust_risk=value if criterion.measures == "risk" else None,
-        metric_value=1 - value if criterion.measures == "metric" else None,
-        fold_weights=tuned.by_fold,
-        pooling=tuned.pooling,
+    if not len(tuned.by_fold) or evaluated.few.all():
+        return found
+    default = evaluated.by_default
+    found = replace(
+        found,
+        held_out=evaluated.sums,
         refit=evaluated.tested_per_trained,
+        default_held_out=default.sums[:, :4],
+        shares=np.array([default.predicted_shares, evaluated.predicted_shares]),
+    )
+    if task.goal.is_known:
+        return found
+    value, measures = evaluated.value(task.criterion), task.criterion.measures
+    return replace(
+        found,
+        robust_risk=value if measures == "risk" else None,
+        metric_value=1 - value if measures == "metric" else None,
+        fold_weights=tuned.by_fold,
         n_candidates=n_candidates,
-        **compared,
-    )  # fmt: skip
-
-
-def predicted_shares(table: Matrix, prior: Vector) -> Vector:
-    """Shares of the population that are predicted as each class, from weights by true class."""
-    totals = table.sum(axis=1)
-    factors = np.divide(prior, totals, out=np.zeros_like(prior), where=totals > 0)
-    return np.asarray(factors @ table)
+    )
 
 
 def tune_weights(  # noqa: PLR0913  rows, what for, and how
@@ -208,22 +199,19 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     folds: ArrayLike | None = None,
-    class_prior: Any = None,
     pooling: float = POOLING,
+    class_prior: Any = None,
     rare_classes: str = "error",
     min_rows: int = 1,
     random_state: int | np.random.RandomState | None = None,
 ) -> TunedWeights:
-    r"""Decision weights for probabilities of a model that has not seen the rows.
+    r"""Decision weights for probabilities from anywhere, of rows that their model has not seen.
 
     .. math:: \arg\max_i \; w_i \eta_i(x)
 
-    is predicted, with the ``w`` that are best for the goal, as in
-    :class:`~equipoise.estimators.TunedDecisionClassifier`, which also trains the model. The rows
-    are dealt out to five folds; what is reported of a fold comes from weights tuned without it.
-
-    Whether the model has seen the rows cannot be known in general; a ``SeenRowsWarning`` says so
-    where a hundred rows or more show no error at all.
+    is predicted, with the ``w`` that are best for the goal: for probabilities that exist already,
+    of any library; :class:`~equipoise.RobustClassifier` also trains the model. The rows are dealt
+    out to five folds; what is reported of a fold comes from weights tuned without it.
 
     Parameters
     ----------
@@ -231,19 +219,36 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         True labels.
     probabilities : array-like of shape (n_rows, n_classes)
         Columns in the order of the sorted labels, or of ``classes``. For two classes also of shape
-        (n_rows,), about the second.
+        (n_rows,), of the second.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
-        What the weights are for; None is ``LabelCVaR(0.1)``.
+        What the weights are for: a set of weightings such as ``LabelCVaR(0.1)``, which is the
+        default; ``"worst_class"``; a metric or its name, such as ``"f1_macro"``; floors of recalls;
+        costs.
     classes : array-like of shape (n_classes,), default=None
         Names of the columns, where they are not the sorted labels.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights of the rows.
     folds : array-like of int of shape (n_rows,), default=None
-        Fold of every row, ``0..n_folds-1``, at least three. Without it the rows are dealt out to
-        five folds at random. Give it where rows belong together.
-    class_prior, pooling, rare_classes, min_rows, random_state
-        As in ``TunedDecisionClassifier``; with ``rare_classes="drop"`` a class of too few rows has
-        weight 0. The weights are for probabilities as they are given.
+        Fold of every row, ``0..n_folds-1``, at least three, where rows belong together. None deals
+        the rows out to five folds at random.
+    pooling : float, default=2.0
+        How strongly the weights of a class of few rows are shrunk towards those that the goal would
+        take if nothing were known; 0 turns it off.
+    class_prior : dict or array-like of shape (n_classes,), default=None
+        Class frequencies of the population, where those of the rows differ. The weights are for
+        probabilities as they are given.
+    rare_classes : {"error", "keep", "drop"}, default="error"
+        What to do with a class of too few rows to be tuned: refuse; leave its weight at 1; or give
+        it the weight 0.
+    min_rows : int, default=1
+        A class of fewer rows has too few.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds. None is deterministic: the same in every call.
+
+    Notes
+    -----
+    Whether the model has seen the rows cannot be known in general; a ``SeenRowsWarning`` says so
+    where a hundred rows or more show no error at all.
 
     Examples
     --------
@@ -255,16 +260,9 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     >>> tune_weights(y, eta, "worst_class").decide([0.1, 0.4]).tolist()
     ['common', 'rare']
     """
-    aim, amount, rare_classes = (
-        as_goal(goal),
-        check_pooling(pooling),
-        check_rare(rare_classes, as_goal(goal)),
-    )
-    if classes is None:
-        names, labels = encode_labels(y)
-    else:
-        names = check_classes(classes)
-        labels = known_labels(as_labels(y, name="y"), names)
+    aim, amount = as_goal(goal), check_number(pooling, "pooling", "[0, inf)")
+    rare = check_rare(rare_classes, min_rows, aim)
+    names, labels = _named_labels(y, classes)
     table = as_probabilities(probabilities, len(names))
     if len(table) != len(labels):
         raise InvalidInputError(
@@ -273,76 +271,58 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         )
     weights, seed = row_weights(sample_weight, labels, names), check_seed(random_state)
     used = weights > 0
-    given = Predictions(table[used], labels[used], weights[used])
-    prior = given.prior
+    rows = Predictions(table[used], labels[used], weights[used])
+    prior = rows.prior
     if class_prior is not None:
         prior = check_prior(class_prior, names, name="class_prior")
     if folds is None:
-        warn_of_seen_rows(given)
-    dealt = deal(given.labels, seed) if folds is None else _check_folds(folds, used)
-    few = few_classes(given, dealt, aim, names, rare_classes, check_count(min_rows, "min_rows"))
-    training = Training(np.ones((1, len(names))), given.prior, prior)
-    rows = Predictions(training.on_population([given.probabilities]), given.labels, weights[used])
-    tuned, evaluated, criterion = tune_held_out(
-        HeldOut(rows, dealt), aim, few, names, prior, drop=rare_classes == "drop", pooling=amount,
-        seed=seed, tested_per_trained=None if aim.is_known else 0.0,
-    )  # fmt: skip
-    tuned = _for_given(tuned, training.factors, given.prior)
+        warn_of_seen_rows(rows)
+    dealt = deal(rows.labels, seed) if folds is None else _check_folds(folds, used)
+    factors = Training(np.ones((1, len(names))), rows.prior, prior).factors
+    moved = replace(rows, probabilities=rescaled(rows.probabilities, factors))
+    few = few_classes(HeldOut(moved, dealt), aim, names, rare)
+    task = Task(aim, names, prior, few, rare.action == "drop", amount, seed)
+    tuned = tune(HeldOut(moved, dealt), task)
+    evaluated = evaluate(HeldOut(moved, dealt), tuned, task)
+    found = reported(task, _for_given(tuned, factors, rows.prior), evaluated)
+    warn_of_cost(found)
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
-    found = reported(names, tuned, evaluated, aim, criterion)
-    if found.default_held_out is not None:
-        warn_of_cost(found.summary())
-    fields = {**vars(found), "folds": None if aim.is_known else every}
-    return TunedWeights(**fields)
+    return replace(found, folds=None if aim.is_known else every)
 
 
-def tune_held_out(  # noqa: PLR0913  rows, what for, and how
-    held_out: HeldOut, goal: Goal, few: Mask, classes: NDArray[Any], prior: Vector, *,
-    drop: bool, pooling: float, seed: int, tested_per_trained: float | None = 0.0,
-) -> tuple[Tuned, Evaluated, Criterion]:  # fmt: skip
-    """Tune and evaluate a rule for a goal, on predictions for held-out rows."""
-    if goal.is_known:
-        # It may name classes of too few rows, as nothing is tuned.
-        criterion = goal.resolve(prior, classes)
-        rule = goal.known(prior, classes)
-        tuned = known_rule(rule, few & drop, int(held_out.fold.max()) + 1)
-    else:
-        criterion = goal.resolve_some(prior, classes, few)
-        tuned = tune(held_out, criterion, few, prior=prior, drop=drop, pooling=pooling, seed=seed)
-    return tuned, evaluate(held_out, tuned, few, prior, tested_per_trained), criterion
+def _named_labels(y: Any, classes: Any) -> tuple[NDArray[Any], Indices]:
+    """Class names, those of columns where they are given, and the class index of every row."""
+    if classes is None:
+        return encode_labels(y)
+    names = check_classes(classes)
+    return names, known_labels(as_labels(y, name="y"), names)
 
 
-def few_classes(
-    rows: Predictions,
-    fold: Indices,
-    goal: Goal,
-    classes: NDArray[Any],
-    rare_classes: str,
-    min_rows: int,
-) -> Mask:
+def few_classes(held_out: HeldOut, goal: Goal, classes: NDArray[Any], rare: RareClasses) -> Mask:
     """Classes that have too few rows to be tuned; of known rules, to be evaluated."""
-    counts = np.bincount(rows.labels, minlength=len(classes))
+    labels, fold = held_out.predictions.labels, held_out.fold
+    counts = np.bincount(labels, minlength=len(classes))
     if goal.is_known:
-        few = counts < 1
-        refuse_few(few, "a row of every class to be evaluated on", counts, classes, rare_classes)
-        return few
+        needed = "a row of every class to be evaluated on"
+        return RareClasses(rare.action).among(counts < 1, needed, counts, classes)
     cells = np.zeros((len(classes), fold.max() + 1), dtype=bool)
-    cells[rows.labels, fold] = True
+    cells[labels, fold] = True
     few = np.count_nonzero(cells, axis=1) < FOLDS_OF_A_CLASS
     needed = f"at least {FOLDS_OF_A_CLASS} rows of every class in the tuning part"
-    return refuse_few(few, needed, counts, classes, rare_classes, min_rows)
+    return rare.among(few, needed, counts, classes)
 
 
 def _for_given(tuned: Tuned, factors: Vector, shares: Vector) -> Tuned:
     """The rule for probabilities as they were given, of which those tuned on are a rescaling."""
     if np.all(factors == factors[0]):
         return tuned
+    rules = [tuned.rule, *tuned.by_fold]
     if tuned.rule.ndim == 2:
-        return Tuned(tuned.rule * factors[:, None], tuned.by_fold * factors[:, None], tuned.pooling)
-    rules = np.vstack([tuned.rule[None], tuned.by_fold]) * factors
-    rules /= rules @ shares[:, None]
-    return Tuned(rules[0], rules[1:], tuned.pooling)
+        moved = [rule * factors[:, None] for rule in rules]
+    else:
+        moved = [rule * factors / (rule * factors @ shares) for rule in rules]
+    return Tuned(moved[0], np.array(moved[1:]), tuned.pooling)
 
 
 def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> Vector:
@@ -353,33 +333,31 @@ def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> V
 
 def _check_folds(folds: Any, used: Mask) -> Indices:
     """The folds of the rows that have weight, as the user numbered them."""
-    given = np.asarray(folds)
-    whole = given.shape == used.shape and given.dtype.kind in "iu"
-    found = np.unique(given[used]) if whole else np.empty(0)
-    if len(found) < FOLDS_OF_A_CLASS or not np.array_equal(found, np.arange(len(found))):
+    numbers = np.asarray(folds)
+    whole = numbers.shape == used.shape and numbers.dtype.kind in "iu"
+    distinct = np.unique(numbers[used]) if whole else np.empty(0)
+    if len(distinct) < FOLDS_OF_A_CLASS or not np.array_equal(distinct, np.arange(len(distinct))):
         raise InvalidInputError(
             f"folds must hold a whole number for each of the {len(used)} rows, and number at least "
             f"{FOLDS_OF_A_CLASS} folds from 0 on, each with rows that have weight, got an array of "
-            f"shape {given.shape} and type {given.dtype} with {listing(np.unique(given).tolist())}."
+            f"shape {numbers.shape} and type {numbers.dtype} with "
+            f"{listing(np.unique(numbers).tolist())}."
         )
-    return np.asarray(given[used], dtype=np.intp)
+    return np.asarray(numbers[used], dtype=np.intp)
 
 
-def check_pooling(pooling: Any) -> float:
-    """A strength of 0 or more."""
-    return check_number(pooling, "pooling", "[0, inf)")
-
-
-def check_rare(rare_classes: Any, goal: Goal) -> str:
-    """What to do with a class of few rows; untuned, it would take rows that a confidence is for."""
-    word = check_word(rare_classes, "rare_classes", RARE)
-    return "error" if word == "keep" and goal.confidence is not None else word
+def check_rare(rare_classes: Any, min_rows: Any, goal: Goal) -> RareClasses:
+    """What to do with a class of few rows; an untuned one would break a promised confidence."""
+    action = check_word(rare_classes, "rare_classes", ("error", "keep", "drop"))
+    if action == "keep" and goal.confidence is not None:
+        action = "error"
+    return RareClasses(action, check_count(min_rows, "min_rows"))
 
 
 def warn_of_seen_rows(predictions: Predictions) -> None:
-    """Say so where the model was probably trained on the rows."""
+    """Warn where the model was probably trained on the rows."""
     n_rows = len(predictions.labels)
-    if n_rows >= _ROWS_WITHOUT_ERROR and np.array_equal(
+    if n_rows >= ROWS_WITHOUT_ERROR and np.array_equal(
         np.argmax(predictions.probabilities, axis=1), predictions.labels
     ):
         warn(
@@ -388,3 +366,23 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
             "rows mean nothing, and the risks are too low: give rows that the model has not seen.",
             SeenRowsWarning,
         )
+
+
+def warn_of_cost(tuned: TunedWeights) -> None:
+    """Warn where tuned decisions raise the overall error rate by more than ten points."""
+    if tuned.default_held_out is None:
+        return
+    summary = tuned.summary()
+    if summary.tuned_error - summary.default_error <= COSTLY:
+        return
+    small = np.flatnonzero((summary.rows < FEW_ROWS) & (summary.rows > 0))
+    names = tuned.classes.tolist()
+    named = ", ".join(f"{names[i]!r} ({summary.rows[i]} rows)" for i in small)
+    few = f" Recalls of small classes are hardly known: {named}." if named else ""
+    warn(
+        f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
+        f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
+        f"{few} A goal that asks for less costs less: a larger alpha, floors for single classes, "
+        "or a metric such as 'f1_macro'.",
+        CostlyDecisionsWarning,
+    )

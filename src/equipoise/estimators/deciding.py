@@ -6,7 +6,7 @@ import pickle
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from copy import copy, deepcopy
-from dataclasses import dataclass, field
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
@@ -20,41 +20,40 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
-from equipoise.arrays import Mask, Matrix, NDArray, Vector
+from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.decisions import (
-    Evaluated,
+    Fits,
     Folds,
     HeldOut,
     LabelledRows,
+    Splitting,
+    Task,
     Training,
-    Tuned,
     TunedWeights,
+    evaluate,
     predict,
     predict_fitted,
     refit,
     split,
+    tune,
 )
-from equipoise.decisions.held_out import own_scale, rescaled
+from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
-from equipoise.decisions.summary import DecisionSummary, warn_of_cost
-from equipoise.decisions.trained import (
-    AveragedTrainings,
-    class_probabilities,
-    weight_argument,
-)
+from equipoise.decisions.summary import DecisionSummary
+from equipoise.decisions.trained import AveragedTrainings, class_probabilities, weight_argument
+from equipoise.decisions.tune import POOLING, Tuned, known_rule
 from equipoise.decisions.tuned_weights import (
-    check_pooling,
     check_rare,
     few_classes,
     reported,
     row_weights,
-    tune_held_out,
+    warn_of_cost,
     warn_of_seen_rows,
 )
 from equipoise.estimators.robust_linear import streamed
-from equipoise.estimators.sampled_rows import fit_to_sample
+from equipoise.estimators.sampled_rows import FittedDecisions, fit_to_sample
 from equipoise.exceptions import (
     EquipoiseWarning,
     InvalidInputError,
@@ -62,14 +61,13 @@ from equipoise.exceptions import (
     UnidentifiableError,
     warn,
 )
-from equipoise.goals import Goal, SetGoal, as_goal, decide
+from equipoise.goals import SetGoal, as_goal, decide
 from equipoise.goals.labelled_predictions import scores
-from equipoise.sets import AlphaChoice, LabelCVaR, alpha_choice
+from equipoise.sets import LabelCVaR, alpha_choice
 from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
 from equipoise.validation.labels import complete_labels, encode_labels, known_labels
-from equipoise.validation.numbers import check_count, check_flag, check_seed
+from equipoise.validation.numbers import check_flag, check_number, check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
-from equipoise.weights.priors import check_prior
 
 
 def _of_tuned(name: str) -> property:
@@ -84,59 +82,42 @@ def _of_tuned(name: str) -> property:
     return property(read)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedDecisions:
-    """A fitted model, the rule that it decides by, and what held-out rows say of the rule.
-
-    ``attributes`` are further ones of the fitted classifier, such as a level that was chosen.
-    """
-
-    model: Any
-    training: Training
-    tuned: TunedWeights
-    evaluated: Evaluated | None
-    attributes: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class EvaluationRows:
-    """Held-out predictions, and the rows that the model is trained on in the end.
-
-    ``few`` are classes of too few rows; ``tested_per_trained`` are held-out rows for each row of a
-    training part, 0 where the model that predicted them is kept, None where nothing is tuned.
-    """
-
-    rows: LabelledRows
-    held_out: HeldOut
-    few: Mask
-    tested_per_trained: float | None
-    keeps_model: bool
-
-
-def _seconds_of_decision(held_out: HeldOut, tuned: Tuned) -> float:
-    """Seconds for the decision of one row, once its probabilities are known."""
-    began = perf_counter()
-    decide(held_out.predictions.probabilities, tuned.rule)
-    return (perf_counter() - began) / len(held_out.fold)
-
-
 class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier around another, which decides by weights that were tuned on held-out rows."""
 
     # Whether decisions that are known are evaluated on held-out rows.
     evaluates_known: ClassVar[bool] = False
 
-    estimator: Any
-    goal: Any
-    cv: Any
-    refit: bool
-    pooling: float
-    class_prior: Any
-    rare_classes: str
-    min_rows: int
-    n_jobs: int | None
-    random_state: Any
-    memory: int | str
+    def __init__(
+        self,
+        estimator: Any,
+        goal: Any = None,
+        *,
+        pooling: float = POOLING,
+        cv: Any = 5,
+        refit: bool = True,
+        class_prior: Any = None,
+        rare_classes: str = "error",
+        min_rows: int = 1,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        memory: int | str = "1 GiB",
+        sample_rows: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.goal = goal
+        self.pooling = pooling
+        self.cv = cv
+        self.refit = refit
+        self.class_prior = class_prior
+        self.rare_classes = rare_classes
+        self.min_rows = min_rows
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.memory = memory
+        self.sample_rows = sample_rows
+        self.verbose = verbose
 
     weights_ = _of_tuned("weights")
     threshold_ = _of_tuned("threshold")
@@ -190,121 +171,104 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
             fitted = self.fitted_to(X, y, sample_weight, params)
         else:
             fitted = fit_to_sample(self, blocks, params)
-        if fitted.tuned.default_held_out is not None:
-            warn_of_cost(fitted.tuned.summary())
+        warn_of_cost(fitted.tuned)
         classes, training = fitted.tuned.classes, fitted.training
-        # Models that are averaged divide by the weights of their trainings themselves.
-        own = training.class_weights[0] if len(training.class_weights) == 1 else 1.0
-        found = {
+        attributes = {
             "classes_": classes,
             "estimator_": fitted.model,
             "tuned_": fitted.tuned,
             "class_shares_": ByClass(training.shares, classes),
-            "training_weights_": ByClass(own * np.ones(len(classes)), classes),
+            "training_weights_": ByClass(training.weights_of_model, classes),
             **fitted.attributes,
         }
         for name in ("n_features_in_", "feature_names_in_"):
-            found[name] = getattr(fitted.model, name, None)
-        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+            attributes[name] = getattr(fitted.model, name, None)
+        parameters = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         # In one step, so that nothing can be left half-done.
-        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
+        self.__dict__ = parameters | {n: v for n, v in attributes.items() if v is not None}
         return self
 
     def fitted_to(
         self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
     ) -> FittedDecisions:
-        """Split, predict, tune, evaluate, and train once more, on rows in memory."""
-        goal, choice = as_goal(self.goal), alpha_choice(self.goal)
-        pooling = check_pooling(self.pooling)
+        """Split, predict, tune, evaluate, select and refit, on rows in memory."""
+        choice = alpha_choice(self.goal)
         rows, to_split = self._labelled(X, y, sample_weight, params)
-        training = self._training(rows, self._is_fitted_before())
-        prior, classes = training.prior, rows.classes
-        if goal.is_known and not self.evaluates_known and not self._is_fitted_before():
-            told = TunedWeights(classes, prior, goal.known(prior, classes))
-            return FittedDecisions(refit(self.estimator, rows, training), training, told, None)
+        training = self._training(rows)
+        task = Task(
+            as_goal(self.goal),
+            rows.classes,
+            training.prior,
+            few=np.zeros(len(rows.classes), dtype=bool),
+            drop=self.rare_classes == "drop",
+            pooling=check_number(self.pooling, "pooling", "[0, inf)"),
+            seed=check_seed(self.random_state),
+        )
+        if task.goal.is_known and not self.evaluates_known and not self._is_fitted_before():
+            rule = known_rule(task)
+            tuned = TunedWeights(rows.classes, training.prior, rule.rule)
+            model = refit(self.estimator, rows, training)
+            return FittedDecisions(model, training, task, rule, tuned, None, {})
 
         began = perf_counter()
-        source = self._held_out(goal, choice, rows, training, to_split)
-        held_out_at = perf_counter()
-        candidates = [goal]
+        held_out, task = self._held_out(task, rows, training, to_split)
+        tasks, predicted_at = [task], perf_counter()
         if choice is not None:
-            alphas = choice.levels(prior[~source.few])
-            candidates = [SetGoal(LabelCVaR(alpha)) for alpha in alphas.tolist()]
-        found = [
-            tune_held_out(
-                source.held_out, each, source.few, classes, prior, drop=self.rare_classes == "drop",
-                pooling=pooling, seed=check_seed(self.random_state),
-                tested_per_trained=source.tested_per_trained,
-            )
-            for each in candidates
-        ]  # fmt: skip
-        index, chosen = 0, dict[str, Any]()
+            alphas = choice.levels(task.prior[~task.few])
+            goals = [SetGoal(LabelCVaR(alpha)) for alpha in alphas.tolist()]
+            tasks = [replace(task, goal=goal) for goal in goals]
+        rules = [tune(held_out, each) for each in tasks]
+        evaluated = [evaluate(held_out, *pair) for pair in zip(rules, tasks, strict=True)]
+        index, attributes = 0, dict[str, Any]()
         if choice is not None:
-            level = choose_level(choice, alphas, [each for _, each, _ in found], classes)
-            index, chosen = level.index, level.attributes()
-        tuned, evaluated, criterion = found[index]
-        told = reported(classes, tuned, evaluated, goal, criterion, n_candidates=len(candidates))
-        model, tuned_at = source.held_out.model, perf_counter()
-        if not source.keeps_model:
-            model = refit(self.estimator, source.rows, training)
-        if source.held_out.seconds is not None:
-            once, predicting = source.held_out.seconds
-            chosen["seconds_"] = {
+            level = choose_level(choice, alphas, evaluated, rows.classes)
+            index, attributes = level.index, level.attributes()
+        tuned = reported(tasks[index], rules[index], evaluated[index], len(tasks))
+        tuned_at, model = perf_counter(), held_out.model
+        if held_out.tested_per_trained:
+            trained_on = rows.without(task.few) if task.drop else rows
+            model = refit(self.estimator, trained_on, training)
+        if held_out.seconds is not None:
+            once, predicting = held_out.seconds
+            attributes["seconds_"] = {
                 "fit": perf_counter() - began,
                 "one base fit": once,
-                "tuning": tuned_at - held_out_at,
-                "base prediction": predicting / len(source.held_out.fold),
-                "decision": _seconds_of_decision(source.held_out, tuned),
+                "tuning": tuned_at - predicted_at,
+                "base prediction": predicting / len(held_out.fold),
+                "decision": _seconds_of_decision(held_out, rules[index]),
             }
-        return FittedDecisions(model, training, told, evaluated, chosen)
+        return FittedDecisions(
+            model, training, tasks[index], rules[index], tuned, evaluated[index], attributes
+        )
 
     def _held_out(
-        self, goal: Goal, choice: AlphaChoice | None, rows: LabelledRows, training: Training,
-        to_split: dict[str, Any],
-    ) -> EvaluationRows:  # fmt: skip
-        """Predictions for held-out rows, of which classes of too few rows are known."""
-        rare_classes, min_rows = (
-            check_rare(self.rare_classes, goal),
-            check_count(self.min_rows, "min_rows"),
-        )
-        classes, seed, once = rows.classes, check_seed(self.random_state), False
+        self, task: Task, rows: LabelledRows, training: Training, to_split: dict[str, Any]
+    ) -> tuple[HeldOut, Task]:
+        """Predictions for held-out rows, and the task with the classes of too few rows."""
+        goal, classes = task.goal, rows.classes
+        rare = check_rare(self.rare_classes, self.min_rows, goal)
         if self._is_fitted_before():
-            held_out = predict_fitted(self.estimator, rows, training, seed)
+            held_out = predict_fitted(self.estimator, rows, training, task.seed)
             warn_of_seen_rows(held_out.predictions)
-            few = few_classes(
-                held_out.predictions, held_out.fold, goal, classes, rare_classes, min_rows
-            )
-            return EvaluationRows(rows, held_out, few, None if goal.is_known else 0.0, True)
+            return held_out, replace(task, few=few_classes(held_out, goal, classes, rare))
         # A confidence is about one model.
         once = goal.confidence is not None
-        folds = split(
-            self.cv, rows.X, rows.y, rows.labels, classes, params=to_split, seed=seed, once=once,
-            rare_classes=rare_classes, min_rows=min_rows,
-        )  # fmt: skip
+        folds = split(rows, Splitting(self.cv, task.seed, to_split, once, rare))
         keeps_model = once or self._keeps_model(folds)
-        if rare_classes == "drop":
-            rows = rows.without(folds.few)
-        # What the rows can never show is refused before any training.
-        first = goal if choice is None else SetGoal(LabelCVaR(1.0))
-        if not goal.is_known:
+        task = replace(task, few=folds.few)
+        if alpha_choice(goal) is None:
+            # What the rows can never show is refused before any training.
             tested = np.bincount(rows.labels[folds.rows], minlength=len(classes))
-            criterion = first.resolve_some(training.prior, classes, folds.few)
-            criterion.check_counts(tested[~folds.few])
-        held_out = predict(
-            self.estimator, rows, folds, training, n_jobs=self.n_jobs, quiet=not keeps_model
-        )
-        ratio = 0.0 if keeps_model else folds.tested_per_trained
-        return EvaluationRows(rows, held_out, folds.few, ratio, keeps_model)
+            task.criterion.check_counts(tested[~folds.few])
+        fits = Fits(self.n_jobs, not keeps_model, check_verbosity(self.verbose))
+        held_out = predict(self.estimator, rows, folds, training, fits)
+        return (replace(held_out, tested_per_trained=0.0) if keeps_model else held_out), task
 
-    def _training(self, rows: LabelledRows, fitted: bool) -> Training:
+    def _training(self, rows: LabelledRows) -> Training:
         """The class weights of the trainings, and the class frequencies of the population."""
-        totals = np.bincount(rows.labels[rows.used], rows.weights[rows.used], len(rows.classes))
-        shares = totals / totals.sum()
-        prior = shares
-        if self.class_prior is not None:
-            prior = check_prior(self.class_prior, rows.classes, name="class_prior")
+        shares, prior = rows.prior(), rows.prior(self.class_prior)
         weights = np.ones((1, len(shares)))
-        if not fitted:
+        if not self._is_fitted_before():
             weights = self._class_weights(rows.classes, shares)
         return Training(weights, shares, prior)
 
@@ -409,10 +373,10 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
 
     @property
     def factors_(self) -> Vector:
-        """What puts the probabilities of ``estimator_`` on the scale of the population."""
-        own, shares = np.asarray(self.training_weights_), np.asarray(self.class_shares_)
-        training = Training(own[None], shares, np.asarray(self.class_prior_))
-        return np.asarray(training.factors / (own * own_scale(self.estimator_, shares * own)))
+        """Factors from the probabilities of ``estimator_`` to those of the population."""
+        weights, shares = np.asarray(self.training_weights_), np.asarray(self.class_shares_)
+        training = Training(weights[None], shares, np.asarray(self.class_prior_))
+        return training.factors_for(self.estimator_)
 
     def summary(self) -> DecisionSummary:
         """What the decisions gain and cost on held-out rows, class by class, and in time and size.
@@ -463,3 +427,10 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
         whatever the training weights. ``predict`` is the class of the largest *weighted* one.
         """
         return self._population(X)
+
+
+def _seconds_of_decision(held_out: HeldOut, rules: Tuned) -> float:
+    """Seconds for the decision of one row, once its probabilities are known."""
+    began = perf_counter()
+    decide(held_out.predictions.probabilities, rules.rule)
+    return (perf_counter() - began) / len(held_out.fold)

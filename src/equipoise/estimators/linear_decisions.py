@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from equipoise.arrays import Indices, Matrix, NDArray, Vector, on_host, to_numpy
 from equipoise.blocks.sources import is_sliced
-from equipoise.decisions import split
+from equipoise.decisions import LabelledRows, Splitting, split
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS
 from equipoise.decisions.trained import unfitted
 from equipoise.decisions.tune import POOLING, on_scale_of
@@ -36,8 +36,6 @@ DECISIONS = ("argmax", "tuned")
 # MOST_OF_CLASS: rows of a class that are left out, whose recall is then known to 1.6 points
 # (standard error); and MOST_ROWS of all classes.
 MOST_OF_CLASS, MOST_ROWS = 1_000, 20_000
-# FOLDS: of fits where no Hessian is at hand.
-FOLDS = 5
 # _NEGLIGIBLE: logarithm of a training weight below which scores of a class do not depend on it.
 _NEGLIGIBLE = np.log(1e-3)
 
@@ -76,7 +74,8 @@ def _held_out_leads(
     model: Any, fit: LinearFit, X: Any, y: NDArray[Any], labels: Indices, weights: Vector
 ) -> tuple[Indices, Matrix]:
     """Rows that fits to the other folds have not seen, and their leads."""
-    folds = split(FOLDS, X, y, np.where(weights > 0, labels, -1), model.classes_, params={}, seed=0)
+    used = np.where(weights > 0, labels, -1)
+    folds = split(LabelledRows(X, y, used, model.classes_, weights), Splitting())
     copy = unfitted(model).set_params(decisions="argmax", warm_start=False, verbose=0)
     found = []
     for train, test in folds.parts:

@@ -6,106 +6,90 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import validate_data
 
-from equipoise.arrays import Indices, NDArray, Vector
+from equipoise.arrays import Indices, NDArray, on_host
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks
-from equipoise.decisions import Evaluated, LabelledRows, evaluate_labels, split
-from equipoise.decisions.levels import ChosenLevel, choose_level
+from equipoise.decisions import Evaluated, LabelledRows, Splitting, split
+from equipoise.decisions.levels import choose_level
 from equipoise.decisions.trained import unfitted
 from equipoise.decisions.tuned_weights import row_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning, InvalidInputError
 from equipoise.sets import AlphaChoice, LabelCVaR
-from equipoise.validation.labels import encode_labels
-from equipoise.weights.priors import check_prior
+from equipoise.validation.labels import complete_labels, encode_labels
 
-# ADJUSTMENT: how much linear models allow for the optimism of small classes where their level is
+# ADJUSTMENT: allowance of linear models for the optimism of small classes where their level is
 # chosen, in standard errors (docs/studies/adjustment.txt).
 ADJUSTMENT = 0.5
 
 
-def refuse_out_of_core(X: Any, y: Any, sample_weight: Any, what: str) -> None:
-    """Refuse rows that are not in memory, which fits to folds would pull there."""
+def path_rows(model: Any, X: Any, y: Any, sample_weight: Any, what: str) -> LabelledRows:
+    """Rows in memory, as a linear model takes them; ``what`` is chosen by fits to folds of them."""
     if as_blocks(X, y, sample_weight, check_memory("1 GiB")) is not None:
         raise InvalidInputError(
             f"{what} is chosen by fits to folds of rows in memory, got out-of-core data: choose it "
             "on a sample, and fit RobustLogisticRegression to all rows."
         )
+    X, y, sample_weight = on_host(X), complete_labels(on_host(y)), on_host(sample_weight)
+    X, y = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+    classes, labels = encode_labels(y)
+    weights = row_weights(sample_weight, labels, classes)
+    return LabelledRows(X, y, np.where(weights > 0, labels, -1), classes, weights)
 
 
 def evaluated_along(
-    model: Any, settings: Sequence[Mapping[str, Any]], X: Any, y: Any, sample_weight: Any,
-    *, cv: Any, groups: Mapping[str, Any], seed: int, n_jobs: Any,
-) -> tuple[list[Evaluated], LabelledRows]:  # fmt: skip
-    """What a linear model predicts for held-out rows with each of some settings.
+    model: Any, settings: Sequence[Mapping[str, Any]], rows: LabelledRows, how: Splitting,
+    n_jobs: int | None = None,
+) -> list[Evaluated]:  # fmt: skip
+    """Held-out rows and the model's predictions for them with each of some settings.
 
     Each fit is started from the last.
     """
-    classes, labels = encode_labels(y)
-    weights = row_weights(sample_weight, labels, classes)
-    totals = np.bincount(labels, weights=weights)
-    prior = np.asarray(totals / totals.sum())
-    if model.class_prior is not None:
-        prior = check_prior(model.class_prior, classes, name="class_prior")
-    rows = LabelledRows(X, y, np.where(weights > 0, labels, -1), classes, weights, {})
-    folds = split(cv, X, y, rows.labels, classes, params=groups, seed=seed)
-    found = Parallel(n_jobs=n_jobs)(
+    prior, folds = rows.prior(model.class_prior), split(rows, how)
+    names = Parallel(n_jobs=n_jobs)(
         delayed(_predicted_along)(model, settings, rows, part) for part in folds.parts
     )
-    tested = folds.rows
-    return [
-        evaluate_labels(
-            labels[tested], np.searchsorted(classes, names), weights[tested], folds, prior
-        )
-        for names in np.concatenate(found, axis=1)
-    ], rows
+    tested, few = folds.rows, np.zeros(len(prior), dtype=bool)
+    labels, weights, ratio = rows.labels[tested], rows.weights[tested], folds.tested_per_trained
+    predicted = np.searchsorted(rows.classes, np.concatenate(names, axis=1))
+    return [Evaluated(labels, p, p, folds.fold, weights, few, prior, ratio) for p in predicted]
 
 
 def _predicted_along(
     model: Any, settings: Iterable[Mapping[str, Any]], rows: LabelledRows,
     part: tuple[Indices, Indices],
 ) -> NDArray[Any]:  # fmt: skip
-    train, test = part
-    fit, X, y = unfitted(model).set_params(warm_start=True, verbose=0), rows.X, rows.y
+    (train, test), X, y = part, rows.X, rows.y
+    copy = unfitted(model).set_params(warm_start=True, verbose=0)
     with warnings.catch_warnings():
-        # The final fit says what is to be said.
+        # The final fit repeats what matters.
         warnings.simplefilter("ignore", EquipoiseWarning)
-        return np.array(
-            [
-                fit.set_params(**own).fit(X[train], y[train], rows.weights[train]).predict(X[test])
-                for own in settings
-            ]
-        )
+        fits = (copy.set_params(**each).fit(X[train], y[train], rows.weights[train])
+                for each in settings)  # fmt: skip
+        return np.array([fit.predict(X[test]) for fit in fits])
 
 
-def choose_alpha(
-    model: Any, choice: AlphaChoice, X: Any, y: NDArray[Any], sample_weight: Any,
-    *, cv: Any = 5, groups: Mapping[str, Any] | None = None, seed: int = 0, n_jobs: Any = None,
-) -> ChosenLevel:  # fmt: skip
-    """The level of its set that a linear model is to be fitted with."""
-    classes, labels = encode_labels(y)
-    weights = row_weights(sample_weight, labels, classes)
-    prior = np.bincount(labels, weights=weights) / weights.sum()
-    if model.class_prior is not None:
-        prior = check_prior(model.class_prior, classes, name="class_prior")
-    alphas: Vector = choice.levels(prior)
-    evaluated, _ = evaluated_along(
-        unfitted(model).set_params(**_allowing(model)),
-        [{"goal": LabelCVaR(alpha)} for alpha in alphas.tolist()],
-        X, y, sample_weight, cv=cv, groups=groups or {}, seed=seed, n_jobs=n_jobs,
-    )  # fmt: skip
-    return choose_level(choice, alphas, evaluated, classes)
-
-
-def fit_at(model: Any, alpha: float, X: Any, y: Any, sample_weight: Any) -> Any:
-    """A linear model, fitted at a level that was chosen."""
+def fit_level(
+    model: Any, choice: AlphaChoice, X: Any, y: Any, sample_weight: Any, how: Splitting,
+    n_jobs: int | None = None,
+) -> Any:  # fmt: skip
+    """A linear model, fitted at the level of LabelCVaR that is chosen on held-out rows."""
+    rows = path_rows(model, X, y, sample_weight, "The level of LabelCVaR")
+    alphas = choice.levels(rows.prior(model.class_prior))
+    goals = [LabelCVaR(alpha) for alpha in alphas.tolist()]
+    if model.adjustment is None:
+        model = unfitted(model).set_params(adjustment=ADJUSTMENT)
+    evaluated = evaluated_along(model, [{"goal": goal} for goal in goals], rows, how, n_jobs)
+    level = choose_level(choice, alphas, evaluated, rows.classes)
     with warnings.catch_warnings():
-        # Where no cap binds, that is what was chosen.
+        # A level at which no cap binds was chosen as such.
         warnings.simplefilter("ignore", InactiveCapsWarning)
-        settings = {"goal": LabelCVaR(alpha)} | _allowing(model)
-        return model.set_params(**settings).fit(X, y, sample_weight)
+        final = model.set_params(goal=goals[level.index]).fit(X, y, sample_weight)
+    final.__dict__ |= level.attributes()
+    return final
 
 
-def _allowing(model: Any) -> dict[str, float]:
-    """How much a linear model allows for what its training rows hide, unless the user says."""
-    return {"adjustment": ADJUSTMENT if model.adjustment is None else model.adjustment}
+def adopt(model: Any, final: Any) -> None:
+    """Give a model what another has learned in its fit."""
+    vars(model).update({name: v for name, v in vars(final).items() if name.endswith("_")})

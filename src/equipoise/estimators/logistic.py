@@ -9,15 +9,14 @@ import numpy as np
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import validate_data
 
-from equipoise.arrays import is_tensor, on_host
-from equipoise.estimators.linear_paths import choose_alpha, fit_at, refuse_out_of_core
+from equipoise.arrays import is_tensor
+from equipoise.decisions import Splitting
+from equipoise.estimators.linear_paths import adopt, fit_level
 from equipoise.estimators.robust_linear import RobustLinearModel, streamed
 from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.sets import alpha_choice
-from equipoise.validation.labels import complete_labels
 from equipoise.weights.by_class import ByClass
 
 
@@ -182,13 +181,5 @@ class RobustLogisticRegression(LogisticModel):
         choice = alpha_choice(self.goal)
         if choice is None:
             super()._fit(X, y, sample_weight)
-            return
-        refuse_out_of_core(X, y, sample_weight, 'The level of LabelCVaR("auto")')
-        given = on_host(X), complete_labels(on_host(y))
-        rows, names = validate_data(
-            self, *given, accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        level = choose_alpha(self, choice, rows, names, on_host(sample_weight))
-        final = fit_at(clone(self), level.alpha, X, y, sample_weight)
-        fitted = {n: v for n, v in vars(final).items() if n.endswith("_")}
-        self.__dict__ |= fitted | level.attributes()
+        else:
+            adopt(self, fit_level(clone(self), choice, X, y, sample_weight, Splitting()))

@@ -4,17 +4,14 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from equipoise.arrays import Vector
-from equipoise.decisions import select
-from equipoise.decisions.tuned_weights import row_weights
-from equipoise.estimators.linear_paths import evaluated_along, refuse_out_of_core
+from equipoise.decisions import Splitting, select
+from equipoise.estimators.linear_paths import adopt, evaluated_along, path_rows
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
-from equipoise.validation.labels import complete_labels, encode_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
 
 
@@ -107,47 +104,27 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         grid, seed = _grid(self.Cs), check_seed(self.random_state)
-        goal = as_goal(
-            as_uncertainty(self.goal) if self.selection_goal is None else self.selection_goal
-        )
-        refuse_out_of_core(X, y, sample_weight, "C")
-        y = complete_labels(y)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
+        aim = as_uncertainty(self.goal) if self.selection_goal is None else self.selection_goal
+        goal, rows = as_goal(aim), path_rows(self, X, y, sample_weight, "C")
         if isinstance(goal, CostMatrix):
             raise InvalidParameterError(
                 "selection_goal must be a set of weightings, a metric or RecallFloors, got a "
                 "CostMatrix: give its weights as FixedWeights, or wrap the classifier in "
                 "TunedDecisionClassifier."
             )
-        names, labels = encode_labels(y)
-        totals = np.bincount(labels, weights=row_weights(sample_weight, labels, names))
-        prior: Any = totals / totals.sum()
-        # What the goal cannot be is said before any fit.
-        criterion = goal.resolve(prior if self.class_prior is None else self.class_prior, names)
-        evaluated, rows = evaluated_along(
-            self._model(), [{"C": C} for C in grid.tolist()], X, y, sample_weight, cv=self.cv,
-            groups={}, seed=seed, n_jobs=self.n_jobs,
-        )  # fmt: skip
+        # A goal that does not fit the classes is refused before any fit.
+        criterion = goal.resolve(rows.prior(self.class_prior), rows.classes)
+        own = {"Cs", "cv", "selection_goal", "n_jobs", "random_state"}
+        model = RobustLogisticRegression(
+            **{name: v for name, v in self.get_params(deep=False).items() if name not in own}
+        )
+        settings = [{"C": C} for C in grid.tolist()]
+        evaluated = evaluated_along(model, settings, rows, Splitting(self.cv, seed), self.n_jobs)
         values = np.array([each.value(criterion) for each in evaluated])
-        without = np.array([each.values_without(criterion) for each in evaluated])
-        choice = select(values, without)
+        choice = select(values, np.array([each.values_without(criterion) for each in evaluated]))
+        adopt(self, model.set_params(C=grid[choice.index]).fit(X, y, sample_weight))
         self.Cs_, self.C_ = grid, float(grid[choice.index])
         self.goal_values_, self.goal_value_errors_ = choice.values, choice.errors
-        final = self._model().set_params(C=self.C_, verbose=self.verbose).fit(X, y, rows.weights)
-        known = {*final.get_params(), "n_features_in_", "feature_names_in_"}
-        for name in set(vars(final)) - known:
-            setattr(self, name, getattr(final, name))
-
-    def _model(self) -> RobustLogisticRegression:
-        return RobustLogisticRegression(
-            self.goal,
-            fit_intercept=self.fit_intercept,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            solver=self.solver,
-            class_prior=self.class_prior,
-            decisions=self.decisions,
-        )
 
 
 def _grid(Cs: Any) -> Vector:

@@ -74,8 +74,6 @@ class RobustClassifier(DecidingClassifier):
     True
     """
 
-    # A model is trained on all rows in the end.
-    refit = True
     evaluates_known = True
 
     def __init__(
@@ -86,6 +84,7 @@ class RobustClassifier(DecidingClassifier):
         training: Any = "plain",
         pooling: float = POOLING,
         cv: Any = 5,
+        refit: bool = True,
         class_prior: Any = None,
         rare_classes: str = "error",
         min_rows: int = 1,
@@ -93,19 +92,24 @@ class RobustClassifier(DecidingClassifier):
         random_state: Any = None,
         memory: int | str = "1 GiB",
         sample_rows: int | None = None,
+        verbose: int = 0,
     ) -> None:
-        self.estimator = estimator
-        self.goal = goal
+        super().__init__(
+            estimator,
+            goal,
+            pooling=pooling,
+            cv=cv,
+            refit=refit,
+            class_prior=class_prior,
+            rare_classes=rare_classes,
+            min_rows=min_rows,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            memory=memory,
+            sample_rows=sample_rows,
+            verbose=verbose,
+        )
         self.training = training
-        self.pooling = pooling
-        self.cv = cv
-        self.class_prior = class_prior
-        self.rare_classes = rare_classes
-        self.min_rows = min_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.memory = memory
-        self.sample_rows = sample_rows
 
     def _check_estimator(self) -> None:
         if hasattr(self.estimator, "predict_proba") or not hasattr(

@@ -9,23 +9,22 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import NDArray
+from equipoise.decisions import Splitting
 from equipoise.decisions.trained import unfitted
 from equipoise.estimators.deciding import DecidingClassifier
-from equipoise.estimators.linear_paths import choose_alpha, fit_at, refuse_out_of_core
+from equipoise.estimators.linear_paths import fit_level
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import AlphaChoice, LabelCVaR
 from equipoise.validation.classifiers import take_tags
-from equipoise.validation.labels import complete_labels
 from equipoise.validation.numbers import check_seed, check_verbosity
 
 _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
-_FOUND = ("alpha_", "best_index_", "path_")
 
 
 class RobustnessCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -157,32 +156,18 @@ class RobustnessCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         if isinstance(model, DecidingClassifier):
             model.set_params(goal=LabelCVaR(choice)).fit(X, y, **to_fit)
             model.goal = LabelCVaR(model.alpha_)
-            found = {name: model.__dict__.pop(name) for name in _FOUND}
         else:
-            found = self._along(model, choice, X, y, to_split, **to_fit)
+            how = Splitting(self.cv, check_seed(self.random_state), to_split)
+            weights = to_fit.get("sample_weight")
+            model = fit_level(model, choice, X, y, weights, how, self.n_jobs)
+        found = {name: model.__dict__.pop(name) for name in ("alpha_", "best_index_", "path_")}
         found |= {"estimator_": model, "classes_": model.classes_}
         for name in ("n_features_in_", "feature_names_in_"):
             found[name] = getattr(model, name, None)
-        given = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        parameters = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         # In one step, so that nothing can be left half-done.
-        self.__dict__ = given | {name: v for name, v in found.items() if v is not None}
+        self.__dict__ = parameters | {n: v for n, v in found.items() if v is not None}
         return self
-
-    def _along(
-        self, model: RobustLogisticRegression, choice: AlphaChoice, X: Any, y: Any,
-        to_split: dict[str, Any], sample_weight: Any = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """Fit a linear model at the level that is chosen; attributes that tell of the choice."""
-        refuse_out_of_core(X, y, sample_weight, "The level of a linear model")
-        rows, names = validate_data(
-            model, X, complete_labels(y), accept_sparse="csr", dtype=[np.float64, np.float32]
-        )
-        level = choose_alpha(
-            model, choice, rows, names, sample_weight, cv=5 if self.cv is None else self.cv,
-            groups=to_split, seed=check_seed(self.random_state), n_jobs=self.n_jobs,
-        )  # fmt: skip
-        fit_at(model, level.alpha, X, y, sample_weight)
-        return level.attributes()
 
     def _model(self) -> Any:
         """The estimator, not fitted, with the settings that are given here."""

@@ -8,9 +8,10 @@ follows from its position, so that none of them is counted and no list of them i
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -18,21 +19,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
-from equipoise.blocks.base import Answer, AskedOf, Block, Blocks, Stream
+from equipoise.blocks.base import Block, Blocks, Stream
 from equipoise.blocks.memory import check_memory
-from equipoise.decisions import Evaluated, TunedWeights
-from equipoise.decisions.folds import FOLDS_OF_A_CLASS
-from equipoise.decisions.held_out import own_scale, rescaled
+from equipoise.decisions import Evaluated, Task, Training, Tuned, TunedWeights
+from equipoise.decisions.folds import FOLDS, FOLDS_OF_A_CLASS
+from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.trained import class_probabilities, weight_argument
-from equipoise.decisions.tuned_weights import predicted_shares
+from equipoise.decisions.tuned_weights import reported
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.extras import require
-from equipoise.goals import Goal, as_goal, decide
-from equipoise.goals.labelled_predictions import confusion_table
+from equipoise.goals import as_goal, decide
 from equipoise.objectives.rows import BLOCK_SHARE, LARGEST_BLOCK
 from equipoise.objectives.sampling import evenly, spread
 from equipoise.objectives.survey import Survey, frame_or_matrix, look_at, survey
-from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import takes_gaps
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
@@ -40,8 +39,24 @@ from equipoise.validation.numbers import check_count, check_number, check_seed
 # SAMPLE_SHARE: the sample takes one part in so many of the memory, since estimators copy it;
 # MOST_ROWS: rows of a sample at most, as more are not worth the time that most estimators take.
 SAMPLE_SHARE, MOST_ROWS = 8, 200_000
-# What a row is for.
+# NOTHING, TRAINING, TUNING, COUNTING: uses of a row.
 NOTHING, TRAINING, TUNING, COUNTING = -1, 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDecisions:
+    """A fitted model and its decision rule, how it was evaluated, and what is reported of it.
+
+    ``attributes`` are further ones of the fitted classifier, such as the level that was chosen.
+    """
+
+    model: Any
+    training: Training
+    task: Task
+    rules: Tuned
+    tuned: TunedWeights
+    evaluated: Evaluated | None
+    attributes: dict[str, Any]
 
 
 class SomeRows(NamedTuple):
@@ -95,36 +110,65 @@ def _stacked(parts: tuple[Any, ...]) -> Any:
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
-@dataclass(frozen=True, eq=False)
-class PredictedRows:
-    """What a rule predicts for rows, and by default: sums over the rows of a class, and tables.
+class CountedRows(NamedTuple):
+    """Rows that are predicted alike, counted: how many they are, their weight, and its squares.
 
-    ``factors`` put the model's probabilities on the scale that the rule is for.
+    ``labels`` are class indices, ``predicted`` of shape (n_rules, n_counted) what rules predict.
     """
+
+    labels: Indices
+    predicted: Indices
+    times: Indices
+    weights: Vector
+    squares: Vector
+
+    def and_also(self, other: CountedRows) -> CountedRows:
+        """These and others, those that are alike as one."""
+        pairs = zip(self, other, strict=True)
+        return CountedRows(*(np.concatenate(pair, axis=-1) for pair in pairs)).merged()
+
+    def merged(self) -> CountedRows:
+        """The same rows, those that are alike as one."""
+        lines = np.vstack([self.labels[None], self.predicted])
+        lines, index = np.unique(lines, axis=1, return_inverse=True)
+        sums = [np.bincount(index.ravel(), each) for each in self[2:]]
+        weights, squares = (each.astype(np.float64) for each in sums[1:])
+        return CountedRows(lines[0], lines[1:], sums[0].astype(np.intp), weights, squares)
+
+
+# Predictions of several rules for rows, of shape (n_rules, n_rows).
+Predict = Callable[[Any], Indices]
+
+
+def _counted_block(
+    place: int, block: Block, *, drawn: DrawnRows, predict: Predict
+) -> CountedRows | None:
+    rows = drawn.rows(place, block, drawn=False)
+    if rows is None:
+        return None
+    times = np.ones(len(rows.labels), dtype=np.intp)
+    alike = CountedRows(rows.labels, predict(rows.X), times, rows.weights, rows.weights**2)
+    return alike.merged()
+
+
+def count_others(stream: Stream, drawn: DrawnRows, predict: Predict) -> CountedRows:
+    """All rows that were not drawn, by class and what rules predict for them: one pass."""
+    blocks = stream.map(partial(_counted_block, drawn=drawn, predict=predict))
+    return reduce(CountedRows.and_also, (each for each in blocks if each is not None))
+
+
+@dataclass(frozen=True, eq=False)
+class RuleOnRows:
+    """Predictions of a rule, and by default, from the probabilities of a model times factors."""
 
     model: Any
     rule: Vector | Matrix
     factors: Vector
     classes: NDArray[Any]
 
-    def __call__(self, rows: SomeRows) -> Answer:
-        table = class_probabilities(self.model, rows.X, self.classes)
-        table = rescaled(table, self.factors)
-        k, default = len(self.classes), np.argmax(table, axis=1)
-        own, by_default = counted(rows, decide(table, self.rule), k), counted(rows, default, k)
-        return *own, by_default[0][:4], by_default[1]
-
-
-def counted(rows: SomeRows, predicted: Indices, k: int) -> Answer:
-    """Number, weight, weight of errors, squares of weights, and again the weight of errors.
-
-    With them comes a table of weights by true and predicted class.
-    """
-    labels, weights = rows.labels, rows.weights
-    wrong = weights * (predicted != labels)
-    every = (None, weights, wrong, weights**2, wrong)
-    sums = [np.bincount(labels, weights=values, minlength=k) for values in every]
-    return np.array(sums, dtype=np.float64), confusion_table(labels, predicted, weights, k)
+    def __call__(self, X: Any) -> Indices:
+        table = rescaled(class_probabilities(self.model, X, self.classes), self.factors)
+        return np.array([decide(table, self.rule), np.argmax(table, axis=1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +225,7 @@ def stream_of(blocks: Blocks, memory: int | str) -> Stream:
     return Stream(blocks.of_at_most(min(LARGEST_BLOCK, n_bytes)))
 
 
-def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Any:
+def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> FittedDecisions:
     """Fit a classifier around another to blocks."""
     if params:
         raise InvalidInputError(
@@ -195,24 +239,27 @@ def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> An
         rows, classes = sample.rows, sample.classes
         if sample.is_whole:
             weights = None if np.all(rows.weights == 1) else rows.weights
-            return inner.fitted_to(rows.X, classes[rows.labels], weights, {})
+            return inner.fitted_to(rows.X, classes[rows.labels], weights, {})  # type: ignore[no-any-return]
         fitted = _fitted_to(sample, inner)
         shares = sample.totals / sample.totals.sum()
         prior = shares if classifier.class_prior is None else fitted.training.prior
-        training = replace(fitted.training, shares=shares, prior=prior)
-        own = training.class_weights[0] if len(training.class_weights) == 1 else 1.0
-        factors = training.factors / (own * own_scale(fitted.model, shares * own))
-        predicted = PredictedRows(fitted.model, fitted.tuned.rule, factors, classes)
-        rest = stream.total(AskedOf(partial(sample.drawn.rows, drawn=False), predicted))
+        training, task = replace(fitted.training, shares=shares, prior=prior), fitted.task
+        factors = training.factors_for(fitted.model)
+        rule = RuleOnRows(fitted.model, fitted.rules.rule, factors, classes)
+        others = count_others(stream, sample.drawn, rule)
     finally:
         stream.blocks.close()
-    goal = as_goal(classifier.goal)
-    if "alpha_" in fitted.attributes:
-        goal = as_goal(LabelCVaR(fitted.attributes["alpha_"]))
-    tuned = replace(fitted.tuned, prior=prior)
-    tuned = _evaluated(
-        tuned, fitted.evaluated, goal, rows, rest, drop=classifier.rare_classes == "drop"
+    evaluated = _evaluated(fitted, sample, others, prior)
+    rules = fitted.rules
+    if not len(rules.by_fold):
+        rules = replace(rules, by_fold=rules.rule[None])
+    tuned = reported(replace(task, prior=prior), rules, evaluated, fitted.tuned.n_candidates)
+    few = task.few
+    trained, tuned_on = (
+        np.bincount(rows.labels[part], minlength=len(classes)) for part in sample.parts
     )
+    seen = [trained * ~(few & task.drop), tuned_on * ~few, evaluated.sums[:, 0].sum(axis=0)]
+    tuned = replace(tuned, seen=np.array(seen, dtype=np.intp))
     attributes = fitted.attributes | {"n_passes_": stream.n_passes}
     return replace(fitted, tuned=tuned, training=training, attributes=attributes)
 
@@ -250,7 +297,7 @@ def _wanted(classifier: Any, known: Survey, n_rows: int, seed: int) -> Indices:
 def _share(cv: Any) -> float:
     """The share of a class that is not trained on, at least."""
     if cv is None or isinstance(cv, Integral):
-        return 1 / check_count(5 if cv is None else cv, "cv", least=2)
+        return 1 / check_count(FOLDS if cv is None else cv, "cv", least=2)
     if not isinstance(cv, Real):
         raise InvalidParameterError(
             "cv must be a number of folds, or the share of rows to hold out, where rows come in "
@@ -259,8 +306,8 @@ def _share(cv: Any) -> float:
     return check_number(cv, "cv", "(0, 1)")
 
 
-def _fitted_to(sample: Sample, inner: Any) -> Any:
-    """What a classifier makes of a sample in which classes weigh as they do in all rows."""
+def _fitted_to(sample: Sample, inner: Any) -> FittedDecisions:
+    """A classifier fitted to a sample in which classes weigh as they do in all rows."""
     rows, weights, key = sample.rows, sample.weights(), weight_argument(inner.estimator)
     if not inner._is_fitted_before():
         inner.cv, inner.refit = [sample.parts], False
@@ -271,63 +318,31 @@ def _fitted_to(sample: Sample, inner: Any) -> Any:
         if key is None and np.all(rows.weights == 1):
             # Then the sample has the shares of all rows.
             warnings.filterwarnings("ignore", ".* does not take sample_weight", EquipoiseWarning)
-        return inner.fitted_to(rows.X, sample.classes[rows.labels], weights, {})
-
-
-def _as_they_weigh(own: Evaluated, rows: SomeRows, k: int) -> Evaluated:
-    """Rows that were tuned on, with the weights that they have among all rows."""
-    of_tuning = rows.use == TUNING
-    totals = np.bincount(rows.labels[of_tuning], rows.weights[of_tuning], minlength=k)
-    made_up = np.bincount(own.labels, own.weights, minlength=k)
-    factors = np.divide(totals, made_up, out=np.ones(k), where=made_up > 0)
-    return replace(own, weights=own.weights * factors[own.labels])
+        fitted: FittedDecisions = inner.fitted_to(rows.X, sample.classes[rows.labels], weights, {})
+    return fitted
 
 
 def _evaluated(
-    tuned: TunedWeights, own: Evaluated | None, goal: Goal, rows: SomeRows, rest: Answer,
-    *, drop: bool,
-) -> TunedWeights:  # fmt: skip
-    """The rule, evaluated on all rows that were not trained on.
+    fitted: FittedDecisions, sample: Sample, others: CountedRows, prior: Vector
+) -> Evaluated:
+    """All rows that were not trained on.
 
-    Rows that were tuned on are predicted by the rules that were tuned without their fold.
+    Rows that were tuned on are predicted by the rules that were tuned without their fold, and count
+    with the weights that they have among all rows.
     """
-    k, few = len(tuned.classes), tuned.rule == 0 if tuned.rule.ndim == 1 else np.zeros(0, bool)
-    sums, table, default, default_table = rest[0][None], rest[1], rest[2][None], rest[3]
-    if own is not None:
-        own = _as_they_weigh(own, rows, k)
-        few, parts, by_default = own.few, own.sums.copy(), own.default_sums.copy()
-        totals = parts[:, 1].sum(axis=0)
-        # Squares of weights, and not of their shares, can be added up.
-        for each in (parts, by_default):
-            each[:, 3] *= totals**2
-        sums = np.concatenate([sums, parts])
-        default = np.concatenate([default, by_default])
-        table, default_table = table + own.counts, default_table + own.default_counts
-    few = few if len(few) == k else np.zeros(k, dtype=bool)
-    total = sums[:, 1].sum(axis=0)
-    for each in (sums, default):
-        each[:, :, few] = 0.0
-        each[:, 3] /= np.where(total > 0, total, 1.0) ** 2
-    trained, tuned_on = (
-        np.bincount(rows.labels[rows.use == use], minlength=k) for use in (TRAINING, TUNING)
-    )
-    seen = [trained * ~(few & drop), tuned_on * ~few, sums[:, 0].sum(axis=0)]
-    shares = [predicted_shares(each, tuned.prior) for each in (default_table, table)]
-    found: dict[str, Any] = {
-        "held_out": sums,
-        "seen": np.array(seen, dtype=np.intp),
-        "default_held_out": default,
-        "shares": np.array(shares),
-    }
-    if goal.is_known:
-        return replace(tuned, **found)
-    criterion = goal.resolve_some(tuned.prior, tuned.classes, few)
-    counts = table.sum(axis=1, keepdims=True)
-    table = np.divide(table, counts, out=np.zeros_like(table), where=counts > 0)
-    table = (table * tuned.prior[:, None])[~few][:, np.argsort(few, kind="stable")]
-    value = criterion.value(table)
-    if criterion.measures == "risk":
-        found["robust_risk"] = value
-    if criterion.measures == "metric":
-        found["metric_value"] = 1 - value
-    return replace(tuned, **found)
+    predicted, default = others.predicted
+    fold = np.zeros(len(others.labels), dtype=np.intp)
+    evaluated = Evaluated(
+        others.labels, predicted, predicted, fold, others.weights, fitted.task.few, prior,
+        None if fitted.task.goal.is_known else 0.0, default, others.times, others.squares,
+    )  # fmt: skip
+    tuned_on = fitted.evaluated
+    if tuned_on is None or not len(fitted.rules.by_fold):
+        return evaluated
+    rows, k = sample.rows, len(prior)
+    part = rows.use == TUNING
+    totals = np.bincount(rows.labels[part], rows.weights[part], minlength=k)
+    made_up = np.bincount(tuned_on.labels, tuned_on.weights, minlength=k)
+    factors = np.divide(totals, made_up, out=np.ones(k), where=made_up > 0)
+    weights = tuned_on.weights * factors[tuned_on.labels]
+    return evaluated.and_also(replace(tuned_on, weights=weights, fold=tuned_on.fold + 1))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Matrix, NDArray, Vector
-from equipoise.decisions.tune import POOLING
 from equipoise.estimators.deciding import DecidingClassifier
 
 
@@ -136,35 +135,6 @@ class TunedDecisionClassifier(DecidingClassifier):
     >>> bool(clf.class_risks_.max() < 0.1)
     True
     """
-
-    def __init__(
-        self,
-        estimator: Any,
-        goal: Any = None,
-        *,
-        cv: Any = 5,
-        refit: bool = True,
-        pooling: float = POOLING,
-        class_prior: Any = None,
-        rare_classes: str = "error",
-        min_rows: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        memory: int | str = "1 GiB",
-        sample_rows: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.goal = goal
-        self.cv = cv
-        self.refit = refit
-        self.pooling = pooling
-        self.class_prior = class_prior
-        self.rare_classes = rare_classes
-        self.min_rows = min_rows
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.memory = memory
-        self.sample_rows = sample_rows
 
     def _class_weights(self, classes: NDArray[Any], shares: Vector) -> Matrix:
         return np.ones((1, len(shares)))

@@ -12,21 +12,21 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.decisions import (
     Evaluated,
-    FitCache,
+    Fits,
     Folds,
     HeldOut,
     LabelledRows,
+    Task,
     Training,
     Tuned,
     decide,
+    evaluate,
     predict,
     predict_fitted,
+    tune,
 )
-from equipoise.decisions.held_out import own_scale
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.trained import weight_argument
-from equipoise.decisions.tune import POOLING
-from equipoise.decisions.tuned_weights import tune_held_out
 from equipoise.estimators.own_weights import refuse_own_weights
 from equipoise.estimators.robust_classifier import training_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
@@ -51,7 +51,7 @@ class CandidateFits:
     X: Any
     seed: int
     progress: Progress | None
-    cache: FitCache = field(default_factory=FitCache)
+    fits: Fits = field(default_factory=lambda: Fits(quiet=False))
     notes: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -71,7 +71,7 @@ class CandidateFits:
         """Say how far the work is, and what comes next."""
         if self.progress is not None:
             expected = 2.0 * len(self.learners)
-            self.progress(min(len(self.cache.tables) / expected, 0.99), what)
+            self.progress(min(len(self.fits.tables) / expected, 0.99), what)
 
     def end(self) -> None:
         """Say that all is done."""
@@ -107,10 +107,8 @@ class CandidateFits:
             refuse_own_weights(estimator)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            found = predict(
-                estimator, rows, self.folds, self.training(candidate.training), cache=self.cache,
-                name=candidate.model, quiet=False,
-            )  # fmt: skip
+            training = self.training(candidate.training)
+            found = predict(estimator, rows, self.folds, training, self.fits)
         self.note(candidate.label, caught)
         return found
 
@@ -118,8 +116,7 @@ class CandidateFits:
         """What a candidate predicts for the held-out rows."""
         held_out = self.held_out(candidate)
         own = self.training(PLAIN if self._is_fitted(candidate) else candidate.training)
-        scale = own_scale(held_out.model, own.shares * own.class_weights[0])
-        given = held_out.model, own.factors / (own.class_weights[0] * scale)
+        given = held_out.model, own.factors_for(held_out.model)
         if candidate.goal is None:
             k = len(self.design.table.classes)
             tuned = Tuned(np.ones(k), np.ones((1, k)), 0.0)
@@ -141,11 +138,10 @@ class CandidateFits:
     def tuned(self, held_out: HeldOut, goal: Goal) -> tuple[Tuned, Evaluated]:
         """A rule for a goal, tuned and evaluated."""
         design = self.design
-        tuned, evaluated, _ = tune_held_out(
-            held_out, goal, self.folds.few, design.table.classes, design.table.prior, drop=False,
-            pooling=POOLING, seed=self.seed, tested_per_trained=design.tested_per_trained,
-        )  # fmt: skip
-        return tuned, evaluated
+        task = Task(goal, design.table.classes, design.table.prior, self.folds.few, seed=self.seed)
+        held_out = replace(held_out, tested_per_trained=design.tested_per_trained)
+        tuned = tune(held_out, task)
+        return tuned, evaluate(held_out, tuned, task)
 
     def _default(self, held_out: HeldOut) -> Evaluated:
         """Default predictions: the class of the largest probability."""

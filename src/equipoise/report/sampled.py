@@ -127,14 +127,10 @@ class SampledBlocks:
 
 def _with_rest(own: Evaluated, predicted: Indices, labels: Indices, times: Indices) -> Evaluated:
     """Held-out rows of a sample, and all rows outside of it, each of the weight one."""
+    fold, weights = np.zeros(len(labels), dtype=np.intp), times.astype(np.float64)
+    rest = Evaluated(
+        labels, predicted, predicted, fold, weights, own.few, own.prior, times=times,
+        squares=weights,
+    )  # fmt: skip
     few = own.few & ~np.isin(np.arange(len(own.few)), labels)
-    return replace(
-        own,
-        labels=np.concatenate([own.labels, labels]),
-        predicted=np.concatenate([own.predicted, predicted]),
-        final=np.concatenate([own.final, predicted]),
-        fold=np.zeros(len(own.labels) + len(labels), dtype=np.intp),
-        weights=np.ones(len(own.labels) + len(labels)),
-        few=few,
-        times=np.concatenate([np.ones(len(own.labels), dtype=np.intp), times]),
-    )
+    return replace(own, few=few, fold=0 * own.fold).and_also(rest)
