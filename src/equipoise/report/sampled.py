@@ -133,4 +133,6 @@ def _with_rest(own: Evaluated, predicted: Indices, labels: Indices, times: Indic
         squares=weights,
     )  # fmt: skip
     few = own.few & ~np.isin(np.arange(len(own.few)), labels)
-    return replace(own, few=few, fold=0 * own.fold).and_also(rest)
+    # Rows of the sample count as they are among all rows: one each.
+    ones = np.ones(len(own.labels))
+    return replace(own, few=few, fold=0 * own.fold, weights=ones).and_also(rest)
