@@ -68,6 +68,21 @@ def robust(problem: str, goal: str) -> dict[str, Any]:
     return found
 
 
+def against_defaults(problem: str) -> str:
+    """A plain fit as a new user writes it, how exact it is, and the robust fit beside it."""
+    reference = measure("ours", problem, "standard", "1e-8", 1_200)
+    plain = measure("plain", problem, "defaults", "1e-4", 1_200)
+    assert reference is not None
+    assert plain is not None
+    mine = robust(problem, "worst_class")
+    excess = plain["objective"] / reference["lower_bound"] - 1
+    return (
+        f"{problem:18} | plain {plain['seconds']:8.2f} s, {plain['iterations']:4d} iterations, "
+        f"{excess:.0e} above its optimum | worst class {mine['seconds']:8.2f} s, "
+        f"gap {mine['relative_gap']:.0e}"
+    )
+
+
 def compare(problem: str, solvers: list[str]) -> dict[str, Any]:
     """All measurements of one problem, against these solvers of scikit-learn."""
     reference = measure("ours", problem, "standard", "1e-8", 1_200)

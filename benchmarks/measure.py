@@ -2,6 +2,7 @@
 
 python benchmarks/measure.py ours PROBLEM UNCERTAINTY TOL
 python benchmarks/measure.py plain PROBLEM SOLVER TOL
+python benchmarks/measure.py plain PROBLEM defaults 1e-4
 """
 
 import json
@@ -82,7 +83,9 @@ def plain_objective(fit: LogisticRegression, X: Any, y: np.ndarray) -> float:
 def plain(name: str, solver: str, tol: float) -> dict[str, Any]:
     X, y = PROBLEMS[name]()
     warnings.simplefilter("ignore")
-    classifier = LogisticRegression(C=1.0, solver=solver, tol=tol, max_iter=20_000)
+    classifier = LogisticRegression()
+    if solver != "defaults":
+        classifier.set_params(solver=solver, tol=tol, max_iter=20_000)
     fit, seconds = timed(lambda: classifier.fit(X, y))
     return {
         "seconds": seconds,

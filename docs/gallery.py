@@ -4,13 +4,13 @@ from pathlib import Path
 
 ORDER = (
     "weight_or_threshold", "cost_of_weights", "worst_class", "how_robust", "prevalence_shift",
-    "recall_floor", "f1_macro", "costs", "forests_and_boosting", "compare_models",
+    "recall_floor", "macro_f1", "costs", "forests_and_boosting", "compare_models",
     "probabilities", "rows_needed", "own_set", "certificate", "larger_than_memory",
 )  # fmt: skip
 
 
 class ReadingOrder:
-    """The place of an example, for sphinx-gallery; one that is not named comes last."""
+    """The position of an example, for sphinx-gallery; an example without a position comes last."""
 
     def __init__(self, _folder: str) -> None:
         pass

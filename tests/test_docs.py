@@ -9,6 +9,7 @@ points percentages may differ where they hang on the versions of other packages,
 import doctest
 import os
 import re
+import runpy
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -94,13 +95,11 @@ def test_the_recalls_of_the_pages_are_those_of_the_study():
         row = f"| {' | '.join([shown, *recall.values()])} |"
         assert row in PAGES["guide/should-i-weight.md"]
         assert row in (DOCS / "benchmarks.md").read_text(encoding="utf-8")
-        if name == "forest":
-            said = (
-                f"default {recall['default']}, `class_weight` balanced {recall['class_weight']}, "
-                f"probabilities times inverse shares {recall['inverse shares']}, tuned decisions "
-                f"after plain training {recall['plain']}"
-            )
-            assert said in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_picture_shows_what_the_study_printed():
+    picture = runpy.run_path(str(DOCS / "picture.py"))
+    assert picture["PICTURE"].read_text(encoding="utf-8") == picture["draw"]()
 
 
 def test_the_recalls_of_networks_are_those_of_the_study():
