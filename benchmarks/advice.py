@@ -62,8 +62,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 import advice_tables as tables
 from advice_show import ADVISED, DEFAULT, GOALS, packed, show
 from equipoise import LabelCVaR, RobustClassifier
+from equipoise.decisions.alphas import middle_alpha
 from equipoise.report import compare
-from equipoise.sets import middle_alpha
 from fits_once import FitsOnce
 
 OUT = Path(__file__).parent / "results" / "advice.jsonl"

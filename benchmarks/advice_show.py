@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import beta
 
 from equipoise import LabelCVaR
-from equipoise.sets import middle_alpha
+from equipoise.decisions.alphas import middle_alpha
 from real_data_show import say
 
 DEFAULT = "default"

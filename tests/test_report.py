@@ -38,6 +38,7 @@ from equipoise import (  # noqa: E402
 )
 from equipoise.datasets import load_thyroid  # noqa: E402
 from equipoise.decisions import Evaluated  # noqa: E402
+from equipoise.decisions.alphas import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.decisions.summary import FEW_ROWS  # noqa: E402
 from equipoise.exceptions import (  # noqa: E402
     InvalidInputError,
@@ -59,7 +60,6 @@ from equipoise.report.design import (  # noqa: E402
 from equipoise.report.findings import held_out_risks  # noqa: E402
 from equipoise.report.recommendation import Recommendation  # noqa: E402
 from equipoise.report.refit import Refit  # noqa: E402
-from equipoise.sets import alpha_grid, middle_alpha  # noqa: E402
 from equipoise.tables import labelled_table, learner_for, made_for  # noqa: E402
 from equipoise.tables.labelled import _without_label  # noqa: E402
 from equipoise.text import quoted  # noqa: E402

@@ -41,11 +41,11 @@ from equipoise import (
     robust_path,
     tune_weights,
 )
+from equipoise.decisions.alphas import AlphaChoice, alpha_grid, middle_alpha
 from equipoise.display import RobustPathDisplay
 from equipoise.estimators.linear_paths import ADJUSTMENT
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
 from equipoise.goals import parse_goal
-from equipoise.sets import AlphaChoice, alpha_grid, middle_alpha
 
 REDRAWS = int(os.environ.get("EQUIPOISE_REDRAWS", "200"))
 NAMES = np.array(["common", "rare"])

@@ -1,12 +1,10 @@
 """Laws that every uncertainty set obeys, over the examples of every registered one.
 
-A set of the library is stated a second time in CONSTRAINTS, as CVXPY constraints on a mass, so that
-feasibility and optimality are judged by something else than the code under test.
+Each recipe states its set a second time, by ``constraints`` of CVXPY on a mass, so that feasibility
+and optimality are evaluated by something else than the code under test.
 """
 
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -16,16 +14,12 @@ from hypothesis import strategies as st
 
 from equipoise.exceptions import EmptySetError, InvalidInputError
 from equipoise.sets import (
-    SETS,
     CappedSimplex,
     FixedWeights,
     LabelCVaR,
-    LabelHCVaR,
     MassSet,
     PriorBall,
     PriorBox,
-    Uncertainty,
-    WeightBox,
     WeightHull,
     WorstClass,
 )
@@ -35,56 +29,14 @@ LAWS = settings(max_examples=25, deadline=None, derandomize=True)
 FEW = settings(max_examples=12, deadline=None, derandomize=True)
 
 
-def hcvar_levels(recipe, p):
-    if recipe.alphas is not None:
-        return recipe.alphas
-    c, kappa = recipe.c or 1, recipe.kappa or 1
-    return c * p ** (1 / kappa) / (p ** (1 / kappa)).sum()
-
-
-def even(p):
-    return np.full(len(p), 1 / len(p))
-
-
-def segment(m, a, b):
-    length = max((b - a) @ (b - a), 1e-300)
-    share = (m - a) @ (b - a) / length
-    return [share >= 0, share <= 1, m == a + cp.multiply(share, b - a)]
-
-
-def between(m, lower, upper, scale):
-    floor = [] if lower is None else [m >= lower * scale]
-    return floor if upper is None else [*floor, m <= upper * scale]
-
-
-DISTANCES = {
-    "kl": lambda m, p: cp.sum(cp.kl_div(m, p)),
-    "chi2": lambda m, p: cp.sum(cp.multiply(cp.square(m - p), 1 / p)),
-    "tv": lambda m, p: cp.norm1(m - p) / 2,
-    "l2": lambda m, p: cp.norm2(m - p),
-}
-
-
-def ball(recipe, m, p):
-    return [DISTANCES[recipe.divergence](m, p) <= recipe.radius] if recipe.radius else [m == p]
-
-
-CONSTRAINTS: dict[type[Uncertainty], Callable[[Any, Any, np.ndarray], list[Any]]] = {
-    FixedWeights: lambda one, m, p: [m == (p if one.weights == "standard" else even(p))],
-    WorstClass: lambda one, m, p: [],
-    LabelCVaR: lambda one, m, p: [m <= p / one.alpha],
-    LabelHCVaR: lambda one, m, p: [m <= p / hcvar_levels(one, p)],
-    WeightBox: lambda one, m, p: between(m, one.lower, one.upper, p),
-    PriorBox: lambda one, m, p: between(m, one.lower, one.upper, 1),
-    PriorBall: ball,
-    WeightHull: lambda one, m, p: segment(m, p, even(p)),
-}
-
+HALVES = np.array([0.5, 0.5])
 every_set = pytest.mark.parametrize("recipe", every_example(), ids=repr)
 
 
-def test_every_set_is_stated_a_second_time():
-    assert list(CONSTRAINTS) == list(SETS.values())
+@every_set
+def test_every_set_states_its_constraints(recipe):
+    m = cp.Variable(2)
+    assert all(isinstance(rule, cp.Constraint) for rule in constraints(recipe, m, HALVES))
 
 
 @st.composite
@@ -98,7 +50,7 @@ def problems(draw, rarest=-9.0, size=1e3):
 
 
 def constraints(recipe, m, prior):
-    return CONSTRAINTS[type(recipe)](recipe, m, prior)
+    return recipe.constraints(m, prior, cp)
 
 
 def violation(recipe, prior, mass):
@@ -110,9 +62,7 @@ def violation(recipe, prior, mass):
 
 def reference(recipe, prior, objective):
     m = cp.Variable(len(prior), nonneg=True)
-    problem = cp.Problem(
-        objective(m), [cp.sum(m) == 1, *CONSTRAINTS[type(recipe)](recipe, m, prior)]
-    )
+    problem = cp.Problem(objective(m), [cp.sum(m) == 1, *constraints(recipe, m, prior)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         linear = problem.is_qp() and problem.objective.expr.is_pwl()

@@ -173,7 +173,7 @@ def test_a_recipe_stands_for_itself():
 
 @pytest.mark.parametrize("value", ["worst", 0.1, LabelCVaR, [1, 2], np.ones(3)])
 def test_what_is_no_recipe_is_refused(value):
-    with pytest.raises(InvalidParameterError, match="uncertainty must be an uncertainty set"):
+    with pytest.raises(InvalidParameterError, match="goal must be an uncertainty set"):
         as_uncertainty(value)
 
 

@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import CostMatrix, LabelCVaR, RecallFloors, RobustClassifier, TunedDecisionClassifier
 from equipoise.blocks import from_blocks
+from equipoise.decisions.alphas import AlphaChoice
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.risks import class_risks
-from equipoise.sets import AlphaChoice
 from logistic_cases import draw
 
 N_ROWS = 6000

@@ -1,9 +1,4 @@
-"""Array namespaces: the same lines of code for NumPy arrays, torch tensors and their kin.
-
-NumPy input takes a fast path: it is computed in float64 and comes back as float64. Every other
-array keeps its namespace, its floating dtype and its device. Anything that is no array (a list, a
-pandas Series) is read as NumPy.
-"""
+"""Types of arrays, and arrays of other libraries: their namespace, and copies on the host."""
 
 import math
 from functools import cache
@@ -14,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike as ArrayLike  # noqa: PLC0414  for all rooms
 from numpy.typing import NDArray as NDArray  # noqa: PLC0414
-
-from equipoise.exceptions import ClassMismatchError
 
 # Arrays as they are inside the library, once for all rooms.
 Vector = NDArray[np.float64]
@@ -39,7 +32,7 @@ _COMPAT = (
 
 
 def namespace(x: Any) -> Any:
-    """The array-API namespace of ``x``: NumPy for NumPy arrays and for what is no array."""
+    """The array-API namespace of ``x``: NumPy for NumPy arrays, lists and the like."""
     if isinstance(x, np.ndarray):
         return np
     if library(x) in _WRAPPED:
@@ -79,20 +72,6 @@ def _compat() -> ModuleType:
     raise ImportError("Arrays of this type need array-api-compat: pip install array-api-compat.")
 
 
-def as_vector(x: Any, size: int, *, name: str) -> tuple[Any, Any]:
-    """``x`` as a floating vector with one entry per class, and its namespace."""
-    xp = namespace(x)
-    array = np.asarray(x, dtype=np.float64) if xp is np else x
-    if xp is not np and not xp.isdtype(x.dtype, "real floating"):
-        array = xp.astype(x, xp.asarray(0.0).dtype)
-    if array.shape != (size,):
-        raise ClassMismatchError(
-            f"{name} must be a vector with one value for each of the {size} classes, "
-            f"got shape {tuple(array.shape)}."
-        )
-    return array, xp
-
-
 def like(values: NDArray[np.float64], x: Any, xp: Any) -> Any:
     """``values`` as an array of the namespace, dtype and device of ``x``."""
     if xp is np:
@@ -110,13 +89,3 @@ def on_host(x: Any) -> Any:
     if library(x) == "torch":
         return x.detach().cpu().numpy()
     return x.get() if library(x) == "cupy" else x
-
-
-def cumulative_sum(x: Any, xp: Any) -> Any:
-    """Running sums of a vector; NumPy below 2.1 has them under another name only."""
-    return np.cumsum(x) if xp is np else xp.cumulative_sum(x)
-
-
-def concat(vectors: tuple[Any, ...], xp: Any) -> Any:
-    """Vectors joined end to end; NumPy below 2.0 has this under another name only."""
-    return np.concatenate(vectors) if xp is np else xp.concat(vectors)

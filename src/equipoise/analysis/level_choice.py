@@ -18,11 +18,12 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
+from equipoise.decisions.alphas import AlphaChoice
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.extras import require
 from equipoise.risks import ClassRisks, class_risks
-from equipoise.sets import AlphaChoice, LabelHCVaR
+from equipoise.sets import LabelHCVaR
 from equipoise.validation.numbers import check_count, check_seed
 from equipoise.weights.by_class import ByClass
 

@@ -12,11 +12,12 @@ import numpy as np
 from sklearn.base import clone
 
 from equipoise.arrays import NDArray, Vector
+from equipoise.decisions.alphas import alpha_grid
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InactiveCapsWarning, InvalidParameterError
 from equipoise.extras import require
 from equipoise.risks import classifier_risks
-from equipoise.sets import Uncertainty, alpha_grid, as_uncertainty
+from equipoise.sets import Uncertainty, as_uncertainty
 from equipoise.validation.numbers import check_numbers, check_word
 
 # What a path moves when nothing is named, by what the recipe was given: c is 1 beside a kappa.

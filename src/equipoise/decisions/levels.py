@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import ROUNDING, Matrix, NDArray, Vector
+from equipoise.decisions.alphas import AlphaChoice, path_risks
 from equipoise.decisions.evaluated import GROUPS, Evaluated
 from equipoise.decisions.select import select
 from equipoise.exceptions import EquipoiseWarning, warn
 from equipoise.risks.intervals import counted_intervals
-from equipoise.sets import AlphaChoice, path_risks
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class ChosenLevel:
 def choose_level(
     choice: AlphaChoice, alphas: Vector, evaluated: list[Evaluated], classes: NDArray[Any]
 ) -> ChosenLevel:
-    """The level that is taken by a rule: see :class:`~equipoise.sets.AlphaChoice`."""
+    """The level that is taken by a rule: see :class:`~equipoise.decisions.alphas.AlphaChoice`."""
     prior, n = evaluated[0].prior, len(alphas)
     sums = [each.sums for each in evaluated]
     refit, k = evaluated[0].tested_per_trained, len(classes)

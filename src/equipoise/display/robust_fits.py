@@ -11,11 +11,12 @@ import numpy as np
 from equipoise.analysis import RobustPath, robust_path
 from equipoise.analysis.path import moved_parameter
 from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
+from equipoise.decisions.alphas import alpha_grid
 from equipoise.display import style
 from equipoise.display.base import Display, fitted_attributes, last_step
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.sets import alpha_grid, as_uncertainty
+from equipoise.sets import as_uncertainty
 from equipoise.validation.numbers import check_word
 
 # Points whose value of the hyper-parameter is written beside them.

@@ -39,6 +39,7 @@ from equipoise.decisions import (
     split,
     tune,
 )
+from equipoise.decisions.alphas import alpha_choice
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.summary import DecisionSummary
@@ -63,7 +64,7 @@ from equipoise.exceptions import (
 )
 from equipoise.goals import SetGoal, as_goal, decide
 from equipoise.goals.labelled_predictions import scores
-from equipoise.sets import LabelCVaR, alpha_choice
+from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
 from equipoise.validation.labels import complete_labels, encode_labels, known_labels
 from equipoise.validation.numbers import check_flag, check_number, check_seed, check_verbosity

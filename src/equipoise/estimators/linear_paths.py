@@ -12,11 +12,12 @@ from equipoise.arrays import Indices, NDArray, on_host
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks
 from equipoise.decisions import Evaluated, LabelledRows, Splitting, split
+from equipoise.decisions.alphas import AlphaChoice
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.trained import unfitted
 from equipoise.decisions.tuned_weights import row_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning, InvalidInputError
-from equipoise.sets import AlphaChoice, LabelCVaR
+from equipoise.sets import LabelCVaR
 from equipoise.validation.labels import complete_labels, encode_labels
 
 # ADJUSTMENT: allowance of linear models for the optimism of small classes where their level is

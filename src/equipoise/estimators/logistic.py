@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 
 from equipoise.arrays import is_tensor
 from equipoise.decisions import Splitting
+from equipoise.decisions.alphas import alpha_choice
 from equipoise.estimators.linear_paths import adopt, fit_level
 from equipoise.estimators.robust_linear import RobustLinearModel, streamed
 from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.losses import TrainedLoss, as_trained
-from equipoise.sets import alpha_choice
 from equipoise.weights.by_class import ByClass
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets import FixedWeights, as_uncertainty
+from equipoise.sets import as_uncertainty
 from equipoise.validation.classifiers import last_of
 
 # Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
@@ -20,12 +20,12 @@ def is_robust(estimator: Any) -> bool:
     return isinstance(last_of(estimator), RobustLinearModel) and _single(estimator) is None
 
 
-def _single(estimator: Any) -> FixedWeights | None:
-    """The weighting of a linear model that is made for one, else None."""
+def _single(estimator: Any) -> Any:
+    """The set of a linear model that is fitted for one weighting, else None."""
     last = last_of(estimator)
     given = last.goal if isinstance(last, RobustLinearModel) else None
     known = as_uncertainty(given) if isinstance(given, str) else given
-    return known if isinstance(known, FixedWeights) else None
+    return None if getattr(known, "weighting", None) is None else known
 
 
 def refuse_own_weights(estimator: Any) -> None:
@@ -36,7 +36,7 @@ def refuse_own_weights(estimator: Any) -> None:
         if name.split("__")[-1] in _OWN_WEIGHTS and str(value) not in _NO_WEIGHTS
     }
     if (single := _single(estimator)) is not None:
-        if not (isinstance(single.weights, str) and single.weights == "standard"):
+        if not (isinstance(single.weighting, str) and single.weighting == "standard"):
             own["goal"] = single
         # With a prior of its own, a model does not see weights that are the same within a class.
         if last_of(estimator).class_prior is not None:

@@ -45,7 +45,7 @@ from equipoise.objectives import (
     offered,
 )
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
-from equipoise.sets import MassSet, Uncertainty, WorstClass, as_uncertainty
+from equipoise.sets import MassSet, Uncertainty, as_uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
 from equipoise.validation.labels import complete_labels
 from equipoise.validation.numbers import (
@@ -339,7 +339,8 @@ class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator
                 SeparableDataWarning,
             )
         given = self.goal
-        if masses.is_simplex and isinstance(given, Uncertainty) and type(given) is not WorstClass:
+        # A set without parameters is meant as it is.
+        if masses.is_simplex and isinstance(given, Uncertainty) and given.get_params():
             warn(
                 f"The bounds of {given!r} bind nowhere for these class priors: this is exactly the "
                 "worst-class problem. Use WorstClass() to say so, or tighten the set.",

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import NDArray
 from equipoise.decisions import Splitting
+from equipoise.decisions.alphas import AlphaChoice
 from equipoise.decisions.trained import unfitted
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.linear_paths import fit_level
@@ -20,7 +21,7 @@ from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.sets import AlphaChoice, LabelCVaR
+from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import take_tags
 from equipoise.validation.numbers import check_seed, check_verbosity
 

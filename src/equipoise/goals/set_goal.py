@@ -93,7 +93,7 @@ class SetGoal(Goal):
     @property
     def is_known(self) -> bool:
         """Whether the set is one weighting."""
-        return isinstance(self.uncertainty, FixedWeights)
+        return getattr(self.uncertainty, "weighting", None) is not None
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> RobustRisk:
         """The robust risk over the set of masses."""

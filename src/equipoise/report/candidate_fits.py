@@ -25,6 +25,7 @@ from equipoise.decisions import (
     predict_fitted,
     tune,
 )
+from equipoise.decisions.alphas import AlphaChoice
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.trained import weight_argument
 from equipoise.estimators.own_weights import refuse_own_weights
@@ -32,7 +33,7 @@ from equipoise.estimators.robust_classifier import training_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning
 from equipoise.goals import Goal, SetGoal
 from equipoise.report.design import PLAIN, Candidate, Decided, Design
-from equipoise.sets import AlphaChoice, LabelCVaR
+from equipoise.sets import LabelCVaR
 
 # Called with the share of the work that is done, from 0 to 1, and what comes next.
 Progress = Callable[[float, str], None]

@@ -17,6 +17,7 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.decisions import Evaluated, Folds
+from equipoise.decisions.alphas import middle_alpha
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, TRAINS_ONLY, deal, dealt_folds
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.decisions.trained import weight_argument
@@ -24,7 +25,7 @@ from equipoise.estimators import RobustnessCV
 from equipoise.estimators.own_weights import is_robust
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
-from equipoise.sets import WORDS, LabelCVaR, WorstClass, middle_alpha
+from equipoise.sets import WORDS, LabelCVaR, WorstClass
 from equipoise.tables import (
     MODEL_KINDS,
     LabelledTable,
@@ -118,10 +119,7 @@ def about(name: str, goal: Goal) -> str:
     if name in _ABOUT:
         return _ABOUT[name]
     if isinstance(goal, SetGoal):
-        if isinstance(goal.uncertainty, LabelCVaR):
-            times = f"{1 / goal.uncertainty.alpha:.3g}"
-            return f"the worst weighting in which no row counts more than {times} times"
-        return f"the worst weighting of {goal.uncertainty!r}"
+        return goal.uncertainty.meaning()
     if isinstance(goal, MetricGoal):
         return f"one minus {name}"
     return f"the value of {name}"

@@ -20,6 +20,7 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Mask, Matrix, Vector
 from equipoise.decisions import Evaluated
+from equipoise.decisions.alphas import alpha_grid
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.exceptions import EquipoiseError
 from equipoise.goals import Criterion, Goal, SetGoal
@@ -29,7 +30,7 @@ from equipoise.report.recommendation import Recommendation, regrets_of
 from equipoise.report.sampled import SampledBlocks
 from equipoise.risks import ClassRisks, RiskInterval, RiskIntervals
 from equipoise.risks.intervals import counted_intervals
-from equipoise.sets import LabelCVaR, alpha_grid
+from equipoise.sets import LabelCVaR
 from equipoise.weights.by_class import ByClass
 
 CONFIDENCE = 0.95

@@ -8,9 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Mask, Vector, like, to_numpy
+from equipoise.arrays import ArrayLike, Mask, Vector
 from equipoise.registry import Registry
-from equipoise.sets.base import MassSet, Uncertainty, check_masses
+from equipoise.sets.base import (
+    MassSet,
+    Uncertainty,
+    check_masses,
+    check_point,
+    check_risks,
+    unit_range,
+)
 from equipoise.sets.capped_simplex import CappedSimplex
 from equipoise.sets.divergence import Divergence, Euclidean, TotalVariation
 from equipoise.sets.f_divergences import ChiSquared, KullbackLeibler
@@ -18,9 +25,6 @@ from equipoise.sets.filling import project_simplex
 from equipoise.sets.hull import Hull
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import check_prior, named_prior
-
-# Risks nearer to the worst are equal to it: no multiplier can tell them apart.
-_TIE = 1e-90
 
 DIVERGENCES: Registry[Divergence] = Registry(
     "divergence", KullbackLeibler(), ChiSquared(), TotalVariation(), Euclidean()
@@ -82,47 +86,29 @@ class Ball(MassSet):
         # The radius is never zero.
         return len(self._core) == 1
 
-    def maximize(self, risks: Any) -> Any:
-        vector, xp = self._risks(risks)
-        scaled = _unit_range(to_numpy(vector)[self.allowed])
+    def maximize(self, risks: ArrayLike) -> Vector:
+        scaled = unit_range(check_risks(risks, self.n_classes)[self.allowed])
         if scaled is None:
-            return like(self.center.copy(), vector, xp)
-        return self._spread(self.divergence.maximize(scaled, self._core, self.radius), vector, xp)
+            return self.center.copy()
+        return self._spread(self.divergence.maximize(scaled, self._core, self.radius))
 
-    def project(self, point: Any) -> Any:
-        vector, xp = self._point(point)
-        inside = to_numpy(vector)[self.allowed]
-        masses = project_simplex(inside, 1.0, np)
+    def project(self, point: ArrayLike) -> Vector:
+        inside = check_point(point, self.n_classes)[self.allowed]
+        masses = project_simplex(inside, 1.0)
         if self.divergence.distance(masses, self._core) > self.radius:
             masses = self.divergence.project(inside - inside.max(), self._core, self.radius)
-        return self._spread(masses, vector, xp)
+        return self._spread(masses)
 
-    def _spread(self, core: Vector, x: Any, xp: Any) -> Any:
-        """Masses of the allowed classes among those of all classes, as an array like ``x``."""
+    def _spread(self, core: Vector) -> Vector:
+        """Masses of the allowed classes among those of all classes."""
         masses = np.zeros(self.n_classes)
         masses[self.allowed] = core
-        return like(masses, x, xp)
+        return masses
 
     @cached_property
     def _core(self) -> Vector:
         """The centre on the classes that the ball allows."""
         return self.center[self.allowed]
-
-
-def _unit_range(risks: Vector) -> Vector | None:
-    """Risks moved and scaled onto [-1, 0]; None where all are equal.
-
-    Infinitely bad classes outrank all others: only the mass on them counts.
-    """
-    if risks.max() == np.inf:
-        risks = np.where(risks == np.inf, 1.0, 0.0)
-    # Halves keep the range of the largest floats finite.
-    halves = risks / 2
-    span = float(np.ptp(halves))
-    if span == 0:
-        return None
-    scaled: Vector = (halves - halves.max()) / span
-    return np.where(scaled > -_TIE, 0.0, scaled)
 
 
 class PriorBall(Uncertainty):
@@ -167,6 +153,17 @@ class PriorBall(Uncertainty):
         if ball.covers_support:
             return CappedSimplex(np.zeros(len(p)), np.where(ball.allowed, 1.0, 0.0))
         return ball
+
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        if self.radius == 0:
+            return [mass == prior]
+        distance = {
+            "kl": cvxpy.sum(cvxpy.kl_div(mass, prior)),
+            "chi2": cvxpy.sum(cvxpy.multiply(cvxpy.square(mass - prior), 1 / prior)),
+            "tv": cvxpy.norm1(mass - prior) / 2,
+            "l2": cvxpy.norm2(mass - prior),
+        }
+        return [distance[self.divergence] <= self.radius]
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -6,8 +6,8 @@ estimators, metrics and plots ever need.
 
 Conventions
 -----------
-``risks``, ``point`` and masses are vectors with one entry per class. Numerical sets follow the
-array namespace of their input. A risk of ``+inf`` is a class that is infinitely bad; NaN is
+``risks``, ``point`` and masses are float64 NumPy vectors with one entry per class; anything that
+NumPy reads as such a vector is taken. A risk of ``+inf`` is a class that is infinitely bad; NaN is
 refused, because a maximiser that skips it would hide a broken class.
 """
 
@@ -20,16 +20,23 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from equipoise.arrays import ArrayLike, Matrix, Vector, as_vector
-from equipoise.exceptions import InvalidInputError
+from equipoise.arrays import ArrayLike, Matrix, Vector, to_numpy
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.weights.priors import check_prior
 
-# Masses that differ by less are the same.
+# Distance from the worst risk, as a share of the range of risks, below which a risk ties with it:
+# exponentials of a smaller one, divided by the smallest multiplier, are 1.
+_TIE = 1e-90
+# Difference below which masses are equal: rounding of sums over up to some thousand classes.
 _ROUNDING = 1e-12
 
 
 class MassSet(ABC):
     """A compact convex set of masses inside the probability simplex.
+
+    A new one needs ``n_classes``, ``maximize`` and ``project``, which begin with
+    :func:`check_risks` and :func:`check_point`. Where ``box`` or ``corners`` describes the set, it
+    gets the faster algorithms for such sets.
 
     Examples
     --------
@@ -43,6 +50,16 @@ class MassSet(ABC):
     @abstractmethod
     def n_classes(self) -> int:
         """Number of classes."""
+
+    @property
+    def box(self) -> tuple[Vector, Vector] | None:
+        """Floors and caps, if the set is all masses between them."""
+        return None
+
+    @property
+    def corners(self) -> Matrix | None:
+        """Masses of which the set is the convex hull, one a row, if they are known."""
+        return None
 
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
@@ -64,40 +81,25 @@ class MassSet(ABC):
         return bool(np.all(largest - least <= _ROUNDING))
 
     @abstractmethod
-    def maximize(self, risks: Any) -> Any:
+    def maximize(self, risks: ArrayLike) -> Vector:
         r"""A mass :math:`m \in \arg\max_{m \in M} \langle m, r \rangle`."""
 
     @abstractmethod
-    def project(self, point: Any) -> Any:
+    def project(self, point: ArrayLike) -> Vector:
         r"""The mass :math:`\arg\min_{m \in M} \|m - v\|_2`."""
 
-    def support(self, risks: Any) -> Any:
+    def support(self, risks: ArrayLike) -> float:
         r"""The robust risk :math:`\max_{m \in M} \langle m, r \rangle`."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        return weighted(self.maximize(vector), vector, xp)
-
-    def _risks(self, risks: Any) -> tuple[Any, Any]:
-        """Checked risks and their namespace: NaN would hide a broken class."""
-        vector, xp = as_vector(risks, self.n_classes, name="risks")
-        if not (best := float(xp.min(vector))) > -np.inf:
-            if best == -np.inf:
-                raise InvalidInputError("risks must be above -inf.")
-            raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
-        return vector, xp
-
-    def _point(self, point: Any) -> tuple[Any, Any]:
-        """A checked point and its namespace: only a finite one has a nearest mass."""
-        vector, xp = as_vector(point, self.n_classes, name="point")
-        if not bool(xp.all(xp.isfinite(vector))):
-            raise InvalidInputError(f"point must hold finite values, got {vector}.")
-        return vector, xp
+        vector = check_risks(risks, self.n_classes)
+        return float(weighted(self.maximize(vector), vector))
 
 
 class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works.
 
     A new one is a final class with ``resolve`` and, unless it has no parameters, ``examples``;
-    ``SETS.register`` makes it known to the command line, to saved models and to the tests.
+    ``SETS.register`` makes it known to the command line, to saved models and to the tests, which
+    compare it with an independent solver by ``constraints``.
 
     Examples
     --------
@@ -106,22 +108,99 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     [LabelCVaR(alpha=1.0), LabelCVaR(alpha=0.5), LabelCVaR(alpha=0.01)]
     """
 
+    @property
+    def weighting(self) -> Any:
+        """The weighting of which the set consists for every prior, as users write it, or None."""
+        return None
+
     @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
         """The set of masses for these class priors (and names, ``0..k-1`` when not given)."""
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A few recipes of this kind that resolve for two to a hundred classes of any prior."""
+        """A few recipes of this class that resolve for two to a hundred classes of any prior."""
         return [cls()]
 
+    def meaning(self) -> str:
+        """What the robust risk is, in a few words for a page."""
+        return f"the worst weighting of {self!r}"
 
-def weighted(masses: Any, risks: Any, xp: Any) -> Any:
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        """The set in the words of CVXPY, for tests: constraints on ``mass`` beside the simplex.
+
+        ``mass`` is a ``cvxpy.Variable`` and ``cvxpy`` the module, which the library does not need.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not state its constraints.")
+
+
+def check_risks(risks: ArrayLike, n_classes: int) -> Vector:
+    """Risks as a vector: NaN would hide a broken class.
+
+    Examples
+    --------
+    >>> check_risks([0.2, 0.6], 2)
+    array([0.2, 0.6])
+    """
+    vector = _vector(risks, n_classes, "risks")
+    if not (best := float(vector.min())) > -np.inf:
+        if best == -np.inf:
+            raise InvalidInputError("risks must be above -inf.")
+        raise InvalidInputError("risks must not be NaN: a class without rows has no risk.")
+    return vector
+
+
+def check_point(point: ArrayLike, n_classes: int) -> Vector:
+    """A point as a vector: only a finite one has a nearest mass.
+
+    Examples
+    --------
+    >>> check_point([0.2, 1.6], 2)
+    array([0.2, 1.6])
+    """
+    vector = _vector(point, n_classes, "point")
+    if not np.all(np.isfinite(vector)):
+        raise InvalidInputError(f"point must hold finite values, got {vector}.")
+    return vector
+
+
+def _vector(values: Any, size: int, name: str) -> Vector:
+    vector = to_numpy(values)
+    if vector.shape != (size,):
+        raise ClassMismatchError(
+            f"{name} must be a vector with one value for each of the {size} classes, "
+            f"got shape {vector.shape}."
+        )
+    return vector
+
+
+def unit_range(risks: Vector) -> Vector | None:
+    """Risks moved and scaled onto [-1, 0]; None where all are equal.
+
+    Infinitely bad classes outrank all others: only the mass on them counts.
+
+    Examples
+    --------
+    >>> unit_range(np.array([0.2, 0.4, 0.6])).round(12).tolist()
+    [-1.0, -0.5, 0.0]
+    """
+    if risks.max() == np.inf:
+        risks = np.where(risks == np.inf, 1.0, 0.0)
+    # Halves keep the range of the largest floats finite.
+    halves = risks / 2
+    span = float(np.ptp(halves))
+    if span == 0:
+        return None
+    scaled: Vector = (halves - halves.max()) / span
+    return np.where(scaled > -_TIE, 0.0, scaled)
+
+
+def weighted(masses: Matrix, risks: Vector) -> Any:
     """The sum of risks by masses, along the last axis.
 
     A class without mass counts nothing, even where its risk is infinite.
     """
-    return xp.sum(masses * xp.where(masses > 0, risks, 0.0), axis=-1)
+    return np.sum(masses * np.where(masses > 0, risks, 0.0), axis=-1)
 
 
 def check_masses(values: Any, name: str) -> Vector:

@@ -13,6 +13,7 @@ from equipoise.sets.capped_simplex import CappedSimplex, check_sums
 from equipoise.validation.numbers import check_interval, check_numbers
 from equipoise.weights.priors import masses_of, named_prior
 
+# Weight that stands for no cap: finite, so that a class of prior 0 has a cap of 0.
 _NO_CAP = 1e300
 
 
@@ -42,10 +43,14 @@ class WeightBox(Uncertainty):
     def examples(cls) -> list[Self]:
         return [cls(0.5, 2.0), cls(lower=0.9)]
 
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        lower = 0.0 if self.lower is None else self.lower
+        caps = [] if self.upper is None else [mass <= self.upper * prior]
+        return [mass >= lower * prior, *caps]
+
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, names = named_prior(prior, classes)
         low, up = _ranges(self.lower, self.upper, names, np.inf)
-        # A finite number stands for no cap: a class of prior zero has no mass under any weight.
         floors, caps = masses_of(low, p), masses_of(np.minimum(up, _NO_CAP), p)
         check_sums(floors, caps, ("prior * lower", "prior * upper"))
         return CappedSimplex(floors, caps)
@@ -80,6 +85,10 @@ class PriorBox(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(0.01, 0.6), cls(upper=0.9)]
+
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        lower = 0.0 if self.lower is None else self.lower
+        return [mass >= lower, mass <= (1.0 if self.upper is None else self.upper)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         _, names = named_prior(prior, classes)

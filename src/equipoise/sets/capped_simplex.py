@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Vector, like
+from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
-from equipoise.sets.base import MassSet, frozen, weighted
-from equipoise.sets.filling import fill, fill_level, project_box, project_simplex
+from equipoise.sets.base import MassSet, check_point, check_risks, frozen, weighted
+from equipoise.sets.filling import fill, fill_level, project_box
 
-# A cap of 1 - 1e-16 is a cap of 1, and caps that sum to 1 - 1e-16 sum to 1.
+# Distance from 1 within which a cap is 1: rounding of prior / alpha at the smallest prior.
 _SNAP = 1e-12
+# Excess or lack of the sum of floors or caps that is forgiven: users type a few digits.
 _SUM_SLACK = 1e-9
 
 
@@ -51,6 +51,10 @@ class CappedSimplex(MassSet):
     def n_classes(self) -> int:
         return len(self._room)
 
+    @property
+    def box(self) -> tuple[Vector, Vector]:
+        return self.lower, self.upper
+
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
         """Floors and caps, or what those of the other classes leave."""
@@ -60,23 +64,15 @@ class CappedSimplex(MassSet):
             np.minimum(self.upper, self.lower + self._budget),
         )
 
-    def maximize(self, risks: Any) -> Any:
-        """Water-filling; classes that tie share what is left for them."""
-        vector, xp = self._risks(risks)
-        room = like(self._room, vector, xp)
-        if self.is_simplex:
-            ties = vector == xp.max(vector)
-            return xp.where(ties, room, 0.0) / int(xp.count_nonzero(ties))
-        return like(self.lower, vector, xp) + fill(vector, room, self._budget, xp)
+    def maximize(self, risks: ArrayLike) -> Vector:
+        """Water-filling; classes that tie share what is left in proportion to their room."""
+        vector = check_risks(risks, self.n_classes)
+        return self.lower + fill(vector, self._room, self._budget)
 
-    def project(self, point: Any) -> Any:
-        vector, xp = self._point(point)
-        if self.is_simplex:
-            return project_simplex(vector, 1.0, xp)
-        lower, upper = (like(bound, vector, xp) for bound in (self.lower, self.upper))
-        return project_box(vector, lower, upper, 1.0, xp)
+    def project(self, point: ArrayLike) -> Vector:
+        return project_box(check_point(point, self.n_classes), self.lower, self.upper, 1.0)
 
-    def dual(self, risks: Any) -> tuple[float, float]:
+    def dual(self, risks: ArrayLike) -> tuple[float, float]:
         r"""Minimiser and value of the dual in one scalar (propositions 4 and 5 of the paper).
 
         .. math:: \min_\lambda \; \lambda \beta + \sum_i (u_i - l_i) (r_i - \lambda)_+
@@ -86,13 +82,12 @@ class CappedSimplex(MassSet):
         the risk of the first class, from the worst down, with which the caps sum to one; the
         paper's appendix G.1 prints another, which is always zero.
         """
-        vector, xp = self._risks(risks)
-        room = like(self._room, vector, xp)
-        level = fill_level(vector, room, self._budget, xp)
+        vector = check_risks(risks, self.n_classes)
+        level = fill_level(vector, self._room, self._budget)
         # Gathered by risks, because infinite ones have no differences.
-        above = xp.where(vector > level, room, 0.0)
-        rest = self._budget - float(xp.sum(above))
-        value = float(weighted(like(self.lower, vector, xp) + above, vector, xp))
+        above = np.where(vector > level, self._room, 0.0)
+        rest = self._budget - float(above.sum())
+        value = float(weighted(self.lower + above, vector))
         return level, value + (rest * level if rest > 0 else 0.0)
 
     @cached_property
@@ -105,7 +100,7 @@ class CappedSimplex(MassSet):
 
 
 def _bounds(lower: ArrayLike, upper: ArrayLike) -> tuple[Vector, Vector]:
-    """Floors and caps, checked, with caps above one cut and sums within rounding of one mended."""
+    """Floors and caps, checked; caps above one are cut, sums within rounding of one corrected."""
     low, up = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
     if low.ndim != 1 or low.shape != up.shape or len(low) == 0:
         raise ClassMismatchError(

@@ -29,6 +29,9 @@ class WorstClass(Uncertainty):
         p, _ = named_prior(prior, classes)
         return CappedSimplex(np.zeros(len(p)), np.ones(len(p)))
 
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        return []
+
 
 class LabelCVaR(Uncertainty):
     r"""Label conditional value at risk: no class weight above :math:`1/\alpha`.
@@ -41,10 +44,10 @@ class LabelCVaR(Uncertainty):
     Parameters
     ----------
     alpha : float in (0, 1] or "auto"
-        Share of the population that the worst case is averaged over. ``RobustLogisticRegression``,
-        ``TunedDecisionClassifier`` and ``RobustClassifier`` choose it on rows left out where it is
-        ``"auto"``, as ``RobustnessCV`` does with ``rule="regret"``: the most robust level that
-        loses as little as any, up to noise, whatever level turns out to be the right one.
+        Share of the population that the worst case is averaged over. With ``"auto"``,
+        ``RobustLogisticRegression``, ``TunedDecisionClassifier`` and ``RobustClassifier`` choose it
+        on held-out rows, as ``RobustnessCV`` does with ``rule="regret"``: the least robust level
+        whose largest regret is within one standard error of the smallest.
 
     Examples
     --------
@@ -59,6 +62,12 @@ class LabelCVaR(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(1.0), cls(0.5), cls(0.01)]
+
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        return [mass <= prior / self.alpha]
+
+    def meaning(self) -> str:
+        return f"the worst weighting in which no row counts more than {1 / self.alpha:.3g} times"
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, _ = named_prior(prior, classes)
@@ -87,7 +96,7 @@ class LabelHCVaR(Uncertainty):
         Sum of the levels; 1 when only ``kappa`` is given.
     kappa : float > 0, optional
         How even the levels are: large values treat all classes alike. 1 when only ``c`` is given,
-        which is the worst class risk whatever ``c``.
+        which is the worst class risk for every ``c``.
     alphas : float, dict by class or array, optional
         The levels themselves, each above 0, one for every class. The set is empty unless
         :math:`\sum_i p_i / \alpha_i \ge 1`.
@@ -109,6 +118,13 @@ class LabelHCVaR(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(kappa=2), cls(alphas=0.7), cls(c=0.5)]
+
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        levels = self.alphas
+        if levels is None:
+            power = prior ** (1 / (self.kappa or 1.0))
+            levels = (self.c or 1.0) * power / power.sum()
+        return [mass <= prior / levels]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, names = named_prior(prior, classes)

@@ -52,13 +52,13 @@ class TotalVariation(Divergence):
         """Move as much mass as allowed from the best classes to the worst."""
         worst = risks == risks.max()
         moved = min(radius, float(center[~worst].sum()))
-        left: Vector = fill(risks, center, 1 - moved, np)
+        left: Vector = fill(risks, center, 1 - moved)
         return left + np.where(worst, moved / np.count_nonzero(worst), 0.0)
 
     def project(self, point: Vector, center: Vector, radius: float) -> Vector:
         """Gains and losses both sum to the radius, and are two separate projections."""
-        gain: Vector = project_simplex(point - center, radius, np)
-        loss: Vector = project_box(center - point, np.zeros_like(center), center, radius, np)
+        gain: Vector = project_simplex(point - center, radius)
+        loss: Vector = project_box(center - point, np.zeros_like(center), center, radius)
         return center + gain - loss
 
 
@@ -90,7 +90,7 @@ def _walk(direction: Vector, center: Vector, radius: float) -> Vector:
     direction = direction - direction.max()
     time = radius / float(np.linalg.norm(direction - direction.mean()))
     while True:
-        masses: Vector = project_simplex(center + time * direction, 1.0, np)
+        masses: Vector = project_simplex(center + time * direction, 1.0)
         later = _exit_time(masses > 0, direction, center, radius)
         if not later > time * (1 + 1e-15):
             return masses

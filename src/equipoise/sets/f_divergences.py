@@ -16,16 +16,17 @@ from equipoise.sets.divergence import Divergence
 
 # Relative error of the multiplier: that of the masses' way from the centre is no larger.
 _TOLERANCE = 1e-14
-_MAX_TRIALS = 200
+# Multipliers tried: Newton needs about ten. After _PATIENCE every other trial halves the bracket,
+# which closes to all digits in some 60 more.
+_MAX_TRIALS, _PATIENCE = 200, 30
+# Multiplier below which a bracket is closed: exponentials of risks over it have underflowed.
 _SMALLEST = 1e-280
-# Newton needs about ten trials; past this many every other one halves the bracket.
-_PATIENCE = 30
 _EPS = float(np.finfo(np.float64).eps)
+# Newton steps for the shift of a penalised projection: about ten are needed.
 _MAX_STEPS = 100
 
 # Coefficients of (x e^x - e^x + 1) / x^2, highest power first.
 _SERIES = (1 / 840, 1 / 144, 1 / 30, 1 / 8, 1 / 3, 1 / 2)
-
 
 # Masses at one multiplier, their divergence, and its derivative in the multiplier.
 AtMultiplier = tuple[Vector, float, float]

@@ -9,12 +9,20 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import nnls
 
-from equipoise.arrays import ArrayLike, Matrix, Vector, like, to_numpy
+from equipoise.arrays import ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.sets.base import MassSet, Uncertainty, check_masses, frozen, weighted
+from equipoise.sets.base import (
+    MassSet,
+    Uncertainty,
+    check_masses,
+    check_point,
+    check_risks,
+    frozen,
+    weighted,
+)
 from equipoise.weights.priors import mass_of_weighting, named_prior
 
-# From farther away the nearest mass is the best vertex, up to the rounding of the vertices.
+# Size of a point from which on its nearest mass is the best vertex, up to the rounding of vertices.
 _FAR = 1e12
 
 
@@ -43,24 +51,24 @@ class Hull(MassSet):
     def n_classes(self) -> int:
         return int(self.vertices.shape[1])
 
+    @property
+    def corners(self) -> Matrix:
+        return self.vertices
+
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
         return self.vertices.min(axis=0), self.vertices.max(axis=0)
 
-    def maximize(self, risks: Any) -> Any:
+    def maximize(self, risks: ArrayLike) -> Vector:
         """The best vertex, the first of them where several tie."""
-        vector, xp = self._risks(risks)
-        best = 0
-        if len(self.vertices) > 1:
-            best = int(xp.argmax(weighted(like(self.vertices, vector, xp), vector, xp)))
-        return like(self.vertices[best].copy(), vector, xp)
+        vector = check_risks(risks, self.n_classes)
+        return np.array(self.vertices[int(np.argmax(weighted(self.vertices, vector)))])
 
-    def project(self, point: Any) -> Any:
-        vector, xp = self._point(point)
-        target = to_numpy(vector)
-        if len(self.vertices) == 1 or np.abs(target).max() > _FAR:
+    def project(self, point: ArrayLike) -> Vector:
+        vector = check_point(point, self.n_classes)
+        if len(self.vertices) == 1 or np.abs(vector).max() > _FAR:
             return self.maximize(vector)
-        return like(_mixture(self.vertices - target) @ self.vertices, vector, xp)
+        return np.asarray(_mixture(self.vertices - vector) @ self.vertices)
 
 
 def _mixture(offsets: Matrix) -> Vector:
@@ -98,9 +106,16 @@ class FixedWeights(Uncertainty):
     def __init__(self, weights: Any) -> None:
         self.weights = weights
 
+    @property
+    def weighting(self) -> Any:
+        return self.weights
+
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls("standard"), cls("balanced")]
+
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        return [mass == mass_of_weighting(self.weights, prior, np.arange(len(prior)), name="")]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
         p, names = named_prior(prior, classes)
@@ -130,6 +145,14 @@ class WeightHull(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(["standard", "balanced"])]
+
+    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
+        # Of two weightings, as in the examples.
+        names = np.arange(len(prior))
+        one, other = (mass_of_weighting(q, prior, names, name="") for q in self.weightings)
+        way = other - one
+        share = (mass - one) @ way / max(way @ way, np.finfo(np.float64).tiny)
+        return [share >= 0, share <= 1, mass == one + cvxpy.multiply(share, way)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
         p, names = named_prior(prior, classes)

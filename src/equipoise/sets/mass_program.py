@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.sets import CappedSimplex, MassSet
+from equipoise.sets.base import MassSet
 
 # Linear systems, at least and where classes are few, before a face is looked for by projections;
 # and how many of these, there and where a curved set takes too many vertices.
@@ -36,15 +36,15 @@ class ActiveSet:
     last face, it usually needs one linear system; a face far from the last is found by projections.
     """
 
-    def __init__(self, masses: CappedSimplex, start: Vector) -> None:
-        self._masses, self._mass = masses, start
+    def __init__(self, masses: MassSet, box: tuple[Vector, Vector], start: Vector) -> None:
+        self._masses, self._box, self._mass = masses, box, start
 
     def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
-        bounds, few = (self._masses.lower, self._masses.upper), FEW_STEPS + SMALL_STEPS // len(b)
-        mass, found = _best_between(A, b, *bounds, self._mass, tol, few)
-        if not found:
+        few = FEW_STEPS + SMALL_STEPS // len(b)
+        mass, optimal = _best_between(A, b, *self._box, self._mass, tol, few)
+        if not optimal:
             mass = _by_projections(self._masses, A, b, mass, tol, FEW_PROJECTIONS)
-            mass, _ = _best_between(A, b, *bounds, mass, tol)
+            mass, _ = _best_between(A, b, *self._box, mass, tol)
         self._mass = mass
         return mass.copy()
 
@@ -189,6 +189,6 @@ MassProgram = ActiveSet | SimplicialDecomposition
 
 def mass_program(masses: MassSet, start: Vector) -> MassProgram:
     """The method that suits the set."""
-    if isinstance(masses, CappedSimplex):
-        return ActiveSet(masses, start)
-    return SimplicialDecomposition(masses, start)
+    if masses.box is None:
+        return SimplicialDecomposition(masses, start)
+    return ActiveSet(masses, masses.box, start)

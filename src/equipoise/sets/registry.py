@@ -8,12 +8,12 @@ from sklearn.base import clone
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.registry import Registry
-from equipoise.sets.alphas import DEFAULT_ALPHA, alpha_choice
 from equipoise.sets.ball import PriorBall
 from equipoise.sets.base import Uncertainty
 from equipoise.sets.box import PriorBox, WeightBox
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
 from equipoise.sets.hull import FixedWeights, WeightHull
+from equipoise.sets.ratio import WeightRatio
 from equipoise.text import did_you_mean
 
 SETS: Registry[type[Uncertainty]] = Registry(
@@ -23,11 +23,14 @@ SETS: Registry[type[Uncertainty]] = Registry(
     LabelCVaR,
     LabelHCVaR,
     WeightBox,
+    WeightRatio,
     PriorBox,
     PriorBall,
     WeightHull,
 )
 
+# Level of LabelCVaR where users name no set: no class counts more than ten times its share.
+DEFAULT_ALPHA = 0.1
 # Sets that have a short name.
 WORDS: dict[str, Uncertainty] = {
     "worst_class": WorstClass(),
@@ -47,12 +50,10 @@ def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
     if value is None:
         return LabelCVaR(DEFAULT_ALPHA)
     if isinstance(value, Uncertainty):
-        if alpha_choice(value) is not None:
-            value.resolve([1.0])  # says where alpha is chosen, and that it is not here
         return value
     if isinstance(value, str) and value in WORDS:
-        found: Uncertainty = clone(WORDS[value])
-        return found
+        recipe: Uncertainty = clone(WORDS[value])
+        return recipe
     raise InvalidParameterError(
         f"{name} must be an uncertainty set such as LabelCVaR(0.1), one of the names "
         f'"standard", "balanced" and "worst_class", or None, got {value!r}'

@@ -8,7 +8,6 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.registry import Registry
-from equipoise.sets import CappedSimplex
 from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, Status, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.level import can_level
@@ -94,10 +93,10 @@ def choose(problem: Problem) -> tuple[str, ...]:
 
 def _may_be_equal(problem: Problem) -> bool:
     """Whether intercepts may make all risks equal under masses of the set."""
-    masses, k = problem.masses, problem.masses.n_classes
-    if not isinstance(masses, CappedSimplex) or np.any(masses.lower) or not can_level(problem):
+    box, k = problem.masses.box, problem.masses.n_classes
+    if box is None or np.any(box[0]) or not can_level(problem):
         return False
-    return bool(masses.upper.min() >= min(WIDE_CAPS / k, 1.0))
+    return bool(box[1].min() >= min(WIDE_CAPS / k, 1.0))
 
 
 def run(

@@ -28,7 +28,6 @@ from equipoise.decisions.summary import FEW_ROWS
 from equipoise.estimators import RobustClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
-from equipoise.sets import FixedWeights
 from equipoise.tables.columns import Column, as_frame, columns_of, conform
 from equipoise.validation.numbers import check_word
 
@@ -284,7 +283,7 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
     """
     recipe = as_goal(goal)
     given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
-    word = given.weights if isinstance(given, FixedWeights) else None
+    word = getattr(given, "weighting", None)
     if isinstance(word, str) and word == "standard":
         return learner
     training = "balanced" if isinstance(word, str) and word == "balanced" else "plain"

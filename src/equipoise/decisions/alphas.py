@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Matrix, Vector
+from equipoise.arrays import ROUNDING, ArrayLike, Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets.cvar import LabelCVaR
+from equipoise.sets.registry import DEFAULT_ALPHA
 from equipoise.validation.numbers import check_number, check_word
 
-# The level that users meet first: no class counts more than ten times its share.
-DEFAULT_ALPHA = 0.1
-# The end of a grid where no class prior says at which level the worst class decides alone.
+# End of a grid without class priors: below it the worst of a hundred equal classes decides alone.
 LOWEST_ALPHA = 0.01
 
 
@@ -33,12 +32,12 @@ def middle_alpha(prior: ArrayLike) -> float:
     smallest = float(np.min(prior))
     if smallest < DEFAULT_ALPHA:
         return DEFAULT_ALPHA
-    # Halfway on a logarithmic scale between 1 and where the caps stop binding.
+    # The geometric mean of 1 and the level from which down no cap binds.
     return round(float(np.sqrt(smallest)), 2)
 
 
 def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
-    """So many levels from standard to worst class, evenly spaced on a logarithmic scale.
+    """Levels from standard to worst class, evenly spaced on a logarithmic scale.
 
     With a class prior the grid ends where no cap binds any more, and holds the level of
     :func:`middle_alpha`; without one it ends at 0.01.
@@ -60,15 +59,11 @@ def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
     return grid
 
 
-# Risks that differ by less are the same.
-_SAME = 1e-12
-
-
 @dataclass(frozen=True)
 class AlphaChoice:
-    r"""How much robustness: which level to take, by what the rules made for each of them do.
+    r"""How much robustness: which level to take, by the held-out risks of the rule of each level.
 
-    A rule made for level :math:`b` has class risks :math:`R_b`, the robust risks
+    The rule fitted for level :math:`b` has class risks :math:`R_b`, the robust risks
     :math:`V_a(R_b)` over the sets of all levels :math:`a`, and the regrets
     :math:`V_a(R_b) - \min_c V_a(R_c)`.
 
@@ -110,14 +105,14 @@ class AlphaChoice:
             ("price", "[0, 100]", "the points of the standard risk that may be given up"),
             ("recall", "(0, 1)", "the recall of the worst class to be reached"),
         ):
-            given = getattr(self, name)
-            if name == self.rule and given is None:
+            limit = getattr(self, name)
+            if name == self.rule and limit is None:
                 raise InvalidParameterError(f"rule={name!r} needs {name}, {what}; got None.")
-            if given is not None:
-                check_number(given, name, interval)
+            if limit is not None:
+                check_number(limit, name, interval)
                 if name != self.rule:
                     raise InvalidParameterError(
-                        f"{name} is for rule={name!r}, got {name}={given!r} and rule={self.rule!r}."
+                        f"{name} is for rule={name!r}, got {name}={limit!r} and rule={self.rule!r}."
                     )
 
     def levels(self, prior: ArrayLike) -> Vector:
@@ -125,12 +120,12 @@ class AlphaChoice:
         if self.alphas is None:
             p = np.asarray(prior, dtype=np.float64)
             return alpha_grid(p[p > 0] / p.sum())
-        given = np.asarray(self.alphas)
-        if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf":
+        alphas = np.asarray(self.alphas)
+        if alphas.ndim != 1 or alphas.size == 0 or alphas.dtype.kind not in "iuf":
             raise InvalidParameterError(
                 f"alphas must be a sequence of at least one number, got {self.alphas!r}."
             )
-        return np.unique([check_number(a, "alphas", "(0, 1]") for a in given.tolist()])[::-1]
+        return np.unique([check_number(a, "alphas", "(0, 1]") for a in alphas.tolist()])[::-1]
 
     def central(self, prior: ArrayLike) -> float:
         """The level by which all else is chosen, nearest to that of :func:`middle_alpha`."""
@@ -139,31 +134,31 @@ class AlphaChoice:
 
     def choose(self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> int:
         """The index among the levels, from class risks of shape (n_alphas, n_classes)."""
-        found = path_risks(class_risks, alphas, prior)
-        standard, worst = found["standard_risk"], found["worst_class_risk"]
+        path = path_risks(class_risks, alphas, prior)
+        standard, worst = path["standard_risk"], path["worst_class_risk"]
         if self.rule == "regret":
-            return _first_lowest(found["largest_regret"])
+            return _first_lowest(path["largest_regret"])
         if self.price is not None:
-            kept = np.flatnonzero(standard <= standard.min() + self.price / 100 + _SAME)
+            kept = np.flatnonzero(standard <= standard.min() + self.price / 100 + ROUNDING)
             return int(kept[_first_lowest(worst[kept])])
-        reached = np.flatnonzero(1 - worst >= (self.recall or 0.0) - _SAME)
+        reached = np.flatnonzero(1 - worst >= (self.recall or 0.0) - ROUNDING)
         return int(reached[0]) if len(reached) else _first_lowest(worst)
 
 
 def path_risks(class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> dict[str, Vector]:
-    """Standard risk, worst class risk and largest regret of the rules made for each level.
+    """Standard risk, worst class risk and largest regret of the rule of each level.
 
-    A class that was not judged, whose risks are nan, is left out, and so is one of prior 0.
+    Classes without evaluation rows, whose risks are nan, and classes of prior 0 do not count.
 
     Examples
     --------
-    >>> found = path_risks([[0.0, 0.4], [0.1, 0.2]], [1.0, 0.5], [0.5, 0.5])
-    >>> found["largest_regret"].round(3).tolist()
+    >>> path = path_risks([[0.0, 0.4], [0.1, 0.2]], [1.0, 0.5], [0.5, 0.5])
+    >>> path["largest_regret"].round(3).tolist()
     [0.2, 0.0]
     """
     risks, p = np.asarray(class_risks, dtype=np.float64), np.asarray(prior, dtype=np.float64)
-    judged = (p > 0) & ~np.isnan(risks).any(axis=0)
-    risks, p = risks[:, judged], p[judged] / p[judged].sum()
+    evaluated = (p > 0) & ~np.isnan(risks).any(axis=0)
+    risks, p = risks[:, evaluated], p[evaluated] / p[evaluated].sum()
     return {
         "standard_risk": risks @ p,
         "worst_class_risk": risks.max(axis=1),
@@ -179,7 +174,7 @@ def _regrets(risks: Matrix, alphas: Vector, prior: Vector) -> Matrix:
 
 
 def _first_lowest(values: Vector) -> int:
-    return int(np.flatnonzero(values <= values.min() + _SAME)[0])
+    return int(np.flatnonzero(values <= values.min() + ROUNDING)[0])
 
 
 def alpha_choice(uncertainty: Any) -> AlphaChoice | None:
@@ -191,8 +186,7 @@ def alpha_choice(uncertainty: Any) -> AlphaChoice | None:
     ('regret', None)
     """
     uncertainty = getattr(uncertainty, "uncertainty", uncertainty)
-    if not isinstance(uncertainty, LabelCVaR):
-        return None
-    if isinstance(uncertainty.alpha, str) and uncertainty.alpha == "auto":
+    alpha = uncertainty.alpha if isinstance(uncertainty, LabelCVaR) else None
+    if isinstance(alpha, str) and alpha == "auto":
         return AlphaChoice()
-    return uncertainty.alpha if isinstance(uncertainty.alpha, AlphaChoice) else None
+    return alpha if isinstance(alpha, AlphaChoice) else None
