@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from equipoise.sets import Uncertainty as Uncertainty
     from equipoise.sets import WeightBox as WeightBox
     from equipoise.sets import WeightHull as WeightHull
+    from equipoise.sets import WeightRatio as WeightRatio
     from equipoise.sets import WorstClass as WorstClass
     from equipoise.weights import ByClass as ByClass
 
@@ -104,6 +105,7 @@ _ROOMS = {
         "Uncertainty",
         "WeightBox",
         "WeightHull",
+        "WeightRatio",
         "WorstClass",
     ],
     "solvers": [],

@@ -113,6 +113,11 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
         """The weighting of which the set consists for every prior, as users write it, or None."""
         return None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a parameter is still to be chosen on held-out rows: ``resolve`` says by what."""
+        return False
+
     @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
         """The set of masses for these class priors (and names, ``0..k-1`` when not given)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -65,6 +66,10 @@ class LabelCVaR(Uncertainty):
 
     def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
         return [mass <= prior / self.alpha]
+
+    @property
+    def is_open(self) -> bool:
+        return not isinstance(self.alpha, Real)
 
     def meaning(self) -> str:
         return f"the worst weighting in which no row counts more than {1 / self.alpha:.3g} times"

@@ -50,6 +50,8 @@ def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
     if value is None:
         return LabelCVaR(DEFAULT_ALPHA)
     if isinstance(value, Uncertainty):
+        if value.is_open:
+            value.resolve([1.0])
         return value
     if isinstance(value, str) and value in WORDS:
         recipe: Uncertainty = clone(WORDS[value])
