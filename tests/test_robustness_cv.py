@@ -462,7 +462,6 @@ def test_a_recall_out_of_reach_is_said_and_the_closest_taken():
 
 
 REFUSED = {
-    "as_uncertainty": lambda X, y: equipoise.sets.as_uncertainty(LabelCVaR("auto")),
     "resolve": lambda X, y: LabelCVaR("auto").resolve([0.9, 0.1]),
     "class risks": lambda X, y: class_risks(y, y).robust(LabelCVaR("auto")),
     "a scorer": lambda X, y: RiskScorer(LabelCVaR("auto"))(
