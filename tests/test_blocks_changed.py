@@ -89,6 +89,17 @@ def refused(blocks, message=CHANGED):
         RobustLogisticRegression(WorstClass()).fit(from_blocks(blocks))
 
 
+@pytest.mark.parametrize("apart", [1, 1021, 2 * 1021])
+@pytest.mark.parametrize("width", [1, 3, 8])
+def test_rows_that_trade_places_have_another_checksum(width, apart):
+    X = np.random.default_rng(0).normal(size=(3000, width))
+    y = np.zeros(len(X))
+    assert checksum(traded(X, ROW, ROW + apart), y, None) != checksum(X, y, None)
+    ones = np.ones((3000, width))
+    twos = set_at(ones, slice(ROW, None, 512), 2.0)
+    assert checksum(ones, y, None) != checksum(twos, y, None)
+
+
 @each_change
 @pytest.mark.parametrize("n_passes", [1, 2, 5])
 def test_whatever_changes_between_passes_is_noticed(change, n_passes):

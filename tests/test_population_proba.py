@@ -139,5 +139,5 @@ def test_what_cannot_be_put_back_is_refused_in_a_sentence():
         CalibratedClassifierCV(RobustLogisticRegression("balanced"), cv=2),
         RobustLinearClassifier("balanced"),
     ):
-        with pytest.raises(InvalidParameterError, match=r"equipoise with predict_p.*population_p"):
+        with pytest.raises(InvalidParameterError, match=r"equipoise with predict_p.*rescale_p"):
             population_proba(model.fit(X, y), X)

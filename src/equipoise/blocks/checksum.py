@@ -1,7 +1,8 @@
 """Checksums of blocks: whether a later pass reads what an earlier one did.
 
 All of a block is read for every pass, so that a checksum of all of it costs little: features are
-added up as 64-bit integers, which takes some 5 % of the time of a pass.
+added up as 64-bit integers, each times an odd number by its position, which takes some 5 % of the
+time of a pass. No single change is missed, because odd numbers are invertible.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import scipy.sparse as sp
 from equipoise.arrays import NDArray
 from equipoise.extras import require
 
-# Number of sums of 64-bit words, 8 KB in all, which stay in a core's cache. It is a prime: words
-# that trade places, in a row or between rows near each other, are then in different sums.
+# _N_SUMS: sums of 64-bit words, 8 KB in all, which stay in a core's cache. It is a prime, so that
+# words that trade places, in a row or between rows near each other, are in different sums.
 _N_SUMS = 1021
 _WORD = np.dtype(np.uint64)
 
@@ -62,7 +63,10 @@ def _of_array(values: NDArray[Any]) -> int:
         values = values.astype(np.float64)
     octets = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
     summed = len(octets) - len(octets) % (_N_SUMS * _WORD.itemsize)
-    sums = octets[:summed].view(_WORD).reshape(-1, _N_SUMS).sum(axis=0, dtype=_WORD)
+    words = octets[:summed].view(_WORD).reshape(-1, _N_SUMS)
+    # The same sums of words that trade places differ by their factors.
+    factors = 2 * np.arange(len(words), dtype=_WORD) + _WORD.type(1)
+    sums = np.einsum("i,ij->j", factors, words)
     return crc32(octets[summed:].data, crc32(sums.data))
 
 
