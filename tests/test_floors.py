@@ -14,8 +14,9 @@ from scipy.stats import binomtest, multivariate_normal, norm
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
 
-from equipoise import RecallFloors, TunedDecisionClassifier, tune_weights
+from equipoise import RecallFloors, RobustClassifier, TunedDecisionClassifier, tune_weights
 from equipoise.decisions import Predictions, decide
 from equipoise.exceptions import UnattainableError
 
@@ -303,3 +304,16 @@ def test_weighted_rows_that_are_too_few_say_so():
     # In the class without a floor weights may be what they are.
     weights[y == 1] = 2.0
     tune_weights(y, eta, RecallFloors({1: 0.9}, confidence=0.9), sample_weight=weights)
+
+
+@pytest.mark.parametrize("training", ["plain", "average"])
+@pytest.mark.parametrize("confidence", [None, 0.8])
+def test_floors_do_not_depend_on_the_scale_of_row_weights(training, confidence):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    X, weights = rng.normal(size=(300, 2)) + y[:, None], rng.choice([0.5, 1.0], 300)
+    goal = RecallFloors({2: 0.7}, confidence=confidence)
+    model = RobustClassifier(GaussianNB(), goal, training=training, random_state=0)
+    fits = [model.fit(X, y, sample_weight=c * weights).weights_ for c in (1, 4096, 3.7)]
+    for found in fits[1:]:
+        np.testing.assert_allclose(found, fits[0], rtol=1e-9)

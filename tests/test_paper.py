@@ -415,6 +415,7 @@ DIRECTIONS = {
     "rates": {
         "the excess risk of the plug-in rule falls": True,
         "weights enter by": True,
+        "judged under other weights, the estimation error": True,
         "judged under other weights, the excess risk": True,
     },
     "bounds": {
@@ -500,6 +501,10 @@ def test_the_quick_version_runs_and_shows_the_direction_of_each_claim(name, data
         (claim,) = found
         assert claim.findings["exact"].held == held, (beginning, claim.findings["exact"].numbers)
     _check_pages(tmp_path, name, outcome)
+    full = read_page(name)
+    for claim in outcome.claims:
+        for words in (claim.text.replace("|", "\\|"), claim.where, claim.reading, *claim.others):
+            assert words in full
 
 
 def _skip_without_fashion():
