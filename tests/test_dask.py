@@ -30,10 +30,8 @@ from equipoise.blocks.base import AskedOf, Stream
 from equipoise.blocks.cluster import HeldPartitions
 from equipoise.blocks.partitions import from_dask
 from equipoise.exceptions import InvalidInputError
-from equipoise.losses import as_trained
-from equipoise.objectives import RowsInBlocks, sampling
+from equipoise.objectives import RowsInBlocks
 from equipoise.objectives import rows as rows_module
-from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.risks import RiskScorer, class_risks, classifier_risks
 from logistic_cases import assert_same_bits, draw, few_rows_allowed
 from test_logistic_optimum import (
@@ -422,69 +420,6 @@ def test_parts_of_one_maker_make_room_for_those_of_the_next(client):
         sizes.append(settled(client))
     blocks.close()
     assert sizes[0] == sizes[1] == sizes[2] > 0
-
-
-@pytest.fixture
-def shares_are_worth_asking(monkeypatch):
-    monkeypatch.setattr(sampling, "WORTH_ASKING", 1)
-
-
-@pytest.mark.parametrize("kind", ["binary", "multinomial", "weights", "sparse"])
-def test_hessians_of_shares_add_up_to_that_of_the_sample(client, kind, shares_are_worth_asking):
-    X, y = draw(k=2 if kind == "binary" else 3, n=500)
-    weights = np.random.default_rng(0).integers(0, 3, 500) if kind == "weights" else None
-    given = parted(X, y, weights)
-    if kind == "sparse":
-        given[0] = given[0].map_blocks(sp.csr_matrix)
-    blocks = RowsInBlocks(from_dask(*given, 1 << 24), 1 << 16)  # there is room for some rows
-    settings = {"fit_intercept": True, "ridge": 1e-3, "loss": as_trained("cross_entropy")}
-    with blocks.open(**settings) as objective:
-        for loss in ("cross_entropy", "squared_hinge"):
-            sample = objective.with_loss(as_trained(loss)).thin(len(X))
-            assert sample.n_rows < blocks.counts.sum()
-            theta = np.linspace(-0.3, 0.4, sample.size)
-            mass = np.linspace(1, 2, sample.n_classes) / 3
-            for single, rtol in ((False, 1e-10), (True, 1e-4)):
-                n_passes = blocks.stream.n_passes
-                there = sample.hessian(theta, mass, single=single)
-                here = LinearObjective.hessian(sample, theta, mass)
-                np.testing.assert_allclose(there, here, rtol=rtol, atol=rtol)
-                assert blocks.stream.n_passes == n_passes
-
-
-@pytest.mark.parametrize("kind", ["cross_entropy", "squared_hinge"])
-def test_the_client_forms_no_hessian_of_the_whole_sample(client, monkeypatch, kind):
-    formed, hessian = [], LinearObjective.hessian
-
-    def noted(self, *args, **settings):
-        formed.append(self.n_rows)
-        return hessian(self, *args, **settings)
-
-    monkeypatch.setattr(LinearObjective, "hessian", noted)
-    X, y = draw(k=3, n=6000)
-    rows, fit = parted(X, y, ends=range(0, 6000, 1000)), RobustLinearClassifier(WorstClass(), kind)
-    there = fit.fit(*rows)
-    assert there.status_ == "converged" and formed and max(formed) < 6000
-    formed.clear()
-    monkeypatch.setattr(sampling, "WORTH_ASKING", 2000)  # one share is too small
-    here = RobustLinearClassifier(WorstClass(), kind).fit(*rows)
-    assert max(formed) == 6000
-    assert there.objective_ == pytest.approx(here.objective_, rel=SAME)
-
-
-def test_shares_of_workers_that_died_are_taken_again(client, monkeypatch):
-    X, y = draw(k=3, n=3000)
-    rows = parted(X, y, ends=range(0, 3000, 500))
-    whole, dead, glance = robust().fit(*rows), [], Stream.glance
-
-    def after_a_death(self, asked):
-        dead.extend(() if dead else kill(client, 2))
-        return glance(self, asked)
-
-    monkeypatch.setattr(Stream, "glance", after_a_death)
-    assert_same_bits(robust().fit(*rows), whole)
-    assert len(dead) == 2
-    client.wait_for_workers(2, timeout=120)
 
 
 def test_nothing_is_left_running_without_a_client():

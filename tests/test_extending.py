@@ -190,7 +190,7 @@ class Exponential(TrainedLoss):
     def values(self, scores, labels):
         return self._terms(scores, labels).sum(axis=0)
 
-    def slopes(self, scores, labels):
+    def gradients(self, scores, labels):
         terms = self._terms(scores, labels)
         terms[labels, np.arange(len(labels))] = -terms.sum(axis=0)
         return terms

@@ -310,10 +310,10 @@ def test_what_is_trained_is_the_loss(name, k):
 def test_slopes_and_curvature_match_differences(name, k):
     loss, (scores, labels) = LOSSES[name].trained, drawn_scores(k)
     before = scores.copy()
-    slopes, curvature = loss.slopes(scores, labels), loss.curvature(scores, labels)
+    slopes, curvature = loss.gradients(scores, labels), loss.curvature(scores, labels)
     expected = differences(lambda moved: loss.values(moved, labels), scores)
     np.testing.assert_allclose(slopes, expected, atol=1e-7)
-    expected = differences(lambda moved: loss.slopes(moved, labels), scores)
+    expected = differences(lambda moved: loss.gradients(moved, labels), scores)
     bowl = np.linalg.eigvalsh(expected.transpose(2, 0, 1))[:, 0] > -1e-6
     assert np.all(bowl) == loss.convex
     np.testing.assert_allclose(curvature[..., bowl], expected[..., bowl], atol=1e-6)
@@ -331,7 +331,7 @@ def test_a_trained_loss_is_convex_if_it_says_so_and_blind_to_equal_shifts(name, 
     below = values[2] <= (values[0] + values[1]) / 2 + 1e-12
     assert np.all(below) == loss.convex
     np.testing.assert_allclose(loss.values(scores + 3.0, labels), values[0], atol=1e-12)
-    np.testing.assert_allclose(loss.slopes(scores, labels).sum(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(loss.gradients(scores, labels).sum(axis=0), 0, atol=1e-12)
     curvature = loss.curvature(scores, labels)
     np.testing.assert_allclose(curvature.sum(axis=0), 0, atol=1e-12)
     assert np.linalg.eigvalsh(curvature.transpose(2, 0, 1)).min() > -1e-12
@@ -389,7 +389,7 @@ def test_smoothed_hinge_is_the_best_over_shares(rows, smoothing):
     values = loss.values(scores.T, true)
     assert np.all(values <= hinge(true, scores) + 1e-12)
     assert np.all(values >= hinge(true, scores) - smoothing / 2 - 1e-12)
-    excess, shares = scores - scores[own][:, None] + 1, loss.slopes(scores.T, true).T
+    excess, shares = scores - scores[own][:, None] + 1, loss.gradients(scores.T, true).T
     shares[own] = 0
     assert np.all(shares >= 0) and np.all(shares.sum(axis=1) <= 1 + 1e-12)
     best = np.sum(shares * excess - smoothing / 2 * shares**2, axis=1)

@@ -86,7 +86,7 @@ def test_what_is_left_of_the_curvature_is_the_part_that_is_not_negative(k, smoot
     scores, labels = drawn_scores(k)
     loss, step, f = SmoothMargin(width, smoothing), 1e-5, scores.T
     unit = step * np.eye(k)[:, :, None]
-    true = np.array([loss.slopes(f + e, labels) - loss.slopes(f - e, labels) for e in unit])
+    true = np.array([loss.gradients(f + e, labels) - loss.gradients(f - e, labels) for e in unit])
     true = (true / (2 * step)).transpose(2, 0, 1)
     left = loss.curvature(f, labels).transpose(2, 0, 1)
     convex = np.linalg.eigvalsh(true)[:, 0] > -1e-6
@@ -109,7 +109,7 @@ def test_widths_by_class_are_scores_in_other_units(k):
     )
     for a, e in enumerate(step * np.eye(k)[:, :, None]):
         difference = (loss.values(f + e, labels) - loss.values(f - e, labels)) / (2 * step)
-        np.testing.assert_allclose(loss.slopes(f, labels)[a], difference, atol=1e-7)
+        np.testing.assert_allclose(loss.gradients(f, labels)[a], difference, atol=1e-7)
 
 
 # Descent
@@ -266,8 +266,8 @@ class ChanceOfError(TrainedLoss):
     def values(self, scores, labels):
         return 1 - softmax(scores, axis=0)[labels, np.arange(len(labels))]
 
-    def slopes(self, scores, labels):
-        return (1 - self.values(scores, labels)) * CrossEntropy().slopes(scores, labels)
+    def gradients(self, scores, labels):
+        return (1 - self.values(scores, labels)) * CrossEntropy().gradients(scores, labels)
 
     def curvature(self, scores, labels):
         return (1 - self.values(scores, labels)) * CrossEntropy().curvature(scores, labels)

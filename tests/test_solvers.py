@@ -29,12 +29,12 @@ from equipoise.solvers import (
     choose,
     registry,
     run,
-    sqp,
 )
 from equipoise.solvers.base import Iterate, Solver, solve
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.registry import FEW_PARAMETERS, MANY_NUMBERS, MOST_NUMBERS
-from equipoise.solvers.sqp import ASTRAY, DOUBTED, MinimaxSqp, QuadraticModel
+from equipoise.solvers.sqp import MinimaxSqp
+from equipoise.solvers.sqp_newton import ASTRAY, DOUBTED, NewtonSteps
 from linear_models import optimum, small_data
 from set_examples import every_example
 from test_covtype import STORED, needs_data
@@ -678,22 +678,6 @@ def test_one_solver_may_solve_two_problems_in_turns(solver):
     np.testing.assert_array_equal(together[1], risks([1] * 6)[1])
 
 
-def test_near_the_solution_a_cut_step_is_not_followed_by_another_hessian():
-    """Rows of rare columns cut whole steps, one Hessian after the other, where none knows more."""
-    solver = MinimaxSqp(newton=True, tol=1e-6)
-    with one_problem() as (problem, start):
-        iterate = replace(solver.step(problem, solver.start(problem, *start)), age=1)
-
-        def pays(part, *, cut):
-            value, slopes = iterate.recent[-1], iterate.gradient
-            model = QuadraticModel(iterate.mass, slopes, slopes, part * value)
-            before = replace(iterate, cut=cut, decrease=1.1 * part * value)
-            return solver._pays(problem, before, model)
-
-        assert pays(1e-5, cut=False) and not pays(1e-5, cut=True)
-        assert pays(1e-2, cut=False) and pays(1e-2, cut=True)
-
-
 @contextmanager
 def one_problem():
     """A problem on a few hundred rows, and where to start."""
@@ -703,59 +687,59 @@ def one_problem():
         yield Problem(objective, masses, 1e-3), (np.zeros(objective.size), np.ones(3) / 3)
 
 
+def next_hessian(strategy, problem, iterate):
+    """Rows of the Hessian that is formed before the next step; None where none is."""
+    formed = []
+
+    class Noted:
+        """An objective that takes note of its Hessians."""
+
+        def __init__(self, objective):
+            self._objective = objective
+
+        def hessian(self, *args, **settings):
+            formed.append(self._objective.n_rows)
+            return self._objective.hessian(*args, **settings)
+
+        def __getattr__(self, name):
+            return getattr(self._objective, name)
+
+    next(strategy.attempts(replace(problem, objective=Noted(problem.objective)), iterate))
+    return formed[0] if formed else None
+
+
 @pytest.mark.parametrize(
-    ("use", "part", "known", "sampled"),
+    ("use", "far", "known", "exact"),
     [
-        ("first", 1e-1, {}, False),
-        ("far", 1e-1, {}, True),
-        ("far", 1e-5, {}, False),  # near the solution they are exact
-        ("far", 1e-1, {"misled": ASTRAY}, False),  # and where steps never are as foretold
-        ("always", 1e-5, {"misled": ASTRAY, "doubt": DOUBTED - 1}, True),
-        ("always", 1e-1, {"doubt": DOUBTED}, False),
+        ("first", True, {}, True),
+        ("far", True, {}, False),
+        ("far", False, {}, True),  # near the solution they are exact
+        ("far", True, {"misled": ASTRAY}, True),  # and where steps never are as predicted
+        ("always", False, {"misled": ASTRAY, "doubt": DOUBTED - 1}, False),
+        ("always", True, {"doubt": DOUBTED}, True),
     ],
 )
-def test_hessians_are_those_of_the_sample_while_it_serves(use, part, known, sampled):
+def test_hessians_are_those_of_the_sample_while_it_serves(use, far, known, exact):
     with one_problem() as (problem, start):
-        solver = MinimaxSqp(newton=True, tol=1e-6, sample=problem.thin(20), sampled=use)
+        strategy = NewtonSteps(1e-6, problem.thin(20), use)
+        solver = MinimaxSqp(strategy)
         iterate = solver.start(problem, *start)
-        slopes, decrease = iterate.gradient, part * iterate.recent[-1]
-        model = QuadraticModel(iterate.mass, slopes, slopes, decrease)
-        assert solver._is_sampled(replace(iterate, **known), model) is sampled
+        for _ in range(1 if far else 12):
+            iterate = solver.step(problem, iterate)
+        record = replace(iterate.record, **known)
+        # The last model predicted so little that a new Hessian pays.
+        iterate = replace(iterate, record=record, decrease=0.0)
+        assert (next_hessian(strategy, problem, iterate) is not None) is exact
 
 
 @pytest.mark.parametrize("rows_per_class", [3, 8])
 def test_a_sample_that_says_little_costs_steps_and_not_the_optimum(rows_per_class):
     with one_problem() as (problem, start):
-        solver = MinimaxSqp(
-            newton=True, tol=1e-8, sample=problem.thin(rows_per_class), sampled="far"
-        )
+        solver = MinimaxSqp(NewtonSteps(1e-8, problem.thin(rows_per_class), "far"))
         found = solve(problem, solver, start, Limits(1e-8, 100), Progress())
-        exact = solve(
-            problem, MinimaxSqp(newton=True, tol=1e-8), start, Limits(1e-8, 100), Progress()
-        )
+        exact = solve(problem, MinimaxSqp(NewtonSteps(1e-8)), start, Limits(1e-8, 100), Progress())
     assert found.status is exact.status is Status.CONVERGED
     assert found.objective == pytest.approx(exact.objective, rel=2e-8)
-
-
-@pytest.mark.parametrize(
-    ("doubt", "expected"), [(0, [2, 4, 8, 16, 32]), (DOUBTED, [1, 2, 4, 4, 4])]
-)
-def test_the_less_use_hessians_are_the_longer_the_next_waits(monkeypatch, doubt, expected):
-    """One of all rows no longer than it costs, four evaluations here."""
-    monkeypatch.setattr(sqp, "_price", lambda _: 4.0)
-    with one_problem() as (problem, start):
-        solver = MinimaxSqp(newton=True, tol=1e-6, sample=problem.thin(20), sampled="always")
-        iterate = solver.step(problem, solver.start(problem, *start))
-        slopes, waits = iterate.gradient, []
-        model = QuadraticModel(iterate.mass, slopes, slopes, iterate.decrease)  # no progress
-        for _ in expected:
-            iterate = replace(iterate, doubt=doubt, age=iterate.wait, misled=1)
-            assert solver._pays(problem, iterate, model)
-            assert not solver._pays(problem, replace(iterate, age=iterate.wait - 1), model)
-            iterate = solver._with_another(problem, iterate, model)
-            waits.append(iterate.wait)
-            assert iterate.sampled is (doubt < DOUBTED)
-    assert waits == expected
 
 
 def test_many_classes_converge_as_fast_as_blocks_of_their_hessian_allow():

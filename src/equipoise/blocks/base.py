@@ -103,8 +103,6 @@ class Blocks(ABC):
     noun: str = "Block"
     # The largest share of the rows that is worth bringing here as a sample.
     sampled_share: float = 1.0
-    # Whether other processes hold them, and what is made of them.
-    elsewhere: bool = False
 
     @abstractmethod
     def __len__(self) -> int:
@@ -203,10 +201,6 @@ class Stream:
     def total(self, asked: AskedOf) -> Answer:
         """One pass: the sum of the answers of all blocks."""
         self._begin_pass()
-        return self.blocks.total(asked, self._n_threads, self._begin)
-
-    def glance(self, asked: AskedOf) -> Answer:
-        """The sum of the answers about a little that is kept of every block: no pass."""
         return self.blocks.total(asked, self._n_threads, self._begin)
 
     def _begin_pass(self) -> None:

@@ -69,7 +69,6 @@ class HeldPartitions(Blocks):
     noun = "Partition"
     # A pass is shared by all workers, a sample is solved here by one machine.
     sampled_share = 0.04
-    elsewhere = True
 
     def __init__(self, client: Any, parts: list[Any], columns: tuple[str, ...] | None) -> None:
         self._client, self.columns = client, columns

@@ -119,7 +119,7 @@ class TrainedLoss(ABC):
     >>> class SquaredLeads(TrainedLoss):
     ...     def values(self, scores, labels):
     ...         return (self._excess(scores, labels) ** 2).sum(axis=0) - 1
-    ...     def slopes(self, scores, labels):
+    ...     def gradients(self, scores, labels):
     ...         out = 2 * self._excess(scores, labels)
     ...         out[labels, np.arange(len(labels))] -= out.sum(axis=0)
     ...         return out
@@ -163,7 +163,7 @@ class TrainedLoss(ABC):
         """Losses of the rows, shape ``(rows,)``, from scores of shape ``(k, rows)``."""
 
     @abstractmethod
-    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+    def gradients(self, scores: Matrix, labels: Indices) -> Matrix:
         """Derivatives of the losses by the scores, shape ``(k, rows)``."""
 
     @abstractmethod
@@ -260,10 +260,10 @@ class ClassScores(ScoreKernel):
         return self._loss.values(self._of_classes(scores), labels)
 
     def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:
-        slopes = self._loss.slopes(self._of_classes(kept), labels)
+        gradients = self._loss.gradients(self._of_classes(kept), labels)
         if self.n_scores == 1:
-            slopes = (slopes[1:] - slopes[:1]) / 2
-        return slopes * scale
+            gradients = (gradients[1:] - gradients[:1]) / 2
+        return gradients * scale
 
     def hessian_product(
         self, kept: Matrix, labels: Indices, scale: Vector, change: Matrix
@@ -352,7 +352,7 @@ def leads(labels: Indices, scores: Matrix) -> Matrix:
     return lead
 
 
-def slopes_by_scores(labels: Indices, by_leads: Matrix) -> Matrix:
+def gradients_by_scores(labels: Indices, by_leads: Matrix) -> Matrix:
     """Derivatives by the scores from those by the leads, in the same memory."""
     by_leads[labels, np.arange(len(labels))] = -by_leads.sum(axis=0)
     return by_leads

@@ -73,7 +73,7 @@ class CrossEntropy(TrainedLoss):
     def values(self, scores: Matrix, labels: Indices) -> Vector:
         return SoftmaxKernel(len(scores)).losses(scores.copy(), labels)
 
-    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+    def gradients(self, scores: Matrix, labels: Indices) -> Matrix:
         out: Matrix = softmax(scores, axis=0)
         out[labels, np.arange(len(labels))] -= 1
         return out

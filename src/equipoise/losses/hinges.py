@@ -16,9 +16,9 @@ from equipoise.losses.base import (
     Loss,
     TrainedLoss,
     curvature_by_scores,
+    gradients_by_scores,
     in_blocks,
     leads,
-    slopes_by_scores,
 )
 
 
@@ -117,10 +117,10 @@ class SquaredHinge(TrainedLoss):
         excess *= excess
         return np.asarray(excess.sum(axis=0))
 
-    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+    def gradients(self, scores: Matrix, labels: Indices) -> Matrix:
         excess = _excess(scores, labels)
         excess *= 2
-        return slopes_by_scores(labels, excess)
+        return gradients_by_scores(labels, excess)
 
     def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
         k, n = scores.shape
@@ -169,8 +169,8 @@ class SmoothedHinge(TrainedLoss):
         excess -= self.smoothing / 2 * shares
         return np.asarray((shares * excess).sum(axis=0))
 
-    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
-        return slopes_by_scores(labels, self._shares(leads(labels, scores) + 1)[0])
+    def gradients(self, scores: Matrix, labels: Indices) -> Matrix:
+        return gradients_by_scores(labels, self._shares(leads(labels, scores) + 1)[0])
 
     def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
         used, sharing = self._faces(scores, labels)

@@ -10,8 +10,8 @@ from equipoise.losses.base import (
     Loss,
     TrainedLoss,
     curvature_by_scores,
+    gradients_by_scores,
     leads,
-    slopes_by_scores,
 )
 from equipoise.losses.cross_entropy import CrossEntropy
 from equipoise.losses.hinges import margin_loss
@@ -72,13 +72,13 @@ class SmoothMargin(TrainedLoss):
         values: Vector = self.smoothing * np.log1p(np.expm1(1 / self.smoothing) * chances)
         return np.minimum(values, 1.0)
 
-    def slopes(self, scores: Matrix, labels: Indices) -> Matrix:
+    def gradients(self, scores: Matrix, labels: Indices) -> Matrix:
         lead, shares, width = self._lead(scores, labels)
-        return slopes_by_scores(labels, shares * (self._slope_and_bend(lead)[0] / width))
+        return gradients_by_scores(labels, shares * (self._derivatives(lead)[0] / width))
 
     def curvature(self, scores: Matrix, labels: Indices) -> NDArray[np.float64]:
         lead, shares, width = self._lead(scores, labels)
-        slope, bend = self._slope_and_bend(lead)
+        slope, bend = self._derivatives(lead)
         slope /= self.smoothing * width**2
         bend = np.maximum(bend, 0.0) / width**2
         out = shares[:, None] * (shares * (bend - slope))
@@ -97,7 +97,7 @@ class SmoothMargin(TrainedLoss):
         shares /= total
         return top + np.log(total), shares, width
 
-    def _slope_and_bend(self, lead: Vector) -> tuple[Vector, Vector]:
+    def _derivatives(self, lead: Vector) -> tuple[Vector, Vector]:
         """First and second derivatives by the lead of the rivals."""
         higher = lead + 1 / self.smoothing
         high, low = expit(higher), expit(lead)

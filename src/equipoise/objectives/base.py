@@ -7,8 +7,8 @@ Conventions
 ``mass`` : float64 vector with one entry per class.
 ``state`` : a point with everything computed there that later questions need again.
 ``shift`` : a change of the intercepts, one a score, in raw units; minus infinity takes a class out.
-Where the rows are, and in which precision, is the objective's business: parameters, risks, slopes
-and curvature are float64 arrays in memory.
+Where the rows are, and in which precision, is the objective's business: parameters, risks,
+gradients and Hessians are float64 arrays in memory.
 """
 
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ class ShiftMoments(NamedTuple):
     """
 
     growths: Vector
-    slope: Vector
+    gradient: Vector
     curvature: Any
 
 
@@ -79,7 +79,7 @@ class Objective(ABC):
         self.flat = kernel.flat  # whether there are places without any curvature
         self.convex = kernel.convex  # whether the class risks are
         shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
-        # Of slopes, relative to the objective.
+        # Of gradients, relative to the objective.
         self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
 
     def blur(self, theta: Vector) -> float:
@@ -126,7 +126,7 @@ class Objective(ABC):
 
     def intercept_inverse(self, state: Evaluation, mass: Vector) -> Callable[[Vector], Vector]:
         """What is known of the inverse curvature along the intercepts of a centered state."""
-        return lambda slopes: slopes
+        return lambda gradients: gradients
 
     def _like(self, other: O) -> O:
         """Another objective over rows of this one, whose risks count as they do here."""
@@ -219,7 +219,7 @@ class Objective(ABC):
             return shift, self.growths(state, shift)
         here, reach = self.moments_at(state, shift, mass), 1.0
         for _ in range(CENTER_STEPS):
-            slope = np.where(live, here.slope, 0.0)
+            slope = np.where(live, here.gradient, 0.0)
             if float(np.abs(slope).sum()) <= 1e-13:
                 break
             whole = intercept_step(here.curvature, slope, live)

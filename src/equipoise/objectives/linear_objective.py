@@ -11,7 +11,7 @@ Conventions, beside those of the contract
 -----------------------------------------
 ``block`` : a ``slice`` of rows; ``loaded``, what ``load`` makes of it for the products.
 ``scores``, ``residual`` : arrays of shape ``(n_scores, rows)``.
-``pulled`` : residuals times rows, in the features' own layout; ``finish`` turns it into a gradient.
+``products`` : residuals times rows, in the layout of the features; ``finish`` makes a gradient.
 Features stay as they came, float32 as float32; all arithmetic is in float64, a block at a time.
 """
 
@@ -42,7 +42,7 @@ BLOCKS_PER_PIECE = 4
 # Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
 WIDE = 1 << 18
 # Stored values for each column in the blocks of sparse rows that are multiplied with residuals.
-PULLED_PER_COLUMN = 16
+PRODUCTS_PER_COLUMN = 16
 # Rows of a block of the Hessian, per parameter of a score, and how many passes it may cost.
 SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
 # A trial point may lie far too far out.
@@ -81,14 +81,14 @@ class LinearObjective(Objective):
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
         # Products of fewer values cost less than adding them up does.
-        least = int(PULLED_PER_COLUMN * features.width / max(1.0, 4 * features.row_cost))
-        self._pulled_rows = max(self._block_rows, least)
+        least = int(PRODUCTS_PER_COLUMN * features.width / max(1.0, 4 * features.row_cost))
+        self._product_rows = max(self._block_rows, least)
         # Hessians of a few rows are still worth sharing when one pass over them is not.
         light = self.n_rows * features.row_cost * features.n_scores <= WORTH_A_THREAD
         self._sharing = Workers() if light else workers
         # Threads that wait for each other would only crowd the cache with their gradients.
         alone = features.locked and self.size >= WIDE
-        self._pulling = Workers() if alone else self._sharing
+        self._summing = Workers() if alone else self._sharing
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values, so many each, stay in a core's cache."""
@@ -123,23 +123,23 @@ class LinearObjective(Objective):
             labels, shares = self.labels[block], self.shares[block]
             risk = float(self.kernel.losses(scores, labels) @ shares)
             kept[:, block] = scores
-            return risk, self.features.pull(self.kernel.residual(scores, labels, shares), loaded)
+            return risk, self.features.adjoint(self.kernel.residual(scores, labels, shares), loaded)
 
-        def pulled(piece: slice) -> Vector:
+        def products(piece: slice) -> Vector:
             with np.errstate(**QUIET):
                 parts = [part(block) for block in self._blocks(piece)]
                 found[piece.start] = sum(risk for risk, _ in parts)
-                return self.features.finish(reduce(iadd, (pulled for _, pulled in parts)))
+                return self.features.finish(reduce(iadd, (products for _, products in parts)))
 
         pieces, risks = list(self._pieces(by_class=True)), np.zeros(self.n_classes)
-        gradients = self._gathered(pulled, pieces)
+        gradients = self._gathered(products, pieces)
         for piece in pieces:
             risks[self.labels[piece.start]] += found[piece.start]
         return Evaluation(theta, risks + self.offsets, kept), gradients
 
     def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
         pieces = list(self._pieces(self.size, by_class=True))
-        return self._gathered(lambda piece: self._pulled(state, piece, self.shares), pieces, spent)
+        return self._gathered(lambda piece: self._summed(state, piece, self.shares), pieces, spent)
 
     def _begin(self, theta: Vector) -> tuple[Matrix, Matrix]:
         """A parameter in raw units, unfolded, and room for what is kept of its scores."""
@@ -149,20 +149,20 @@ class LinearObjective(Objective):
         return raw, np.empty((self.features.n_scores, self.n_rows))
 
     def _gathered(
-        self, pulled: Callable[[slice], Vector], pieces: list[slice], spent: Matrix | None = None
+        self, products: Callable[[slice], Vector], pieces: list[slice], spent: Matrix | None = None
     ) -> Matrix:
         """Gradients of pieces, summed by the class that owns them, always in the same order."""
         gradients = np.empty((self.n_classes, self.size)) if spent is None else spent
         gradients[np.diff(self.bounds) == 0] = 0
 
         def work(piece: slice) -> Vector | None:
-            part, owner = pulled(piece), self.labels[piece.start]
+            part, owner = products(piece), self.labels[piece.start]
             if piece.start > self.bounds[owner]:
                 return part
             gradients[owner] = part  # here, not by one thread for all
             return None
 
-        for piece, part in zip(pieces, self._pulling.map(work, pieces), strict=True):
+        for piece, part in zip(pieces, self._summing.map(work, pieces), strict=True):
             if part is not None:
                 gradients[self.labels[piece.start]] += part
         return gradients
@@ -170,12 +170,12 @@ class LinearObjective(Objective):
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         scale = self._scale(mass)
         pieces = self._pieces(self.size)
-        return self._total(lambda piece: self._pulled(state, piece, scale), pieces)
+        return self._total(lambda piece: self._summed(state, piece, scale), pieces)
 
     def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
         scale, along = self._scale(mass), self.features.unfold(self.features.raw(direction))
         pieces = self._pieces(self.size)
-        return self._total(lambda piece: self._pulled(state, piece, scale, along), pieces)
+        return self._total(lambda piece: self._summed(state, piece, scale, along), pieces)
 
     def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
         dtype = np.dtype(np.float32 if single else np.float64)
@@ -336,7 +336,7 @@ class LinearObjective(Objective):
         """Each row's share of the weighted risk."""
         return np.asarray(self.shares * mass[self.labels])
 
-    def _pulled(
+    def _summed(
         self, state: Evaluation, piece: slice, scale: Vector, along: Matrix | None = None
     ) -> Vector:
         """Gradient of the scaled losses of the rows of a piece, or how it bends along a change."""
@@ -348,9 +348,9 @@ class LinearObjective(Objective):
             else:
                 change = self.features.scores(along, loaded)
                 residual = self.kernel.hessian_product(*given, scale[block], change)
-            return self.features.pull(residual, loaded)
+            return self.features.adjoint(residual, loaded)
 
-        blocks = self._blocks(piece, self._pulled_rows)
+        blocks = self._blocks(piece, self._product_rows)
         return self.features.finish(reduce(iadd, map(part, blocks)))
 
     def _class_sums(self, values: Vector, block: slice) -> Vector:

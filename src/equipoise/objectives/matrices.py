@@ -115,7 +115,7 @@ class Features(ABC):
         """A fresh array of scores of the rows in a block, by an unfolded raw parameter."""
 
     @abstractmethod
-    def pull(self, residual: Matrix, loaded: Any) -> Matrix:
+    def adjoint(self, residual: Matrix, loaded: Any) -> Matrix:
         """Residuals of a block times its rows as they are stored: a fresh float64 array."""
 
     @abstractmethod
@@ -230,9 +230,9 @@ class Features(ABC):
         view, none = self.unfold(theta), np.zeros(self.n_scores)
         return view[:, : self.n_features], view[:, -1] if self.fit_intercept else none
 
-    def finish(self, pulled: Matrix) -> Matrix:
-        """A sum of pulled residuals as a flat gradient; may use its memory."""
-        out = pulled.reshape(self.size)
+    def finish(self, products: Matrix) -> Matrix:
+        """A sum of products residuals as a flat gradient; may use its memory."""
+        out = products.reshape(self.size)
         if self._is_raw:
             return out
         coef, intercept = self._parts(out)
@@ -332,13 +332,13 @@ class DenseFeatures(Features):
             scores += raw[:, -1:]
         return scores
 
-    def pull(self, residual: Matrix, loaded: Matrix) -> Matrix:
-        pulled = np.empty((self.n_scores, self.width))
+    def adjoint(self, residual: Matrix, loaded: Matrix) -> Matrix:
+        products = np.empty((self.n_scores, self.width))
         # The operator @ would hold the interpreter's lock, as for all results this small.
-        pulled[:, : self.n_features] = np.dot(residual, loaded)
+        products[:, : self.n_features] = np.dot(residual, loaded)
         if self.fit_intercept:
-            pulled[:, -1] = residual.sum(axis=1)
-        return pulled
+            products[:, -1] = residual.sum(axis=1)
+        return products
 
     def dense(self, loaded: Matrix) -> Matrix:
         return np.hstack([loaded, np.ones((len(loaded), 1))]) if self.fit_intercept else loaded
@@ -435,7 +435,7 @@ class SparseFeatures(Features):
     def scores(self, raw: Matrix, loaded: Any) -> Matrix:
         return np.ascontiguousarray((loaded @ raw.T).T)
 
-    def pull(self, residual: Matrix, loaded: Any) -> Matrix:
+    def adjoint(self, residual: Matrix, loaded: Any) -> Matrix:
         # The transpose on the same arrays, which the constructor would copy.
         columns = sp.csc_matrix(loaded.shape[::-1], dtype=loaded.dtype)
         columns.data, columns.indices, columns.indptr = loaded.data, loaded.indices, loaded.indptr

@@ -1,13 +1,13 @@
-r"""Class risks of a linear model on rows in blocks: sums over blocks, each read for every pass.
+r"""Class risks of a linear model on out-of-core data: sums over chunks, each read for every pass.
 
-Every answer is a sum over blocks of what :class:`LinearObjective` says of one, whose shares count
-relative to all rows of a class wherever they are. No scores are kept: risks and class gradients of
-a point come from one pass, and a certificate takes two more (one for the slopes and the curvature
-in the intercepts, one along the step that they ask for). Coarse problems and Hessians are of a
+Every result is a sum over chunks of that of a :class:`LinearObjective` of one chunk, whose shares
+are relative to all rows of a class. No scores are kept: risks and class gradients of a point come
+from one pass, and a certificate takes two more (one for the gradient and the Hessian in the
+intercepts, one along the step that they give). Coarse problems and sampled Hessians are those of a
 sample of the rows that is read once and kept: an equal number of every class, all of a rare one.
 
-A question is a function of a block's objective whose answer is a tuple of arrays. Questions, and
-the maker that turns a block into an objective, can be pickled: they may go to where blocks are.
+A question is a function of a chunk's objective whose answer is a tuple of arrays. Questions, and
+the maker that turns a chunk into an objective, can be pickled: they may go to where chunks are.
 """
 
 from collections.abc import Callable
@@ -113,7 +113,7 @@ class Curvature:
 
 @dataclass(frozen=True, eq=False)
 class AfterShift:
-    """Growth of the risks by a shift; under masses also slopes and curvature after it."""
+    """Growth of the risks by a shift; under masses also gradients and curvature after it."""
 
     theta: Vector
     shift: Vector
@@ -132,7 +132,7 @@ class AfterShift:
 
 
 class Point(NamedTuple):
-    """What is kept of a point: no scores, but how to find them again, and slopes."""
+    """What is kept of a point: no scores, but how to find them again, and gradients."""
 
     theta: Vector  # before the shift
     shift: Vector
@@ -167,8 +167,8 @@ class PartitionedObjective(Objective):
 
     def _evaluate(self, theta: Vector, *, gradients: bool) -> Evaluation:
         self.n_evaluations += 1
-        risks, *slopes = self._total(Risks(theta, gradients))
-        point = Point(theta, np.zeros(self.kernel.n_scores), slopes[0] if slopes else None)
+        risks, *formed = self._total(Risks(theta, gradients))
+        point = Point(theta, np.zeros(self.kernel.n_scores), formed[0] if formed else None)
         return Evaluation(theta, risks + self.offsets, point)
 
     def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
@@ -219,9 +219,9 @@ class PartitionedObjective(Objective):
             return super().intercept_inverse(state, mass)
         live = np.isfinite(point.shift)
 
-        def inverse(slopes: Vector) -> Vector:
-            out = np.zeros_like(slopes)
-            slope = self.features.unfold(slopes)[:, -1] / self.features.unit**2
+        def inverse(gradients: Vector) -> Vector:
+            out = np.zeros_like(gradients)
+            slope = self.features.unfold(gradients)[:, -1] / self.features.unit**2
             self.features.unfold(out)[:, -1] = intercept_step(point.curvature, slope, live)
             return out
 

@@ -1,43 +1,35 @@
-"""A sample of rows in blocks: which rows it takes, and where its Hessians are formed.
+"""A sample of out-of-core rows: an equal number of every class, all of a rare one.
 
-It is read once and kept here, an equal number of every class, all of a rare one. Where blocks are
-held by other processes, each keeps its share as well.
+It is read once and kept in memory.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from equipoise.arrays import Indices, Matrix, Vector
-from equipoise.blocks.base import Answer, AskedOf, Block, Stream
-from equipoise.losses.base import ScoreKernel, TrainedLoss
+from equipoise.arrays import Indices, Vector
+from equipoise.blocks.base import Block, Stream
 from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import ColumnMoments
-from equipoise.objectives.partitioned import Curvature, OnOneThread, PartMaker
+from equipoise.objectives.partitioned import PartMaker
 from equipoise.objectives.thinning import drawn
 from equipoise.threads import Workers
 
-# Rows of a share that are worth a Hessian of their own: it takes as long as its way here.
-WORTH_ASKING = 200
-
 
 def sample_of(stream: Stream, maker: PartMaker, n_rows: int, workers: Workers) -> LinearObjective:
-    """An objective over about so many rows of all blocks: one pass."""
-    counts, blocks = maker.survey.counts, stream.blocks
+    """An objective over about ``n_rows`` rows of all blocks: one pass."""
+    counts = maker.survey.counts
     wanted = spread(counts, evenly(counts.sum(axis=0), n_rows))
-    take = TakenRows(maker, wanted)
-    shared, make = blocks.elsewhere and wanted.sum() >= WORTH_ASKING * len(blocks), ShareMaker(take)
-    found = list(stream.map(AskedOf(make, rows_of) if shared else take))
+    parts = [part for part in stream.map(TakenRows(maker, wanted)) if part is not None]
     X, labels, weights = (
-        sp.vstack(parts) if sp.issparse(parts[0]) else np.concatenate(parts)
-        for parts in zip(*(part for part in found if part is not None), strict=True)
+        sp.vstack(each) if sp.issparse(each[0]) else np.concatenate(each)
+        for each in zip(*parts, strict=True)
     )
-    del found
+    del parts
     totals = np.bincount(labels, weights=weights, minlength=counts.shape[1]).astype(float)
-    sample = maker.objective(X, labels, weights, totals, workers)
-    return SharedSample(sample, totals, stream, make) if shared else sample
+    return maker.objective(X, labels, weights, totals, workers)
 
 
 def evenly(by_class: Indices, n_rows: int) -> Indices:
@@ -60,10 +52,9 @@ def evenly(by_class: Indices, n_rows: int) -> Indices:
 def spread(counts: Indices, wanted: Indices, seed: int = 0) -> Indices:
     """How many rows to take of every block and class, for so many of each class."""
     random = np.random.default_rng(seed)
-    return np.column_stack([
-        random.multivariate_hypergeometric(ours, int(own))
-        for ours, own in zip(counts.T, wanted, strict=True)
-    ])  # fmt: skip
+    by_class = zip(counts.T, wanted, strict=True)
+    columns = [random.multivariate_hypergeometric(rows, int(n)) for rows, n in by_class]
+    return np.column_stack(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,65 +105,3 @@ def _farthest(X: Any, moments: ColumnMoments) -> Vector:
         for column in range(X.shape[1]):
             np.maximum(far, np.abs(X[:, column] - mean[column]) / scale[column], out=far)
     return far
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """Rows that were taken of a block, kept where it is, and what makes an objective of them."""
-
-    maker: PartMaker
-    rows: tuple[Any, Indices, Vector]
-
-
-@dataclass(frozen=True, eq=False)
-class ShareMaker:
-    """Turns a block into its share of a sample."""
-
-    take: TakenRows
-
-    def __call__(self, place: int, block: Block) -> Share | None:
-        rows = self.take(place, block)
-        return None if rows is None else Share(self.take.maker, rows)
-
-
-def rows_of(share: Share) -> Answer:
-    """The rows of a share, as they are."""
-    return share.rows
-
-
-@dataclass(frozen=True, eq=False)
-class CurvatureOfShare:
-    """The part of a share in the Hessian of a sample whose classes have these total weights."""
-
-    curvature: Curvature
-    totals: Vector
-    kernel: ScoreKernel
-
-    def __call__(self, share: Share) -> Answer:
-        maker = replace(share.maker, kernel=self.kernel)
-        return self.curvature(maker.objective(*share.rows, self.totals, Workers()))
-
-
-class SharedSample(LinearObjective):
-    """A sample that is here whole, and in shares where its rows came from.
-
-    Coarse problems are solved here; Hessians, which take as long as many evaluations, are the work
-    of those who have nothing else to do then.
-    """
-
-    def __init__(
-        self, sample: LinearObjective, totals: Vector, stream: Stream, make: ShareMaker
-    ) -> None:
-        super().__init__(
-            sample.features, sample.kernel, sample.bounds, sample.shares, sample.workers
-        )
-        self._totals, self._stream, self._make = totals, stream, make
-
-    def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
-        curvature = Curvature(theta, mass, single)
-        question = OnOneThread(CurvatureOfShare(curvature, self._totals, self.kernel))
-        return self._stream.glance(AskedOf(self._make, question))[0]
-
-    def with_loss(self, loss: TrainedLoss) -> "SharedSample":
-        other = super().with_loss(loss)
-        return self._like(SharedSample(other, self._totals, self._stream, self._make))

@@ -51,7 +51,7 @@ class TensorKernel(ABC):
 
     @abstractmethod
     def own(self, mass: Any) -> Any:
-        """What scaled probabilities sum to where the slopes by the scores vanish."""
+        """What scaled probabilities sum to where the gradients by the scores vanish."""
 
 
 class SoftmaxTensors(TensorKernel):

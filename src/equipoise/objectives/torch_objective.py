@@ -151,8 +151,8 @@ class PlainPass:
         ones = rows.new_ones(len(rows))
         weights = ones if self.weights is None else self.weights[block]
         losses, kept = self.kernel.losses(rows @ parameter.T, labels)
-        pulled = self.kernel.residual(kept, labels, weights).T @ rows
-        return torch().cat([(losses @ weights)[None], pulled.reshape(-1)])
+        products = self.kernel.residual(kept, labels, weights).T @ rows
+        return torch().cat([(losses @ weights)[None], products.reshape(-1)])
 
 
 class TorchObjective(Objective):
@@ -259,11 +259,11 @@ class TorchObjective(Objective):
             gradients = self.class_gradients(state)
             return (self._tensor(mass) if self._long else mass) @ gradients
         scale = self._scale(mass)
-        return self._pulled(lambda block, _: self._residual(state, block, scale))
+        return self._summed(lambda block, _: self._residual(state, block, scale))
 
     def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Any:
         kept, scale, along = self.exactly(state).kept, self._scale(mass), self._unfolded(direction)
-        return self._pulled(
+        return self._summed(
             lambda block, rows: self._tensors.hessian_product(
                 kept[block], scale[block], rows @ along.T
             )
@@ -390,7 +390,7 @@ class TorchObjective(Objective):
         growth = self._tensors.growth(kept[block], self.rows.labels[block], by)
         return growth * self.rows.shares[block]
 
-    def _pulled(self, residual: Callable[[slice, Any], Any]) -> Any:
+    def _summed(self, residual: Callable[[slice, Any], Any]) -> Any:
         """Residuals times rows, summed over all blocks."""
         total = self.rows.shares.new_zeros((self._shape[0], self._padded))
         for block in self._blocks():

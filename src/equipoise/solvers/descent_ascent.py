@@ -85,16 +85,16 @@ class DescentAscent(Solver[AscentIterate]):
 
 
 def _play(
-    problem: Problem, iterate: AscentIterate, slopes: tuple[Vector, Vector]
+    problem: Problem, iterate: AscentIterate, gradients: tuple[Vector, Vector]
 ) -> tuple[Vector, Vector]:
     """The next pair: a step of each player along its slope, and back into its set."""
     c, root = iterate.constants, (iterate.rounds + 1) ** 0.5
     eta = c.theta_diameter / (c.theta_slope * root)
     zeta = c.mass_diameter / (c.mass_slope * root)
-    theta = iterate.played[0] - eta * slopes[0]
+    theta = iterate.played[0] - eta * gradients[0]
     radius = c.theta_diameter / 2
     theta = theta * min(1.0, radius / max(1e-300, norm(theta)))
-    return theta, problem.masses.project(iterate.played[1] + zeta * slopes[1])
+    return theta, problem.masses.project(iterate.played[1] + zeta * gradients[1])
 
 
 def _look(problem: Problem, iterate: AscentIterate) -> AscentIterate:

@@ -1,8 +1,8 @@
 r"""Intercepts at which all class risks are equal, and the masses that belong to them.
 
 For fixed coefficients the largest class risk is smallest, over the intercepts, where all risks are
-equal. With :math:`\bar p_{ij}` the mean probability of class j over rows of class i, their slopes
-are :math:`\bar p_{ij} - \delta_{ij}`, and the masses under which these cancel,
+equal. With :math:`\bar p_{ij}` the mean probability of class j over rows of class i, the gradients
+of the risks are :math:`\bar p_{ij} - \delta_{ij}`, and the masses under which these cancel,
 
 .. math:: \sum_i m_i \, \bar p_{ij} = m_j ,
 
@@ -23,7 +23,7 @@ from equipoise.solvers.problem import Problem
 # Newton steps, how far one may go and where it is too far to go at all; and when the next would be
 # too short to matter: what it leaves of the differences is its square.
 STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
-# Steps by slopes of another point begin no farther away, and each is at most half of the last.
+# Steps by gradients of another point begin no farther away, and each is at most half of the last.
 NEAR, SHRINKING = 0.5, 0.5
 # The same of what corrects a solution, by an inverse of another point; smaller ones are rounding.
 CORRECTIONS, NEARLY, EXACT, ROUNDING, TINY = 15, 1e-8, 1e-13, 1e-9, 1e-300
@@ -40,7 +40,7 @@ def can_level(problem: Problem) -> bool:
 
 
 class Leveling:
-    """Makes risks equal at one point after another: what it learns of slopes at one serves next."""
+    """Makes risks equal at one point after another, each time from what the last one taught."""
 
     def __init__(self) -> None:
         self._inverse: Any = None
@@ -48,8 +48,8 @@ class Leveling:
     def at(self, problem: Problem, state: Evaluation) -> tuple[Evaluation, Vector] | None:
         """The state with risks that are equal, and the masses; None where there is none in the set.
 
-        The slopes are a matrix as large as the square of the classes: they are asked for once the
-        risks are nearly equal, and before that only if what is known of them leads nowhere.
+        The gradients are a matrix of classes times classes: they are formed once the risks are
+        nearly equal, and before that only where the last ones lead nowhere.
         """
         if not can_level(problem):
             return None
@@ -57,11 +57,11 @@ class Leveling:
         oracle: RiskGradients = offered(objective, RiskGradients, user="Equal risks")
         shift, k = self._approach(problem, state), objective.n_classes
         for _ in range(STEPS):
-            growths, slopes = oracle.risk_gradients(state, shift)
+            growths, gradients = oracle.risk_gradients(state, shift)
             # Equal shifts change nothing: a step has none. The last unknown is the common risk,
             # less the mean.
-            system = getattr(slopes, "new_zeros", np.zeros)((k + 1, k + 1))
-            system[:k, :k], system[:k, k], system[k, :k] = slopes, -1.0, 1.0
+            system = getattr(gradients, "new_zeros", np.zeros)((k + 1, k + 1))
+            system[:k, :k], system[:k, k], system[k, :k] = gradients, -1.0, 1.0
             if is_tensor(system):  # where products cost nothing, an inverse need not grow old
                 self._inverse = _inverse_of(system, self._inverse)
             step = self._solved(system, _differences(state.risks + growths), NEARLY)
@@ -80,7 +80,7 @@ class Leveling:
         return None
 
     def _approach(self, problem: Problem, state: Evaluation) -> Vector:
-        """A shift towards equal risks, as far as slopes of the last point lead."""
+        """A shift towards equal risks, as far as gradients of the last point lead."""
         shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
         while self._inverse is not None and before > SETTLED:
             given = like(_differences(risks), self._inverse, namespace(self._inverse))

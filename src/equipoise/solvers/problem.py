@@ -17,12 +17,14 @@ from equipoise.arrays import Vector, norm
 from equipoise.objectives import Evaluation, Objective
 from equipoise.sets import MassSet
 
-# Of a risk along an intercept: for estimates alone.
+# TYPICAL_CURVATURE: of a risk along an intercept, for estimates alone: that of a class with a
+# probability of 5%.
 TYPICAL_CURVATURE = 0.05
-# Slopes that are left in the intercepts are paid for as if better ones lay so far away, at odds of
-# e^1000; a step in them must be small.
+# INTERCEPT_REACH: how far away better intercepts may lie, in log-odds, when a gradient that is left
+# in them is charged; SMALL: the longest step in the intercepts whose charge is valid, in log-odds.
 INTERCEPT_REACH, SMALL = 1e3, 0.1
-# Products with the Hessian for one step; a longer one has met no curvature.
+# PRODUCTS: with the Hessian, for one step; LONGEST: length of a direction, relative to its
+# curvature, from which rounding has left none.
 PRODUCTS, LONGEST = 300, 1e10
 
 
@@ -31,7 +33,7 @@ class NewtonStep(NamedTuple):
 
     direction: Vector
     image: Vector  # the Hessian times the direction
-    left: Vector  # slopes at the end of it
+    left: Vector  # gradients at the end of it
     gain: float
     products: int
 
@@ -51,7 +53,7 @@ class Problem:
 
     @cached_property
     def _reaches(self) -> Any:
-        """What squared slopes may gain: by the ridge, and a guess where there is none."""
+        """What squared gradients may gain: by the ridge, and a guess where there is none."""
         held = self.ridges > 0
         return 0.5 * (held / (self.ridges + ~held) + ~held / TYPICAL_CURVATURE)
 
@@ -64,7 +66,7 @@ class Problem:
     def penalty(self, theta: Vector) -> float:
         return 0.5 * float(self.ridges @ (theta * theta))
 
-    def pull(self, theta: Vector) -> Vector:
+    def penalty_gradient(self, theta: Vector) -> Vector:
         """Gradient of the penalty."""
         return self.ridges * theta
 
@@ -97,11 +99,11 @@ class Problem:
 
     def gradient(self, state: Evaluation, mass: Vector) -> Vector:
         """Gradient of the Lagrangian: one pass over the data."""
-        return self.objective.gradient(state, mass) + self.pull(state.theta)
+        return self.objective.gradient(state, mass) + self.penalty_gradient(state.theta)
 
     @property
     def has_bounds(self) -> bool:
-        """Whether slopes bound what is left: there is a penalty, and no risk bends down."""
+        """Whether gradients bound what is left: there is a penalty, and no risk bends down."""
         return self.ridge > 0 and self.objective.convex
 
     def bound(self, state: Evaluation, mass: Vector, gradient: Vector) -> float:
@@ -118,7 +120,7 @@ class Problem:
     def certify(self, state: Evaluation, mass: Vector, target: float = 0.0) -> float:
         r"""A valid lower bound of the optimum: intercepts re-optimised, then ``bound``.
 
-        Slopes that are left in the intercepts are taken away by a step :math:`d`: the residuals
+        Gradients that are left in the intercepts are taken away by a step :math:`d`: the residuals
         :math:`r_j - W_j d` belong to another point of the dual, which costs no more than
         :math:`d^\top H d`, since :math:`(1 - t) \log(1 - t) \le t^2 - t`.
         """
@@ -146,7 +148,7 @@ class Problem:
     ) -> NewtonStep:
         r"""The Newton step in all parameters without a penalty, by conjugate gradients.
 
-        Slopes for which a step :math:`d` accounts are worth :math:`d^\top H d` at most where the
+        Gradients for which a step :math:`d` accounts are worth :math:`d^\top H d` at most where the
         model of the curvature holds; those that are left, by convexity, what they are times the
         ``reach``. Steps are refined until this is a tenth of the ``target``. ``inverse`` is what is
         known of the inverse curvature.

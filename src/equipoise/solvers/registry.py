@@ -13,7 +13,9 @@ from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.level import can_level
 from equipoise.solvers.multipliers import Multipliers
 from equipoise.solvers.problem import Problem
-from equipoise.solvers.sqp import MinimaxSqp, Sampled
+from equipoise.solvers.sqp import MinimaxSqp
+from equipoise.solvers.sqp_memory import StepMemory
+from equipoise.solvers.sqp_newton import NewtonSteps, Sampled
 from equipoise.validation.numbers import check_word
 
 # Class gradients may hold this many numbers (256 MiB) where a solver without them is as good, and
@@ -61,14 +63,14 @@ def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
     if at_hand or enough < n_rows / 2:
         rows = at_hand or max(enough, int(n_rows * SAMPLE_SHARE)) // problem.masses.n_classes
         use: Sampled = "far" if not at_hand else "always" if at_hand >= enough else "first"
-        return MinimaxSqp(newton=True, sample=problem.thin(rows), sampled=use, tol=tol)
-    return MinimaxSqp(newton=True, tol=tol)
+        return MinimaxSqp(NewtonSteps(tol, problem.thin(rows), use))
+    return MinimaxSqp(NewtonSteps(tol))
 
 
 SOLVERS: Registry[NamedSolver] = Registry(
     "solver",
     NamedSolver("sqp-newton", _sqp_newton, warmed=True),
-    NamedSolver("sqp-lbfgs", lambda _, tol: MinimaxSqp(newton=False, tol=tol)),
+    NamedSolver("sqp-lbfgs", lambda *_: MinimaxSqp(StepMemory())),
     NamedSolver("multipliers", lambda *_: Multipliers(), share=0.5),
     NamedSolver("descent-ascent", lambda *_: DescentAscent()),
 )
@@ -112,7 +114,7 @@ def run(
     """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows.
 
     Problems on the ``way`` to one that is not convex are solved before it, each from where the last
-    ended. The best of these ends and of the start, which alone may lie where nothing slopes, is
+    ended. The best of these ends and of the start, which alone may lie where nothing gradients, is
     where it begins.
     """
     check_word(name, "solver", ("auto", *SOLVERS))
@@ -192,7 +194,7 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
         if before is not None:
             few = before.objective.n_rows < _sampled_rows(problem)
             before = None if few else replace(before, ridge=coarse.ridge)
-        solver = MinimaxSqp(newton=True, tol=tol, sample=before, sampled="always")
+        solver = MinimaxSqp(NewtonSteps(tol, before, "always"))
         found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
         start = found.theta, found.mass
         rows, tol, before = rows * REFINEMENT, tol / 10, coarse if sample else None
