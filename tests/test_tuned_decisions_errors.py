@@ -119,7 +119,7 @@ BAD_SETTINGS = {
         r"class 'b' \(25 rows\), 'c' \(15 rows\): .* at least 30 rows of every class"),
     "no training rows": ({"cv": [(np.arange(75), np.arange(75, 90))]}, InvalidInputError,
         r"'a' \(50 rows\), 'b' \(25 rows\), 'c' .* rows of every class in all training parts"),
-    "rare": ({"rare": "omit"}, InvalidParameterError, "rare must be one of .* got 'omit'"),
+    "rare": ({"rare_classes": "omit"}, InvalidParameterError, "rare_classes must .* got 'omit'"),
     "seed": ({"random_state": "x"}, InvalidParameterError, "random_state must be .* got 'x'"),
     "prior": ({"class_prior": [0.5, 0.2, 0.2]}, InvalidParameterError, "sum to 1, got .* 0.9"),
     "prior of others": ({"class_prior": {"d": 1}}, ClassMismatchError, "names 'd'"),

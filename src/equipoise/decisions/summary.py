@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from equipoise.arrays import Indices, Vector
+from equipoise.exceptions import UnidentifiableError
 from equipoise.extras import require
 from equipoise.risks.intervals import RiskIntervals
 from equipoise.text import text_table
@@ -17,15 +20,47 @@ from equipoise.text import text_table
 # FEW_ROWS: rows of a class below which its recall is known to 20 points at best (95% intervals).
 FEW_ROWS = 20
 
-_HEADER = (
-    "class",
-    "rows",
-    "recall: default",
-    "tuned",
-    "95% interval",
-    "precision: default",
-    "tuned",
-)
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SummaryTable:
+    """A table of texts with notes below it, for the console and for notebooks.
+
+    Examples
+    --------
+    >>> SummaryTable(("class", "risk"), [("cat", "25.0%"), ("dog", "5.0%")], {"rows": "120"})
+    class  risk
+    cat   25.0%
+    dog    5.0%
+    rows: 120
+    """
+
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        table = text_table(self.header, self.lines, right=True, shorten=True)
+        return "\n".join([*table, *(f"{name}: {value}" for name, value in self.notes.items())])
+
+    def _repr_html_(self) -> str:
+        def row(cells: Sequence[str], tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+        notes = "".join(f"<p>{escape(n)}: {escape(v)}</p>" for n, v in self.notes.items())
+        body = "".join(row(line, "td") for line in self.lines)
+        head = f"<thead>{row(self.header, 'th')}</thead>"
+        return f"<table>{head}<tbody>{body}</tbody></table>{notes}"
+
+
+class Summarised:
+    """An estimator whose notebook representation shows its ``summary()`` once it is fitted."""
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            with suppress(UnidentifiableError, NotFittedError):
+                bundle["text/html"] += self.summary()._repr_html_()  # type: ignore[attr-defined]
+        return bundle
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,40 +135,29 @@ class DecisionSummary:
             }
         )
 
-    def _lines(self) -> list[tuple[str, ...]]:
+    @property
+    def _table(self) -> SummaryTable:
         recalls = [1 - np.asarray(each.risks) for each in (self.default, self.tuned)]
-        ends = [1 - np.asarray(each) for each in (self.tuned.upper, self.tuned.lower)]
-        precisions = [
-            self._precisions(self.default, self.default_shares),
-            self._precisions(self.tuned, self.tuned_shares),
-        ]
-        lines = [
-            (
-                str(name), f"{self.rows[i]:,}", percent(recalls[0][i]), percent(recalls[1][i]),
-                f"{100 * ends[0][i]:.1f} to {percent(ends[1][i])}",
-                percent(precisions[0][i]), percent(precisions[1][i]),
+        lower, upper = (1 - np.asarray(each) for each in (self.tuned.upper, self.tuned.lower))
+        before = self._precisions(self.default, self.default_shares)
+        after = self._precisions(self.tuned, self.tuned_shares)
+        header = "class", "rows", "recall: default", "tuned", "95% interval"
+        lines = []
+        for i, name in enumerate(self.tuned.risks.classes.tolist()):
+            recall, precision = [percent(each[i]) for each in recalls], (before[i], after[i])
+            interval = f"{100 * lower[i]:.1f} to {percent(upper[i])}"
+            lines.append(
+                [str(name), f"{self.rows[i]:,}", *recall, interval, *map(percent, precision)]
             )
-            for i, name in enumerate(self.tuned.risks.classes.tolist())
-        ]  # fmt: skip
-        return [
-            *lines,
-            ("overall error", "", percent(self.default_error), percent(self.tuned_error))
-            + ("",) * 3,
-        ]
+        errors = percent(self.default_error), percent(self.tuned_error)
+        lines.append(["overall error", "", *errors, "", "", ""])
+        return SummaryTable((*header, "precision: default", "tuned"), lines, self.costs)
 
     def __repr__(self) -> str:
-        *classes, overall = self._lines()
-        table = text_table(_HEADER, [*classes, overall], right=True, shorten=True)
-        return "\n".join([*table, *(f"{name}: {value}" for name, value in self.costs.items())])
+        return repr(self._table)
 
     def _repr_html_(self) -> str:
-        header = "".join(f"<th>{name}</th>" for name in _HEADER)
-        rows = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>"
-            for line in self._lines()
-        )
-        costs = "".join(f"<p>{escape(n)}: {escape(v)}</p>" for n, v in self.costs.items())
-        return f"<table><thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table>{costs}"
+        return self._table._repr_html_()
 
 
 def percent(share: float) -> str:

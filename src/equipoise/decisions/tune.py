@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -67,18 +68,24 @@ def tune(held_out: HeldOut, task: Task) -> Tuned:
     Weights have a mean of one over the class frequencies of the population.
     """
     rows, fold = held_out.predictions, held_out.fold
-    n_folds, criterion, few = int(fold.max()) + 1, task.criterion, task.few
+    n_folds = int(fold.max()) + 1
     if task.goal.is_known:
         return known_rule(task, n_folds)
-    among = on_scale_of(rows, task.prior).among(~few)
-    kept = fold[~few[rows.labels]]
-    masks = [np.ones(len(kept), dtype=bool), *(kept != each for each in range(n_folds))]
-    rules = criterion.tune(among, masks[:1], pooling=task.pooling, seed=task.seed)
+    everything = np.ones(len(fold), dtype=bool)
+    rules = rules_for(rows, [everything], task)
     # Where all rows show what is promised, and fewer do not, nothing is evaluated.
     with suppress(UnattainableError):
-        rules += criterion.tune(among, masks[1:], pooling=task.pooling, seed=task.seed)
-    weights = [_among_all(rule, task) for rule in rules]
-    return Tuned(weights[0], np.array(weights[1:]), task.pooling)
+        rules += rules_for(rows, [fold != each for each in range(n_folds)], task)
+    return Tuned(rules[0], np.array(rules[1:]), task.pooling)
+
+
+def rules_for(rows: Predictions, parts: Sequence[Mask], task: Task) -> list[Vector]:
+    """The decision weights that are the best for some parts of the rows."""
+    kept = ~task.few[rows.labels]
+    among = on_scale_of(rows, task.prior).among(~task.few)
+    masks = [part[kept] for part in parts]
+    rules = task.criterion.tune(among, masks, pooling=task.pooling, seed=task.seed)
+    return [_among_all(rule, task) for rule in rules]
 
 
 def known_rule(task: Task, n_folds: int = 1) -> Tuned:

@@ -11,7 +11,7 @@ from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import Evaluated, evaluate
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, RareClasses, deal
 from equipoise.decisions.held_out import HeldOut, Training, rescaled
-from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, percent
+from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, SummaryTable, percent
 from equipoise.decisions.tune import POOLING, Task, Tuned, tune
 from equipoise.exceptions import (
     CostlyDecisionsWarning,
@@ -33,7 +33,7 @@ from equipoise.validation.labels import (
 )
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities
-from equipoise.weights.by_class import ByClass, class_lines
+from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
 # ROWS_WITHOUT_ERROR: rows without an error from which the model was probably trained on them: by
@@ -154,13 +154,27 @@ class TunedWeights:
         table = as_probabilities(probabilities, len(self.classes))
         return np.asarray(self.classes[decide(table, self.rule)])
 
+    @property
+    def _table(self) -> SummaryTable:
+        columns: dict[str, list[str]] = {"class": [str(name) for name in self.classes.tolist()]}
+        weights, intervals = self.weights, self.class_risk_intervals
+        if weights is not None:
+            columns["weight"] = [f"{weight:.4g}" for weight in weights.values()]
+        if intervals is not None:
+            for name in ("risks", "lower", "upper"):
+                values = getattr(intervals, name).values()
+                columns[name.rstrip("s")] = [percent(value) for value in values]
+        for name, rows in (self.rows_seen or {}).items():
+            columns[name] = [f"{count:,}" for count in rows.values()]
+        if len(columns) == 1:
+            columns["prior"] = [percent(share) for share in self.prior]
+        return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)))
+
     def __repr__(self) -> str:
-        weights, found = self.weights, self.class_risk_intervals
-        columns = {} if weights is None else {"weight": weights}
-        if found is not None:
-            columns |= {"risk": found.risks, "lower": found.lower, "upper": found.upper}
-        columns |= self.rows_seen or {}
-        return "\n".join(class_lines(**(columns or {"prior": self.class_prior})))
+        return repr(self._table)
+
+    def _repr_html_(self) -> str:
+        return self._table._repr_html_()
 
 
 def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:

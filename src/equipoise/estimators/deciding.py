@@ -42,7 +42,7 @@ from equipoise.decisions import (
 from equipoise.decisions.alphas import alpha_choice
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
-from equipoise.decisions.summary import DecisionSummary
+from equipoise.decisions.summary import DecisionSummary, Summarised
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities, weight_argument
 from equipoise.decisions.tune import POOLING, Tuned, known_rule
 from equipoise.decisions.tuned_weights import (
@@ -59,7 +59,6 @@ from equipoise.exceptions import (
     EquipoiseWarning,
     InvalidInputError,
     InvalidParameterError,
-    UnidentifiableError,
     warn,
 )
 from equipoise.goals import SetGoal, as_goal, decide
@@ -83,7 +82,7 @@ def _of_tuned(name: str) -> property:
     return property(read)
 
 
-class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier around another, which decides by weights that were tuned on held-out rows."""
 
     # Whether decisions that are known are evaluated on held-out rows.
@@ -409,13 +408,6 @@ class DecidingClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC
                 f"{n_models * row + 1e6 * seconds['decision']:.3g} us per row, base {row:.3g} us"
             )
         return found
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
-        if "text/html" in bundle and hasattr(self, "tuned_"):
-            with suppress(UnidentifiableError):
-                bundle["text/html"] += self.tuned_.summary()._repr_html_()
-        return bundle
 
     @available_if(  # type: ignore[untyped-decorator]
         lambda self: hasattr(self.estimator, "predict_proba")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from equipoise.decisions.tune import POOLING
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.losses import Loss, TrainedLoss, as_trained
 from equipoise.sets import Uncertainty
@@ -74,8 +75,9 @@ class RobustLinearClassifier(RobustLinearModel):
         tol: float = 1e-6,
         max_iter: int = 1000,
         solver: str = "auto",
-        class_prior: Any = None,
         decisions: str = "argmax",
+        pooling: float = POOLING,
+        class_prior: Any = None,
         warm_start: bool = False,
         memory: int | str = "1 GiB",
         verbose: int = 0,
@@ -88,8 +90,9 @@ class RobustLinearClassifier(RobustLinearModel):
             tol=tol,
             max_iter=max_iter,
             solver=solver,
-            class_prior=class_prior,
             decisions=decisions,
+            pooling=pooling,
+            class_prior=class_prior,
             warm_start=warm_start,
             memory=memory,
             verbose=verbose,

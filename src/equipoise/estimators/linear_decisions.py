@@ -11,36 +11,61 @@ probabilities.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 from sklearn.utils.validation import validate_data
 
-from equipoise.arrays import Indices, Matrix, NDArray, Vector, on_host, to_numpy
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector, on_host, to_numpy
 from equipoise.blocks.sources import is_sliced
-from equipoise.decisions import LabelledRows, Splitting, split
+from equipoise.decisions import (
+    HeldOut,
+    LabelledRows,
+    Splitting,
+    Task,
+    Tuned,
+    TunedWeights,
+    evaluate,
+    split,
+)
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS
 from equipoise.decisions.trained import unfitted
-from equipoise.decisions.tune import POOLING, on_scale_of
+from equipoise.decisions.tune import rules_for
+from equipoise.decisions.tuned_weights import reported
 from equipoise.estimators.leave_one_out import MOST_WORK, LinearFit, left_out_leads
 from equipoise.exceptions import EquipoiseWarning
 from equipoise.goals import SetGoal
-from equipoise.goals.base import log_ratio, prior_among
+from equipoise.goals.base import log_ratio
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.losses import TrainedLoss
 from equipoise.sets import as_uncertainty
 from equipoise.validation.labels import weights_and_totals
+from equipoise.validation.numbers import check_number
 
+# DECISIONS: values of the parameter decisions.
 DECISIONS = ("argmax", "tuned")
 # MOST_OF_CLASS: rows of a class that are left out, whose recall is then known to 1.6 points
-# (standard error); and MOST_ROWS of all classes.
+# (standard error); MOST_ROWS: rows of all classes.
 MOST_OF_CLASS, MOST_ROWS = 1_000, 20_000
-# _NEGLIGIBLE: logarithm of a training weight below which scores of a class do not depend on it.
-_NEGLIGIBLE = np.log(1e-3)
+# MOST_PRODUCTS: multiplications for all rows that are left out, about half a second of one core.
+MOST_PRODUCTS = 2e9
+# NEGLIGIBLE: logarithm of a training weight below which scores of a class do not depend on it.
+NEGLIGIBLE = np.log(1e-3)
 
 
-def tuned_offsets(model: Any, loss: TrainedLoss, X: Any, y: Any, sample_weight: Any) -> Vector:
+@dataclass(frozen=True, eq=False)
+class LinearDecisions:
+    """Offsets for the scores of a linear model, and the decision weights that they stand for."""
+
+    offsets: Vector
+    tuned: TunedWeights | None = None
+
+
+def tuned_decisions(
+    model: Any, loss: TrainedLoss, X: Any, y: Any, sample_weight: Any
+) -> LinearDecisions:
     """Offsets of mean zero for the scores of a fitted model, which serve its own goal."""
     X, y = (part[:] if is_sliced(part) else on_host(part) for part in (X, y))
     X, y = validate_data(
@@ -54,19 +79,20 @@ def tuned_offsets(model: Any, loss: TrainedLoss, X: Any, y: Any, sample_weight: 
         loss.kernel(len(totals)),
     )  # fmt: skip
     if loss.convex and fit.work <= MOST_WORK:
-        rows = _sampled(labels, weights > 0)
+        rows = _sampled(labels, weights > 0, fit.work)
         distinct, leads = left_out_leads(fit, X[rows], labels[rows], weights[rows], totals)
-        return _offsets(model, leads, distinct.labels, distinct.weights)
+        return _decisions(model, leads, distinct.labels, distinct.weights)
     rows, leads = _held_out_leads(model, fit, X, y, labels, weights)
-    return _offsets(model, leads, labels[rows], weights[rows])
+    return _decisions(model, leads, labels[rows], weights[rows])
 
 
-def _sampled(labels: Indices, used: NDArray[np.bool_]) -> Indices:
-    """The rows that are used, of each class at most ``MOST_OF_CLASS``, of all ``MOST_ROWS``."""
+def _sampled(labels: Indices, used: Mask, work: int) -> Indices:
+    """Rows that are used: of each class at most ``MOST_OF_CLASS``, and as the limits of all say."""
     rng, k = np.random.default_rng(0), int(labels.max()) + 1
-    most = max(1, min(MOST_OF_CLASS, MOST_ROWS // k))
-    own = (np.flatnonzero(used & (labels == i)) for i in range(k))
-    chosen = [rows if len(rows) <= most else rng.permutation(rows)[:most] for rows in own]
+    in_all = min(MOST_ROWS, int(MOST_PRODUCTS / work))
+    most = max(FOLDS_OF_A_CLASS, min(MOST_OF_CLASS, in_all // k))
+    by_class = (np.flatnonzero(used & (labels == i)) for i in range(k))
+    chosen = [rows if len(rows) <= most else rng.permutation(rows)[:most] for rows in by_class]
     return np.sort(np.concatenate(chosen))
 
 
@@ -87,25 +113,24 @@ def _held_out_leads(
     return folds.rows, np.concatenate(found)
 
 
-def _offsets(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> Vector:
+def _decisions(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> LinearDecisions:
     """The offsets that serve the model's goal best on rows with these leads."""
     classes, prior = model.classes_, np.asarray(model.class_prior_)
     few = np.bincount(labels, minlength=len(classes)) < FOLDS_OF_A_CLASS
     offsets = np.zeros(len(classes))
     if np.count_nonzero(~few) < 2:
-        return offsets
-    criterion = SetGoal(as_uncertainty(model.goal)).resolve(
-        prior_among(prior, classes, ~few), classes[~few]
-    )
+        return LinearDecisions(offsets)
     none = np.zeros((len(leads), 1))
     scores = np.hstack([none, leads] if leads.shape[1] == 1 else [leads, none])
     # The weights that the model was trained with: without them, scores are of the population.
     weighted = log_ratio(np.asarray(model.worst_case_masses_), prior)
-    weighted[weighted < _NEGLIGIBLE] = 0.0
+    weighted[weighted < NEGLIGIBLE] = 0.0
     rows = Predictions(softmax(scores - weighted, axis=1), labels, weights)
-    among = on_scale_of(rows, prior).among(~few)
-    every = [np.ones(len(among.labels), dtype=bool)]
-    rule = criterion.tune(among, every, pooling=POOLING, seed=0)[0]
-    tuned = np.log(np.maximum(rule, np.finfo(float).tiny)) - weighted[~few]
-    offsets[~few] = tuned - tuned.mean()
-    return offsets
+    pooling = check_number(model.pooling, "pooling", "[0, inf)")
+    task = Task(SetGoal(as_uncertainty(model.goal)), classes, prior, few, pooling=pooling)
+    rule = rules_for(rows, [np.ones(len(labels), dtype=bool)], task)[0]
+    logs = np.log(np.maximum(rule, np.finfo(float).tiny)) - weighted
+    offsets[~few] = (logs - logs[~few].mean())[~few]
+    tuned = Tuned(rule, rule[None], pooling)
+    evaluated = evaluate(HeldOut(rows, np.zeros(len(labels), dtype=np.intp)), tuned, task)
+    return LinearDecisions(offsets, reported(task, tuned, evaluated))

@@ -7,6 +7,7 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.decisions import Splitting, select
+from equipoise.decisions.tune import POOLING
 from equipoise.estimators.linear_paths import adopt, evaluated_along, path_rows
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
 from equipoise.exceptions import InvalidParameterError
@@ -77,8 +78,9 @@ class RobustLogisticRegressionCV(LogisticModel):
         tol: float = 1e-6,
         max_iter: int = 1000,
         solver: str = "auto",
-        class_prior: Any = None,
         decisions: str = "argmax",
+        pooling: float = POOLING,
+        class_prior: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -91,8 +93,9 @@ class RobustLogisticRegressionCV(LogisticModel):
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
-        self.class_prior = class_prior
         self.decisions = decisions
+        self.pooling = pooling
+        self.class_prior = class_prior
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -21,8 +21,15 @@ from equipoise.arrays import Indices, Matrix, NDArray, Vector, is_tensor, norm, 
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask, lazily
 from equipoise.blocks.sources import as_blocks, is_sliced
-from equipoise.decisions.summary import FEW_ROWS
-from equipoise.estimators.linear_decisions import DECISIONS, tuned_offsets
+from equipoise.decisions.summary import (
+    FEW_ROWS,
+    DecisionSummary,
+    Summarised,
+    SummaryTable,
+    percent,
+)
+from equipoise.decisions.tune import POOLING
+from equipoise.estimators.linear_decisions import DECISIONS, LinearDecisions, tuned_decisions
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
@@ -116,7 +123,7 @@ def _answer(model: Any, method: str, args: Any, settings: Any, rows: Any) -> NDA
     return np.asarray(getattr(model, method)(rows, *args, **settings))
 
 
-class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A linear model of least worst weighted risk; a subclass says of which loss."""
 
     def __init__(
@@ -128,11 +135,12 @@ class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator
         tol: float = 1e-6,
         max_iter: int = 1000,
         solver: str = "auto",
-        class_prior: Any = None,
         decisions: str = "argmax",
+        pooling: float = POOLING,
+        class_prior: Any = None,
+        adjustment: float | None = None,
         warm_start: bool = False,
         memory: int | str = "1 GiB",
-        adjustment: float | None = None,
         verbose: int = 0,
     ) -> None:
         self.goal = goal
@@ -141,11 +149,12 @@ class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator
         self.tol = tol
         self.max_iter = max_iter
         self.solver = solver
-        self.class_prior = class_prior
         self.decisions = decisions
+        self.pooling = pooling
+        self.class_prior = class_prior
+        self.adjustment = adjustment
         self.warm_start = warm_start
         self.memory = memory
-        self.adjustment = adjustment
         self.verbose = verbose
 
     memory: int | str = "1 GiB"
@@ -235,10 +244,13 @@ class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
         self.caps_active_ = excess > _SAME_RISK * limits.target(solution.objective)
-        offsets = np.zeros(len(classes))
+        decisions = LinearDecisions(np.zeros(len(classes)))
         if tuned and not masses.is_point:
-            offsets = tuned_offsets(self, loss, X, y, sample_weight)
-        self.decision_offsets_ = ByClass(offsets, classes)
+            decisions = tuned_decisions(self, loss, X, y, sample_weight)
+        self.decision_offsets_ = ByClass(decisions.offsets, classes)
+        self.__dict__.pop("tuned_", None)
+        if decisions.tuned is not None:
+            self.tuned_ = decisions.tuned
         self._warn(solution, limits, problem, rows.counts)
 
     def _way(self, problem: Problem, loss: TrainedLoss) -> list[Problem]:
@@ -400,13 +412,39 @@ class RobustLinearModel(RefusesUnknownParameters, ClassifierMixin, BaseEstimator
         truth, found = np.asarray(y), np.asarray(self.predict(X))
         return float(accuracy_score(truth, found, sample_weight=weights))
 
-    def to_sklearn(self) -> Any:
-        """An ordinary fitted estimator of scikit-learn with the same coefficients and predictions.
+    def summary(self) -> DecisionSummary | SummaryTable:
+        """The classes, what the fit weighs them with, and how near it is to the optimum.
 
-        It is a LogisticRegression where there are probabilities, and a LinearSVC elsewhere,
-        whatever the loss. ``decision_offsets_`` become part of its intercepts: where decisions are
-        tuned, its probabilities are those that its predictions are the argmax of, and not those of
-        this estimator.
+        Where decisions are tuned, recalls and precisions by class on approximately held-out rows,
+        the same that the offsets were tuned on, before (most probable class) and after.
+        """
+        check_is_fitted(self)
+        notes = {
+            "largest weighted risk": f"{self.robust_risk_:.4g}",
+            "objective": f"{self.objective_:.4g}, within {self.duality_gap_:.2g} of the optimum "
+            f"({self.status_})",
+            "fit": f"{self.history_['seconds'][-1]:.3g} s, {self.n_evaluations_} evaluations",
+        }
+        if hasattr(self, "tuned_"):
+            return self.tuned_.summary().with_costs(**notes)
+        header = "class", "share", "training risk", "worst-case weight", "share of the objective"
+        columns = self.class_prior_, self.class_risks_, self.worst_case_weights_
+        lines = [
+            (str(name), percent(share), f"{risk:.4g}", f"{weight:.4g}", percent(share * weight))
+            for name, share, risk, weight in zip(
+                self.classes_.tolist(), *(each.values() for each in columns), strict=True
+            )
+        ]
+        return SummaryTable(header, lines, notes)
+
+    def to_sklearn(self) -> Any:
+        """A fitted estimator of scikit-learn, with probabilities on the scale of the fit's weights.
+
+        It has the same coefficients and predictions: a LogisticRegression where there are
+        probabilities, which are those of ``predict_proba`` (not of the population), and a LinearSVC
+        elsewhere, whatever the loss. ``decision_offsets_`` become part of its intercepts: where
+        decisions are tuned, its probabilities are those that its predictions are the argmax of, and
+        not those of this estimator.
         """
         check_is_fitted(self)
         twin = self.plain_kind(C=self.C, fit_intercept=self.fit_intercept, tol=self.tol)

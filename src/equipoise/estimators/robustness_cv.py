@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.arrays import NDArray
 from equipoise.decisions import Splitting
 from equipoise.decisions.alphas import AlphaChoice
+from equipoise.decisions.summary import DecisionSummary, Summarised, SummaryTable
 from equipoise.decisions.trained import unfitted
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.linear_paths import fit_level
@@ -28,7 +29,7 @@ from equipoise.validation.numbers import check_seed, check_verbosity
 _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
 
 
-class RobustnessCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     r"""A robust classifier, as robust as a rule asks for.
 
     From the standard risk to the worst class, a rule is fitted for every level :math:`\alpha` of
@@ -231,6 +232,11 @@ class RobustnessCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         """What ``estimator_`` decides by."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.decision_function(X))
+
+    def summary(self) -> DecisionSummary | SummaryTable:
+        """The summary of ``estimator_``."""
+        check_is_fitted(self)
+        return self.estimator_.summary()  # type: ignore[no-any-return]
 
     def to_sklearn(self) -> Any:
         """An ordinary fitted LogisticRegression that predicts as a linear ``estimator_`` does."""

@@ -41,7 +41,7 @@ _MEASURES = "robust_risk_ objective_ lower_bound_ duality_gap_ n_iter_ n_evaluat
 _RECORDS = "class_prior_ class_risks_ worst_case_masses_ worst_case_weights_ history_"
 _LEVEL = dict.fromkeys(("alpha_", "best_index_", "path_"), "plain?")
 ROBUST = LINEAR | dict.fromkeys(f"{_MEASURES} {_RECORDS} status_ message_".split(), "plain?")
-ROBUST |= _LEVEL | {"decision_offsets_": "plain"}
+ROBUST |= _LEVEL | {"decision_offsets_": "plain", "tuned_": "plain?"}
 ROBUST_CV = ROBUST | {"C_": "plain", "Cs_": "float v", "goal_values_": "real v"}
 SCALER = dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_seen_": "plain"}
 
