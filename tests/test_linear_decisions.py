@@ -199,4 +199,4 @@ def test_a_saved_model_keeps_its_summary(tmp_path):
     clf = RobustLogisticRegression(LabelCVaR(0.2), decisions="tuned").fit(X, y)
     save_model(clf, tmp_path / "model.equipoise")
     again = load_model(tmp_path / "model.equipoise")
-    assert repr(again.summary()) == repr(clf.summary())
+    assert repr(again.model.summary()) == repr(clf.summary())
