@@ -19,7 +19,25 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "equipoise"
 
 PARTS = ["weights"]
-PAGES: list[str] = ["docs/policy.md"]
+PAGES: list[str] = [
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "docs/architecture.md",
+    "docs/benchmarks.md",
+    "docs/deep.md",
+    "docs/guide",
+    "docs/index.md",
+    "docs/more.md",
+    "docs/paper.md",
+    "docs/policy.md",
+    "docs/scale.md",
+    "docs/start.md",
+    "docs/studies.md",
+    "docs/theory",
+    "docs/tour.md",
+    "paper.md",
+]
 
 # A pattern to avoid, and what to write instead.
 TERMS = {
