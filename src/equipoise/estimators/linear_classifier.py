@@ -5,27 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from equipoise.decisions.tune import POOLING
+from equipoise.estimators.parameters import documented
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.losses import Loss, TrainedLoss, as_trained
 from equipoise.sets import Uncertainty
 
 
+@documented
 class RobustLinearClassifier(RobustLinearModel):
     r"""Linear classifier that minimises the worst weighted risk over an uncertainty set.
 
     The model of :class:`RobustLogisticRegression` with another loss than the cross-entropy:
     :math:`R_i` is its mean over the rows of class ``i``. There are no probabilities.
 
+    Use it for scores that are fitted to errors or margins rather than to probabilities.
+
     Parameters
     ----------
-    goal
-        The set of weightings, as in :class:`RobustLogisticRegression`.
+    $goal_set
     loss : str or Loss, default="squared_hinge"
         ``"squared_hinge"``, ``"smoothed_hinge"``, ``"cross_entropy"``, ``"margin"``, or another
         registered loss that can be trained (see :mod:`equipoise.losses`).
-    C, fit_intercept, tol, max_iter, solver, class_prior, decisions, warm_start, memory, verbose
-        As in :class:`RobustLogisticRegression`. Decisions of the ``"margin"``, which is not convex,
-        are tuned on five folds.
+    $C
+    $fit
+    $warm_start
+    $verbose
+
+    Attributes
+    ----------
+    $linear_attributes
 
     Notes
     -----
@@ -33,8 +41,8 @@ class RobustLinearClassifier(RobustLinearModel):
     margins for classes of fewer rows; ``equipoise.losses.smooth_margin.SmoothMargin`` has the
     formula. Rows far on the wrong side count as one error each, where they would otherwise decide
     for their class: it is for data on which a robust fit of another loss has equal risks but
-    unequal errors. A class of a handful of rows is soon learnt by heart; decide by weights that
-    are tuned on rows left out then.
+    unequal errors. A class of fewer than twenty rows is soon memorised; tune its decisions on
+    held-out rows then. Decisions of this loss are tuned on five folds.
 
     That loss is not convex. The fit starts at the optimum of the cross-entropy over the same set,
     passes a smoother loss on its way, and descends from the better of the two: ``objective_`` is
@@ -42,15 +50,6 @@ class RobustLinearClassifier(RobustLinearModel):
     which nothing is proven: ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite.
     ``n_iter_`` and ``history_`` are of the descent, ``n_evaluations_`` counts the way there too. It
     needs a finite ``C``.
-
-    Attributes
-    ----------
-    class_risks_ : ByClass
-        Mean loss of each class on the training rows.
-    decision_offsets_ : ByClass
-        What is added to the scores in ``decision_function`` and ``predict``.
-    classes_, coef_, intercept_, robust_risk_, objective_, lower_bound_, duality_gap_, ...
-        As in :class:`RobustLogisticRegression`.
 
     Examples
     --------

@@ -10,38 +10,41 @@ from equipoise.decisions import Splitting, select
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.linear_paths import adopt, evaluated_along, path_rows
 from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegression
+from equipoise.estimators.parameters import documented
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
 from equipoise.sets import as_uncertainty
 from equipoise.validation.numbers import check_count, check_number, check_seed
 
 
+@documented
 class RobustLogisticRegressionCV(LogisticModel):
-    r"""Robust logistic regression whose ``C`` serves a goal on held-out rows.
+    r"""Cross-validated ``C``; ``predict_proba`` is on the scale of the worst-case weights.
 
     For every fold the model is fitted along the values of ``C``, from the strongest penalty to the
     weakest, each fit started from the last; the classes predicted for held-out rows say what each
     value is worth. The strongest penalty is chosen whose value of the goal is within one standard
     error of the smallest. In the end the model is fitted to all rows.
 
+    Use it where the penalty is not known. Probabilities of the population come from
+    :func:`~equipoise.population_proba`.
+
     Parameters
     ----------
-    goal
-        The set of weightings of the fits, as in :class:`RobustLogisticRegression`.
+    $goal_set
     Cs : int or array-like of float, default=10
         Values of ``C``; a number of them is spread evenly over the orders of magnitude from 1e-4
         to 1e4, as in scikit-learn.
     cv : int, float, splitter or iterable, default=5
-        As in :class:`TunedDecisionClassifier`.
+        5 is five folds, stratified and shuffled, with equal rows kept together. A float is the
+        share of the rows to hold out; a splitter must test no row twice.
     selection_goal : Uncertainty, str, metric or None, default=None
         What is evaluated on held-out rows, by the errors of the classes: a set of weightings, or a
         metric. None is ``goal`` itself.
-    fit_intercept, tol, max_iter, solver, class_prior, decisions, verbose
-        As in :class:`RobustLogisticRegression`. Tuned decisions serve ``goal``.
-    n_jobs : int, default=None
-        How many folds are fitted at a time.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds. None is the same in every fit.
+    $fit
+    $n_jobs
+    $random_state
+    $verbose
 
     Attributes
     ----------
@@ -54,8 +57,7 @@ class RobustLogisticRegressionCV(LogisticModel):
         metric.
     goal_value_errors_ : ndarray of shape (n_values,)
         Standard errors of how far these lie above the smallest, by the jackknife.
-    classes_, coef_, intercept_, class_risks_, worst_case_weights_, duality_gap_, ...
-        Of the final fit, as in :class:`RobustLogisticRegression`.
+    $linear_attributes
 
     Examples
     --------

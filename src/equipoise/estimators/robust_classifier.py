@@ -11,6 +11,7 @@ from equipoise.decisions.trained import weight_argument
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.own_weights import is_robust, refuse_own_weights
+from equipoise.estimators.parameters import documented
 from equipoise.exceptions import EquipoiseWarning, InvalidParameterError, warn
 from equipoise.validation.numbers import check_numbers, check_word
 
@@ -24,6 +25,7 @@ TRAININGS = {
 }
 
 
+@documented
 class RobustClassifier(DecidingClassifier):
     r"""``predict`` serves a goal and is not the argmax of ``predict_proba``: the first choice.
 
@@ -42,25 +44,24 @@ class RobustClassifier(DecidingClassifier):
         trained with weights: of scikit-learn, LightGBM, XGBoost or CatBoost, a pipeline or a
         search. One that is fitted already goes inside scikit-learn's ``FrozenEstimator``. A booster
         that stops early is given validation rows of its training part.
-    goal : Uncertainty, str, metric, RecallFloors or None, default=None
-        As in :class:`TunedDecisionClassifier`; None is ``LabelCVaR(0.1)``.
+    $goal
     training : str, dict or array-like of shape (n_classes,), default="plain"
         Training weights by class: ``"plain"`` (none), ``"balanced"`` (one over the class share),
         ``"sqrt"`` (its square root), numbers, or ``"average"``: the mean of the probabilities of
         the three. One that takes no weights, or that is robust by itself as
         :class:`RobustLogisticRegression` is for a set, is trained as it is, with a warning.
-    pooling, cv, class_prior, rare_classes, min_rows, n_jobs, random_state, memory, sample_rows
-        As in :class:`TunedDecisionClassifier`.
+    $pooling
+    $cv
+    $refit
+    $class_prior
+    $rare_classes
+    $n_jobs
+    $random_state
+    $memory
 
     Attributes
     ----------
-    training_weights_ : ByClass
-        Weights that the classes were trained with, of mean 1 over the rows. All 1 for
-        ``"average"``, whose models have theirs in ``estimator_.class_weights``.
-    class_shares_ : ByClass
-        Class frequencies of the training rows.
-    classes_, estimator_, tuned_, weights_, class_risks_, class_risk_intervals_, ...
-        As in :class:`TunedDecisionClassifier`. Known decisions are evaluated as well.
+    $decision_attributes
 
     Examples
     --------

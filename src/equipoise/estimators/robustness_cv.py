@@ -62,9 +62,13 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         The levels. By default ten from 1 to the smallest class share, below which the worst class
         decides alone.
     cv : int, float, splitter or iterable, default=None
-        As in :class:`TunedDecisionClassifier`; None is the estimator's own, or 5 where it has none.
-    n_jobs, random_state : default=None
-        As in :class:`TunedDecisionClassifier`; None is the estimator's own, where it has any.
+        None is the estimator's own, or 5 where it has none: five folds, stratified and shuffled,
+        with equal rows kept together. A float is the share of the rows to hold out; a splitter must
+        test no row twice.
+    n_jobs : int, default=None
+        How many folds are fitted at a time; None is the estimator's own, where it has any.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds; None is the estimator's own, and deterministic where it has none.
     verbose : int, default=0
         Above 0, a line for each level.
 

@@ -8,8 +8,10 @@ import numpy as np
 
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.estimators.deciding import DecidingClassifier
+from equipoise.estimators.parameters import documented
 
 
+@documented
 class TunedDecisionClassifier(DecidingClassifier):
     r"""``predict`` serves a goal and is not the argmax of ``predict_proba``: any classifier, tuned.
 
@@ -28,83 +30,28 @@ class TunedDecisionClassifier(DecidingClassifier):
     Weights that are not known are tuned on predictions for rows that the base estimator was not
     trained on, and what is reported of their risks comes from rows that they were not tuned on.
 
+    Use it to tune the decisions of a model as it is trained; :class:`RobustClassifier` also trains
+    it with class weights.
+
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
         The base estimator. One that is already fitted goes inside scikit-learn's
         ``FrozenEstimator``; ``fit`` is then given rows that it has not seen, or the weights and
-        their risks mean nothing. One that takes classes as numbers alone (XGBoost's) is given
-        their places; ``estimator_.estimator_`` then is what was fitted.
-    goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
-        A set of weightings such as ``LabelCVaR(0.1)``, which is the default, ``LabelCVaR("auto")``
-        or ``"worst_class"``; a metric or its name, such as ``"f1_macro"``: see
-        :class:`~equipoise.goals.MetricGoal`; ``RecallFloors(...)``. ``FixedWeights(...)``,
-        ``"balanced"``, ``"standard"`` and ``CostMatrix(...)`` are known: they need no tuning, and
-        no cross-validation.
-    cv : int, float, splitter, iterable or "prefit", default=5
-        The number of folds (stratified, rows shuffled); or the share of the rows to hold out for
-        tuning; or a splitter that tests no row twice; or ``"prefit"`` for an estimator that is
-        already fitted. Equal rows stay together, or a model would be evaluated by what it has seen
-        (``StratifiedKFold(5, shuffle=True)`` parts them). Floors with a confidence are about one
-        model: there is one split, the first of a splitter, and a number of folds holds out the
-        share of one (a fifth by default).
-    refit : bool, default=True
-        Whether the base estimator is trained on all rows in the end; False keeps the one of a
-        single split. That one is always kept for floors with a confidence.
-    pooling : float, default=2.0
-        How strongly the decision weights of a class of few rows are shrunk towards those that the
-        goal would take if nothing were known: a penalty of ``pooling`` over the number of rows, on
-        squared differences of log-weights. 0 turns it off. Floors, known weights and costs are not
-        shrunk.
-    class_prior : dict or array-like of shape (n_classes,), default=None
-        Class frequencies of the population, where those of the rows differ. Weights and sets count
-        relative to these, and known weights are carried over to the scale of ``predict_proba``.
-    rare_classes : {"error", "keep", "drop"}, default="error"
-        What to do with a class of too few rows to be tuned: refuse; or train on it, count its
-        probability as it is (weight 1), and report no risk; or leave its rows out of training,
-        tuning and evaluation. A class that was dropped keeps its name in ``classes_`` and has
-        weight 0, probability 0 and no risk: it is never predicted. Floors with a confidence keep
-        none.
-    min_rows : int, default=1
-        A class of fewer rows has too few, even if it could be tuned (with ``rare_classes="keep"``
-        only if two others have enough).
-    n_jobs : int, default=None
-        How many folds are fitted at a time.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds, of the hold-out split, and of which weighted rows are drawn for floors
-        with a confidence. None is the same in every fit.
-    memory : int or str, default="1 GiB"
-        What rows in blocks may take; what the base estimator takes beside them is its own.
-    sample_rows : int, default=None
-        Rows of blocks to train and to tune on, half each: an equal number of every class, all of
-        one with fewer (of which ``cv`` says how many tune), and weights that make up for it; in the
-        shares of all rows where the base estimator takes no weights. None is what an eighth of
-        ``memory`` holds, at most 200,000. No more rows than that are fitted to as in memory.
+        their risks mean nothing.
+    $goal
+    $pooling
+    $cv
+    $refit
+    $class_prior
+    $rare_classes
+    $n_jobs
+    $random_state
+    $memory
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class names.
-    estimator_ : estimator
-        The fitted base estimator.
-    tuned_ : TunedWeights
-        All of what follows.
-    weights_, threshold_, costs_, fold_weights_, pooling_
-        The decision rule, as in :class:`~equipoise.TunedWeights`, for ``predict_proba``.
-        There are ``costs_`` and no ``weights_`` where a cost matrix says more than weights can, and
-        a ``threshold_`` for two classes.
-    class_risks_, class_risk_intervals_, robust_risk_, metric_value_
-        What the decisions do to new rows, as in ``TunedWeights``, by cross-fitting: each fold was
-        predicted by weights that were tuned on the other folds. Intervals are of 95% confidence.
-    class_prior_ : ByClass
-        Class frequencies of the population: those given, or those of the rows.
-    rows_seen_, n_passes_
-        Of out-of-core data, the rows of each class that were trained on, tuned on, and evaluated
-        (all that were not trained on), and the number of passes over the data.
-    alpha_, best_index_, path_
-        With ``LabelCVaR("auto")``, the level that was chosen, as in :class:`RobustnessCV`.
-    n_features_in_, feature_names_in_
-        Of the base estimator.
+    $decision_attributes
 
     Notes
     -----
