@@ -6,11 +6,11 @@ from scipy.stats import linregress
 from sklearn.linear_model import LogisticRegression
 
 from equipoise.datasets import PowerImbalance
-from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks, class_risks
 from equipoise.theory import (
     ExcessRisk,
+    LocalPolynomialClassifier,
     excess_risk,
     excess_risk_in_class,
 )

@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise.datasets import PowerImbalance, make_power_imbalance
-from equipoise.estimators import LocalPolynomialClassifier
-from equipoise.estimators.local_moments import Smoother, monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.theory import LocalPolynomialClassifier
+from equipoise.theory.local_moments import Smoother, monomials
 
 KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
 NAMES = np.array(["ash", "birch", "cedar"])

@@ -20,7 +20,6 @@ from equipoise import (
     TunedDecisionClassifier,
 )
 from equipoise.cli.main import main
-from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.exceptions import (
     ClassMismatchError,
     InvalidInputError,
@@ -28,6 +27,7 @@ from equipoise.exceptions import (
     UnattainableError,
 )
 from equipoise.risks import class_risk_intervals, class_risks
+from equipoise.theory import LocalPolynomialClassifier
 
 LINEAR = [RobustLogisticRegression, RobustLinearClassifier, RobustLogisticRegressionCV]
 ALL = [

@@ -24,8 +24,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
 from equipoise.decisions import LabelledRows, Splitting, split
-from equipoise.estimators import LocalPolynomialClassifier, TunedDecisionClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
+from equipoise.theory import LocalPolynomialClassifier, TunedDecisionClassifier, tune_weights
 
 BASE = LogisticRegression()
 NAMES = np.array(["common", "middle", "rare"])

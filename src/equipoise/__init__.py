@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from equipoise import weights as weights
     from equipoise.analysis import robust_path as robust_path
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
-    from equipoise.estimators import LocalPolynomialClassifier as LocalPolynomialClassifier
     from equipoise.estimators import RobustClassifier as RobustClassifier
     from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from equipoise.sets import WeightHull as WeightHull
     from equipoise.sets import WeightRatio as WeightRatio
     from equipoise.sets import WorstClass as WorstClass
+    from equipoise.theory import LocalPolynomialClassifier as LocalPolynomialClassifier
     from equipoise.weights import ByClass as ByClass
 
 __version__ = "0.1.0"
@@ -71,7 +71,6 @@ _ROOMS = {
     "decisions": [],
     "display": [],
     "estimators": [
-        "LocalPolynomialClassifier",
         "TunedDecisionClassifier",
         "RobustClassifier",
         "RobustLinearClassifier",
@@ -110,7 +109,7 @@ _ROOMS = {
     ],
     "solvers": [],
     "tables": [],
-    "theory": [],
+    "theory": ["LocalPolynomialClassifier"],
     "weights": ["ByClass"],
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}

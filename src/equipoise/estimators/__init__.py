@@ -2,7 +2,6 @@
 
 from equipoise.decisions import DecisionSummary, TunedWeights, tune_weights
 from equipoise.estimators.linear_classifier import RobustLinearClassifier
-from equipoise.estimators.local_polynomial import LocalPolynomialClassifier
 from equipoise.estimators.logistic import RobustLogisticRegression
 from equipoise.estimators.logistic_cv import RobustLogisticRegressionCV
 from equipoise.estimators.population_probabilities import population_proba
@@ -12,7 +11,6 @@ from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 
 __all__ = [
     "DecisionSummary",
-    "LocalPolynomialClassifier",
     "RobustClassifier",
     "RobustLinearClassifier",
     "RobustLogisticRegression",

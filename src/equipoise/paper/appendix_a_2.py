@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.paper import drawing, pages
 from equipoise.paper.records import Record, RecordsByKind, distinct, means_over, select
 from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
-from equipoise.theory import excess_risk, margin_condition
+from equipoise.theory import LocalPolynomialClassifier, excess_risk, margin_condition
 
 # The weightings by their thresholds: one at which the models are flat, and one beside it.
 _WEIGHTS = {0.5: (1.0, 1.0), 0.2: (1.0, 4.0)}

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from equipoise.datasets import PowerImbalance
-from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.metrics import (
     Coefficients,
     LinearFractional,
@@ -19,6 +18,7 @@ from equipoise.metrics import (
 from equipoise.paper import drawing, pages
 from equipoise.paper.records import Record, RecordsByKind, distinct, means_over, select
 from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
+from equipoise.theory import LocalPolynomialClassifier
 
 P = 0.9
 _SHARE = 1 - P

@@ -7,11 +7,10 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.datasets import PowerImbalance
-from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.paper import drawing, pages
 from equipoise.paper.records import Record, RecordsByKind, mean_of, select
 from equipoise.paper.study import Claim, Finding, Study, StudyPlan, StudyReport, Unit
-from equipoise.theory import excess_risk
+from equipoise.theory import LocalPolynomialClassifier, excess_risk
 
 P = 0.9
 PAIRS = (

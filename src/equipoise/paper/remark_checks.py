@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
 from equipoise.datasets import PowerImbalance
-from equipoise.estimators import LocalPolynomialClassifier
 from equipoise.paper.appendix_d import conditional_bounds
 from equipoise.paper.fits import SYNTHETIC_C, exact_fit
 from equipoise.paper.methods import Method
@@ -33,7 +32,12 @@ from equipoise.paper.training import (
 )
 from equipoise.risks import ClassRisks
 from equipoise.sets import LabelCVaR, LabelHCVaR
-from equipoise.theory import conditional_bound, robust_bayes, robust_bayes_known
+from equipoise.theory import (
+    LocalPolynomialClassifier,
+    conditional_bound,
+    robust_bayes,
+    robust_bayes_known,
+)
 
 LOCAL, KERNEL, NEIGHBOURS = "local polynomials, degree 1", "kernel regression", "nearest neighbours"
 MARGIN, LIPSCHITZ = "margin loss, 4k", "Lipschitz loss of two classes"

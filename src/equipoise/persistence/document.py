@@ -32,7 +32,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.decisions import TunedWeights
 from equipoise.decisions.trained import AveragedTrainings
 from equipoise.estimators import (
-    LocalPolynomialClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -47,6 +46,7 @@ from equipoise.persistence import tree_models as trees
 from equipoise.persistence.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
 from equipoise.persistence.kinds import Kind
 from equipoise.tables import AsTable, OrderedForest
+from equipoise.theory import LocalPolynomialClassifier
 from equipoise.weights.by_class import ByClass
 
 # All estimators that a model may hold, by public name.

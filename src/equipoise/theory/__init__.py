@@ -14,6 +14,7 @@ from equipoise.theory.decomposition import (
     excess_risk,
     excess_risk_in_class,
 )
+from equipoise.theory.local_polynomial import LocalPolynomialClassifier
 from equipoise.theory.rademacher import (
     RademacherComplexity,
     class_rademacher,
@@ -26,6 +27,7 @@ from equipoise.theory.shifted_margin import MarginCondition, margin_condition
 __all__ = [
     "ClassExcess",
     "ExcessRisk",
+    "LocalPolynomialClassifier",
     "MarginCondition",
     "RademacherComplexity",
     "RiskBound",

@@ -10,8 +10,8 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Matrix, NDArray, Vector
-from equipoise.estimators.local_moments import Smoother, n_monomials
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, unchanged_on_failure
+from equipoise.theory.local_moments import Smoother, n_monomials
 from equipoise.validation.labels import complete_labels, encode_labels, weights_and_totals
 from equipoise.validation.numbers import check_number, check_word
 from equipoise.weights.by_class import ByClass
@@ -86,7 +86,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     Examples
     --------
     >>> from equipoise.datasets import make_power_imbalance
-    >>> from equipoise.estimators import LocalPolynomialClassifier
+    >>> from equipoise.theory import LocalPolynomialClassifier
     >>> X, y, model = make_power_imbalance(20_000, p=0.8, random_state=0, return_model=True)
     >>> clf = LocalPolynomialClassifier(degree=1).fit(X, y)
     >>> x = [[0.5], [0.8]]
