@@ -11,11 +11,12 @@ from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-# What the build computes goes here, and Sphinx looks for it at once.
+# The build writes its files here, and Sphinx needs the folder at once.
 (HERE / "generated/extra").mkdir(parents=True, exist_ok=True)
 
 from computed import compute  # noqa: E402
 from docstrings import complete_examples, homes, written_elsewhere  # noqa: E402
+from llms import listing  # noqa: E402
 
 import equipoise  # noqa: E402
 
@@ -38,7 +39,7 @@ exclude_patterns = ["generated", "api/examples", "auto_examples/*.ipynb", "auto_
 templates_path = ["_templates"]
 language = "en"
 
-# A name in a role must exist; those of other packages are not looked up, as that takes a network.
+# A name in a role must exist; names of other packages are not looked up, which needs a network.
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(dask|matplotlib|numpy|pandas|scipy|sklearn|torch)\..*")]
 
@@ -52,11 +53,11 @@ numpydoc_show_class_members = False
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
-# What is copied of an example is what one would type.
+# Copied examples have no prompts.
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
-# Mathematics are drawn by files of the site itself.
+# Formulas are drawn by files of the site itself.
 mathjax_path = "mathjax/tex-chtml.js"
 mathjax3_config = {"options": {"enableMenu": False}}
 
@@ -77,7 +78,7 @@ sphinx_gallery_conf = {
     # Its page would fetch scripts from elsewhere.
     "write_computation_times": False,
     "download_all_examples": False,
-    # Frames are shown; what calls of Matplotlib happen to return is not.
+    # Frames are shown, and return values of Matplotlib are not.
     "capture_repr": ("_repr_html_",),
 }
 
@@ -101,7 +102,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# Code of examples is wide: they give up the list of their siblings.
+# Code of examples is wide: their pages have no list of siblings.
 html_sidebars = {"index": [], "start": [], "auto_examples/plot_*": []}
 
 
@@ -109,12 +110,12 @@ HOMES = homes()
 
 
 def show_imports(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: Any) -> None:
-    """Show examples with the imports that they take."""
+    """Show examples with the imports that they need."""
     complete_examples(HOMES, lines)
 
 
 def find_at_home(app: Any, env: Any, node: Any, content: Any) -> Any:
-    """Resolve a name that is written without its room, or with the room of a name at the top."""
+    """Resolve a name without its subpackage, or with the subpackage of a top-level name."""
     if node.get("refdomain") != "py":
         return None
     parts = node["reftarget"].split(".")
@@ -128,7 +129,7 @@ def find_at_home(app: Any, env: Any, node: Any, content: Any) -> Any:
 
 
 def sweep(app: Any) -> None:
-    """Remove pages that an earlier build made of examples and names that are there no more."""
+    """Remove pages of examples and names that no longer exist."""
     examples = {path.stem for path in (HERE.parent / "examples").glob("*.py")}
     for page in Path(app.srcdir, "auto_examples").glob("plot_*"):
         if page.name.split(".")[0] not in examples:
@@ -140,8 +141,9 @@ def sweep(app: Any) -> None:
 
 
 def finish(app: Any, error: Exception | None) -> None:
-    """Remove pages of earlier builds; add the files of MathJax, out of the package with them."""
+    """Remove pages of earlier builds; add ``llms.txt`` and the files of MathJax."""
     if error is None and app.builder.format == "html":
+        Path(app.outdir, "llms.txt").write_text(listing(app.env), encoding="utf-8")
         for folder in ("auto_examples", "api/generated"):
             for page in Path(app.outdir, folder).glob("*.html"):
                 if f"{folder}/{page.stem}" not in app.env.found_docs:

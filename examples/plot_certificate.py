@@ -6,8 +6,8 @@ Every fit comes with a proven bound: ``duality_gap_`` is the most that any other
 better by. Here it is 2e-07 after 12 evaluations; descent-ascent, a usual method for such problems,
 has a gap of 0.4 after 3129, and its certificate says so.
 
-A minimax problem is easily left too early: the objective jumps about while the weights still move.
-A lower bound on what anybody can reach settles the question.
+A minimax problem is easily stopped too early: the objective jumps while the weights still move.
+A lower bound on the objective of any model settles the question.
 """
 
 # %%
@@ -46,8 +46,8 @@ for name, fit in (("exact", exact), ("descent-ascent", slow)):
 # %%
 # How far from the optimum on the way, and at the end?
 # ----------------------------------------------------
-# Small points are how far the objective is above the best one known. The large ones are what the
-# fits know of themselves: certified gaps, which may be pessimistic and are never too small.
+# Small points are the distance of the objective from the best one known. Large ones are certified
+# gaps, which may be pessimistic and are never too small.
 
 fig, ax = plt.subplots(figsize=(6.4, 3.9))
 best = exact.lower_bound_
@@ -66,20 +66,22 @@ for name, fit, color in (("exact", exact, "#1f3b73"), ("descent-ascent", slow, "
 ax.set(xscale="log", yscale="log", xlabel="evaluations of all class risks", ylabel="gap")
 ax.grid()
 fig.legend(loc="outside lower center", ncols=2)
-fig.suptitle("Distance from the optimum, and what is proven of it", x=0.01, ha="left")
+fig.suptitle("Distance from the optimum, and the proven bound", x=0.01, ha="left")
 plt.show()
 
 # %%
 # How exact must it be?
 # ---------------------
-# For decisions, less exact than one might think: what counts is that the number is known. Here the
+# For predictions, less exact than one might think: what counts is that the gap is known. Here the
 # fit is stopped at larger and larger certified gaps.
 
-decided = exact.predict(X_test)
+predicted = exact.predict(X_test)
 for tol in (1e-5, 1e-4, 1e-3, 1e-2, 1e-1):
     fit = RobustLogisticRegression("worst_class", tol=tol).fit(X_train, y_train)
-    otherwise = np.mean(fit.predict(X_test) != decided)
-    print(f"tol {tol:.0e}: certified gap {fit.duality_gap_:.1e}, {otherwise:.2%} decided otherwise")
+    changed = np.mean(fit.predict(X_test) != predicted)
+    print(
+        f"tol {tol:.0e}: certified gap {fit.duality_gap_:.1e}, {changed:.2%} predicted differently"
+    )
 
 # %%
 # See also :class:`equipoise.RobustLogisticRegression` (``objective_``, ``lower_bound_``,

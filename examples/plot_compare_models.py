@@ -1,14 +1,14 @@
 """
-Which of my own models is best, whatever it will be used for?
-=============================================================
+Which of my own models is best for several goals at once?
+=========================================================
 
 ``compare`` evaluates each of them plain, with balanced training and tuned, by all goals that you
 name, and recommends the one that is never far from the best. Here that is a forest tuned for
-``LabelCVaR(0.1)``: it loses at most 10 points whatever the purpose, where the plain model with the
-smallest overall error, the same forest, loses up to 61.
+``LabelCVaR(0.1)``: it loses at most 10 points by any goal, where the plain forest loses up to 64
+and the forest with balanced weights 22.
 
-Three models in four ways each are twelve candidates. Which is the best depends on the purpose;
-which one is hardly ever bad does not.
+Three models in four ways each are twelve candidates. Which is the best depends on the goal; which
+one is hardly ever bad does not.
 """
 
 # %%
@@ -43,26 +43,25 @@ models = {
     "forest": RandomForestClassifier(30, min_samples_leaf=3, random_state=0),
     "naive Bayes": GaussianNB(),
 }
-found = compare(X, y, models, cv=3)
-print("recommended:", found.recommended)
-choices = found.to_frame(by="choice")
+comparison = compare(X, y, models, cv=3)
+print("recommended:", comparison.recommended)
+choices = comparison.to_frame(by="choice")
 for _, each in choices.iterrows():
     name = f"{each['model']}, {each['made_for']}"
-    print(f"{name}: {each['worst']:.0%} errors in the worst class, {each['standard']:.0%} in all")
+    print(f"{name}: worst class {each['worst']:.0%} errors, overall {each['standard']:.0%}")
 
 # %%
 # Regret: how far from the best?
 # ------------------------------
-# Every row is a model, trained and decided in one way, every column a purpose. A cell is what the
-# row loses against the best row of the column, in shares of errors. Good for all purposes is a row
-# without a dark cell.
+# Every row is a candidate, every column a goal. A cell is what the row loses against the best row
+# of the column, in error rate. A row without a dark cell is good for all goals.
 
 choices = choices.sort_values("largest_regret")
-worlds = [name for name in choices if name.startswith("risk[")]
+columns = [name for name in choices if name.startswith("risk[")]
 display = TradeoffDisplay(
-    risks=choices[worlds].to_numpy(),
+    risks=choices[columns].to_numpy(),
     made_for=(choices["model"] + ", " + choices["made_for"]).tolist(),
-    judged_under=[name[5:-1] for name in worlds],
+    judged_under=[name[5:-1] for name in columns],
 )
 display.plot(value="regret")
 display.figure_.set_size_inches(6.4, 5.2)
@@ -71,19 +70,19 @@ for _, each in choices.iterrows():
     print(f"{each['model']}, {each['made_for']}: regret {100 * each['largest_regret']:.0f} points")
 
 # %%
-# The page
-# --------
-# ``found.save("page.html")`` writes what is shown below as one file: who fails whom, the price of
-# every choice, and the code that fits it. In a notebook it shows itself.
+# The report
+# ----------
+# ``comparison.save("page.html")`` writes the report below as one file: the errors of every class,
+# the cost of every choice, and the code that fits it. A notebook shows it.
 
-found
+comparison
 
 # %%
-# ``found.fit()`` fits the recommended choice to all rows; these lines do the same.
+# ``comparison.fit()`` fits the recommended choice to all rows; these lines do the same.
 
-print(found.code)
+print(comparison.code)
 plt.show()
 
 # %%
-# See also :func:`equipoise.compare`, :func:`equipoise.report.compare_predictions` for models that
-# do not live in Python, and ``equipoise report`` on the command line.
+# See also :func:`equipoise.compare`, :func:`equipoise.report.compare_predictions` for models
+# outside Python, and ``equipoise report`` on the command line.

@@ -2,12 +2,12 @@
 What does a class weighting cost under the others?
 ==================================================
 
-A lot, and in one direction more than in the other. The rule made for the standard risk errs for 59%
-of the patients with a compensated disease, and loses 19 points under balanced weights; the rule
-made for balanced weights errs for 1% of them, and loses 7 points under the standard risk.
+A lot, and in one direction more than in the other. The rule for standard weights misses 59% of the
+patients with a compensated disease, and loses 19 points under balanced weights; the rule for
+balanced weights misses 1% of them, and loses 7 points under standard weights.
 
-A weighting is made for a purpose, and used for others. :func:`~equipoise.weight_tradeoff` takes the
-probabilities of one model, makes a rule for each weighting, and judges it under all of them.
+A weighting is chosen for one purpose, and used for others. :func:`~equipoise.weight_tradeoff` takes
+the probabilities of one model, forms the rule of each weighting, and evaluates it under all.
 """
 
 # %%
@@ -45,9 +45,9 @@ errors = pd.DataFrame(tradeoff.class_risks, index=list(purposes), columns=tradeo
 print(errors.map("{:.0%}".format))
 
 # %%
-# Read a row from left to right: what one rule costs under the three purposes. The darkest cell is
-# the standard rule judged by balanced weights. A rule made for a weighting need not be the best
-# under it on new rows: it rests on probabilities, which have errors of their own.
+# A row shows what one rule costs under the three weightings. The darkest cell is the standard rule
+# under balanced weights. The rule of a weighting need not be the best under it on new rows: it
+# depends on probabilities, which have errors of their own.
 
 display = TradeoffDisplay.from_tradeoff(tradeoff)
 display.figure_.set_size_inches(5.6, 2.9)
@@ -56,11 +56,11 @@ display.figure_.set_size_inches(5.6, 2.9)
 # Is the difference more than noise?
 # ----------------------------------
 # The regret compares two rules on the same rows, pair by pair. Its interval is wide where few rows
-# carry the weight: the two kinds of illness are rare in the rows to judge by as well.
+# carry the weight: the two illnesses are rare in the test rows as well.
 
 frame = tradeoff.to_frame()
 pairs = frame[frame["made_for"] != frame["judged_under"]].iloc[::-1]
-labels = pairs["made_for"] + ",\njudged under " + pairs["judged_under"]
+labels = pairs["made_for"] + ",\nunder " + pairs["judged_under"]
 
 fig, ax = plt.subplots(figsize=(5.6, 3.8))
 reach = [pairs["regret"] - pairs["regret_lower"], pairs["regret_upper"] - pairs["regret"]]
@@ -68,16 +68,16 @@ ax.errorbar(100 * pairs["regret"], labels, xerr=100 * np.array(reach), fmt="o", 
 ax.axvline(0, color="#222222", linewidth=0.8)
 ax.grid(axis="x")
 ax.set_xlabel("regret in percentage points, 95% intervals")
-fig.suptitle("Made for one weighting, what it loses under another", x=0.01, ha="left")
+fig.suptitle("What the rule of one weighting loses under another", x=0.01, ha="left")
 ax.set_ylim(-0.6, len(pairs) - 0.4)
 for _, pair in pairs.iloc[::-1].iterrows():
-    name = f"made for {pair['made_for']}, judged under {pair['judged_under']}"
+    name = f"rule for {pair['made_for']}, under {pair['judged_under']}"
     print(f"{name}: {100 * pair['regret']:.0f} points lost")
 plt.show()
 
 # %%
-# The asymmetry is the point: to be wrong about the weights costs far more when rare classes were
-# forgotten than when they were thought of.
+# The asymmetry is the point: weights that are too small for rare classes cost far more than weights
+# that are too large.
 #
 # See also :func:`equipoise.weight_tradeoff`, :class:`equipoise.display.TradeoffDisplay`, and
 # :func:`equipoise.compare`, which does this for several models at once.

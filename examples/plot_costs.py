@@ -2,7 +2,7 @@
 My errors have different costs: how do I decide?
 ================================================
 
-Write the costs down as a table, ``CostMatrix``, and predict the class of the least expected cost.
+Write the costs down as a table, ``CostMatrix``, and predict the class of least expected cost.
 Per 1,000 new patients the errors cost 429 for the plain model, 76 with balanced weights, 106 when
 the table of costs decides after plain training and 74 after balanced training, with probabilities
 put back on the scale of the population; weights *and* costs, counted twice, come to 331.
@@ -28,7 +28,7 @@ from equipoise.datasets import load_thyroid
 
 plt.style.use("equipoise.display.quiet")
 
-costs = {  # by the true class, then by the decision
+costs = {  # by the true class, then by the predicted one
     "compensated": {"hypothyroid": 2, "normal": 10},
     "hypothyroid": {"compensated": 5, "normal": 50},
     "normal": {"compensated": 1, "hypothyroid": 3},
@@ -54,18 +54,18 @@ models = {
     ),
 }
 names = sorted(costs)
-table = np.array([[costs[true].get(decided, 0) for decided in names] for true in names])
+table = np.array([[costs[true].get(other, 0) for other in names] for true in names])
 paid = {}
 for name, model in models.items():
-    decided = model.fit(X_train, y_train).predict(X_test)
-    paid[name] = 1000 * table * confusion_matrix(y_test, decided) / len(y_test)
+    predicted = model.fit(X_train, y_train).predict(X_test)
+    paid[name] = 1000 * table * confusion_matrix(y_test, predicted) / len(y_test)
     print(f"{name}: costs of {paid[name].sum():.0f} per 1,000 patients")
 
 # %%
 # Where the costs arise
 # ---------------------
-# Each bar is the cost per 1,000 patients, by the kind of error. The plain model overlooks patients
-# with a compensated disease; the rules that know the costs call in some healthy ones instead.
+# Each bar is the cost per 1,000 patients, by error. The plain model misses patients with a
+# compensated disease; the rules that use the costs call in some healthy ones instead.
 
 kinds = {
     f"{true}, taken for {other}": (names.index(true), names.index(other))
@@ -86,14 +86,14 @@ for place, total in enumerate(start):
 ax.invert_yaxis()
 ax.set(xlabel="cost per 1,000 patients", xlim=(0, 1.1 * start.max()))
 fig.legend(loc="outside lower center", ncols=2)
-fig.suptitle("The same costs, five ways to decide", x=0.01, ha="left")
+fig.suptitle("The same costs, five rules", x=0.01, ha="left")
 plt.show()
 
 # %%
 # The trap is the last bar. Balanced weights already make a rare class count more; costs on top of
 # its probabilities make it count twice. :func:`~equipoise.rescale_proba` puts such probabilities
-# back first, and ``RobustClassifier`` does it by itself: its ``predict_proba`` is on the scale of
-# the population, whatever it is trained with.
+# back first; ``RobustClassifier`` does so too: its ``predict_proba`` is on the scale of the
+# population, for any training weights.
 
 expected = models["costs, balanced training"].predict_proba(X_test).mean(axis=0)
 for name, share, mean in zip(

@@ -2,20 +2,19 @@
 My table is larger than memory: must I sample it?
 =================================================
 
-No, and where a class is rare you should not: ``fit`` reads blocks from disk, a few at a time, to
-the same certified optimum. All 500,000 rows took 8 passes and give the worst class 13.2% errors;
+No, and with a rare class you should not: ``fit`` reads chunks from disk, a few at a time, to the
+same certified optimum. All 500,000 rows took 8 passes and give the worst class 13.2% errors;
 samples of 10,000 rows give it 30.1% on average, and up to 39.7%.
 
-A sample throws away rare rows, of which there were too few to begin with. One that keeps them all
-is better, if its weights make up for it: with such a sample the fit begins, and it does not end
-there.
+A sample loses rare rows, of which there are too few already. A sample that keeps them all, with row
+weights that correct for it, is better: the fit starts from such a sample.
 """
 
 # %%
 # A folder of files
 # -----------------
-# Ten files of payments, two in a thousand of them fraud. In earnest the files would be as large as
-# the disk allows; a limit of 16 MiB makes these too large for memory.
+# Ten files of payments, two in a thousand of them fraud. Real files would be larger; a limit of
+# 16 MiB makes these too large for memory.
 
 import tempfile
 import warnings
@@ -51,8 +50,8 @@ X_test, y_test = draw(40_000, 0.5, seed=10)
 # %%
 # All rows, within a limit
 # ------------------------
-# The fit first solves the problem on a sample that it draws itself, with all rows of a rare class,
-# and then corrects what the sample has got wrong in a few passes over the files.
+# The fit first solves the problem on a sample with all rows of a rare class, and then corrects that
+# solution in a few passes over the files.
 
 blocks = from_npy(folder)
 streamed = RobustLogisticRegression("worst_class", memory="16 MiB").fit(blocks)
@@ -69,8 +68,8 @@ print(f"all rows: worst class {error:.1%} errors")
 # %%
 # What a sample would have cost
 # -----------------------------
-# The usual way out is a sample that fits in memory. Of a rare class it holds a handful of rows, and
-# the fit warns about that.
+# The usual alternative is a sample that fits in memory. It holds ten rare rows in 5,000, and the
+# fit warns about that.
 
 sizes, rng = [5_000, 10_000, 20_000, 50_000, 100_000], np.random.default_rng(0)
 sampled = {size: [] for size in sizes}
@@ -81,13 +80,13 @@ with warnings.catch_warnings():
             rows = rng.choice(len(y_all), size, replace=False)
             fit = RobustLogisticRegression("worst_class").fit(X_all[rows], y_all[rows])
             sampled[size].append(class_risks(y_test, fit.predict(X_test)).worst())
-        found = sampled[size]
-        print(f"{size:,} rows: {min(found):.1%} to {max(found):.1%}, mean {np.mean(found):.1%}")
+        errors = sampled[size]
+        print(f"{size:,} rows: {min(errors):.1%} to {max(errors):.1%}, mean {np.mean(errors):.1%}")
 
 fig, ax = plt.subplots(figsize=(6.4, 3.7))
-for size, found in sampled.items():
-    ax.plot([size] * len(found), found, "o", color="#1f3b73", alpha=0.45, markeredgewidth=0)
-    ax.plot(size, np.mean(found), "_", color="#1f3b73", markersize=22, markeredgewidth=2)
+for size, errors in sampled.items():
+    ax.plot([size] * len(errors), errors, "o", color="#1f3b73", alpha=0.45, markeredgewidth=0)
+    ax.plot(size, np.mean(errors), "_", color="#1f3b73", markersize=22, markeredgewidth=2)
 ax.axhline(error, color="#d1603d", linewidth=2)
 ax.text(5_000, error + 0.012, "all rows, from disk", color="#d1603d", fontsize="small")
 ax.set(
@@ -103,5 +102,5 @@ plt.show()
 
 # %%
 # See also :doc:`the guide on large tables </guide/larger-than-memory>`, :mod:`equipoise.blocks` for
-# Parquet files and sequences of blocks, and :doc:`the page on scale </scale>` for tables with texts
-# and gaps, Dask and GPUs.
+# Parquet files and sequences of chunks, and :doc:`the page on large data </scale>` for tables with
+# texts and missing values, Dask and GPUs.

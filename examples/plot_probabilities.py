@@ -2,13 +2,13 @@
 What happens to probabilities after weighting, and how do I get them back?
 ==========================================================================
 
-A weighted model speaks of a world in which the rare class is common: with balanced weights 36.9% of
-deliveries are expected to be late, where 10.3% are. ``rescale_proba`` puts the probabilities of
-any model with known weights back, to 10.4% on average, and ``population_proba`` those of a
-robust fit.
+The probabilities of a class-weighted model are those of other class frequencies: with balanced
+weights 36.9% of deliveries are expected to be late, where 10.3% are. ``rescale_proba`` puts the
+probabilities of any model with known weights back, to 10.4% on average, and ``population_proba``
+those of a robust fit.
 
-Decisions may be what you want while probabilities are not. Never show a weighted model's
-probabilities to a person, or multiply them by a price, before they are put back.
+The predicted classes may be right while the probabilities are not. Put the probabilities of a
+weighted model back before you show them to a person or multiply them by a price.
 """
 
 # %%
@@ -63,8 +63,8 @@ for name, each in proba.items():
 # %%
 # Reliability
 # -----------
-# Of the deliveries to which a weighted fit gives one half, how many are late? Far fewer than half.
-# Put back, all models lie on the diagonal, where the plain one has been all along.
+# Of the deliveries with a weighted probability of one half, far fewer than half are late. Put back,
+# all models lie on the diagonal, as the plain one does.
 
 fig, axes = plt.subplots(1, 2, figsize=(8, 4.4), sharey=True)
 for ax, words in zip(axes, ("", ", put back"), strict=True):
@@ -78,7 +78,8 @@ plt.show()
 # %%
 # Another population
 # ------------------
-# The same fit speaks of a week with strikes, in which a third of the deliveries are late.
+# The same fit gives probabilities for a week with strikes, in which a third of the deliveries are
+# late.
 
 strikes = population_proba(robust, X_test, {"late": 1 / 3, "on time": 2 / 3})
 print(f"one delivery: {proba['robust, put back'][0, 0]:.1%}, during strikes {strikes[0, 0]:.1%}")

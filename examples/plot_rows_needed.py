@@ -2,18 +2,18 @@
 How many rows does a class need?
 ================================
 
-To judge it, some 200: if 10% of so many are wrong, the truth lies between 6% and 15%, and of 30
-rows between 2% and 27%. To promise a recall of 90% with a confidence of 90%, at least 22 without a
-single error, and 210 for a model that errs half as often as it may.
+To measure its errors, some 200: if 10% of 200 rows are wrong, the truth lies between 6% and 15%,
+and of 30 rows between 2% and 27%. To promise a recall of 90% with a confidence of 90%, at least 22
+without an error, and 210 for a model with half the errors that are allowed.
 
-What counts are the rows of the class, and not those of the table: a million healthy patients say
-nothing about the thirty ill ones.
+The rows of the class count, not those of the table: a million healthy patients say nothing about
+the thirty ill ones.
 """
 
 # %%
-# To judge a class
-# ----------------
-# Say that a tenth of the rows of a class are wrong: this is how far the exact interval reaches.
+# To measure the errors of a class
+# --------------------------------
+# A tenth of the rows of a class are wrong: this is the exact interval for its error rate.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,8 +31,8 @@ counts = np.array([10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000, 2000,
 bands = []
 for count in counts:
     truth = np.repeat(["ill", "well"], [count, count])
-    decided = np.where(np.arange(2 * count) % 10 == 0, "well", truth)
-    bands.append(class_risk_intervals(truth, decided)["ill"])
+    predicted = np.where(np.arange(2 * count) % 10 == 0, "well", truth)
+    bands.append(class_risk_intervals(truth, predicted)["ill"])
 for count, band in zip(counts, bands, strict=True):
     if count in (30, 100, 200, 1000):
         print(f"{count} rows, 10% wrong: between {band.lower:.0%} and {band.upper:.0%}")
@@ -40,10 +40,9 @@ for count, band in zip(counts, bands, strict=True):
 # %%
 # To promise a recall
 # -------------------
-# A floor with a confidence is shown by rows that the model was not trained on, of which no more may
-# be wrong than chance would allow below the floor. Without any error it takes a number of rows that
-# is known beforehand; a model that errs half as often as it may needs more, to be nine times in ten
-# able to show it.
+# A floor with a confidence is shown on held-out rows, with no more errors than would be likely
+# below the floor. Without an error the number of rows is known beforehand; a model with half the
+# allowed errors needs more, to show the floor nine times in ten.
 
 floors, confidence = np.array([0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98]), 0.9
 least = np.ceil(np.log(1 - confidence) / np.log(floors)).astype(int)
@@ -52,7 +51,7 @@ least = np.ceil(np.log(1 - confidence) / np.log(floors)).astype(int)
 def rows_for(floor, recall):
     """Rows that show the floor in nine of ten tables, for a model with such a recall."""
     n = np.arange(1, 3_000)
-    allowed = binom.ppf(1 - confidence, n, 1 - floor) - 1  # errors that are too few to be chance
+    allowed = binom.ppf(1 - confidence, n, 1 - floor) - 1  # fewer errors than chance would give
     enough = (allowed >= 0) & (binom.cdf(allowed, n, 1 - recall) >= 0.9)
     return int(n[np.flatnonzero(~enough)[-1] + 1])
 
@@ -86,7 +85,7 @@ right.set_yticks([10, 30, 100, 300, 1000], ["10", "30", "100", "300", "1,000"])
 # %%
 # And in a table that you have
 # ----------------------------
-# Every class has as many rows as it has: the intervals say what they are good for.
+# The intervals show how much the rows of each class say.
 
 X_train, y_train = load_thyroid(subset="train", return_X_y=True)
 X_test, y_test = load_thyroid(subset="test", return_X_y=True)
@@ -96,5 +95,5 @@ plt.show()
 
 # %%
 # See also :func:`equipoise.class_risk_intervals` (``simultaneous=True`` for all classes together,
-# and ``worst()``), :class:`equipoise.RecallFloors`, and :func:`equipoise.theory.rate_bound` for
-# what can be proven before there are any rows.
+# and ``worst()``), :class:`equipoise.RecallFloors`, and :func:`equipoise.theory.rate_bound` for a
+# bound without any rows.

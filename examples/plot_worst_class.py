@@ -2,12 +2,13 @@
 How do I stop my model failing its worst class?
 ===============================================
 
-Say that the worst class decides: ``RobustLogisticRegression("worst_class")``. Here the worst class
-has 80% errors in a plain fit, 31% with balanced class weights and 22% in the robust one, which
-raises the errors in all from 13% to 19%.
+Make the worst class the goal: ``RobustLogisticRegression("worst_class")``. Here the worst class has
+80% errors in a plain fit, 31% with balanced class weights and 22% in the robust one, which raises
+the overall error from 13% to 19%.
 
-Balanced weights make up for numbers, and not for difficulty: a class that lies between two others
-keeps failing although it counts as much as they do. The robust fit finds by itself who needs help.
+Balanced weights correct for the number of rows, and not for difficulty: a class between two others
+keeps failing although it counts as much as they do. The robust fit raises the weight of the class
+that fails.
 """
 
 # %%
@@ -48,18 +49,18 @@ models = {
 }
 for name, model in models.items():
     risks = class_risks(y_test, model.fit(X_train, y_train).predict(X_test))
-    print(f"{name}: worst class {risks.worst():.0%} errors, in all {risks.standard():.0%}")
+    print(f"{name}: worst class {risks.worst():.0%} errors, overall {risks.standard():.0%}")
 
 # %%
-# Who is decided for where? The plain model hardly ever decides for those who waver. Balanced
-# weights give them a strip that is still too narrow.
+# The plain model hardly ever predicts those who waver. With balanced weights their strip is still
+# too narrow.
 
 fig, axes = plt.subplots(1, 3, figsize=(8.4, 3.1), sharex=True, sharey=True)
 grid = np.stack(np.meshgrid(np.linspace(-4, 4, 400), np.linspace(-3, 3.4, 320)), axis=-1)
 shown = slice(0, 500)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    decided = np.searchsorted(NAMES, model.predict(grid.reshape(-1, 2))).reshape(grid.shape[:2])
-    ax.pcolormesh(*np.moveaxis(grid, -1, 0), decided, cmap=ListedColormap(COLORS), alpha=0.25)
+    predicted = np.searchsorted(NAMES, model.predict(grid.reshape(-1, 2))).reshape(grid.shape[:2])
+    ax.pcolormesh(*np.moveaxis(grid, -1, 0), predicted, cmap=ListedColormap(COLORS), alpha=0.25)
     for group, color, marker in zip(NAMES, COLORS, "sod", strict=True):
         of_group = y_test[shown] == group
         ax.plot(*X_test[shown][of_group].T, marker, color=color, markersize=2.6, label=group)
@@ -69,15 +70,15 @@ fig.legend(handles, labels, loc="outside lower center", ncols=3, markerscale=2)
 
 # %%
 # The same in numbers, with intervals: the robust fit brings the three classes close to each other,
-# at the expense of the one that had least errors.
+# at the expense of the class with the fewest errors.
 
 display = ClassRisksDisplay.from_estimator(models, X_test, y_test)
 
 # %%
-# What did the robust fit look at?
-# --------------------------------
-# The worst case is a weighting. Those who waver are a tenth of the rows, and count for more than
-# the third that balanced weights would give them.
+# Which weights is the robust fit optimal for?
+# --------------------------------------------
+# The worst case is a weighting. Those who waver are a tenth of the rows, and carry more than the
+# third of the risk that balanced weights would give them.
 
 display = WorstCaseWeightsDisplay.from_estimator(models["worst class"])
 print(display.to_frame().round(2))

@@ -1,6 +1,7 @@
 """The site that ``make docs`` has built, file by file: links lead somewhere, files are its own."""
 
 import os
+import re
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -74,3 +75,10 @@ def test_nothing_is_fetched_from_elsewhere():
         if urlsplit(link).netloc
     ]
     assert elsewhere == []
+
+
+def test_the_listing_for_tools_names_pages_that_are_there():
+    text = (SITE / "llms.txt").read_text(encoding="utf-8")
+    pages = re.findall(r"^- \[.+?\]\((\S+\.html)\)", text, re.MULTILINE)
+    assert {"start.html", "guide/should-i-weight.html", "api/estimators.html"} <= set(pages)
+    assert [page for page in pages if not (SITE / page).exists()] == []
