@@ -77,8 +77,7 @@ goals = {
     "worst class": "worst_class",
     "own set": known,
 }
-# Where the overall error rises by more than ten points ``fit`` warns; here that is known.
-warnings.simplefilter("ignore", CostlyDecisionsWarning)
+warnings.simplefilter("ignore", CostlyDecisionsWarning)  # the cost is printed
 print("ranges:", ranges)
 risks_of = {}
 for name, goal in goals.items():
@@ -90,9 +89,8 @@ for name, goal in goals.items():
 # %%
 # The set, and what is lost over it
 # ---------------------------------
-# On the left every point is a weighting: how much of the risk red and orange cases carry. A ring
-# marks the worst weighting of the set for the decisions tuned for it. On the right the largest risk
-# over the set, and the overall error beside it.
+# Left: weightings, by the share of the risk of red and orange cases; a ring marks the worst of the
+# set for decisions tuned for it. Right: the largest risk over the set, and the overall error.
 
 prior = np.array([np.mean(y_test == name) for name in NAMES])
 corners = known.resolve(prior, NAMES).vertices[[0, 1, 3, 2]]
@@ -125,9 +123,8 @@ for axis in (left.xaxis, left.yaxis, right.xaxis):
 plt.show()
 
 # %%
-# Any weighting within the ranges is a guess. Balanced weights and the worst class happen to lie
-# near, at a higher overall error.
+# Balanced weights and the worst class happen to lie near the set, at a higher overall error.
 #
 # See also :class:`equipoise.Uncertainty`, :class:`equipoise.sets.MassSet` and
-# :class:`equipoise.WeightHull`; with ``equipoise.sets.SETS.register(WeightRatios)`` the set is
-# known to the command line and to saved models too.
+# :class:`equipoise.WeightHull`; ``equipoise.sets.SETS.register(WeightRatios)`` makes the set known
+# to the command line and to saved models.
