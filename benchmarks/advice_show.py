@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from equipoise import LabelCVaR
-from equipoise.decisions.alphas import middle_alpha
 from real_data_show import say
 
 DEFAULT = "default"
 GOALS = ("worst_class", "balanced_accuracy", "f1_macro", DEFAULT)
-ADVISED = "advised"
+ADVISED, PLAIN = "advised", "plain"
 # A class counts if it has so many rows left out; one that a page saw so many rows of must not fail.
 FEWEST, MANY = 10, 30
 DRAWS = 200
 # Within so many standard errors or so much of the best; and more than both of these below it.
 CLOSE = 2.0, 0.01
 WORSE = 3.0, 0.03
+# Without a goal: points of overall error that advice may cost, whatever it gains.
+FREE = 0.05
 NEEDED, LEVEL = 0.9, 0.95
 
 
@@ -78,13 +78,13 @@ def judge(
         keys = truth[at] * n_classes + every[:, at]
         tables = np.array([np.bincount(key, minlength=n_classes**2) for key in keys])
         tables = tables.reshape(len(every), n_classes, n_classes)[:, counted]
-        draws.append(values(goal, tables, counted, len(decided)))
+        draws.append(values(goal, tables, counted))
     n_models = len(decided)
     found, constants = draws[0][:n_models], draws[0][n_models:]
     return Judgement(list(decided), found, np.array(draws[1:])[:, :n_models], constants.max())
 
 
-def values(goal: str, tables: np.ndarray, counted: np.ndarray, n_models: int) -> np.ndarray:
+def values(goal: str, tables: np.ndarray, counted: np.ndarray) -> np.ndarray:
     """The value of each table of decisions: of models, then of constants."""
     totals = tables.sum(axis=2)
     hits = np.take_along_axis(tables, counted[None, :, None], axis=2)[:, :, 0]
@@ -93,24 +93,8 @@ def values(goal: str, tables: np.ndarray, counted: np.ndarray, n_models: int) ->
         return recalls.min(axis=1)
     if goal == "balanced_accuracy":
         return recalls.mean(axis=1)
-    if goal == "f1_macro":
-        decided = tables.sum(axis=1)[:, counted]
-        return (2 * hits / (totals + decided)).mean(axis=1)
-    return -regrets(1 - recalls, totals[0] / totals[0].sum(), n_models)
-
-
-def regrets(risks: np.ndarray, prior: np.ndarray, n_models: int) -> np.ndarray:
-    """The largest regret of each model over four ideas of how much the classes matter."""
-    middle = LabelCVaR(middle_alpha(prior)).resolve(prior, np.arange(len(prior)))
-    found = np.array(
-        [
-            risks @ prior,
-            risks.mean(axis=1),
-            [float(middle.maximize(each) @ each) for each in risks],
-            risks.max(axis=1),
-        ]
-    )
-    return (found - found[:, :n_models].min(axis=1, keepdims=True)).max(axis=0)
+    decided = tables.sum(axis=1)[:, counted]
+    return (2 * hits / (totals + decided)).mean(axis=1)
 
 
 def interval(errors: int, n_rows: int) -> tuple[float, float]:
@@ -140,9 +124,20 @@ class Place:
     def judge(self, goal: str) -> Judgement:
         rows = (self.pages[goal], self.others, self.candidates.get(goal, {}))
         decided = {
-            name: unpacked(text) for row in rows for name, text in row.get("decided", {}).items()
+            name: unpacked(text)
+            for row in rows
+            for name, text in row.get("decided", {}).items()
+            if name != PLAIN
         }
         return judge(goal, self.truth, decided, len(self.others["names"]))
+
+    def errors(self, name: str) -> tuple[float, float]:
+        """Overall and mean class error of a model of the page without a goal."""
+        truth, wrong = self.truth, unpacked(self.pages[DEFAULT]["decided"][name]) != self.truth
+        counts = np.bincount(truth)
+        counted = np.flatnonzero(counts >= FEWEST)
+        by_class = np.bincount(truth, wrong, len(counts))[counted] / counts[counted]
+        return float(wrong.mean()), float(by_class.mean())
 
 
 def gather(rows: list[dict[str, Any]]) -> list[Place]:
@@ -189,6 +184,25 @@ def show_goal(goal: str, places: list[Place]) -> None:
             print(f"      {line}")
 
 
+def show_default(places: list[Place]) -> None:
+    """Without a goal: overall and mean class errors of the plain and of the advised model."""
+    print("\nno goal: advised; overall error plain, advised; mean class error plain, advised")
+    dear, tuned, pages = [], 0, 0
+    for place in places:
+        page = place.pages.get(DEFAULT)
+        if page is None or not place.judged or "error" in page:
+            continue
+        (plain, mean), (own, own_mean) = place.errors(PLAIN), place.errors(ADVISED)
+        pages, tuned = pages + 1, tuned + ("plain" not in page["recommended"])
+        line = f"{place.name:36} {page['recommended']:28} {plain:.3f} {own:.3f}; "
+        line += f"{mean:.3f} {own_mean:.3f}"
+        is_dear = own - plain > FREE and mean - own_mean < own - plain
+        dear += [line] if is_dear else []
+        print(f"{'-' if is_dear else ' '} {line}  {page['page_seconds']:.0f} s")
+    print(f"      tuned decisions were advised on {tuned} of {pages} pages")
+    say(not dear, f"no goal: more than five points dearer for less than that: {len(dear)}")
+
+
 def failures(place: Place, goal: str) -> list[str]:
     """Why the advised model has failed, if it has."""
     page, names, truth = place.pages[goal], place.others["names"], place.truth
@@ -202,7 +216,7 @@ def failures(place: Place, goal: str) -> list[str]:
         many = place.others["learned"][k] >= MANY and rows.sum() >= FEWEST
         if many and not np.any(decided[rows] == k):
             found.append(f"class {name}: none of {rows.sum()} rows right")
-    if place.judged:
+    if place.judged and goal != DEFAULT:
         judged = place.judge(goal)
         if judged.own < judged.constant:
             found.append(f"{judged.own:.3f}, and {judged.constant:.3f} with one class always")
@@ -247,7 +261,9 @@ def show_coverage(places: list[Place]) -> None:
 def show(rows: list[dict[str, Any]]) -> None:
     places = gather(rows)
     for goal in GOALS:
-        show_goal(goal, places)
+        if goal != DEFAULT:
+            show_goal(goal, places)
+    show_default(places)
     aside = [place.name for place in places if not place.judged]
     print("\nNot judged, as fewer than two classes have ten rows left out:", aside or "none")
     failed = [

@@ -44,23 +44,3 @@ def hostile_table(n=240):
     frame = pd.concat([frame, frame.iloc[:1].assign(size=99.0)], ignore_index=True)
     y = np.append(y, "only <b>one</b>")
     return frame.set_axis(["</td><b>", 'a"b', "c,d\ne"], axis=1), y
-
-
-def assert_no_robust_row_is_worse(summary):
-    """No row errs more in its own worst case than balanced weights, beyond noise.
-
-    Noise is two standard errors of the larger of the two: a worst case is a weighted mean of class
-    risks, which are shares of so many rows.
-    """
-    rows = np.array([each["tested"] for each in summary["data"]["classes"]])
-    places = {(one["model"], one["made_for"]): at for at, one in enumerate(summary["choices"])}
-    costs, worlds = np.array(summary["costs"]["risk"]), summary["costs"]["worlds"]
-    checked = 0
-    for (model, weighting), place in places.items():
-        if weighting not in ("plain", "balanced"):
-            world = [each["name"] for each in worlds].index(weighting)
-            risks = np.array([each["risk"] for each in summary["choices"][place]["classes"]])
-            noise = 2 * np.sqrt(risks * (1 - risks) / rows).max()
-            assert costs[place, world] <= costs[places[model, "balanced"], world] + noise, weighting
-            checked += 1
-    assert checked

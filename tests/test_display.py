@@ -123,6 +123,10 @@ def chosen_display(**options):
     return display.PathDisplay.from_estimator(CHOSEN, **options)
 
 
+def frontier_display(**options):
+    return display.FrontierDisplay.from_predictions(LABELS, PREDICTED, **options)
+
+
 def worst_case_display(**options):
     return display.WorstCaseWeightsDisplay.from_estimator(FITS["robust"], **options)
 
@@ -148,6 +152,7 @@ DISPLAYS = [
     tradeoff_display,
     path_display,
     chosen_display,
+    frontier_display,
     worst_case_display,
     convergence_display,
     reliability_display,
@@ -217,6 +222,7 @@ SHARES = {
     class_risks_display: "x",
     path_display: "xy",
     chosen_display: "y",
+    frontier_display: "xy",
     worst_case_display: "x",
     reliability_display: "xy",
     decomposition_display: "x",
@@ -372,12 +378,12 @@ def test_the_path_of_a_choice_is_that_of_the_fit():
     np.testing.assert_array_equal(frame["alpha"], [1.0, 0.5, 0.2, 0.1])
     assert frame["chosen"].tolist() == [place == CHOSEN.best_index_ for place in range(4)]
     np.testing.assert_array_equal(frame["risk[rare]_upper"], path["class_risks_upper"][:, 2])
-    for points, name in zip(shown.points_, ("standard_risk", "worst_class_risk"), strict=True):
-        line, _, (bars,) = points
-        np.testing.assert_allclose(line.get_ydata(), path[name])
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-        np.testing.assert_allclose(ends[:, 0], path[f"{name}_lower"])
-        np.testing.assert_allclose(ends[:, 1], path[f"{name}_upper"])
+    for place, name in enumerate(("standard_risk", "worst_class_risk")):
+        np.testing.assert_allclose(shown.lines_[place].get_ydata(), path[name])
+        band = shown.bands_[place].get_paths()[0].vertices
+        for end in ("lower", "upper"):
+            for alpha, risk in zip(path["alpha"], path[f"{name}_{end}"], strict=True):
+                assert np.isclose(band, [alpha, risk]).all(axis=1).any()
     # What the price allows, above which the standard risk of the level chosen is not.
     limit = path["standard_risk"].min() + 0.03
     assert shown.allowed_.get_ydata()[0] == pytest.approx(limit)
@@ -572,6 +578,30 @@ def test_the_tradeoff_of_the_analysis_is_drawn_as_it_is():
     frame = made.to_frame()
     np.testing.assert_array_equal(frame["regret"], found.regret.ravel())
     assert frame["made_for"].tolist() == ["standard", "standard", "balanced", "balanced"]
+
+
+def test_the_frontier_joins_what_nothing_beats():
+    y = np.repeat([0, 1], [80, 20])
+    rng = np.random.default_rng(0)
+    made = {f"{p}, {q}": np.where(rng.random(100) < np.where(y == 1, p, q), 1, 0)
+            for p, q in ((0.2, 0.02), (0.6, 0.1), (0.9, 0.3), (0.5, 0.3))}  # fmt: skip
+    frame = display.FrontierDisplay.from_predictions(y, made).to_frame()
+    for _, own in frame.iterrows():
+        wrong = made[own["candidate"]] != y
+        assert own["overall"] == pytest.approx(wrong.mean())
+        assert own["worst"] == pytest.approx(max(wrong[y == 0].mean(), wrong[y == 1].mean()))
+        beaten = (frame["overall"] <= own["overall"]) & (frame["worst"] <= own["worst"])
+        assert own["frontier"] == (beaten.sum() == 1)
+        assert own["overall_lower"] <= own["overall"] <= own["overall_upper"]
+
+
+def test_the_scale_of_a_tradeoff_separates_near_values():
+    made = display.TradeoffDisplay(
+        risks=[[0.41, 0.43], [0.42, 0.44]], made_for=["a", "b"], judged_under=["c", "d"]
+    ).plot()
+    assert made.im_.get_clim() == (0.41, 0.44)
+    colors = made.im_.cmap(made.im_.norm(made.im_.get_array())).reshape(-1, 4)
+    assert len(np.unique(colors, axis=0)) == 4
 
 
 def test_names_are_text_whatever_they_hold():

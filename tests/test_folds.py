@@ -150,16 +150,14 @@ def test_decisions_are_tuned_for_rows_that_no_copy_of_was_trained_on():
 @pytest.mark.parametrize("cv", [3, 0.25])
 def test_a_page_has_the_folds_of_an_estimator(cv):
     pytest.importorskip("jinja2", reason="equipoise[report] is not installed")
-    from equipoise.report.design import Design
+    from equipoise.report.design import design_for
     from equipoise.tables import labelled_table
     from report_tables import mixed_table
 
     X, y = mixed_table()
-    design = Design.for_table(labelled_table(X, y), cv, 1)
+    design = design_for(labelled_table(X, y), X, cv, 1, most_rows=10_000)
     own, _ = parts_of(cv, X, np.asarray(y), 1)
-    judged = np.isin(np.unique(y, return_inverse=True)[1], np.flatnonzero(design.estimable))
-    assert design.n_folds == len(own)
-    for each, (train_too, test_too) in enumerate(own):
-        train, test = np.flatnonzero(design.fold != each), np.flatnonzero(design.fold == each)
-        np.testing.assert_array_equal(test[judged[test]], test_too[judged[test_too]])
-        np.testing.assert_array_equal(train[judged[train]], train_too[judged[train_too]])
+    assert len(design.folds.parts) == len(own)
+    for one, other in zip(design.folds.parts, own, strict=True):
+        for rows, known in zip(one, other, strict=True):
+            np.testing.assert_array_equal(rows, known)

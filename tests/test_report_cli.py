@@ -38,9 +38,9 @@ def test_a_page_is_written_and_the_table_is_told(table, tmp_path):
     done = linear(table, out, "--drop", "row")
     assert done.exit_code == 0, done.output
     page = out.read_text(encoding="utf-8")
-    assert page.startswith("<!DOCTYPE html>") and "Which class weights for table.csv?" in page
+    assert page.startswith("<!DOCTYPE html>") and "Report on table.csv" in page
     assert "Recommended: " in done.stdout and f"Wrote {out}." in done.stdout
-    assert "largest regret" in done.stdout and "\u2068" not in done.output
+    assert "mean class error" in done.stdout and "\u2068" not in done.output
     assert not done.stderr
 
 
@@ -54,11 +54,11 @@ def test_scripts_get_one_object_and_the_quiet_get_nothing(table, tmp_path):
     words = ("--json", "--drop", "row", "-g", "worst_class")
     result = json.loads(linear(table, out, *words).stdout)
     assert result["page"] == str(out) and result["recommended"] in {
-        one["label"] for one in result["choices"]
+        one["label"] for one in result["candidates"]
     }
     again = json.loads(linear(table, out, *words, "--seed", "0").stdout)
     other = json.loads(linear(table, out, *words, "--seed", "3").stdout)
-    assert again["costs"] == result["costs"] != other["costs"]
+    assert again["candidates"] == result["candidates"] != other["candidates"]
     quiet = linear(table, out, "--quiet", "-g", "standard")
     assert quiet.exit_code == 0 and not quiet.output
 
@@ -76,17 +76,17 @@ def test_hostile_names_reach_neither_terminal_nor_page_as_anything_but_text(tmp_
 def test_the_goals_to_compare_can_be_named(table, tmp_path):
     kinds = sorted(set(mixed_table()[1]))
     box = f"PriorBox(upper={{{str(kinds[0])!r}: 0.9}})"
-    goals = ("-g", "f1_macro", "--goal", "LabelCVaR(alpha=0.4)", "-u", box)
+    goals = ("-g", "f1_macro", "--goal", "LabelCVaR(alpha=0.4)", "-g", box)
     done = linear(table, tmp_path / "page.html", "--json", "--drop", "row", *goals)
     assert done.exit_code == 0, done.output
-    made_for = {one["goal"] for one in json.loads(done.stdout)["choices"]}
-    assert made_for == {None, "balanced", goals[1], goals[3], box}
+    made_for = {one["goal"] for one in json.loads(done.stdout)["candidates"]}
+    assert made_for == {None, "balanced_accuracy", "worst_class", goals[1], goals[3], box}
 
 
 @pytest.mark.usefixtures("few_stages")
 def test_all_models_are_compared_by_default(table, tmp_path):
     done = run(table, "-t", "kind", "-o", tmp_path / "page.html", "--json", "--drop", "row")
-    found = {one["model"] for one in json.loads(done.stdout)["choices"]}
+    found = {one["model"] for one in json.loads(done.stdout)["candidates"]}
     assert found == {"linear", "forest", "boosting"}
 
 
@@ -125,6 +125,21 @@ def test_the_line_for_the_shell_fits_the_same_model(table, tmp_path, monkeypatch
     np.testing.assert_array_equal(model.predict(frame), names["model"].predict(names["X"]))
 
 
+def test_groups_and_time_are_columns(table, tmp_path):
+    saved = tmp_path / "model.equipoise"
+    for option, kind in (("--group", "groups"), ("--time", "time")):
+        words = (option, "row", "--json", "--goal", "worst_class", "--save", saved)
+        done = linear(table, tmp_path / "page.html", *words)
+        assert done.exit_code == 0, done.output
+        result = json.loads(done.stdout)
+        assert result["design"]["kind"] == kind and result["data"]["columns"] == 3
+        assert result["command"] is None and saved.exists()
+    done = linear(table, tmp_path / "page.html", "--group", "row", "--time", "age")
+    assert done.exit_code == 1 and "not both" in done.stderr
+    done = linear(table, tmp_path / "page.html", "--group", "nothing")
+    assert done.exit_code == 1 and "no column 'nothing'" in done.stderr
+
+
 def test_models_of_the_users_own_are_imported(table, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from sklearn.ensemble import HistGradientBoostingClassifier\n"
@@ -141,7 +156,7 @@ def test_models_of_the_users_own_are_imported(table, tmp_path, monkeypatch):
     options = ("--json", "--drop", "row", "-g", "f1_macro")
     done = run(table, "-t", "kind", "-o", out, "--model", "mine:model", *options)
     assert done.exit_code == 0, done.output
-    assert {one["model"] for one in json.loads(done.stdout)["choices"]} == {"mine:model"}
+    assert {one["model"] for one in json.loads(done.stdout)["candidates"]} == {"mine:model"}
 
 
 def test_probabilities_in_columns_are_compared(tmp_path):
@@ -217,7 +232,7 @@ def test_bad_input_ends_in_a_sentence_and_an_exit_code(case, table, tmp_path, mo
         ("a,kind\n1,x\n2,x\n3,x\n", "only one class"),
         ("kind\nx\ny\nx\ny\n", "no column with any value"),
         ("a,kind\n,x\n,y\n,x\n,y\n,x\n,y\n", "no column with any value"),
-        ("a,kind\n1,x\n2,y\n3,x\n4,y\n", "At least two classes need 5 different rows"),
+        ("a,kind\n1,x\n2,y\n3,x\n4,y\n", "Fewer than two classes"),
         ("a,a,kind\n1,1,x\n2,2,y\n", "more than once"),
     ],
 )

@@ -19,7 +19,6 @@ from equipoise.estimators import sampled_rows  # noqa: E402
 from equipoise.exceptions import InvalidInputError, InvalidParameterError  # noqa: E402
 from equipoise.report import compare, compare_file  # noqa: E402
 from equipoise.risks import class_risks  # noqa: E402
-from equipoise.tables import features  # noqa: E402
 from logistic_cases import draw  # noqa: E402
 
 N_ROWS = 6000
@@ -35,7 +34,6 @@ def in_blocks(X=X, y=y, *weights, size=700):
 @pytest.fixture
 def small_samples(monkeypatch):
     monkeypatch.setattr(sampled_rows, "MOST_ROWS", 1500)
-    monkeypatch.setattr(features, "TREES", 10)
 
 
 @pytest.fixture
@@ -55,7 +53,7 @@ def found():
 
 
 def by_class(summary, place):
-    return [each["risk"] for each in summary["choices"][place]["classes"]]
+    return [each["risk"] for each in summary["candidates"][place]["classes"]]
 
 
 def test_the_numbers_are_those_of_all_rows(found):
@@ -64,7 +62,7 @@ def test_the_numbers_are_those_of_all_rows(found):
     assert (seen["trained"], seen["evaluated"]) == (750, N_ROWS - 750) and 747 < seen[
         "tuned"
     ] <= 750
-    assert summary["data"]["rows"] == N_ROWS and summary["design"]["judged"] == N_ROWS - 750
+    assert summary["data"]["rows"] == N_ROWS and summary["design"]["evaluated"] == N_ROWS - 750
     assert [each["rows"] for each in summary["data"]["classes"]] == of_class.tolist()
     assert [each["share"] for each in summary["data"]["classes"]] == (of_class / N_ROWS).tolist()
     assert sum(each["tested"] for each in summary["data"]["classes"]) == N_ROWS - 750
@@ -76,7 +74,7 @@ def test_the_numbers_are_those_of_all_rows(found):
 
 
 def test_what_is_printed_and_fitted_is_what_was_judged(found, small_samples):
-    summary, chosen = found.to_dict(), found.to_dict()["recommendation"]["choice"]
+    summary, chosen = found.to_dict(), found.to_dict()["recommendation"]["candidate"]
     model = found.fit()
     np.testing.assert_allclose(model.class_risks_, by_class(summary, chosen), rtol=1e-12)
     names = {"blocks": in_blocks(), "models": MODELS}
@@ -90,14 +88,14 @@ def test_what_is_printed_and_fitted_is_what_was_judged(found, small_samples):
 def test_every_choice_is_counted_alike(small_samples):
     found = compare(in_blocks(), models=MODELS, goals="f1_macro", price=1)
     summary = found.to_dict()
-    labels = [each["label"] for each in summary["choices"]]
-    assert labels[:2] == ["bayes, plain", "bayes, balanced"] and len(labels) == 4
+    labels = [each["label"] for each in summary["candidates"]]
+    assert labels[:2] == ["bayes, plain", "bayes, balanced_accuracy"] and len(labels) == 4
     plain = compare(in_blocks(), models=MODELS, goals="standard").fit()
     np.testing.assert_allclose(plain.class_risks_, by_class(summary, 0), rtol=1e-12)
     # A third of the table was not seen by any choice: a plain fit to a tenth of it does as well.
     expected = class_risks(y, GaussianNB().fit(X[:600], y[:600]).predict(X))
     np.testing.assert_allclose(by_class(summary, 0), np.asarray(expected), atol=0.08)
-    narrow = summary["choices"][0]["classes"][0]
+    narrow = summary["candidates"][0]["classes"][0]
     half = 1.96 * np.sqrt(narrow["risk"] * (1 - narrow["risk"]) / np.bincount(Y)[0])
     assert narrow["upper"] - narrow["lower"] == pytest.approx(2 * half, rel=0.25)
 
@@ -109,7 +107,7 @@ def test_ours_take_gaps_in_blocks(small_samples):
     assert found.to_dict()["data"]["missing"] == 0  # of which the page does not speak
     names = {"blocks": in_blocks(gaps)}
     exec(found.code, names)
-    place = found.to_dict()["recommendation"]["choice"]
+    place = found.to_dict()["recommendation"]["candidate"]
     risks = names["model"].class_risks_
     np.testing.assert_allclose(risks, by_class(found.to_dict(), place), rtol=1e-12)
 
@@ -118,7 +116,7 @@ def test_few_rows_in_blocks_are_compared_as_in_memory():
     rows = slice(0, 600)
     here = compare(X[rows], y[rows], MODELS, goals="standard").to_dict()
     there = compare(in_blocks(X[rows], y[rows]), models=MODELS, goals="standard")
-    assert there.to_dict()["choices"] == here["choices"]
+    assert there.to_dict()["candidates"] == here["candidates"]
     assert there.to_dict()["design"]["rows_seen"] is None
     assert "model.fit(blocks)" in there.code
 
@@ -164,8 +162,8 @@ def test_a_file_is_read_in_parts(tmp_path, small_samples, large_files, ending):
     done = testing.CliRunner().invoke(main, arguments)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
-    assert result["data"]["rows"] == N_ROWS and result["design"]["judged"] == N_ROWS - 750
-    chosen = result["recommendation"]["choice"]
+    assert result["data"]["rows"] == N_ROWS and result["design"]["evaluated"] == N_ROWS - 750
+    chosen = result["recommendation"]["candidate"]
     saved = load_model(model)
     assert saved.facts.counts == tuple(np.bincount(Y).tolist())
     risks = by_class(result, chosen)

@@ -40,6 +40,7 @@ from equipoise.tables import (  # noqa: E402
     labels_like,
     learner_for,
     model_for,
+    plain_pipeline,
     preprocessor,
     read_chunks,
     read_table,
@@ -470,22 +471,26 @@ def test_a_column_that_is_empty_in_a_fold_breaks_nothing(kind, recwarn):
     assert not recwarn.list
 
 
-@pytest.mark.parametrize(
-    ("kind", "option", "most_rows", "few", "many"),
-    [
-        ("forest", "n_estimators", 10_000, 300, 100),
-        ("boosting", "l2_regularization", 20_000, 0.1, 1.0),
-    ],
-)
-def test_learners_of_few_rows_are_others(table, kind, option, most_rows, few, many):
-    def made(X, **options):
-        return getattr(learner_for(X, kind, **options)[-1], option)
-
-    more = pd.DataFrame({"x": np.arange(most_rows + 1.0)})
-    assert (made(table), made(more[:-1]), made(more)) == (few, few, many)
-    # Columns alone do not tell.
-    columns, rows = columns_of(table), (most_rows, most_rows + 1, None)
-    assert [made(columns, n_rows=n) for n in rows] == [few, many, many]
+@pytest.mark.parametrize("kind", MODEL_KINDS)
+def test_a_plain_pipeline_is_the_same_classifier_without_needless_steps(table, kind):
+    table = conform(table, columns_of(table))
+    y = np.where(np.arange(len(table)) % 2, "a", "b")
+    whole = learner_for(table, kind)
+    own = plain_pipeline(whole, table)
+    assert not any(isinstance(step, AsTable) for _, step in own.steps)
+    np.testing.assert_array_equal(
+        own.fit(table, y).predict_proba(table), whole.fit(table, y).predict_proba(table)
+    )
+    kept = plain_pipeline(whole)
+    assert isinstance(kept[0], AsTable)
+    numbers = np.arange(40.0).reshape(-1, 2)
+    bare = plain_pipeline(learner_for(numbers, kind), numbers)
+    assert "ColumnTransformer" not in repr(bare)
+    # What only the first step brings into order needs it.
+    gaps = pd.Series([None, "a"] * 10, dtype=object)
+    for column in ([True, False] * 10, gaps, [np.inf, 1.0] * 10):
+        odd = pd.DataFrame({"x": np.arange(20.0), "odd": column})
+        assert isinstance(plain_pipeline(learner_for(odd, kind), odd)[0], AsTable)
 
 
 @pytest.mark.parametrize("kind", MODEL_KINDS)
@@ -503,7 +508,7 @@ def test_the_plain_learner_is_outermost_only_for_standard_weights(table, kind):
     for goal in ("worst_class", None, "balanced", "f1_macro", *some):
         model = model_for(table, kind, goal, C=0.5, cv=3, random_state=3)
         assert isinstance(model, RobustClassifier) and repr(model.estimator) == repr(plain)
-        assert (model.random_state, model.cv, model.rare) == (3, 3, "keep")
+        assert (model.random_state, model.cv, model.rare_classes) == (3, 3, "keep")
         assert model.training == ("balanced" if goal == "balanced" else "plain")
         recipe = as_goal(goal)
         known = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe

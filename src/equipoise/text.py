@@ -187,3 +187,26 @@ def in_words(words: Iterable[str], limit: int = 5) -> str:
     if more > 0:
         return f"{', '.join(shown)} and {more} more"
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def share_text(share: float) -> str:
+    """A share as a percentage with one decimal: the one way in which a page rounds.
+
+    Examples
+    --------
+    >>> share_text(0.12345)
+    '12.3%'
+    """
+    return f"{100 * share:.1f}%"
+
+
+def points(value: float, other: float) -> str:
+    """The difference of two shares in percentage points, of the numbers as they are shown.
+
+    Examples
+    --------
+    >>> points(0.1234, 0.1), points(0.1, 0.1234), points(0.1, 0.1)
+    ('+2.3', '-2.3', '0.0')
+    """
+    shown = round(100 * value, 1) - round(100 * other, 1)
+    return f"{shown:+.1f}" if abs(shown) >= 0.05 else "0.0"

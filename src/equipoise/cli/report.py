@@ -1,4 +1,4 @@
-"""``equipoise report``: the whole story of a table as one page."""
+"""``equipoise report``: the trade-off between classes as one page."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ Examples:
   equipoise report cards.parquet -t fraud -o cards.html --drop card_id --seed 7
   equipoise report mail.csv -t spam -o mail.html --goal f1_macro --price 1
   equipoise report mail.csv -t spam -o mail.html --model forest --save mail.equipoise
+  equipoise report visits.csv -t ill -o visits.html --group patient
   equipoise report scores.csv -t spam -o mail.html --probabilities "mine=p_ham,p_spam"
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
 """
@@ -35,8 +36,8 @@ _STEPS = 1000
 )
 @goal_option(
     multiple=True,
-    help="What the model is for, as in 'equipoise fit'; repeatable. By default, for those who "
-    "cannot say, standard and balanced weights, lcvar:0.1 and the worst class.",
+    help="What the model is for, as in 'equipoise fit'; the first one given is advised on. Without "
+    "it the page advises to tune for balanced accuracy where the rows show a gain.",
 )
 @click.option(
     "--probabilities",
@@ -49,7 +50,13 @@ _STEPS = 1000
 @click.option(
     "--price",
     type=click.FloatRange(0, 100),
-    help="Points of overall errors that may be given up at most, such as 1.",
+    help="Points of overall error that tuning may cost at most, such as 1.",
+)
+@click.option(
+    "--group", metavar="COLUMN", help="Rows with equal values, such as a patient's, stay together."
+)
+@click.option(
+    "--time", metavar="COLUMN", help="Rows are in the order of this column: train on earlier ones."
 )
 @click.option(
     "--memory",
@@ -73,6 +80,8 @@ def report(  # noqa: PLR0913  one argument for each option
     columns: tuple[str, ...],
     goal: tuple[Any, ...],
     price: float | None,
+    group: str | None,
+    time: str | None,
     quick: bool,
     memory: str | None,
     save: str | None,
@@ -82,11 +91,11 @@ def report(  # noqa: PLR0913  one argument for each option
 ) -> None:
     """Compare models on TABLE and write one self-contained HTML page.
 
-    Linear models, forests and gradient boosting, plain, with class-weighted training and made good
-    for each goal, are evaluated on rows that they have not seen. The page says whom each of them
-    fails, what each costs by the other goals, which one to take and why, and how far the numbers
-    can be trusted. A table that does not fit in memory is read in parts: models are fitted to a
-    sample, and evaluated on all rows that are not in it.
+    Linear models, forests and gradient boosting are evaluated on held-out rows, with default
+    predictions and with decisions tuned for balanced accuracy, the worst class and your goals. The
+    page shows the trade-off between overall and class errors, advises one model, and says how far
+    the numbers can be trusted. A table that does not fit in memory is read in parts: models are
+    fitted to a sample, and evaluated on all other rows.
     """
     from equipoise.extras import require
     from equipoise.files import check_places
@@ -101,13 +110,13 @@ def report(  # noqa: PLR0913  one argument for each option
         raise click.BadParameter(f"a page must end in .html, got {out!r}.", param_hint="--out")
     if save is not None and not save.endswith(".skops"):
         check_suffix(save)
-    # Known at the end of long work, this would be a pity.
+    # Missing parts are reported before the work.
     require("jinja2", extra="report")
     chosen, given = _models(models), _columns(columns)
-    if given and (models or save or quick or reading["drop"]):
+    if given and (models or save or quick or group or time or reading["drop"]):
         raise click.UsageError(
-            "--probabilities are compared as they are: leave out --model, --save, --quick and "
-            "--drop."
+            "--probabilities are compared as they are: leave out --model, --save, --quick, "
+            "--group, --time and --drop."
         )
     options: dict[str, Any] = {"goals": list(goal) or None, "price": price, "random_state": seed}
     with output.progress(_STEPS, "Reading") as reach:
@@ -118,7 +127,7 @@ def report(  # noqa: PLR0913  one argument for each option
                 table, target, given, text_labels=text_labels, **options
             )
         else:
-            options |= {"quick": quick, "memory": memory}
+            options |= {"quick": quick, "memory": memory, "group": group, "time": time}
             found = compare_file(table, target, chosen, **reading, **options)
     found.save(out)
     if save is not None:
@@ -197,14 +206,13 @@ def _imported(name: str) -> Any:
 def _lines(found: "Comparison", result: dict[str, Any], out: str, save: str | None) -> list[str]:
     data, advice = result["data"], result["recommendation"]
     answer = f"Recommended: {short_name(found.recommended)}."
-    if advice["failed"]:
-        answer = "No model tried is an answer."
+    said = advice["failed"], *advice["reasons"], advice["few"]
     return [
         f"{data['rows']:,} rows, {data['columns']} columns, {len(data['classes'])} classes.",
-        "Share of errors on rows that no fit has seen; regret in percentage points:",
+        "Errors on held-out rows:",
         *found.lines(),
         answer,
-        *(printable(text) for text in (*advice["price"], advice["sanity"])),
+        *(printable(text) for text in said if text),
         *([f"The same model: {printable(result['command'])}"] if result["command"] else []),
         f"Wrote {out}.",
         *([f"Saved {save}, {_made_from(result)}."] if save else []),

@@ -30,6 +30,8 @@ class Evaluated:
     their weights, ``squares`` that of the squares, and ``times`` their number. Classes of too
     ``few`` rows are not evaluated; ``prior`` are the class frequencies of the population,
     ``tested_per_trained`` as in :class:`HeldOut`, and None where the rule was known.
+    ``clusters`` are numbers of groups of rows that belong together, such as a patient's: they are
+    left out together, and intervals are for so many groups rather than rows.
     """
 
     labels: Indices
@@ -43,6 +45,7 @@ class Evaluated:
     default: Indices | None = None
     times: Indices | None = None
     squares: Vector | None = None
+    clusters: Indices | None = None
 
     @cached_property
     def rows(self) -> Indices:
@@ -74,6 +77,9 @@ class Evaluated:
         """The weight of every row in each group: rows are dealt out class by class."""
         rows = self.rows
         weights, groups = self.weights[rows], np.zeros((GROUPS, len(rows)))
+        if self.clusters is not None:
+            groups[self.clusters[rows] % GROUPS, np.arange(len(rows))] = weights
+            return groups
         if self.times is not None:
             times = self.times[rows]
             drawn = np.random.default_rng(0).multinomial(times, [1 / GROUPS] * GROUPS)
@@ -114,9 +120,33 @@ class Evaluated:
             weights * (each[rows] != labels) for each in (self.predicted, self.final)
         )
         cells, n_folds = self.fold[rows] * k + labels, int(self.fold.max(initial=0)) + 1
-        values = times, weights, wrong, squares / totals[labels] ** 2, finally_wrong
+        squares = squares / totals[labels] ** 2
+        if self.clusters is not None:
+            squares = self._squares(labels, weights / totals[labels], wrong)
+        values = times, weights, wrong, squares, finally_wrong
         sums = [np.bincount(cells, each, minlength=n_folds * k) for each in values]
         return np.stack([each.reshape(n_folds, k) for each in sums], axis=1).astype(np.float64)
+
+    def _squares(self, labels: Indices, shares: Vector, wrong: Vector) -> Vector:
+        """Squares of shares that give the variance of a class risk between groups of rows.
+
+        A class without errors, or without a row that is right, shows no spread: then a group
+        counts as a single row. No group counts as more than its rows.
+        """
+        k, errors = len(self.few), (wrong > 0).astype(np.float64)
+        risks = np.bincount(labels, shares * errors, minlength=k)
+        assert self.clusters is not None
+        cells, own = np.unique(self.clusters[self.rows] * k + labels, return_inverse=True)
+
+        def between(values: Vector) -> Vector:
+            sums = np.bincount(own, values)
+            return np.bincount(cells % k, sums**2, minlength=k).astype(np.float64)
+
+        whole, spread = between(shares), between(shares * (errors - risks[labels]))
+        binomial = risks * (1 - risks)
+        found = np.divide(spread, binomial, out=whole, where=binomial > 0)
+        found = np.maximum(found, np.bincount(labels, shares**2, minlength=k))
+        return np.asarray(shares * found[labels])
 
     @property
     def by_default(self) -> Evaluated:

@@ -6,6 +6,7 @@ loaded when something is drawn. ``plt.style.use("equipoise.display.quiet")`` giv
 own the same look.
 """
 
+from equipoise.display.frontier import FrontierDisplay
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
 from equipoise.display.robust_fits import (
     ConvergenceDisplay,
@@ -22,6 +23,7 @@ __all__ = [
     "ClassRisksDisplay",
     "ConvergenceDisplay",
     "ErrorDecompositionDisplay",
+    "FrontierDisplay",
     "PathDisplay",
     "ReliabilityDisplay",
     "RobustPathDisplay",

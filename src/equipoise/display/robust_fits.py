@@ -154,11 +154,11 @@ class RobustPathDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class PathDisplay(Display):
-    """How much robustness was chosen, and what any other level would have given on rows left out.
+    """How much robustness was chosen, and what every other level does on held-out rows.
 
     The standard risk and that of the worst class from the least robust level to the most, with
-    intervals that hold for all levels together, and the level that was chosen; of a rule with a
-    price or a recall also the risk that it allows. Drawn by ``Axes.errorbar``.
+    intervals that hold for all levels together as bands, and the level that was chosen; of a rule
+    with a price or a recall also the risk that it allows. Drawn by ``Axes.plot``.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ class PathDisplay(Display):
 
     Attributes
     ----------
-    points_ : tuple of two matplotlib ErrorbarContainer: all rows, and the worst class
-    chosen_ : matplotlib Line2D of the points chosen
+    lines_, bands_ : tuples of two matplotlib artists: all rows, and the worst class
+    chosen_ : matplotlib Line2D of the two points of the level chosen
     allowed_ : matplotlib Line2D of the risk allowed, or None
 
     Examples
@@ -192,7 +192,8 @@ class PathDisplay(Display):
     chosen: int
     classes: Any
     allowed: tuple[str, float] | None = None
-    points_: Any = field(init=False, repr=False, default=())
+    lines_: Any = field(init=False, repr=False, default=())
+    bands_: Any = field(init=False, repr=False, default=())
     chosen_: Any = field(init=False, repr=False, default=None)
     allowed_: Any = field(init=False, repr=False, default=None)
 
@@ -226,30 +227,30 @@ class PathDisplay(Display):
         return flat | by_class | {"chosen": np.arange(len(flat["alpha"])) == self.chosen}
 
     def _title(self) -> str:
-        return "How robust: errors on rows left out at each level"
+        return "How robust: errors on held-out rows at each level"
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         alphas, labels = self.path["alpha"], ("all rows", "worst class")
-        shift = (max(alphas) / min(alphas)) ** 0.005
-        shown = []
+        lines, bands = [], []
         for place, name in enumerate(("standard_risk", "worst_class_risk")):
             risk, lower, upper = (self.path[f"{name}{end}"] for end in ("", "_lower", "_upper"))
-            look = style.series(place, labels[place]) | {"linestyle": "-", "linewidth": 1.2}
-            # Side by side, so that no interval hides another.
-            beside = alphas * (shift if place else 1 / shift)
-            ends = style.reach(risk, lower, upper)
-            thin = {"elinewidth": 0.8}
-            shown.append(ax.errorbar(beside, risk, yerr=ends, **(look | thin | kwargs)))
-            star = {"marker": "*", "markersize": 14}
-            label = f"chosen: {alphas[self.chosen]:.3g}"
-            self.chosen_ = style.mark(ax, beside[self.chosen], risk[self.chosen], label, **star)
+            color, marker = style.COLORS[place], style.MARKERS[place]
+            look = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.6}
+            lines += ax.plot(alphas, risk, **(look | {"label": labels[place]} | kwargs))
+            bands.append(ax.fill_between(alphas, lower, upper, color=color, alpha=0.16, lw=0))
+        chosen = alphas[self.chosen]
+        gone = {"color": style.INK, "linewidth": 0.8, "linestyle": ":", "zorder": 1}
+        ax.axvline(chosen, **gone)
+        risks = [self.path[f"{n}_risk"][self.chosen] for n in ("standard", "worst_class")]
+        star = {"marker": "*", "markersize": 13}
+        self.chosen_ = style.mark(ax, [chosen] * 2, risks, f"chosen: {chosen:.3g}", **star)
+        self.lines_, self.bands_, shown = tuple(lines), tuple(bands), lines
         handles = [*shown, self.chosen_]
         if self.allowed is not None:
             words, risk = self.allowed
             line = {"color": style.INK, "linestyle": "--", "linewidth": 1.0, "label": words}
             self.allowed_ = ax.axhline(risk, **line)
             handles.append(self.allowed_)
-        self.points_ = tuple(shown)
         ax.set_xscale("log")
         ax.set_xlim(max(alphas) * 1.1, min(alphas) / 1.1)
         ticks = [a for a in _ALPHAS if min(alphas) / 1.05 <= a <= max(alphas) * 1.05]

@@ -167,9 +167,10 @@ class TradeoffDisplay(Display):
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         value = kwargs.pop("value")
         cells = self.risks if value == "risk" else self.regrets
-        # An image without any contrast would paint zeros in the darkest colour.
-        top = max(float(np.nanmax(cells)), 1e-12)
-        options = {"cmap": "Blues", "vmin": 0.0, "vmax": top, "aspect": "auto"}
+        # From the smallest cell to the largest, so that near values differ in colour; cells that
+        # are all alike are light.
+        low, top = float(np.nanmin(cells)), float(np.nanmax(cells))
+        options = {"cmap": "Blues", "vmin": low, "vmax": max(top, low + 1e-12), "aspect": "auto"}
         self.im_ = ax.imshow(cells, **(options | kwargs))
         self._write(ax, cells)
         rows, columns = style.all_shown(self.made_for, width=16), self.judged_under

@@ -1,11 +1,13 @@
-"""Which class weights? Classifiers compared on rows they have not seen, and one page about it.
+"""Classifiers compared on held-out rows, and one page about the trade-off between classes.
 
-Three stages, each with one thing that it hands on: a labelled table becomes findings
-(:mod:`~equipoise.report.findings`), these a summary of plain numbers and sentences
-(:mod:`~equipoise.report.summarize`), and that a page (:mod:`~equipoise.report.page`).
+Candidates (:mod:`~equipoise.report.candidates`) go through the stages of
+:mod:`equipoise.decisions` (:mod:`~equipoise.report.evaluations`); the frontier and the cards along
+it are an answer (:mod:`~equipoise.report.answer`), which becomes a summary of plain numbers and
+sentences (:mod:`~equipoise.report.summarize`), and that a page (:mod:`~equipoise.report.page`).
 """
 
-from equipoise.report.compare import Comparison, compare, compare_file
+from equipoise.report.compare import compare, compare_file
+from equipoise.report.comparison import Comparison
 from equipoise.report.predicted_elsewhere import compare_predictions, compare_predictions_file
 
 __all__ = [

@@ -8,31 +8,30 @@ import base64
 import hashlib
 import re
 from importlib.resources import files
+from itertools import pairwise
 from math import ceil, floor
 from typing import Any
 
 from equipoise.extras import require
-from equipoise.text import in_words, quoted
+from equipoise.text import in_words, points, quoted, share_text
 
-# A page shows so many classes at most: those that the recommended choice fails most.
-SHOWN_CLASSES = 60
-
-# The heading of what a summary says about classes that do not decide.
-_WITH_ALL = "With all classes"
-# Names of goals that are no names in a sentence.
-_THE = {"worst class": "the worst class"}
-# Shades of a cell, from none to full.
-_SHADES = 8
-# Ends of an axis of shares, and into how many steps of a round length each is divided.
-_AXES = {
-    0.01: 5, 0.02: 4, 0.05: 5, 0.1: 5, 0.2: 4, 0.3: 3, 0.4: 4, 0.5: 5, 0.6: 3, 0.8: 4, 1.0: 5
-}  # fmt: skip
-# Lengths of the steps of an axis around some shares.
+# SHOWN_CLASSES: rows of a table of classes at most, those of the largest risks; MATRIX: classes of
+# a confusion matrix that can be read, as the report promises.
+SHOWN_CLASSES, MATRIX = 60, 30
+# SHADES: of a cell, from none to full, as style.css has them.
+SHADES = 8
+# _STEPS: lengths of the steps of an axis of shares, so that ticks are round.
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-# Longer labels are shortened where there is little room.
-_LONG = 48
-# Words of at most so many letters are never broken.
-_LONG_WORD = 20
+# _LONG: characters of a label, beyond which its middle is left out; _LONG_WORD: letters of a word,
+# beyond which it may be broken.
+_LONG, _LONG_WORD = 48, 20
+_MODELS = {"linear": "linear model", "forest": "random forest", "boosting": "gradient boosting"}
+_GOALS = {
+    "plain": "default predictions",
+    "balanced_accuracy": "tuned for balanced accuracy",
+    "worst_class": "tuned for the worst class",
+    "f1_macro": "tuned for macro F1",
+}
 
 
 def page(summary: dict[str, Any]) -> str:
@@ -46,14 +45,16 @@ def page(summary: dict[str, Any]) -> str:
         loader=jinja2.FunctionLoader(_source),
     )
     environment.filters |= {
-        "percent": "{:.1%}".format,
-        "count": "{:,}".format,
-        "points": lambda difference: f"{100 * difference:.1f}",
+        "percent": share_text,
+        "goal": lambda value: share_text(value) if value <= 1 else f"{value:.3g}",
+        "recall": lambda risk: share_text(1 - risk),
+        "count": "{:,.0f}".format,
         "position": _position,
-        "shade": lambda value, top: min(int(_SHADES * value / top + 0.5), _SHADES),
+        "shade": lambda value: min(int(SHADES * value + 0.5), SHADES),
         "short": _short,
         "pieces": _pieces,
     }
+    environment.globals["points"] = points
     environment.tests["is_long"] = lambda piece: (
         max(map(len, piece.split()), default=0) > _LONG_WORD
     )
@@ -95,199 +96,120 @@ def _short(text: str) -> str:
 
 def _view(summary: dict[str, Any]) -> dict[str, Any]:
     """What the template draws beside the summary."""
-    classes, choices, found = summary["data"]["classes"], summary["choices"], _places(summary)
-    recommended = found["choice"]
-    by_class = [{each["class"]: each for each in choice["classes"]} for choice in choices]
+    candidates, classes = summary["candidates"], summary["data"]["classes"]
+    advice = summary["recommendation"]
+    best = candidates[advice["candidate"]]
+    first = candidates[summary["cards"][0]["candidate"]]
+    left = summary["design"]["unfinished"]
+    risks = {each["class"]: each for each in best["classes"]}
     shown = list(range(len(classes)))
     if len(classes) > SHOWN_CLASSES:
-        risks = by_class[recommended]
-        shown = sorted(sorted(risks, key=lambda place: -risks[place]["risk"])[:SHOWN_CLASSES])
-    judged = [place for place in shown if classes[place]["estimable"]]
-    kept = [place for place, choice in enumerate(choices) if choice["same_as"] is None]
-    models = dict.fromkeys(choices[place]["model"] for place in [recommended, *kept])
-    first = list(dict.fromkeys(found.values()))
-    columns, left = _columns(summary), summary["design"]["unfinished"]
+        worst = sorted(risks, key=lambda label: -risks[label]["risk"])[:SHOWN_CLASSES]
+        shown = sorted(worst)
+    others = {c["candidate"]: c for c in reversed(summary["cards"])}
+    others.pop(advice["candidate"], None)
+    kept = [at for at, each in enumerate(candidates) if each["same_as"] is None]
     return {
-        "headline": _headline(choices[recommended]),
-        "chosen": choices[recommended],
-        "best_plain": choices[found["best_plain"]],
-        "found": found,
-        "recommended": None if choices[recommended]["failures"] else recommended,
-        "few": _few(summary),
-        "unfinished": in_words(map(quoted, left)) if left else "",
-        "shown": shown,
-        "judged": judged,
-        "by_class": by_class,
-        "kept": kept,
+        "headline": _headline(summary, best),
+        "best": best,
         "first": first,
-        "groups": {
-            model: [place for place in kept if choices[place]["model"] == model] for model in models
-        },
+        "described": [_described(each) for each in candidates],
+        "others": list(reversed(others.values())),
+        "unfinished": in_words(map(quoted, left)) if left else "",
+        "shown": sorted(shown, key=lambda label: -classes[label]["rows"]),
+        "of_best": risks,
+        "of_first": {each["class"]: each for each in first["classes"]},
+        "kept": kept,
         "alike": [
-            [
-                each["made_for"] if each["model"] == choice["model"] else each["label"]
-                for each in choices
-                if each["same_as"] == place
-            ]
-            for place, choice in enumerate(choices)
+            [each["label"] for each in candidates if each["same_as"] == at]
+            for at in range(len(candidates))
         ],
-        "notes": _notes(choices),
-        "marks": _marks(choices),
-        "axis": _axis(max(by_class[one][place]["upper"] for one in first for place in judged)),
-        "axes": [_axis(top) for top in _AXES],
-        "columns": columns,
-        "top_risk": max(max(column["risk"]) for column in columns) or 1.0,
-        "top_regret": max(map(max, summary["costs"]["regret"])) or 1.0,
-        "path": None if summary["path"] is None else _path(summary, shown),
+        "marks": _marks(candidates),
+        "chart": _chart(summary, kept),
+        "matrix": _matrix(summary),
+        "curve": _curve(summary),
+        "largest_share": max(each["share"] for each in classes),
     }
 
 
-def _places(summary: dict[str, Any]) -> dict[str, int]:
-    """The choices to look at first; one that decides as an earlier one is that one."""
-    found: dict[str, int] = {}
-    for name in ("choice", "best_plain", "plain"):
-        place = summary["recommendation"][name]
-        same = summary["choices"][place]["same_as"]
-        found[name] = place if same is None else same
-    return found
-
-
-def _few(summary: dict[str, Any]) -> list[str]:
-    """Which classes do not decide for want of rows, and what would change if they did."""
-    said = []
-    for text, estimable in (("Too few to decide", True), ("Too few to be evaluated", False)):
-        own = [
-            (each["name"], each["tested" if estimable else "rows"])
-            for each in summary["data"]["classes"]
-            if not each["deciding"] and each["estimable"] == estimable
-        ]
-        few = [f"{quoted(name)} ({n:,} {'row' if n == 1 else 'rows'})" for name, n in own]
-        said += [f"{text}: {in_words(few)}."] if few else []
-    return said + [each["text"] for each in summary["trust"] if each["heading"] == _WITH_ALL]
-
-
-def _headline(choice: dict[str, Any]) -> str:
-    """The recommended choice as an instruction."""
-    known = {
-        "linear": "a linear model",
-        "forest": "a random forest",
-        "boosting": "gradient boosting",
-    }
-    model = known.get(choice["model"], choice["model"])
-    if choice["failures"]:
+def _headline(summary: dict[str, Any], best: dict[str, Any]) -> str:
+    """The advice as an instruction."""
+    if summary["recommendation"]["no_answer"]:
         return "No model tried is an answer"
-    if choice["goal"] is None:
-        return f"Use {model} as it is"
-    if choice["made_for"] == "balanced":
-        return f"Use {model} with class-weighted training"
-    return f"Use {model}, tuned for {_THE.get(choice['made_for'], choice['made_for'])}"
+    model = _MODELS.get(best["model"], best["model"])
+    article = {"random forest": "a ", "linear model": "a "}.get(model, "")
+    if best["tuned_for"] == "plain":
+        return f"Use {article}{model} as it is"
+    return f"Use {article}{model}, {_tuned(best)}"
 
 
-def _notes(choices: list[dict[str, Any]]) -> list[str]:
-    """Which choices are not rows of their own, and which have failed."""
-    said = []
-    for place, choice in enumerate(choices):
-        same = [quoted(each["label"]) for each in choices if each["same_as"] == place]
-        verb = "decides" if len(same) == 1 else "decide"
-        said += (
-            [f"{in_words(same)} {verb} every row as {quoted(choice['label'])} does."]
-            if same
-            else []
-        )
-    failed: dict[str, list[str]] = {}
-    for choice in choices:
-        if choice["failures"] and choice["same_as"] is None:
-            failed.setdefault(in_words(choice["failures"]), []).append(quoted(choice["label"]))
-    return said + [f"{in_words(names)} failed: {why}." for why, names in failed.items()]
+def _tuned(candidate: dict[str, Any]) -> str:
+    return _GOALS.get(candidate["tuned_for"], f"tuned for {candidate['tuned_for']}")
 
 
-def _marks(choices: list[dict[str, Any]]) -> list[dict[str, int]]:
-    """The shape of a mark says what a choice is made for; its colour and core say the model."""
-    kinds = list(dict.fromkeys(choice["made_for"] for choice in choices))
-    models = list(dict.fromkeys(choice["model"] for choice in choices))
+def _described(candidate: dict[str, Any]) -> dict[str, str]:
+    """A candidate in words: its model, and what its decisions are tuned for."""
+    model = _MODELS.get(candidate["model"], candidate["model"])
+    return {"model": model, "tuned": _tuned(candidate)}
+
+
+def _marks(candidates: list[dict[str, Any]]) -> list[dict[str, int]]:
+    """The shape of a mark says what a candidate is tuned for; its colour and core, the model."""
+    goals = list(dict.fromkeys(each["tuned_for"] for each in candidates))
+    models = list(dict.fromkeys(each["model"] for each in candidates))
     return [
-        {"shape": kinds.index(choice["made_for"]) % 6, "model": models.index(choice["model"]) % 6}
-        for choice in choices
+        {"shape": goals.index(each["tuned_for"]) % 6, "model": models.index(each["model"]) % 6}
+        for each in candidates
     ]
 
 
-def _columns(summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the choices cost: by every goal, and the usual summaries that are no goal."""
-    costs, choices = summary["costs"], summary["choices"]
-    usual = {
-        name: [choice[kind] for choice in choices]
-        for kind, name in (
-            ("standard", "overall errors"), ("worst", "worst class"), ("balanced", "balanced")
-        )
-    }  # fmt: skip
-    goals = [
-        {
-            "name": world["name"],
-            "risk": [row[at] for row in costs["risk"]],
-            "regret": [row[at] for row in costs["regret"]],
-        }
-        for at, world in enumerate(costs["worlds"])
-    ]
-    known = list(usual.values())
-
-    def order(column: dict[str, Any]) -> int:
-        near = (place for place, each in enumerate(known) if _alike(column["risk"], each))
-        return next(near, len(known))
-
-    beside = [
-        {"name": name, "risk": risk, "regret": None}
-        for name, risk in usual.items()
-        if not any(_alike(risk, goal["risk"]) for goal in goals)
-    ]
-    return sorted(goals, key=order) + beside
-
-
-def _alike(one: list[float], other: list[float]) -> bool:
-    return all(abs(a - b) < 1e-9 for a, b in zip(one, other, strict=True))
-
-
-def _path(summary: dict[str, Any], shown: list[int]) -> dict[str, Any]:
-    """The slider: every position, and the picture at the first one shown."""
-    path, classes = summary["path"], summary["data"]["classes"]
-    weights = path["weight"]
-    columns = [at for at, place in enumerate(path["classes"]) if place in set(shown)]
-    top = _axis(max(max(row[at] for at in columns) for row in path["upper"]))["top"]
-    steps = [
-        {
-            "alpha": f"{alpha:.2g}",
-            "cap": f"{1 / alpha:.3g}",
-            "free": not path["caps_bind"][place],
-            **{name: f"{path[name][place]:.1%}" for name in ("standard", "balanced", "worst")},
-            "worst_class": classes[path["worst_class"][place]]["name"],
-        }
-        for place, alpha in enumerate(path["alpha"])
-    ]
-    bars = [
-        {
-            "name": classes[path["classes"][at]]["name"],
-            "risk": [_position(row[at], top) for row in path["risk"]],
-            "from": [_position(row[at], top) for row in path["lower"]],
-            "to": [_position(row[at], top) for row in path["upper"]],
-            "text": [f"{row[at]:.1%}" for row in path["risk"]],
-            "weight": [f"{row[at]:.2g}" if row[at] < 10 else f"{row[at]:.0f}" for row in weights],
-        }
-        for at in columns
-    ]
-    chosen = summary["choices"][summary["recommendation"]["choice"]]
-    (across, x_ticks), (up, y_ticks) = (
-        _scale([*path[name], chosen[name]]) for name in ("standard", "worst")
+def _chart(summary: dict[str, Any], kept: list[int]) -> dict[str, Any]:
+    """Overall error against the error of the worst class: points, intervals, and the frontier."""
+    candidates, cards = summary["candidates"], summary["cards"]
+    numbers: dict[int, list[str]] = {}
+    for at, card in enumerate(cards):
+        same = candidates[card["candidate"]]["same_as"]
+        numbers.setdefault(card["candidate"] if same is None else same, []).append(str(at + 1))
+    named = sorted(numbers)
+    ends = [candidates[at][f"overall{end}"] for at in named for end in ("_lower", "_upper")]
+    across = _scale([candidates[at]["overall"] for at in kept] + ends)
+    ends = [candidates[at][f"worst{end}"] for at in named for end in ("_lower", "_upper")]
+    up = _scale([candidates[at]["worst"] for at in kept] + ends)
+    points_drawn = []
+    for at in kept:
+        each = candidates[at]
+        x = {end: across["at"](each[f"overall{end}"]) for end in ("", "_lower", "_upper")}
+        y = {end: round(100 - up["at"](each[f"worst{end}"]), 3) for end in ("", "_lower", "_upper")}
+        points_drawn.append(
+            {"candidate": at, "x": x, "y": y, "cards": ", ".join(numbers.get(at, [])),
+             "frontier": each["frontier"]}
+        )  # fmt: skip
+    line = sorted(
+        ((each["x"][""], each["y"][""]) for each in points_drawn if each["frontier"]),
+        key=lambda point: (point[0], point[1]),
     )
-    dots = [(x, round(100 - y, 3)) for x, y in zip(across, up, strict=True)]
     return {
-        "start": path["start"],
-        "last": len(steps) - 1,
-        "steps": steps,
-        "bars": bars,
-        "dots": dots[:-1],
-        "chosen": dots[-1],
-        "x_ticks": x_ticks,
-        "y_ticks": y_ticks,
-        "bar_ticks": [{"at": 50.0 * half, "text": f"{50 * top * half:.3g}%"} for half in range(3)],
+        "points": sorted(points_drawn, key=lambda each: bool(each["cards"])),
+        "line": [{"from": one, "to": other} for one, other in pairwise(line)],
+        "x_ticks": across["ticks"],
+        "y_ticks": up["ticks"],
+    }
+
+
+def _scale(values: list[float]) -> dict[str, Any]:
+    """An axis of shares around some values, with a little room, and ticks at round ones."""
+    low, high = min(values), max(values)
+    room = max(0.06 * (high - low), 0.004)
+    low, high = max(low - room, 0.0 if low > 0 else -room), min(high + room, 1.0 + room)
+    step = next((size for size in _STEPS if high - low <= 5 * size), 0.25)
+    marks = [step * each for each in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
+
+    def at(value: float) -> float:
+        return _position(value - low, high - low)
+
+    return {
+        "at": at,
+        "ticks": [{"at": at(mark), "text": f"{100 * mark:g}%"} for mark in marks if mark <= 1],
     }
 
 
@@ -296,28 +218,41 @@ def _position(value: float, top: float) -> float:
     return round(100 * min(max(value / top, 0.0), 1.0), 3) if top > 0 else 0.0
 
 
-def _axis(value: float) -> dict[str, Any]:
-    """An axis of shares up to a value: its end, its number of steps, and their ticks."""
-    top = next((top for top in _AXES if value <= top), 1.0)
-    steps = _AXES[top]
-    ticks = [
-        {"at": round(100 * step / steps, 3), "text": f"{100 * top * step / steps:.3g}%"}
-        for step in range(steps + 1)
-    ]
-    return {"top": top, "steps": steps, "ticks": ticks}
+def _matrix(summary: dict[str, Any]) -> dict[str, Any]:
+    """The confusion matrix, most frequent classes first; of many those of the largest risks."""
+    classes, counts = summary["data"]["classes"], summary["confusion"]
+    risks = {
+        each["class"]: each["risk"]
+        for each in summary["candidates"][summary["recommendation"]["candidate"]]["classes"]
+    }
+    kept = sorted(risks, key=lambda label: -risks[label])[:MATRIX]
+    order = sorted(kept, key=lambda label: (-classes[label]["rows"], label))
+    rows = []
+    for label in order:
+        total = sum(counts[label])
+        cells = [
+            {"count": counts[label][other], "share": counts[label][other] / total if total else 0.0}
+            for other in order
+        ]
+        rows.append({"class": label, "cells": cells, "total": total})
+    return {"order": order, "rows": rows, "hidden": len(risks) - len(order)}
 
 
-def _scale(values: list[float]) -> tuple[list[float], list[dict[str, Any]]]:
-    """Positions of shares on an axis around them, with a little room, and ticks at round ones."""
-    low, high = min(values), max(values)
-    room = max(0.1 * (high - low), 0.004)
-    low, high = max(low - room, 0.0), min(high + room, 1.0)
-    step = next(size for size in _STEPS if high - low <= 5 * size)
-    ticks = [
+def _curve(summary: dict[str, Any]) -> dict[str, Any] | None:
+    """The reliability diagram: positions in percent."""
+    found = summary["reliability"]
+    if found is None:
+        return None
+    columns = zip(
+        *(found[name] for name in ("predicted", "observed", "lower", "upper", "rows")), strict=True
+    )
+    drawn = [
         {
-            "at": round(100 * (step * each - low) / (high - low), 3),
-            "text": f"{100 * step * each:g}%",
+            "x": _position(x, 1.0), "y": 100 - _position(y, 1.0), "from": 100 - _position(low, 1.0),
+            "to": 100 - _position(high, 1.0), "predicted": x, "observed": y, "lower": low,
+            "upper": high, "rows": rows,
         }
-        for each in range(ceil(low / step), floor(high / step) + 1)
-    ]
-    return [_position(value - low, high - low) for value in values], ticks
+        for x, y, low, high, rows in columns
+    ]  # fmt: skip
+    ticks = [{"at": 25.0 * at, "text": f"{25 * at}%"} for at in range(5)]
+    return {"points": drawn, "ticks": ticks, "class": found["class"]}

@@ -1,4 +1,4 @@
-"""Compare probabilities that came from elsewhere, for rows that their models have not seen."""
+"""Compare probabilities that were computed elsewhere, for rows that their models have not seen."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from equipoise.decisions.folds import FOLDS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.report.candidate_fits import Progress
-from equipoise.report.compare import Comparison, bound_goals, compared
-from equipoise.report.design import FOLDS
-from equipoise.report.refit import GivenRows
+from equipoise.report.compare import Request, bound_goals, compared
+from equipoise.report.comparison import Comparison
+from equipoise.report.evaluations import Progress
+from equipoise.report.written import GivenRows
 from equipoise.tables import find_column, read_labelled, unseen_rows
 from equipoise.validation.numbers import check_seed
 from equipoise.validation.predictions import as_probabilities
@@ -31,16 +32,16 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
 ) -> Comparison:
     """Compare probabilities from anywhere, for rows that the models have not seen.
 
-    Each model decides for its largest probability, and by weights tuned for every goal, as
-    :func:`~equipoise.tune_weights` does; a row is judged by weights that were tuned without it.
+    Candidates are the default predictions of each model, and decisions by weights tuned for each
+    goal, as :func:`~equipoise.tune_weights` does; a row is evaluated by weights tuned without it.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Labels that came true.
+        True labels.
     predictions : dict of array-like of shape (n_rows, n_classes)
         Probabilities by the name of the model, columns in the order of ``classes``. For two classes
-        also of shape (n_rows,), about the second.
+        also of shape (n_rows,), of the second.
     goals, price, sample_weight, random_state, progress
         As in :func:`compare`.
     classes : array-like of shape (n_classes,), optional
@@ -53,7 +54,7 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     >>> y = np.repeat(["common", "rare"], [900, 100])
     >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
     >>> compare_predictions(y, {"mine": eta}, goals="worst_class").recommended
-    'mine, worst class'
+    'mine, worst_class'
     """
     began = perf_counter()
     if not isinstance(predictions, Mapping) or not predictions:
@@ -64,18 +65,18 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     table = unseen_rows(y, classes, sample_weight)
     models = {}
     for name, given in predictions.items():
-        chances = as_probabilities(given, len(table.classes), name=f"predictions[{name!r}]")
-        if len(chances) != len(table.labels):
+        probabilities = as_probabilities(given, len(table.classes), name=f"predictions[{name!r}]")
+        if len(probabilities) != len(table.labels):
             raise InvalidInputError(
                 f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
-                f"labels, got {len(chances)}."
+                f"labels, got {len(probabilities)}."
             )
-        models[str(name)] = FrozenEstimator(GivenRows(chances, table.classes))
-    return compared(
-        table, np.arange(len(table.labels)), models, goals=goals, price=price, cv=FOLDS,
-        seed=check_seed(random_state), quick=False, progress=progress,
-        title="Which class weights?", loading=[], began=began, sample_weight=sample_weight,
+        models[str(name)] = FrozenEstimator(GivenRows(probabilities, table.classes))
+    request = Request(
+        models, goals, price, FOLDS, check_seed(random_state), False, progress, began,
+        sample_weight=sample_weight,
     )  # fmt: skip
+    return compared(request, table, np.arange(len(table.labels)))
 
 
 def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and how
@@ -92,7 +93,7 @@ def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and h
     """Compare probabilities in the columns of a file, as :func:`compare_predictions` does.
 
     ``columns`` has, for each model, a column for each class in the order of the sorted labels; for
-    two classes one will do, about the second. The others are as in :func:`compare_file`.
+    two classes one is enough, that of the second. The others are as in :func:`compare_file`.
 
     Examples
     --------
@@ -105,17 +106,20 @@ def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and h
     'mine, plain'
     """
     rows = read_labelled(path, target, text_labels=text_labels)
-    chances = {}
+    probabilities = {}
     for name, own in columns.items():
         named = [find_column(rows.X, column) for column in own]
         if strange := [name for name in named if rows.X[name].dtype.kind != "f"]:
             raise InvalidInputError(f"Column {strange[0]!r} must hold probabilities, got texts.")
-        chances[name] = rows.X[named].to_numpy(dtype=np.float64)
+        probabilities[name] = rows.X[named].to_numpy(dtype=np.float64)
         if len(own) == 1:
-            chances[name] = chances[name][:, 0]
-    if goals is not None:
-        goals = bound_goals(goals, rows.classes)
+            probabilities[name] = probabilities[name][:, 0]
     found = compare_predictions(
-        rows.y, chances, goals=goals, price=price, random_state=random_state, progress=progress
+        rows.y,
+        probabilities,
+        goals=bound_goals(goals, rows.classes),
+        price=price,
+        random_state=random_state,
+        progress=progress,
     )
-    return Comparison(found.to_dict() | {"title": f"Which class weights for {Path(path).name}?"})
+    return Comparison(found.to_dict() | {"title": f"Report on {Path(path).name}"})

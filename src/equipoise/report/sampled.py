@@ -15,8 +15,7 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.blocks.base import Block, Blocks, Stream
-from equipoise.decisions import Evaluated, decide
-from equipoise.decisions.folds import TRAINS_ONLY
+from equipoise.decisions import Evaluated, Folds, decide
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.trained import class_probabilities, weight_argument
 from equipoise.estimators import RobustClassifier
@@ -24,7 +23,8 @@ from equipoise.estimators.own_weights import is_robust
 from equipoise.estimators.sampled_rows import DrawnRows, Sample, draw_sample, stream_of
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.extras import require
-from equipoise.report.design import Decided, Design
+from equipoise.report.design import Design, design_of_sample
+from equipoise.report.evaluations import EvaluatedCandidate
 from equipoise.tables import LabelledTable
 from equipoise.tables.features import HELD_OUT
 
@@ -84,19 +84,22 @@ class SampledBlocks:
             raise InvalidInputError("Rows in blocks are compared without weights: give (X, y).")
         return cls(sample, stream)
 
-    def design(self, table: LabelledTable) -> Design:
+    def design(self, table: LabelledTable, X: Any, seed: int) -> Design:
         """The rows to tune on are held out of the sample."""
-        fold = np.full(len(table.labels), TRAINS_ONLY, dtype=np.intp)
-        fold[self.sample.parts[1]] = 0
-        return Design(table, fold, 1)
+        return design_of_sample(table, X, self.sample.parts, self.sample.counts, seed)
 
-    def counted(self, design: Design, decided: Sequence[Decided]) -> tuple[Design, list[Decided]]:
+    def counted(
+        self, design: Design, evaluations: Sequence[EvaluatedCandidate]
+    ) -> tuple[Design, list[EvaluatedCandidate]]:
         """All rows, and what candidates predict for those that were not trained on: one pass."""
         table, order = design.table, dict[int, list[int]]()
-        for place, each in enumerate(decided):
-            order.setdefault(id(each.model), []).append(place)
+        for position, each in enumerate(evaluations):
+            order.setdefault(id(each.held_out.model), []).append(position)
         rules = [
-            (decided[own[0]].model, [(decided[p].rule, decided[p].factors) for p in own])
+            (
+                evaluations[own[0]].held_out.model,
+                [(evaluations[p].rule, evaluations[p].factors) for p in own],
+            )
             for own in order.values()
         ]
         joint, counts = JointPredictions(self.sample.drawn, table.classes, rules), Counter[bytes]()
@@ -109,13 +112,19 @@ class SampledBlocks:
         labels = np.concatenate([table.labels, lines[:, 0]])
         numbers = require("pandas", extra="report").DataFrame({"row": np.arange(len(labels))})
         every = replace(table, X=numbers, labels=labels, weights=None, times=times.astype(np.intp))
-        fold = np.concatenate([design.fold, np.zeros(len(lines), dtype=np.intp)])
-        place_of = [place for own in order.values() for place in own]
-        said = dict(zip(place_of, lines.T[1:], strict=True))
-        whole = Design(every, fold, 1)
+        train, tune = design.folds.parts[0]
+        rest = np.arange(len(table.labels), len(labels))
+        parts = [(train, np.concatenate([tune, rest]))]
+        fold = np.zeros(len(parts[0][1]), dtype=np.intp)
+        whole = replace(design, table=every, folds=Folds(parts, design.folds.few, fold))
+        predicted = dict(zip([p for own in order.values() for p in own], lines.T[1:], strict=True))
         return whole, [
-            replace(each, evaluated=_with_rest(each.evaluated, said[place], lines[:, 0], often))
-            for place, each in enumerate(decided)
+            replace(
+                each,
+                few=~whole.counts,
+                evaluated=_with_rest(each.evaluated, predicted[position], lines[:, 0], often),
+            )
+            for position, each in enumerate(evaluations)
         ]
 
     @property

@@ -1,92 +1,121 @@
-"""All that a page says, as plain numbers and sentences: what ``Comparison.to_dict`` gives."""
+"""All that a page says, as plain numbers and sentences: what ``Comparison.to_dict`` returns."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Mask
 from equipoise.decisions.summary import FEW_ROWS
-from equipoise.report.design import BALANCED, Candidate, Design, about, goal_text
-from equipoise.report.findings import CONFIDENCE, Findings, HeldOutRisks
-from equipoise.report.recommendation import regrets_of
-from equipoise.report.refit import Refit
-from equipoise.text import in_words, quoted
-from equipoise.theory import conditional_bound
-from equipoise.weights.by_class import ByClass
+from equipoise.goals import Goal, as_goal
+from equipoise.report.answer import FIRST, LAST, MIDDLE, Answer, is_constant, never_right
+from equipoise.report.answer import paired_differences as paired
+from equipoise.report.candidates import PLAIN, about_goal, goal_name, goal_text
+from equipoise.report.design import Design
+from equipoise.report.evaluations import CONFIDENCE, EvaluatedCandidate
+from equipoise.report.written import Writer
+from equipoise.risks.intervals import binomial_interval
+from equipoise.text import in_words, points, quoted, share_text
 
-# A width of a bound that is worth having.
-_NARROW = 0.05
-
-_LOST = (
-    "too few different rows to be in every training part and to be evaluated. They were used for "
-    "training, and nothing is known about their risk."
-)
-_FAINT = (
-    f"fewer than {FEW_ROWS} held-out rows. Their risks are shown with their wide intervals, but "
-    "they are left out of the weighted risks and of the recommendation: one row more or less would "
-    "decide."
-)
-_CLOSE = "within one standard error, and is the plainest choice of which that is so"
+# BINS: of predicted probabilities in the reliability diagram, equally many rows in each.
+BINS = 10
+# KNOWN_TO: half width of an interval that a class's missing rows are counted for: 5 points.
+KNOWN_TO = 0.05
 
 
-def summarize(found: Findings, title: str, refit: Refit, seconds: float) -> dict[str, Any]:
-    """Everything worth showing, with nothing but dicts, lists, texts, numbers and None.
+@dataclass(frozen=True)
+class Story:
+    """The heading of a page, what its fits warned of, and how they went.
 
-    Beside the findings: the heading of the page, how a model is fitted again, and how long it all
-    took.
+    ``unfinished`` are candidates that an interrupt has left undone; ``rows_seen`` says how many
+    rows of out-of-core data were trained on, tuned on and evaluated.
     """
-    design, chosen = found.design, found.recommendation
-    intervals = found.risks[chosen.place].intervals
-    best = found.candidates[chosen.place]
+
+    title: str
+    price: float | None
+    notes: tuple[str, ...]
+    unfinished: tuple[str, ...]
+    rows_seen: dict[str, int] | None
+    seed: int
+    seconds: float
+
+
+def summarize(
+    answer: Answer, design: Design, goals: Mapping[str, Goal], writer: Writer, story: Story
+) -> dict[str, Any]:
+    """Everything worth showing, with nothing but dicts, lists, texts, numbers and None."""
+    best, names = answer.best, design.table.classes.tolist()
     return {
-        "title": title,
+        "title": story.title,
         "data": _data(design),
-        "design": {
-            "kind": "folds" if design.n_folds > 1 else "hold-out",
-            "folds": design.n_folds,
-            "judged": int(design.tested.sum()),
-            "confidence": CONFIDENCE,
-            "method": intervals.method,
-            "approximate": intervals.approximate,
-            "seed": found.seed,
-            "sampled": dict(found.sampled),
-            "rows_seen": found.rows_seen,
-            "unfinished": list(found.unfinished),
-            "seconds": round(seconds, 1),
-        },
-        "choices": [_choice(found, place) for place in range(len(found.candidates))],
-        "costs": {
-            "worlds": [
-                {"name": name, "about": about(name, goal)} for name, goal in found.goals.items()
-            ],
-            "risk": found.costs.tolist(),
-            "regret": found.regrets.tolist(),
-            "largest_regret": chosen.largest_regrets.tolist(),
-            "risk_of_all": found.costs_of_all.tolist(),
-        },
-        "path": _path(found),
+        "design": _design(design, best, story),
+        "goals": [
+            {"name": name, "text": goal_text(goal), "about": about_goal(goal)}
+            for name, goal in goals.items()
+        ],
+        "candidates": [
+            _candidate(answer, at, design, goals) for at in range(len(answer.evaluations))
+        ],
+        "cards": [_card(answer, at, design, writer) for at in range(len(answer.cards))],
         "recommendation": {
-            "choice": chosen.place,
-            "plain": chosen.plain,
-            "best_plain": chosen.best_plain,
-            "failed": bool(found.risks[chosen.place].failures),
-            "reasons": _reasons(found),
-            "price": _price(found),
-            "sanity": _sanity(found),
-            "confidence": _rivals(found),
+            "card": answer.advised,
+            "candidate": answer.card.index,
+            "no_answer": all(map(is_constant, answer.evaluations)),
+            "failed": _failed(answer, names),
+            "shows_gain": answer.shows_gain,
+            "reasons": _reasons(answer, names, goals, story.price),
+            "few": _few(design),
         },
-        "trust": _trust(found),
-        "code": refit.code(best),
-        "command": refit.command(best),
+        "confusion": best.evaluated.counts.tolist(),
+        "reliability": _reliability(best, names),
+        "trust": _trust(answer, design, names, story),
+        "code": writer.code(best.candidate),
+        "command": writer.command(best.candidate),
+    }
+
+
+def _design(design: Design, best: EvaluatedCandidate, story: Story) -> dict[str, Any]:
+    """How rows were held out, and how the numbers were made."""
+    return {
+        "kind": design.kind,
+        "splits": len(design.folds.parts),
+        "evaluated": int(design.tested.sum()),
+        "confidence": CONFIDENCE,
+        "method": best.intervals.method,
+        "approximate": best.intervals.approximate,
+        "seed": story.seed,
+        "sampled": design.sampled,
+        "clusters": None if design.clusters is None else len(np.unique(design.clusters)),
+        "rows_seen": story.rows_seen,
+        "unfinished": list(story.unfinished),
+        "price": story.price,
+        "seconds": round(story.seconds, 1),
+    }
+
+
+def _card(answer: Answer, at: int, design: Design, writer: Writer) -> dict[str, Any]:
+    """A card; of the user's goal also its value."""
+    card, usual = answer.cards[at], at <= LAST
+    one = answer.evaluations[card.index]
+    same = [i for i, each in enumerate(answer.cards[:at]) if each.index == card.index]
+    return {
+        "name": card.name if usual else f"Your goal: {goal_name(card.name)}",
+        "candidate": card.index,
+        "close": list(card.close),
+        "measure": goal_name(card.name),
+        "value": None if usual else _goal_value(one, card.goal, design),
+        "same_as": same[0] if same else None,
+        "line": writer.line(one.candidate),
+        "code": writer.code(one.candidate),
     }
 
 
 def _data(design: Design) -> dict[str, Any]:
     """The table and its classes."""
     table = design.table
-    lost = "not estimable: too few different rows, used for training only"
-    faint = f"fewer than {FEW_ROWS} rows: shown, but does not decide"
-    notes = np.select([~design.estimable, ~design.deciding], [lost, faint], "")
+    lost = "too few rows to be held out: used for training only"
+    faint = f"fewer than {FEW_ROWS} held-out rows: no influence on the advice"
+    notes = np.select([~design.evaluated, ~design.counts], [lost, faint], "")
     return {
         "rows": int(table.counts.sum()),
         "columns": len(table.columns),
@@ -101,8 +130,8 @@ def _data(design: Design) -> dict[str, Any]:
                 "rows": int(table.counts[label]),
                 "share": float(table.prior[label]),
                 "tested": int(design.tested[label]),
-                "estimable": bool(design.estimable[label]),
-                "deciding": bool(design.deciding[label]),
+                "evaluated": bool(design.evaluated[label]),
+                "counts": bool(design.counts[label]),
                 "note": str(notes[label]),
             }
             for label, name in enumerate(table.classes.tolist())
@@ -111,333 +140,271 @@ def _data(design: Design) -> dict[str, Any]:
     }
 
 
-def _choice(found: Findings, place: int) -> dict[str, Any]:
+def _candidate(
+    answer: Answer, at: int, design: Design, goals: Mapping[str, Goal]
+) -> dict[str, Any]:
     """One candidate: its class risks and its summaries."""
-    candidate, risks = found.candidates[place], found.risks[place]
+    one = answer.evaluations[at]
+    candidate, worst, overall, balanced = one.candidate, one.worst(), one.overall(), one.balanced()
+    ends = one.intervals[worst]
+    same = next(
+        (
+            place
+            for place, other in enumerate(answer.evaluations[:at])
+            if np.array_equal(other.evaluated.predicted, one.evaluated.predicted)
+        ),
+        None,
+    )
     return {
         "label": candidate.label,
         "model": candidate.model,
-        "made_for": candidate.made_for,
+        "tuned_for": candidate.tuned_for,
         "goal": None if candidate.goal is None else goal_text(candidate.goal),
-        "about": _about_candidate(candidate),
-        "classes": [
-            {
-                "class": label,
-                "risk": interval.estimate,
-                "lower": interval.lower,
-                "upper": interval.upper,
-                "taken_for": other,
-                "taken_share": share,
-            }
-            for label, interval in risks.intervals.items()
-            for other, share in [risks.taken_for.get(label, (None, None))]
-        ],
-        "standard": risks.risks.standard(),
-        "balanced": risks.risks.balanced(),
-        "worst": risks.risks.worst(),
-        "worst_lower": risks.worst.lower,
-        "worst_upper": risks.worst.upper,
-        "worst_class": _worst_label(found.design, risks),
-        "largest_regret": float(found.recommendation.largest_regrets[place]),
-        "failures": list(risks.failures),
-        "same_as": risks.same_as,
+        "overall": overall.estimate,
+        "overall_lower": overall.lower,
+        "overall_upper": overall.upper,
+        "balanced": balanced.estimate,
+        "balanced_lower": balanced.lower,
+        "balanced_upper": balanced.upper,
+        "worst": ends.estimate,
+        "worst_lower": ends.lower,
+        "worst_upper": ends.upper,
+        "worst_class": worst,
+        "macro_f1": 1 - one.value(as_goal("f1_macro"), design.table.classes)[0],
+        "goals": [_goal_value(one, goal, design) for goal in goals.values()],
+        "frontier": bool(answer.frontier[at]),
+        "same_as": same,
+        "constant": is_constant(one),
+        "never_right": np.flatnonzero(never_right(one)).tolist(),
+        "classes": [_of_class(one, label) for label in np.flatnonzero(design.evaluated).tolist()],
     }
 
 
-def _about_candidate(candidate: Candidate) -> str:
-    """What a candidate is, in a few words."""
-    if candidate.goal is None:
-        return "default predictions of the model as it is"
-    if candidate.price is not None:
-        return (
-            "the fewest errors of the worst class for at most "
-            f"{candidate.price:g} points of overall errors"
-        )
-    if candidate.made_for == BALANCED:
-        return "trained with class weights under which every class counts the same"
-    return f"with decisions tuned for {about(candidate.made_for, candidate.goal)}"
+def _goal_value(one: EvaluatedCandidate, goal: Goal, design: Design) -> float:
+    """The value of a goal: a metric as it is, a risk or cost otherwise."""
+    value, _ = one.value(goal, design.table.classes)
+    criterion = goal.resolve_some(design.table.prior, design.table.classes, one.few)
+    return 1 - value if criterion.measures == "metric" else value
 
 
-def _worst_label(design: Design, risks: HeldOutRisks) -> int:
-    return int(design.table.classes.tolist().index(risks.risks.worst_class()))
-
-
-def _path(found: Findings) -> dict[str, Any] | None:
-    """Risks of the recommended model along alpha."""
-    path, every = found.path, found.path_risks
-    if path is None:
-        return None
-    judged = np.flatnonzero(found.design.estimable)
+def _of_class(one: EvaluatedCandidate, label: int) -> dict[str, Any]:
+    others = one.shares[label].copy()
+    others[label] = 0.0
+    precision, ends, wrong = one.precisions[label], one.intervals[label], bool(others.any())
     return {
-        "alpha": path.alphas.tolist(),
-        "classes": judged.tolist(),
-        "risk": [np.asarray(each.intervals.risks).tolist() for each in every],
-        "lower": [np.asarray(each.intervals.lower).tolist() for each in every],
-        "upper": [np.asarray(each.intervals.upper).tolist() for each in every],
-        "weight": path.weights[:, judged].tolist(),
-        "standard": [each.risks.standard() for each in every],
-        "balanced": [each.risks.balanced() for each in every],
-        "worst": [each.risks.worst() for each in every],
-        "worst_class": [_worst_label(found.design, each) for each in every],
-        "caps_bind": path.caps_bind.tolist(),
-        "start": path.start,
+        "class": label,
+        "risk": ends.estimate,
+        "lower": ends.lower,
+        "upper": ends.upper,
+        "precision": None if np.isnan(precision) else float(precision),
+        "taken_for": int(others.argmax()) if wrong else None,
+        "taken_share": float(others.max()) if wrong else None,
     }
 
 
-# The recommendation, in sentences.
+# The advice, in sentences.
 
 
-def _points(difference: float) -> str:
-    """A difference of shares in percentage points."""
-    size = abs(100 * difference)
-    return f"{size:.1f} percentage points" if size >= 0.05 else "less than 0.1 percentage points"
+def _failed(answer: Answer, names: list[Any]) -> str:
+    """Why the advised candidate is no answer; nothing otherwise."""
+    if all(map(is_constant, answer.evaluations)):
+        return "No model tried is better than always predicting the most frequent class."
+    lost = [quoted(names[i]) for i in np.flatnonzero(never_right(answer.best))]
+    return f"No row of {in_words(lost)} is predicted right." if lost else ""
 
 
-def _at_most(difference: float) -> str:
-    text = _points(difference)
-    return text if text.startswith("less") else f"at most {text}"
-
-
-def _label(found: Findings, place: int) -> str:
-    return quoted(found.candidates[place].label)
-
-
-def _no_answer(found: Findings, failures: tuple[str, ...]) -> str:
-    """What is said where even the best choice has failed."""
-    largest, name = found.recommendation.largest_regrets, _label(found, found.recommendation.place)
-    passed = [place for place, each in enumerate(found.risks) if not each.failures]
-    said = f"every candidate has failed, and so has {name}"
-    advice = "Look at the columns, or collect more rows."
-    if passed:
-        other = min(passed, key=largest.__getitem__)
-        where = "" if len(found.goals) == 1 else " under one of the goals"
-        said = f"{name} is the best choice here, and has failed"
-        advice = (
-            f"{_label(found, other)} has not, and costs {_points(largest[other])} more than the "
-            f"best choice{where}. {advice}"
-        )
-    return f"There is no answer: {said}: {in_words(failures)}. {advice}"
-
-
-def _reasons(found: Findings) -> list[str]:
-    chosen, n = found.recommendation, len(found.goals)
-    largest, name = chosen.largest_regrets, _label(found, chosen.place)
-    failures = found.risks[chosen.place].failures
-    if failures:
-        return [_no_answer(found, failures)]
-    if n == 1:
-        only = next(iter(found.goals))
-        said = [f"{name} is the best choice for {quoted(only)} on rows that it had not seen."]
-        if largest[chosen.place] > 0:
-            why = "the best within the price that was given" if found.price is not None else _CLOSE
-            said = [
-                f"For {quoted(only)}, {name} comes within {_points(largest[chosen.place])} of the "
-                f"best choice on rows that it had not seen: {why}."
+def _reasons(
+    answer: Answer, names: list[Any], goals: Mapping[str, Goal], price: float | None
+) -> list[str]:
+    plain, best = answer.first, answer.best
+    middle = answer.evaluations[answer.cards[MIDDLE].index]
+    sentences = list[str]()
+    if all(map(is_constant, answer.evaluations)):
+        return sentences
+    if not goals and answer.advised == FIRST:
+        if middle is plain:
+            said = "No difference that these rows can show: the simpler model is kept."
+        elif not paired(plain, middle).certain.any():
+            said = "These rows cannot show a gain from tuning: keep the plain model."
+        else:
+            cost = points(middle.overall().estimate, plain.overall().estimate)
+            gain = points(middle.balanced().estimate, plain.balanced().estimate)
+            said = (
+                f"Tuning for balanced accuracy costs {cost} points of overall error and changes "
+                f"the mean class error by {gain}: keep the plain model, unless every class counts "
+                "the same for you."
+            )
+        return [said]
+    if best is not plain:
+        sentences.append(_exchange(plain, best))
+        gains = paired(plain, best)
+        gaining = np.flatnonzero(gains.certain)
+        order = gaining[np.argsort(-gains.gains[gaining])].tolist()
+        if order:
+            told = [
+                f"{quoted(names[i])} (recall {_recall(plain, i)} to {_recall(best, i)})"
+                for i in order
             ]
+            sentences.append(f"Classes that gain beyond noise: {in_words(told, 3)}.")
+        elif goals:
+            sentences.append("No class gains beyond noise on these rows.")
     else:
-        said = [
-            f"Nobody can tell which weights are right. Under every one of the {n} goals "
-            f"compared, {name} costs {_at_most(largest[chosen.place])} more than the best "
-            "choice there: this is its largest regret."
-            if largest[chosen.place] > 0
-            else f"{name} is the best choice under every one of the {n} goals compared."
-        ]
-    if chosen.place != chosen.plain:
-        before, after = found.risks[chosen.plain].risks, found.risks[chosen.place].risks
-        fails, other = before.worst_class(), after.worst_class()
-        own = f", and {after.worst():.1%} of its own worst class, {quoted(other)}"
-        said.append(
-            f"{_label(found, chosen.plain)} makes the fewest errors overall. Of the class it fails "
-            f"most, {quoted(fails)}, it gets {before[fails]:.1%} wrong; the recommended choice "
-            f"{after[fails]:.1%}{'' if other == fails else own}."
+        sentences.append("The model with the fewest errors overall serves this goal as well.")
+    if price is not None:
+        sentences.append(f"At most {price:g} points of overall error were allowed.")
+    close = [i for i in answer.card.close if i != answer.card.index]
+    if close:
+        labels = [quoted(answer.evaluations[i].candidate.label) for i in close]
+        sentences.append(
+            f"No difference that these rows can show to {in_words(labels, 3)}: the simplest is "
+            "kept."
         )
-    return said
+    return sentences
 
 
-def _sanity(found: Findings) -> str:
-    """The best plain model, and what the recommended choice adds to it."""
-    chosen = found.recommendation
-    name, place = _label(found, chosen.best_plain), chosen.best_plain
-    if place == chosen.place:
-        return f"The plain model {name} is as good as anything that was tried."
-    before, after = found.risks[place].risks, found.risks[chosen.place].risks
-    plain, own = chosen.largest_regrets[place], chosen.largest_regrets[chosen.place]
+def _recall(one: EvaluatedCandidate, label: int) -> str:
+    return share_text(1 - one.intervals[label].estimate)
+
+
+def _exchange(plain: EvaluatedCandidate, best: EvaluatedCandidate) -> str:
+    """What the advised candidate gains and costs against the one of the fewest errors."""
+    (old, new), (mean, own) = (
+        (plain.overall().estimate, best.overall().estimate),
+        (plain.balanced().estimate, best.balanced().estimate),
+    )
     return (
-        f"The best plain model is {name}: {before.standard():.1%} overall errors and "
-        f"{before.worst():.1%} in its worst class. The recommended choice has "
-        f"{after.standard():.1%} and {after.worst():.1%}, and a largest regret of "
-        f"{100 * own:.1f} points instead of {100 * plain:.1f}."
+        f"Against {quoted(plain.candidate.label)}: mean class error {share_text(own)} instead of "
+        f"{share_text(mean)} ({points(own, mean)} points), overall error {share_text(new)} instead "
+        f"of {share_text(old)} ({points(new, old)} points)."
     )
 
 
-def _price(found: Findings) -> list[str]:
-    chosen = found.recommendation
-    if chosen.place == chosen.plain:
-        return ["No other choice makes fewer errors overall: there is nothing to pay."]
-    before, after = found.risks[chosen.plain].risks, found.risks[chosen.place].risks
-    more = after.standard() - before.standard()
-    said = [
-        f"Over all rows it errs on {after.standard():.1%} instead of {before.standard():.1%}: "
-        f"{_points(more)} more than {_label(found, chosen.plain)}."
-    ]
-    if found.price is not None and 100 * more > found.price + 1e-9:
-        said.append(f"No choice that has not failed keeps the price of {found.price:g} points.")
-    rises = {name: after[name] - before[name] for name in after}
-    loser = max(rises, key=rises.__getitem__)
-    if rises[loser] > 0:
-        said.append(
-            f"The class that pays most is {quoted(loser)}: {after[loser]:.1%} wrong instead of "
-            f"{before[loser]:.1%}."
+def _few(design: Design) -> str:
+    """Which classes have no influence on the advice, and which goal gives them some."""
+    names, counts = design.table.classes.tolist(), design.tested
+    few = np.flatnonzero(design.evaluated & ~design.counts).tolist()
+    lost = np.flatnonzero(~design.evaluated).tolist()
+    sentences = []
+    if few:
+        shown = [f"{quoted(names[i])} ({counts[i]:,} held-out rows)" for i in few]
+        sentences.append(f"No influence on this advice, too few rows: {in_words(shown)}.")
+    if lost:
+        shown = [f"{quoted(names[i])} ({design.table.counts[i]:,} rows)" for i in lost]
+        sentences.append(f"Too few rows to be evaluated at all: {in_words(shown)}.")
+    if few or lost:
+        sentences.append(
+            "If such a class is what you care about, state its cost as the goal (CostMatrix), or "
+            "collect rows and set a floor (RecallFloors)."
         )
-    return said
+    return " ".join(sentences)
 
 
-def _rivals(found: Findings) -> str:
-    chosen = found.recommendation
-    if not chosen.rivals:
-        return "No other choice comes within one standard error of it."
-    others = in_words([_label(found, rival) for rival in chosen.rivals], 3)
-    return (
-        f"The rows cannot tell it from {others}: all are within one standard error of the smallest "
-        "largest regret, and the plainest is taken."
-    )
+# Probabilities
+
+
+def _reliability(best: EvaluatedCandidate, names: list[Any]) -> dict[str, Any]:
+    """Predicted probability and observed frequency, in bins of equally many rows.
+
+    Of two classes it is the probability of the rarer one, of more that of the most probable class.
+    """
+    rows = best.held_out.predictions
+    if len(names) == 2:
+        label = int(np.argmin(np.bincount(rows.labels, minlength=2)))
+        predicted, events = rows.probabilities[:, label], rows.labels == label
+    else:
+        label, top = -1, np.argmax(rows.probabilities, axis=1)
+        predicted, events = rows.probabilities.max(axis=1), rows.labels == top
+    inner = np.unique(np.quantile(predicted, np.linspace(0, 1, BINS + 1)[1:-1]))
+    bins = np.unique(np.searchsorted(inner, predicted, side="right"), return_inverse=True)[1]
+    weights, counts = rows.sample_weight, np.bincount(bins)
+    totals = np.bincount(bins, weights)
+    observed = np.bincount(bins, weights * events) / totals
+    effective = totals**2 / np.bincount(bins, weights**2)
+    lower, upper = binomial_interval(observed, effective, CONFIDENCE)
+    return {
+        "class": None if label < 0 else label,
+        "predicted": (np.bincount(bins, weights * predicted) / totals).tolist(),
+        "observed": observed.tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+        "rows": counts.tolist(),
+    }
 
 
 # How far the numbers can be trusted: short texts with a heading each.
 
 
-def _trust(found: Findings) -> list[dict[str, str]]:
-    design, failed = found.design, bool(found.risks[found.recommendation.place].failures)
+def _trust(answer: Answer, design: Design, names: list[Any], story: Story) -> list[dict[str, str]]:
     parts = [
-        ("How the rows were evaluated", _how(found)),
-        ("The decisions", _decisions(found)),
-        ("The intervals", _intervals(found)),
-        ("Classes that cannot be evaluated", _about(design, ~design.estimable, _LOST)),
-        ("Classes that do not decide", _about(design, design.estimable & ~design.deciding, _FAINT)),
-        ("With all classes", _with_all(found)),
-        ("A bound for every weighting", _bound(found)),
-        ("The recommendation", "" if failed else _rivals(found)),
-        *(("A warning of the fits", note) for note in found.notes),
+        ("How rows were held out", _how(design, story.rows_seen)),
+        ("How decisions were tuned", _tuning(design, story.rows_seen)),
+        ("The intervals", _intervals(answer.best, design, names)),
+        *(("A warning from a fit", note) for note in story.notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
-    if found.unfinished:
-        left = in_words(map(quoted, found.unfinished))
-        parts.insert(0, ("Interrupted", f"What follows leaves out {left}."))
     return [{"heading": heading, "text": text} for heading, text in parts if text]
 
 
-def _about(design: Design, which: Mask, text: str) -> str:
-    names = design.table.classes[which].tolist()
-    return f"{in_words(map(quoted, names))}: {text}" if names else ""
-
-
-def _with_all(found: Findings) -> str:
-    """What would be recommended if classes of few rows decided as well."""
-    design = found.design
-    if not np.any(design.estimable & ~design.deciding):
-        return ""
-    chosen, every = found.recommendation, regrets_of(found.costs_of_all).max(axis=1)
-    best, name = int(every.argmin()), _label(found, chosen.place)
-    said = (
-        f"If the classes of few rows decided as well, the largest regret of {name} would be "
-        f"{_points(every[chosen.place])}"
-    )
-    if best == chosen.place:
-        return f"{said}, still the smallest of all."
-    return f"{said}, and the smallest that of {_label(found, best)}, {_points(every[best])}."
-
-
-def _how(found: Findings) -> str:
-    design, seen = found.design, found.rows_seen
-    rows = f"{len(design.judged):,} rows"
-    if seen is not None:
-        said = (
-            f"The table was read in parts. Models were fitted to a sample of {seen['trained']:,} "
-            "rows, an equal number of every class that has so many and weights that make up for "
-            f"it, and decisions were tuned on {seen['tuned']:,} others. All {seen['evaluated']:,} "
-            "rows that no model was fitted to were evaluated, those of the tuning by weights of "
-            "other folds. Whether rows repeat others was not looked at."
+def _how(design: Design, rows_seen: dict[str, int] | None) -> str:
+    n, splits = f"{int(design.tested.sum()):,} rows", len(design.folds.parts)
+    if rows_seen is not None:
+        return (
+            f"The table was read in parts. Models were fitted to a sample of "
+            f"{rows_seen['trained']:,} rows, an equal number of every class where there are "
+            "enough, with weights that restore the class frequencies; decisions were tuned on "
+            f"{rows_seen['tuned']:,} others. All {rows_seen['evaluated']:,} rows that no model was "
+            "fitted to were evaluated. Repeated rows were not looked for."
         )
-    elif design.n_folds > 1:
-        said = (
-            f"Each of {rows} was evaluated by fits on the other {design.n_folds - 1} of "
-            f"{design.n_folds} parts of the table, that had not seen it."
-        )
-    elif len(design.judged) == len(design.table.labels):
-        said = f"All of {rows} were evaluated, by models that are said not to have seen them."
-    else:
-        said = (
-            f"The table is large, so one part of {rows} was held out and evaluated by fits on the "
-            "others; decisions for a row were tuned without it."
-        )
-    for what, size in found.sampled.items():
-        said += f" For {what} at most {size:,} training rows were used, a stratified sample."
+    said = {
+        "folds": f"Each of {n} was predicted by models that were fitted to the other "
+        f"{splits - 1} of {splits} folds.",
+        "hold-out": f"The table is large or a share was asked for: {n} were held out once, and "
+        "predicted by models that were fitted to the others.",
+        "unseen": f"All of {n} were evaluated, by models that are said not to have seen them.",
+        "groups": f"Rows of one group are in one fold: {n} were predicted by models that have "
+        "seen no row of their group.",
+        "time": f"Rows are in time order: {n} were predicted by models that were fitted to "
+        "earlier rows only.",
+    }[design.kind]
+    if design.sampled:
+        said += f" Models were fitted to at most {design.sampled:,} rows, a stratified sample."
     if design.n_repeated:
-        said += (
-            f" {design.n_repeated:,} rows repeat the features of an earlier one; they were "
-            "kept on the same side of every split."
-        )
+        said += f" {design.n_repeated:,} rows repeat the features of an earlier one"
+        said += "." if design.kind in ("groups", "time", "unseen") else (
+            "; they were kept on the same side of every split."
+        )  # fmt: skip
     return said
 
 
-def _decisions(found: Findings) -> str:
-    where = "the other parts" if found.design.n_folds > 1 else "four fifths of the part held out"
-    if found.rows_seen is not None:
-        where = f"{found.rows_seen['tuned']:,} rows"
+def _tuning(design: Design, rows_seen: dict[str, int] | None) -> str:
+    where = "the other folds" if len(design.folds.parts) > 1 else "other held-out rows"
+    if rows_seen is not None:
+        where = f"{rows_seen['tuned']:,} rows"
     return (
-        "A plain model predicts the class of the largest probability. For a goal, the model is "
-        "trained as it is, and its decisions are tuned: a class's probability is multiplied by its "
-        f"weight, tuned on {where}, and the class of the largest product is predicted."
+        f"{PLAIN.capitalize()} models predict the most probable class. Tuned ones multiply the "
+        f"probability of each class by a weight, tuned on {where}, and predict the class of the "
+        "largest product. The models themselves are the same."
     )
 
 
-def _intervals(found: Findings) -> str:
-    design, intervals = found.design, found.risks[found.recommendation.place].intervals
-    widest = max(intervals, key=lambda label: intervals.upper[label] - intervals.lower[label])
+def _intervals(best: EvaluatedCandidate, design: Design, names: list[Any]) -> str:
+    intervals, counts = best.intervals, np.flatnonzero(design.evaluated)
+    widths = np.asarray(intervals.upper) - np.asarray(intervals.lower)
+    widest = int(counts[np.argmax(widths[counts])])
     ends, rows = intervals[widest], int(design.tested[widest])
-    name = quoted(design.table.classes.tolist()[widest])
-    fitted = "all rows" if design.n_folds > 1 else "the rows that were not held out"
-    fitted = fitted if found.rows_seen is None else "the sample"
     said = (
-        f"Each covers the true risk of its class with {CONFIDENCE:.0%} confidence by itself; "
-        f"{intervals.method}, for a fit to {fitted}. The widest of the "
-        f"recommended choice is that of {name}: {ends.lower:.1%} to {ends.upper:.1%}, from "
-        f"{rows:,} rows."
+        f"Each covers the true value with {CONFIDENCE:.0%} confidence by itself; "
+        f"{intervals.method}. The widest of the advised model is that of "
+        f"{quoted(names[widest])}: recall {share_text(1 - ends.upper)} to "
+        f"{share_text(1 - ends.lower)}, from {rows:,} rows."
     )
+    if design.clusters is not None:
+        said += (
+            f" Rows of one group are alike: intervals are for {len(np.unique(design.clusters)):,} "
+            "groups, not for independent rows."
+        )
     risk = min(max(ends.estimate, 0.05), 0.95)
-    needed = 1.96**2 * risk * (1 - risk) / 0.05**2
+    needed = 1.96**2 * risk * (1 - risk) / KNOWN_TO**2
     if needed > rows:
         said += f" To know it to within 5 points, about {round(needed):,} rows would be needed."
-    return said
-
-
-def _bound(found: Findings) -> str:
-    """What holds for the recommended candidate whatever the weights are (Appendix D)."""
-    if found.design.table.weights is not None:
-        return ""
-    risks = found.risks[found.recommendation.place].risks
-    counts = ByClass(found.design.tested[found.design.deciding], risks.classes)
-    # One classifier, not all of a class of them: no complexity to pay for.
-    bound = conditional_bound(
-        counts,
-        complexity=0.0,
-        uncertainty="worst_class",
-        risks=risks,
-        confidence=CONFIDENCE,
-        observed=False,
-    )
-    said = (
-        f"With {CONFIDENCE:.0%} confidence no weighting of the classes at all gives the "
-        f"recommended choice a risk above {min(bound.value, 1.0):.1%}, taking the fits of "
-        "all folds as one."
-    )
-    if bound.vacuous:
-        said += " That says nothing: no risk exceeds 100%."
-    needed = bound.more_rows(_NARROW)
-    if needed.rows > 0 and np.isfinite(needed.rows):
-        said += (
-            f" What makes it wide is the class {quoted(needed.name)}: with "
-            f"{round(needed.rows):,} more rows of it the bound would be {_NARROW:.1%} above the "
-            "risks observed."
-        )
     return said

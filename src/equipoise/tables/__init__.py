@@ -10,6 +10,7 @@ from equipoise.tables.features import (
     learner_for,
     made_for,
     model_for,
+    plain_pipeline,
     preprocessor,
 )
 from equipoise.tables.labelled import (
@@ -43,6 +44,7 @@ __all__ = [
     "learner_for",
     "made_for",
     "model_for",
+    "plain_pipeline",
     "preprocessor",
     "read_chunks",
     "read_labelled",

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -27,8 +27,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.estimators import RobustClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
+from equipoise.extras import require
 from equipoise.goals import SetGoal, as_goal
-from equipoise.tables.columns import Column, as_frame, columns_of, conform
+from equipoise.tables.columns import LARGEST, Column, as_frame, columns_of, conform
 from equipoise.validation.numbers import check_word
 
 # Levels of fewer rows share one column, and so do those beyond so many.
@@ -41,14 +42,13 @@ MISSING = "(missing)"
 # Five folds for tables up to so many rows, or so many rows times classes; one hold-out beyond.
 FOLDED_ROWS, FOLDED_CELLS = 20_000, 100_000
 FOLDS, HELD_OUT = 5, 0.25
-# Trees of a forest, and those up to so many rows, where chance counts more and trees cost less.
-TREES, MORE_TREES, SMALL_TABLE = 100, 300, 10_000
 # Up to so many levels are read in the order of their names: splits of categories pass over levels
 # of few rows, and cannot find a rare class among them.
 ORDERED_LEVELS = 8
-# Penalty of the leaves of gradient boosting: in tables that are folded, and in larger ones, where
-# trees of a smaller one take three times as long.
-L2, LARGE_L2 = 0.1, 1.0
+# L2: penalty of the leaves of gradient boosting. Without it a class of fewer than 20 rows gets
+# leaves of any size, and all others collapse: 81% of the rows of a table of 23 classes were
+# misclassified instead of 15%.
+L2 = 1.0
 MODEL_KINDS = ("linear", "forest", "boosting")
 
 
@@ -182,24 +182,14 @@ def booster_for(X: Any, *, random_state: int = 0) -> HistGradientBoostingClassif
     many = [place for place, each in texts if each.n_distinct > ORDERED_LEVELS]
     return HistGradientBoostingClassifier(
         categorical_features=many or None,
-        # A part to stop by would need rows of every class.
+        # Validation rows for early stopping would have to hold every class.
         early_stopping=False,
-        # Without it a class of a handful of rows gets leaves of any size, and all others collapse:
-        # 81% of the rows of a table of 23 classes were decided wrongly instead of 15%. More of it
-        # (1, 10) does no better there, and worse where there are many classes to learn.
-        l2_regularization=LARGE_L2,
+        l2_regularization=L2,
         random_state=random_state,
     )
 
 
-def learner_for(
-    X: Any,
-    kind: str = "linear",
-    *,
-    C: float = 1.0,
-    random_state: int = 0,
-    n_rows: int | None = None,
-) -> Pipeline:
+def learner_for(X: Any, kind: str = "linear", *, C: float = 1.0, random_state: int = 0) -> Pipeline:
     """A plain classifier, not fitted: a pipeline of ``table``, ``features`` and ``model``.
 
     Parameters
@@ -212,9 +202,6 @@ def learner_for(
         Inverse strength of the penalty of the linear model.
     random_state : int
         Seed of the trees.
-    n_rows : int, optional
-        Rows of the table, where ``X`` are columns: up to 10,000, a forest has 300 trees and not
-        100; up to 20,000, the leaves of boosting are penalised by 0.1 and not 1.
 
     Examples
     --------
@@ -223,19 +210,63 @@ def learner_for(
     >>> learner_for(X, "forest").fit(X, ["a", "a", "b", "b"] * 5).predict(X[:4]).tolist()
     ['a', 'a', 'b', 'b']
     """
-    if not isinstance(X, tuple):
-        X, n_rows = columns_of(as_frame(X)), len(X)
-    table = AsTable([(each.name, each.kind) for each in X])
-    features = preprocessor(X, kind)
+    columns = X if isinstance(X, tuple) else columns_of(as_frame(X))
+    table = AsTable([(each.name, each.kind) for each in columns])
+    features = preprocessor(columns, kind)
     model: Any = RobustLogisticRegression("standard", C=C)
-    known = np.inf if n_rows is None else n_rows
     if kind == "forest":
-        trees = MORE_TREES if known <= SMALL_TABLE else TREES
-        model = OrderedForest(trees, random_state=random_state)
+        model = OrderedForest(random_state=random_state)
     if kind == "boosting":
-        model = booster_for(X, random_state=random_state)
-        model.set_params(l2_regularization=L2 if known <= FOLDED_ROWS else LARGE_L2)
+        model = booster_for(columns, random_state=random_state)
     return Pipeline([("table", table), ("features", features), ("model", model)])
+
+
+def plain_pipeline(learner: Pipeline, X: Any = None) -> Any:
+    """The same classifier from scikit-learn's steps alone, without those that ``X`` does not need.
+
+    A table whose columns are numbers and texts with gaps of ``nan`` needs no step that brings it
+    there, and one of numbers alone no choice of columns. Without ``X`` all steps are kept.
+
+    Examples
+    --------
+    >>> X = [[1.0], [2.0]] * 10
+    >>> plain_pipeline(learner_for(X, "forest"), np.array(X))
+    RandomForestClassifier(random_state=0)
+    """
+    table, features, model = (clone(step) for _, step in learner.steps)
+    if isinstance(model, OrderedForest):
+        model = RandomForestClassifier(**model.get_params())
+    steps = [features, model]
+    conforms = X is not None and _conforms(X, table)
+    if not conforms:
+        steps.insert(0, table)
+    elif all(kind == "number" for _, kind in table.columns):
+        ((_, numbers, _),) = features.transformers
+        steps = [*(numbers if isinstance(numbers, Pipeline) else ()), model]
+    return make_pipeline(*steps) if len(steps) > 1 else model
+
+
+def _conforms(X: Any, table: AsTable) -> bool:
+    """Whether rows are numbers and texts already, with gaps of ``nan`` and no infinite values."""
+    if isinstance(X, np.ndarray):
+        plain = X.dtype.kind in "fiu"
+        return plain and not np.any(np.abs(X, dtype=np.float64) > LARGEST)
+    pandas = require("pandas", extra="report")
+    if not isinstance(X, pandas.DataFrame) or not all(isinstance(n, str) for n in X.columns):
+        return False
+    made = table.transform(X)
+    for name in made:
+        raw = X[name]
+        if isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "fiu":
+            if not np.array_equal(raw.to_numpy(np.float64), made[name].to_numpy(), equal_nan=True):
+                return False
+        elif not (
+            (raw.dtype == object or isinstance(getattr(raw.dtype, "na_value", None), float))
+            and all(isinstance(level, str) for level in raw.dropna().unique())
+            and not any(gap is None for gap in raw[raw.isna()])
+        ):
+            return False
+    return True
 
 
 def model_for(

@@ -1,0 +1,239 @@
+"""Every candidate on held-out rows: split, predict, tune, evaluate; models are fitted once."""
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import escape
+from typing import Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from equipoise.arrays import Mask, Matrix, Vector
+from equipoise.decisions import (
+    Evaluated,
+    Fits,
+    HeldOut,
+    Task,
+    Training,
+    evaluate,
+    predict,
+    predict_fitted,
+    tune,
+)
+from equipoise.decisions.trained import weight_argument
+from equipoise.estimators.own_weights import refuse_own_weights
+from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InactiveCapsWarning
+from equipoise.goals import Goal, as_goal
+from equipoise.report.candidates import Candidate
+from equipoise.report.design import Design, rows_of
+from equipoise.risks import RiskInterval, RiskIntervals
+from equipoise.risks.intervals import counted_intervals
+
+# CONFIDENCE: of every interval on the page, by itself; the usual one.
+CONFIDENCE = 0.95
+# Called with the share of the work that is done, from 0 to 1, and what comes next.
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedCandidate:
+    """What a candidate predicts for the held-out rows.
+
+    ``evaluated`` has all classes with held-out rows; ``few`` are those with too few to count.
+    ``rule`` and ``factors`` are what other rows are predicted by, from the probabilities of
+    ``held_out.model``.
+    """
+
+    candidate: Candidate
+    evaluated: Evaluated
+    few: Mask
+    held_out: HeldOut
+    rule: Any
+    factors: Vector
+
+    @cached_property
+    def counting(self) -> Evaluated:
+        """The rows of the classes that count."""
+        return replace(self.evaluated, few=self.few)
+
+    def value(self, goal: Goal, classes: Any) -> tuple[float, Vector]:
+        """The value of a goal among the classes that count, and without each group of rows."""
+        criterion = goal.resolve_some(self.evaluated.prior, classes, self.few)
+        return self.counting.value(criterion), self.counting.values_without(criterion)
+
+    @cached_property
+    def shares(self) -> Matrix:
+        """By true class, the share of the held-out rows that are predicted as each class."""
+        counts = self.evaluated.counts
+        totals = counts.sum(axis=1, keepdims=True)
+        return np.asarray(counts / np.where(totals > 0, totals, 1.0))
+
+    @cached_property
+    def precisions(self) -> Vector:
+        """Share of the rows predicted as each class that are of it; nan where none is."""
+        counts = self.evaluated.counts
+        totals = counts.sum(axis=0)
+        nothing = np.full(len(totals), np.nan)
+        return np.asarray(np.divide(np.diag(counts), totals, out=nothing, where=totals > 0))
+
+    @cached_property
+    def intervals(self) -> RiskIntervals:
+        """Class risks with intervals, by class index."""
+        classes = np.arange(len(self.few))
+        refit = self.evaluated.tested_per_trained
+        return counted_intervals(self.evaluated.sums, classes, CONFIDENCE, refit=refit)
+
+    def overall(self) -> RiskInterval:
+        """The overall error of all held-out rows."""
+        return self._mean(self.evaluated, np.ones(len(self.few)))
+
+    def balanced(self) -> RiskInterval:
+        """The mean of the class risks of the classes that count."""
+        totals = self.evaluated.counts.sum(axis=1)
+        return self._mean(self.counting, np.divide(1.0, totals, where=totals > 0, out=totals * 0))
+
+    def worst(self) -> int:
+        """The class that counts with the largest risk."""
+        risks = np.where(self.few, -1.0, np.asarray(self.intervals.risks))
+        return int(np.nanargmax(risks))
+
+    @staticmethod
+    def _mean(evaluated: Evaluated, class_weights: Vector) -> RiskInterval:
+        """A weighted mean of class risks: rows of one class with these weights."""
+        rows = evaluated.rows
+        labels = evaluated.labels[rows]
+        wrong, finally_wrong = (
+            (each[rows] != labels).astype(np.intp)
+            for each in (evaluated.predicted, evaluated.final)
+        )
+        one = replace(
+            evaluated, labels=np.zeros(len(rows), dtype=np.intp), predicted=wrong,
+            final=finally_wrong, fold=evaluated.fold[rows], default=None,
+            weights=evaluated.weights[rows] * class_weights[labels],
+            few=np.array([False, True]), prior=np.array([1.0, 0.0]),
+            times=None if evaluated.times is None else evaluated.times[rows],
+            squares=None
+            if evaluated.squares is None
+            else evaluated.squares[rows] * class_weights[labels] ** 2,
+            clusters=None if evaluated.clusters is None else evaluated.clusters[rows],
+        )  # fmt: skip
+        refit = evaluated.tested_per_trained
+        return counted_intervals(one.sums, np.arange(2), CONFIDENCE, refit=refit)[0]
+
+
+@dataclass(eq=False)
+class Evaluator:
+    """The models, fitted once for each fold, and what their fits warned of."""
+
+    design: Design
+    learners: Mapping[str, Any]
+    seed: int
+    progress: Progress | None
+    notes: dict[str, str] = field(default_factory=dict)
+    held_out: dict[str, HeldOut] = field(default_factory=dict)
+
+    def tell(self, what: str) -> None:
+        """Report the share of the models that are fitted, and what comes next."""
+        if self.progress is not None:
+            self.progress(0.99 * len(self.held_out) / len(self.learners), what)
+
+    def end(self) -> None:
+        """Report that all is done."""
+        if self.progress is not None:
+            self.progress(1.0, "done")
+
+    def all(
+        self, candidates: Sequence[Candidate]
+    ) -> tuple[list[EvaluatedCandidate], tuple[str, ...]]:
+        """The candidates that can be evaluated, and those that an interrupt has left undone."""
+        done: list[EvaluatedCandidate] = []
+        for position, candidate in enumerate(candidates):
+            try:
+                self.tell(candidate.label)
+                done.append(self.evaluation(candidate))
+            except EquipoiseError as reason:
+                # A goal that one model cannot reach may be reached by another.
+                if candidate.goal is None:
+                    raise
+                self.notes[candidate.label] = f"{candidate.label} was left out: {reason}"
+            except KeyboardInterrupt:
+                if not done:
+                    raise
+                return done, tuple(each.label for each in candidates[position:])
+        return done, ()
+
+    def evaluation(self, candidate: Candidate) -> EvaluatedCandidate:
+        """One candidate: predicted, tuned, and evaluated by rules tuned without each fold."""
+        design, table = self.design, self.design.table
+        estimator = self.learners[candidate.model]
+        if candidate.goal is not None:
+            refuse_own_weights(estimator)
+        held_out = self._predicted(candidate.model)
+        goal = candidate.goal or as_goal("standard")
+        task = Task(goal, table.classes, table.prior, design.folds.few, seed=self.seed)
+        tuned = tune(held_out, task)
+        evaluated = replace(
+            evaluate(held_out, tuned, task), few=~design.evaluated, clusters=design.clusters
+        )
+        few, factors = ~design.counts, self._training.factors_for(held_out.model)
+        return EvaluatedCandidate(candidate, evaluated, few, held_out, tuned.rule, factors)
+
+    @property
+    def _training(self) -> Training:
+        """Models are trained without class weights."""
+        prior = self.design.table.prior
+        return Training(np.ones((1, len(prior))), prior, prior)
+
+    def _predicted(self, name: str) -> HeldOut:
+        """Probabilities of the held-out rows by a model that has not seen them."""
+        if name in self.held_out:
+            return self.held_out[name]
+        design, estimator = self.design, self.learners[name]
+        rows, key = rows_of(design.table, design.X), weight_argument(estimator)
+        if key is not None and design.table.weights is not None:
+            rows = replace(rows, params={key: rows.weights})
+        if isinstance(estimator, FrozenEstimator):
+            labels, order = np.full(len(rows.labels), -1, dtype=np.intp), design.folds.rows
+            labels[order] = rows.labels[order]
+            used = replace(rows, labels=labels)
+            found = predict_fitted(estimator, used, self._training, self.seed)
+            # In the order of the folds, as all other models have the rows.
+            at = np.argsort(np.argsort(order))
+            predictions = replace(
+                found.predictions, probabilities=found.predictions.probabilities[at],
+                labels=rows.labels[order], sample_weight=rows.weights[order],
+            )  # fmt: skip
+            found = replace(found, predictions=predictions, fold=design.folds.fold)
+        else:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                found = predict(estimator, rows, design.folds, self._training, Fits(quiet=False))
+            for each in caught:
+                kind = each.category
+                if issubclass(kind, EquipoiseWarning) and kind is not InactiveCapsWarning:
+                    self.notes.setdefault(kind.__name__, f"{name}: {each.message}")
+        if design.kind == "sample":
+            # The model is kept: none is fitted to all rows.
+            found = replace(found, tested_per_trained=0.0)
+        self.held_out[name] = found
+        return found
+
+
+def notebook_bar() -> Progress | None:
+    """A progress bar in a notebook, nothing elsewhere."""
+    # Only a notebook has loaded it.
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    display = ipython.display  # type: ignore[union-attr]
+    shown = display.display(display.HTML(""), display_id=True)
+
+    def tell(share: float, what: str) -> None:
+        bar = f'<progress value="{share:.3f}" max="1"></progress> {escape(what)}'
+        shown.update(display.HTML("" if share >= 1 else bar))
+
+    return tell

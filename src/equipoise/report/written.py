@@ -1,0 +1,400 @@
+"""A candidate as an estimator for all rows, and as Python that a person would write."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from equipoise import sets
+from equipoise.arrays import Matrix
+from equipoise.blocks import Blocks
+from equipoise.decisions.folds import FOLDS
+from equipoise.decisions.summary import FEW_ROWS
+from equipoise.decisions.trained import unfitted, weight_argument
+from equipoise.estimators import RobustClassifier, tune_weights
+from equipoise.extras import require
+from equipoise.files import atomic_write
+from equipoise.goals import Goal, SetGoal, as_goal, goal_names
+from equipoise.persistence import facts_for, save_model
+from equipoise.report.candidates import Candidate, goal_text
+from equipoise.report.design import Design
+from equipoise.tables import plain_pipeline
+
+# Goals that are written as a word.
+_WORD = re.compile(r"[a-z][a-z0-9_-]*")
+_NAME = re.compile(r"\b[A-Z]\w+")
+# WIDTH: characters of a line of code, the limit of most formatters.
+WIDTH = 88
+# FLAT: characters to the left of any line, from where all code is on one line.
+FLAT = 10**6
+
+
+class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Probabilities that were computed elsewhere, by the numbers of their rows."""
+
+    def __init__(self, probabilities: Matrix, classes: NDArray[Any]) -> None:
+        self.probabilities = probabilities
+        self.classes = classes
+        self.classes_ = np.asarray(classes)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Nothing is fitted."""
+        return self
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """The probabilities of rows by their numbers."""
+        return np.asarray(self.probabilities[np.asarray(X, dtype=np.intp).ravel()])
+
+
+@dataclass(frozen=True, eq=False)
+class InBlocks:
+    """Where out-of-core data is read from, here and in Python, and how a sample of it is drawn.
+
+    Our models are made for ``columns_like``. ``opening`` is a line that opens the data, if one is
+    needed, and ``rows`` is what the classifier is fitted to.
+    """
+
+    opened: Callable[[], AbstractContextManager[Blocks]]
+    sample: Mapping[str, Any]
+    columns_like: Any
+    opening: str = ""
+    rows: str = "blocks"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call in Python: a name, and arguments, each with what stands before it."""
+
+    name: str
+    arguments: tuple[tuple[str, "Call | str"], ...] = ()
+
+    @classmethod
+    def of(cls, name: str, *values: "Call | str", **options: "Call | str") -> "Call":
+        """A call with arguments in order, and by name."""
+        named = ((f"{key}=", value) for key, value in options.items())
+        return cls(name, (*(("", value) for value in values), *named))
+
+    def text(self, indent: int = 0, taken: int = 0) -> str:
+        """On one line where there is room, otherwise with a line for each argument.
+
+        The first line begins after ``indent`` spaces and so many letters as are ``taken``.
+        """
+        flat = ", ".join(f"{before}{_text(value, -FLAT)}" for before, value in self.arguments)
+        line = f"{self.name}({flat})"
+        if indent + taken + len(line) <= WIDTH:
+            return line
+        pad = " " * (indent + 4)
+        lines = [
+            f"{pad}{before}{_text(value, indent + 4, len(before) + 1)},"
+            for before, value in self.arguments
+        ]
+        return "\n".join([f"{self.name}(", *lines, f"{' ' * indent})"])
+
+
+def _text(value: "Call | str", indent: int = 0, taken: int = 0) -> str:
+    return value if isinstance(value, str) else value.text(indent, taken)
+
+
+def literal(value: Any) -> str:
+    r"""A value as Python, texts in double quotes where that needs no escapes.
+
+    Examples
+    --------
+    >>> literal(["a", "it's", 1])
+    '["a", "it\'s", 1]'
+    """
+    if isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}:
+        return f'"{value}"'
+    if type(value) in (list, tuple):
+        inside = ", ".join(map(literal, value))
+        comma = "," if type(value) is tuple and len(value) == 1 else ""
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{comma})"
+    return "np.nan" if isinstance(value, float) and np.isnan(value) else repr(value)
+
+
+@dataclass(eq=False)
+class _Script:
+    """Python with its imports; lists of column names have variables."""
+
+    imports: dict[str, set[str]] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def use(self, module: str, name: str) -> str:
+        """A name that is imported; of no module, a whole line."""
+        self.imports.setdefault(module, set()).add(name)
+        return name
+
+    def written(self, value: Any) -> Call | str:
+        """An estimator, or an argument of one, as an expression."""
+        if isinstance(value, Pipeline):
+            steps = [self.written(step) for _, step in value.steps]
+            return Call.of(self.use("sklearn.pipeline", "make_pipeline"), *steps)
+        if isinstance(value, ColumnTransformer):
+            parts = []
+            for name, part, columns in value.transformers:
+                self.variables[name] = literal(list(columns))
+                parts.append(Call.of("", self.written(part), name))
+            return Call.of(self.use("sklearn.compose", "make_column_transformer"), *parts)
+        if not isinstance(value, BaseEstimator):
+            text = literal(value)
+            if "np.nan" in text:
+                self.use("", "import numpy as np")
+            return text
+        module = type(value).__module__.split("._")[0]
+        if module.startswith("equipoise"):
+            module = ".".join(module.split(".")[:2]).replace(".estimators", "")
+        defaults = inspect.signature(type(value)).parameters
+        changed = {
+            name: self.written(given)
+            for name, given in value.get_params(deep=False).items()
+            if not _same(given, defaults[name].default)
+        }
+        return Call.of(self.use(module, type(value).__name__), **changed)
+
+    def text(self, loading: Sequence[str], body: Sequence[str]) -> str:
+        """The whole script: imports, where the rows come from, and what is done with them."""
+        modules = {name: names for name, names in self.imports.items() if name}
+        lines = sorted(self.imports.get("", ()))
+        lines += [f"from {m} import {', '.join(sorted(modules[m]))}" for m in sorted(modules)]
+        named = [_assignment(name, text) for name, text in self.variables.items()]
+        parts = [lines, loading, [*named, *body]]
+        return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _same(value: Any, default: Any) -> bool:
+    both_nan = isinstance(value, float) and isinstance(default, float) and value != value
+    return both_nan or (type(value) is type(default) and value == default)
+
+
+def _assignment(name: str, names: str) -> str:
+    """A list of names, over several lines where it is long."""
+    line, lines = f"{name} = ", []
+    for word in re.split(r"(?<=\", )", names):
+        if len(line) + len(word) > WIDTH and line.strip():
+            lines.append(line.rstrip())
+            line = "    "
+        line += word
+    return "\n".join([*lines, line])
+
+
+@dataclass(frozen=True, eq=False)
+class Writer:
+    """The rows of a comparison, its models, and how each candidate is fitted to all rows.
+
+    ``loading`` are imports and lines of Python that make ``X`` and ``y``, ``kinds`` the models that
+    are ours; ``file`` are the arguments of the command line that name the table, and ``blocks`` is
+    there where the table is not in memory. ``frame`` are the features as the user has them.
+    """
+
+    design: Design
+    models: Mapping[str, Any]
+    kinds: Sequence[str]
+    seed: int
+    frame: Any
+    y: Any
+    sample_weight: Any = None
+    groups: Any = None
+    loading: tuple[Mapping[str, set[str]], Sequence[str]] = ({}, ())
+    file: Sequence[str] = ()
+    blocks: InBlocks | None = None
+
+    # The estimator
+
+    def _options(self) -> dict[str, Any]:
+        """Arguments of a ``RobustClassifier`` beside its model and its goal."""
+        enough = np.all(self.design.table.counts >= FEW_ROWS)
+        small = {} if enough else {"rare_classes": "keep", "min_rows": FEW_ROWS}
+        cv = {} if self.design.cv_code == "5" else {"cv": self.design.cv}
+        sample = {} if self.blocks is None else dict(self.blocks.sample)
+        return {**cv, **small, "random_state": self.seed, **sample}
+
+    def estimator(self, candidate: Candidate) -> Any:
+        """The candidate, not fitted."""
+        learner = self.models[candidate.model]
+        learner = learner if isinstance(learner, FrozenEstimator) else unfitted(learner)
+        if candidate.goal is None and self.blocks is None:
+            return learner
+        goal = candidate.goal or as_goal("standard")
+        given = goal.uncertainty if isinstance(goal, SetGoal) else goal
+        return RobustClassifier(learner, given, **self._options())
+
+    def fit(self, candidate: Candidate) -> Any:
+        """The candidate, fitted to all rows; tuned weights where probabilities were given."""
+        made, learner = self.estimator(candidate), self.models[candidate.model]
+        if self.blocks is not None:
+            with self.blocks.opened() as blocks:
+                return made.fit(blocks)
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+            return tune_weights(
+                self.y, learner.estimator.probabilities, candidate.goal or "standard",
+                classes=learner.classes_, sample_weight=self.sample_weight, rare_classes="keep",
+                min_rows=FEW_ROWS, random_state=self.seed,
+            )  # fmt: skip
+        if isinstance(made, FrozenEstimator):
+            return made
+        given = {}
+        if self.sample_weight is not None:
+            key = weight_argument(learner) if candidate.goal is None else "sample_weight"
+            given = {key: self.sample_weight} if key else {}
+        if self._splits_by_groups(candidate):
+            given["groups"] = self.groups
+        return made.fit(self.design.X, self.design.table.y, **given)
+
+    def _splits_by_groups(self, candidate: Candidate) -> bool:
+        once = isinstance(self.design.cv, list)
+        return self.design.kind == "groups" and candidate.goal is not None and not once
+
+    def save(self, candidate: Candidate, path: str | Path) -> None:
+        """Fit the candidate to all rows, and write it to a file of ours or of skops."""
+        if Path(path).suffix == ".skops":
+            skops = require("skops.io", extra="skops")
+            written = skops.dumps(self.fit(candidate))
+            with atomic_write(path) as stream:
+                stream.write(written)
+            return
+        facts = None
+        if candidate.model in self.kinds:
+            goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
+            target = self.file[2] if self.file else None
+            facts = facts_for(self.design.table, target, candidate.model, goal, self.seed)
+        model = self.fit(candidate)
+        if candidate.goal is not None and self.design.imports:
+            # A file holds no splitter, which a fitted model does not need.
+            model.set_params(cv=FOLDS)
+        save_model(model, path, facts)
+
+    # Python
+
+    def code(self, candidate: Candidate) -> str:
+        """Python that fits the candidate to all rows, predicts, and saves the model."""
+        learner = self.models[candidate.model]
+        imports, loading = self.loading
+        script = _Script({module: set(names) for module, names in imports.items()})
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+            return self._tuning_code(candidate, script, learner.estimator)
+        name, body, fits = self._learner_code(candidate, script, learner)
+        plain = candidate.goal is None and self.blocks is None
+        made = name if plain else self._robust_code(candidate, script, name)
+        body.append(f"model = {made}")
+        if fits or not plain:
+            body.append(self._fit_code(candidate, script, learner))
+        if self.blocks is None:
+            body.append("predicted = model.predict(X)  # or new rows with the same columns")
+        if candidate.model in self.kinds and not self.design.imports:
+            body.append(f'{script.use("equipoise", "save_model")}(model, "model.equipoise")')
+        elif fits:
+            script.imports.setdefault("", set()).add("import joblib")
+            body.append('joblib.dump(model, "model.joblib")')
+        return script.text(loading, body)
+
+    def _learner_code(
+        self, candidate: Candidate, script: _Script, learner: Any
+    ) -> tuple[str, list[str], bool]:
+        """The expression for a model, lines that make it, and whether it is to be fitted."""
+        if candidate.model in self.kinds:
+            made = self._written_out(learner)
+            text = _text(script.written(made), 0, len(candidate.model) + 3)
+            return candidate.model, [f"{candidate.model} = {text}"], True
+        named = f"models[{literal(candidate.model)}]"
+        if isinstance(learner, FrozenEstimator):
+            return named, [], False
+        if candidate.goal is None and self.blocks is None:
+            return f"{script.use('sklearn.base', 'clone')}({named})", [], True
+        return named, [], True
+
+    def _written_out(self, learner: Any) -> Any:
+        return plain_pipeline(learner, None if self.blocks is not None else self.frame)
+
+    def _robust_code(self, candidate: Candidate, script: _Script, name: str) -> str:
+        goal = candidate.goal or as_goal("standard")
+        options = {
+            option: self.design.cv_code if option == "cv" else literal(value)
+            for option, value in self._options().items()
+        }
+        for splitter in self.design.imports:
+            script.use("sklearn.model_selection", splitter)
+        made = script.use("equipoise", "RobustClassifier")
+        call = Call.of(made, name, goal=self._goal_code(goal, script), **options)
+        return call.text(0, len("model = "))
+
+    def _goal_code(self, goal: Goal, script: _Script) -> str:
+        text = goal_line(goal)
+        for name in set(_NAME.findall(text)) & set(goal_names()):
+            script.use("equipoise.sets" if hasattr(sets, name) else "equipoise.goals", name)
+        return text
+
+    def _fit_code(self, candidate: Candidate, script: _Script, learner: Any) -> str:
+        if self.blocks is not None:
+            fit = f"model.fit({self.blocks.rows})"
+            return f"{self.blocks.opening}\n    {fit}" if self.blocks.opening else fit
+        words = ["X", "y"]
+        if self.sample_weight is not None:
+            made = self._written_out(learner) if candidate.model in self.kinds else learner
+            key = weight_argument(made) if candidate.goal is None else "sample_weight"
+            words += [f"{key}=sample_weight"] if key else []
+        words += ["groups=groups"] if self._splits_by_groups(candidate) else []
+        return f"model.fit({', '.join(words)})"
+
+    def _tuning_code(self, candidate: Candidate, script: _Script, given: GivenRows) -> str:
+        """Python that tunes weights for given probabilities; ``model.decide`` takes others."""
+        named, goal = (
+            f"predictions[{literal(candidate.model)}]",
+            candidate.goal or as_goal("standard"),
+        )
+        options = {"classes": literal(given.classes_.tolist())}
+        if self.sample_weight is not None:
+            options["sample_weight"] = "sample_weight"
+        options |= {"rare_classes": '"keep"', "min_rows": f"{FEW_ROWS}"}
+        made = Call.of(
+            script.use("equipoise", "tune_weights"), "y", named, self._goal_code(goal, script),
+            **options, random_state=f"{self.seed}",
+        )  # fmt: skip
+        body = [f"model = {made.text(0, 8)}", f"predicted = model.decide({named})"]
+        return script.text((), body)
+
+    def line(self, candidate: Candidate) -> str:
+        """The one line of the code that says what the candidate is."""
+        ours = candidate.model in self.kinds
+        name = candidate.model if ours else f"models[{literal(candidate.model)}]"
+        learner = self.models[candidate.model]
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+            goal = candidate.goal or as_goal("standard")
+            return f"tune_weights(y, predictions[{literal(candidate.model)}], {goal_line(goal)})"
+        if candidate.goal is None:
+            return f"{name}.fit(X, y)"
+        return f"RobustClassifier({name}, goal={goal_line(candidate.goal)})"
+
+    def command(self, candidate: Candidate) -> str | None:
+        """The line of the command line that saves the candidate; None where there is none."""
+        special = self.design.kind in ("groups", "time")
+        if not self.file or candidate.model not in self.kinds or special:
+            return None
+        if self.blocks is not None and not _is_sampled(candidate, self.blocks):
+            return None
+        goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
+        seed = ["--seed", str(self.seed)] if self.seed else []
+        words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal]
+        return " ".join(map(quote, [*words, *seed, "--out", "model.equipoise"]))
+
+
+def goal_line(goal: Goal) -> str:
+    """A goal as an argument in Python."""
+    text = goal_text(goal)
+    return literal(text) if _WORD.fullmatch(text) else text
+
+
+def _is_sampled(candidate: Candidate, blocks: InBlocks) -> bool:
+    """Whether the command line draws the same sample, and does not fit to all rows in passes."""
+    passes = candidate.model == "linear" and isinstance(candidate.goal, SetGoal | None)
+    return not passes and "sample_rows" not in blocks.sample
