@@ -171,7 +171,7 @@ def test_validation_rows_are_rows_of_the_part_and_not_trained_on():
     np.testing.assert_array_equal(np.sort(np.concatenate([stop, train])), rows)
     np.testing.assert_array_equal(labels, y[stop])
     np.testing.assert_array_equal(own["eval_sample_weight"][0], weights[stop])
-    assert len(stop) == pytest.approx(0.15 * 150, abs=2)
+    assert len(stop) == pytest.approx(0.2 * 150, abs=2)
 
 
 def test_one_that_stops_early_inside_a_pipeline_is_refused():

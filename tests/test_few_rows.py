@@ -113,10 +113,10 @@ def test_what_is_to_be_said_of_a_training_is_said_once():
         warnings.simplefilter("always")
         TunedDecisionClassifier(RobustLogisticRegression(goal), goal).fit(X, y)
     told = [str(each.message) for each in alone]
-    assert len(told) == 1 and "by heart" in told[0]
-    assert [str(each.message) for each in caught if "by heart" in str(each.message)] == told
+    assert len(told) == 1 and "may memorise" in told[0]
+    assert [str(each.message) for each in caught if "may memorise" in str(each.message)] == told
     # Of a model that is kept it is said, too.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         TunedDecisionClassifier(RobustLogisticRegression(goal), goal, cv=0.3, refit=False).fit(X, y)
-    assert sum("by heart" in str(each.message) for each in caught) == 1
+    assert sum("may memorise" in str(each.message) for each in caught) == 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
 from equipoise import LabelCVaR, WorstClass, tune_weights
-from equipoise.decisions import HeldOut, Predictions, decide, tune
+from equipoise.decisions import HeldOut, Predictions, Task, decide, tune
 from equipoise.goals import GOALS, MetricGoal, SmoothCriterion, as_goal, smooth
 from equipoise.goals.base import log_ratio
 from equipoise.metrics import METRICS, best_threshold, fbeta
@@ -297,10 +297,10 @@ def test_probabilities_that_are_all_equal_do_no_harm(recipe):
 def test_a_class_that_the_population_lacks_has_a_finite_weight():
     rows = drawn(10, 300, 3)
     prior = np.array([0.7, 0.3, 0.0])
-    criterion = as_goal("worst_class").resolve(prior)
     assert np.all(np.isfinite(log_ratio(np.full(3, 1 / 3), prior)))
     held_out = HeldOut(rows, np.arange(300) % 5)
-    found = tune(held_out, criterion, np.zeros(3, dtype=bool), prior=prior)
+    nothing = np.zeros(3, dtype=bool)
+    found = tune(held_out, Task(as_goal("worst_class"), np.arange(3), prior, nothing))
     assert np.all(np.isfinite(found.rule))
     assert set(decide(rows.probabilities, found.rule)) <= {0, 1, 2}
     assert isinstance(as_goal("worst_class").uncertainty, WorstClass)

@@ -7,20 +7,18 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, NDArray
+from equipoise.decisions.folds import FOLDS
 from equipoise.exceptions import InvalidParameterError
 from equipoise.validation.classifiers import library_of
 
 # How the weights of validation rows are passed to fit.
 _WEIGHTS = {"lightgbm": "eval_sample_weight", "xgboost": "sample_weight_eval_set"}
-# _SHARE: of each class that validates, between the 10% of scikit-learn's boosting and the 20% that
-# is common.
-_SHARE = 0.15
 
 
 def with_validation_rows(
     estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any], rows: Indices
 ) -> tuple[Indices, dict[str, Any]]:
-    """The rows that are left to train on, and arguments of ``fit`` with the others."""
+    """The rows to train on, and arguments of ``fit`` with the others."""
     library = library_of(estimator)
     if library not in (*_WEIGHTS, "catboost"):
         raise InvalidParameterError(
@@ -52,7 +50,7 @@ def with_validation_rows(
 
 
 def _held_out(labels: Indices) -> NDArray[np.bool_]:
-    """A share of each class at random, at least one row; a single row is trained on.
+    """One row in five of each class at random, at least one; a single row is trained on.
 
     Examples
     --------
@@ -61,6 +59,6 @@ def _held_out(labels: Indices) -> NDArray[np.bool_]:
     """
     rng, aside = np.random.default_rng(0), np.zeros(len(labels), dtype=bool)
     for label, count in enumerate(np.bincount(labels)):
-        wanted = max(round(_SHARE * count), 1) if count > 1 else 0
+        wanted = max(round(count / FOLDS), 1) if count > 1 else 0
         aside[rng.permutation(np.flatnonzero(labels == label))[:wanted]] = True
     return aside

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Indices
-
-# _CHUNK: rows that are converted to float64 at a time, 1 MiB for 32 columns.
-_CHUNK = 1 << 12
+from equipoise.goals.labelled_predictions import BLOCK_VALUES
 
 
 def equal_rows(X: Any) -> Indices:
@@ -47,8 +45,9 @@ def _keys(X: Any) -> Iterator[Any]:
     else:
         cells = np.asarray(X)
         numeric = cells.ndim == 2 and _is_numeric(cells.dtype)
-        for start in range(0, len(cells), _CHUNK):
-            rows = cells[start : start + _CHUNK]
+        step = max(1, BLOCK_VALUES * len(cells) // max(1, cells.size))
+        for start in range(0, len(cells), step):
+            rows = cells[start : start + step]
             for row in _plain(rows) if numeric else rows:
                 yield row.tobytes() if row.dtype.kind != "O" else repr(row)
 

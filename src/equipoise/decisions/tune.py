@@ -20,9 +20,6 @@ from equipoise.goals.labelled_predictions import Predictions
 # class times the goal's value for a factor of e: decided on splits 0 and 1 of 96 tables, where 0.5
 # and 2 differ by half a point at most, and confirmed on 2 and 3 (docs/studies/tuner.txt).
 POOLING = 2.0
-# NEXT_TO_NOTHING: weight of a row of a class that the population lacks, in rows: small enough to
-# change no other class, large enough not to underflow.
-NEXT_TO_NOTHING = 1e-100
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +99,8 @@ def on_scale_of(rows: Predictions, prior: Vector) -> Predictions:
     """The rows with weights under which the classes have the frequencies of the population."""
     totals = rows.totals
     factors = np.divide(prior, totals, out=np.zeros_like(prior), where=totals > 0)
-    # A class that the population lacks still has recalls.
-    factors[(prior == 0) & (totals > 0)] = NEXT_TO_NOTHING
+    # A class that the population lacks still has recalls; its weight changes no other class.
+    factors[(prior == 0) & (totals > 0)] = np.sqrt(np.finfo(np.float64).tiny)
     return replace(rows, sample_weight=rows.sample_weight * factors[rows.labels])
 
 

@@ -47,6 +47,7 @@ from scipy.sparse import issparse
 
 from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.decisions.equal_rows import equal_rows
+from equipoise.goals.labelled_predictions import BLOCK_VALUES
 from equipoise.losses.base import ScoreKernel
 
 # MOST_WORK: multiplications for a row, which then takes a few milliseconds at most.
@@ -54,8 +55,6 @@ MOST_WORK = 2_500_000
 # _MOST_SHARE: of the weight of a class that its other rows make up for; without half of a class, or
 # all of it, the class counts for less.
 _MOST_SHARE = 0.5
-# _BLOCK: values of a block of rows, so that its temporaries stay in the cache.
-_BLOCK = 1 << 18
 # _DAMPING: of the Hessian, relative to its diagonal, against rounding where no penalty holds.
 _DAMPING = 1e-10
 
@@ -111,7 +110,7 @@ class DistinctRows(NamedTuple):
     def blocks(self, n_values: int) -> Iterator[slice]:
         """Rows of so many values each that stay in the cache; no group is cut."""
         starts = np.flatnonzero(np.diff(self.groups, prepend=-1))
-        step, end = max(1, _BLOCK // n_values), len(self.groups)
+        step, end = max(1, BLOCK_VALUES // n_values), len(self.groups)
         cuts = np.unique(starts[np.searchsorted(starts, np.arange(0, starts[-1] + 1, step))])
         for start, stop in pairwise([*cuts.tolist(), end]):
             yield slice(start, stop)

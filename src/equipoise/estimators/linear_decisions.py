@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.utils.validation import validate_data
 
-from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector, on_host, to_numpy
+from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, NDArray, Vector, on_host, to_numpy
 from equipoise.blocks.sources import is_sliced
 from equipoise.decisions import (
     HeldOut,
@@ -51,8 +51,6 @@ DECISIONS = ("argmax", "tuned")
 MOST_OF_CLASS, MOST_ROWS = 1_000, 20_000
 # MOST_PRODUCTS: multiplications for all rows that are left out, about half a second of one core.
 MOST_PRODUCTS = 2e9
-# NEGLIGIBLE: logarithm of a training weight below which scores of a class do not depend on it.
-NEGLIGIBLE = np.log(1e-3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +121,9 @@ def _decisions(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> L
     none = np.zeros((len(leads), 1))
     scores = np.hstack([none, leads] if leads.shape[1] == 1 else [leads, none])
     # The weights that the model was trained with: without them, scores are of the population.
-    weighted = log_ratio(np.asarray(model.worst_case_masses_), prior)
-    weighted[weighted < NEGLIGIBLE] = 0.0
+    masses = np.asarray(model.worst_case_masses_)
+    # Scores of a class without mass say nothing of its frequency.
+    weighted = np.where(masses > ROUNDING, log_ratio(masses, prior), 0.0)
     rows = Predictions(softmax(scores - weighted, axis=1), labels, weights)
     pooling = check_number(model.pooling, "pooling", "[0, inf)")
     task = Task(SetGoal(as_uncertainty(model.goal)), classes, prior, few, pooling=pooling)

@@ -42,6 +42,7 @@ from equipoise.exceptions import (
     unchanged_on_failure,
     warn,
 )
+from equipoise.goals.labelled_predictions import BLOCK_VALUES
 from equipoise.losses import TrainedLoss
 from equipoise.objectives import (
     Objective,
@@ -65,20 +66,17 @@ from equipoise.validation.numbers import (
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, weights_of
 
-# A converged fit whose last step still moved the coefficients by so much has no finite optimum.
+# _DIVERGING: change of the coefficients in the last step of a converged fit, relative to their
+# norm, from which the fit has no finite optimum; of a finite one it is about sqrt(tol).
 _DIVERGING = 1e-2
-# Values that predictions convert to float64 at a time.
-_BLOCK = 1 << 18
-# The worst class may exceed the robust risk by so many times the tolerance and still be it.
+# _SAME_RISK: excess of the worst class over the robust risk, in tolerances of the fit, up to which
+# the two are the same risk.
 _SAME_RISK = 10.0
-# _MUCH_MASS, _TIMES_ITS_SHARE: of the objective, and times its share of the rows, that a class of
-# fewer than FEW_ROWS rows cannot carry without being memorised.
+# _MUCH_MASS: share of the objective beyond its share of the rows from which a class of fewer than
+# FEW_ROWS rows is likely to be memorised.
 _MUCH_MASS = 0.1
-_TIMES_ITS_SHARE = 2.0
 
-# Of the tolerance, where a model in single precision loses some of it by rounding.
-_ROOM = 0.5
-
+# Advice by how a solve ended.
 _ADVICE = {
     Status.MAX_ITER: "Raise max_iter, raise tol, or scale the features.",
     Status.STALLED: "Raise tol, centre and scale the features, or give them in float64.",
@@ -231,7 +229,8 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
             way = self._way(problem, loss)
             inner = limits
             if objective.precision != np.float64:
-                inner = replace(limits, tol=_ROOM * limits.tol)
+                # Half the tolerance leaves room for rounding in single precision.
+                inner = replace(limits, tol=limits.tol / 2)
             solution = run(problem, self.solver, start, inner, progress, cold=cold, way=way)
             solution = solution.as_returned(problem, limits)
             back = partial(handed_back, like=X) if is_tensor(X) else np.asarray
@@ -358,14 +357,14 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
                 "worst-class problem. Use WorstClass() to say so, or tighten the set.",
                 InactiveCapsWarning,
             )
-        much = np.maximum(_MUCH_MASS, _TIMES_ITS_SHARE * rows / rows.sum())
+        much = _MUCH_MASS + rows / rows.sum()
         heavy = (rows < FEW_ROWS) & (solution.mass > much) & (not masses.is_point)
         for i in np.flatnonzero(heavy):
             name = self.classes_.tolist()[i]
             warn(
                 f"Class {name!r} has {rows[i]} rows but carries {solution.mass[i]:.0%} of the "
-                f"objective (weight {self.worst_case_weights_[name]:.3g}): the fit may learn these "
-                "rows by heart. Cap its weight (a larger alpha), regularise more (a smaller C), or "
+                f"objective (weight {self.worst_case_weights_[name]:.3g}): the fit may memorise "
+                "these rows. Cap its weight (a larger alpha), regularise more (a smaller C), or "
                 "collect more rows.",
                 FewRowsWarning,
             )
@@ -461,7 +460,9 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
 def _products(X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rows times coefficients in float64; float32 rows are converted a few at a time."""
     values = X.nnz if issparse(X) else X.size
-    step = max(1, _BLOCK * X.shape[0] // max(1, values)) if X.dtype != coef.dtype else X.shape[0]
+    step = (
+        max(1, BLOCK_VALUES * X.shape[0] // max(1, values)) if X.dtype != coef.dtype else X.shape[0]
+    )
     starts = range(0, X.shape[0], step)
     parts = (X[start : start + step] for start in starts)
     return np.vstack([safe_sparse_dot(part, coef.T, dense_output=True) for part in parts])

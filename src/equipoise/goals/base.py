@@ -26,8 +26,6 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.smooth import smooth_weights
 
-# _STEP: of numerical derivatives by recalls and shares, the cube root of the rounding error.
-_STEP = 6e-6
 # FURTHEST: the largest difference of log-weights; further apart, the smaller weight is 0.
 FURTHEST = 600.0
 
@@ -72,11 +70,13 @@ class SmoothCriterion(Criterion):
 
     def smooth(self, recalls: Vector, shares: Vector) -> tuple[float, Vector, Vector]:
         """The value, made smooth if need be, and its derivatives by the recalls and the shares."""
-        given = np.concatenate([recalls, shares])
-        steps = _STEP * np.eye(len(given))
-        ends = [[self.of_rates(*np.split(p, 2)) for p in (given + s, given - s)] for s in steps]
-        slopes = np.array([up - down for up, down in ends]) / (2 * _STEP)
-        by_recall, by_share = np.split(slopes, 2)
+        point = np.concatenate([recalls, shares])
+        # Central differences are the most exact at the cube root of the rounding error.
+        step = float(np.cbrt(np.finfo(np.float64).eps))
+        steps = step * np.eye(len(point))
+        ends = [[self.of_rates(*np.split(p, 2)) for p in (point + s, point - s)] for s in steps]
+        derivatives = np.array([up - down for up, down in ends]) / (2 * step)
+        by_recall, by_share = np.split(derivatives, 2)
         return self.of_rates(recalls, shares), by_recall, by_share
 
     @property

@@ -31,9 +31,8 @@ from equipoise.metrics.fractional import LinearFractional
 from equipoise.sets import SETS, WORDS, as_uncertainty
 from equipoise.text import did_you_mean, listing
 
-# Longer texts are no goals, and would take long to be refused.
+# _LONGEST: characters of a goal that are parsed: Python's parser takes a second for a MiB.
 _LONGEST = 1 << 20
-_LONGEST_SHOWN = 200
 # Goals of one word.
 GOAL_WORDS = (*WORDS, *METRIC_NAMES)
 
@@ -65,7 +64,7 @@ def parse_goal(text: str) -> Any:
     if written in WORDS:
         return as_uncertainty(written)
     kinds = (TypeError, ValueError, AttributeError, ArithmeticError)
-    with in_a_sentence(f"{_short(text)} cannot be used", *kinds):
+    with in_a_sentence(f"{listing([text])} cannot be used", *kinds):
         if is_metric(written):
             as_goal(written).resolve([0.5, 0.5])
             return written
@@ -143,12 +142,12 @@ def _plain(node: ast.expr | None, text: str) -> Any:
             op=ast.USub(), operand=ast.Constant(value=int() | float()) | ast.Name(id="inf" | "nan")
         ):
             return -_plain(node.operand, text)
-    shown = _short(ast.get_source_segment(text, node) or "" if node else "**")
+    shown = listing([ast.get_source_segment(text, node) or "" if node else "**"])
     raise _wrong(text, f"{shown} should be a number, a text, a list or a dict")
 
 
 def _wrong(text: str, reason: str) -> InvalidInputError:
-    return InvalidInputError(f"{_short(text)} is no goal: {reason}.")
+    return InvalidInputError(f"{listing([text])} is no goal: {reason}.")
 
 
 def _unknown(text: str, name: str) -> InvalidInputError:
@@ -156,14 +155,10 @@ def _unknown(text: str, name: str) -> InvalidInputError:
     words = [*WORDS, *LIKELY_METRICS, f"lcvar:{level[0]}"]
     hint = did_you_mean(name, words, goal_names())
     return InvalidInputError(
-        f"{_short(text)} is no goal{hint}: the words are {', '.join(GOAL_WORDS)} and "
+        f"{listing([text])} is no goal{hint}: the words are {', '.join(GOAL_WORDS)} and "
         f"lcvar:ALPHA, and others are written as in Python, such as LabelCVaR(alpha=0.1), with one "
         f"of {', '.join(goal_names())}."
     )
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}...")
 
 
 def bind_classes(goal: Any, classes: NDArray[Any]) -> Any:

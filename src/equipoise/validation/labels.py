@@ -21,9 +21,6 @@ from equipoise.exceptions import ClassMismatchError, InvalidInputError
 
 Names = NDArray[Any]
 
-# A lookup table of this size is cheap whatever the number of rows.
-_SMALL_TABLE = 2**16
-
 
 def as_labels(values: Any, *, name: str) -> Names:
     """Class names of rows as a one-dimensional array with at least one row and nothing missing."""
@@ -86,7 +83,7 @@ def _is_integer(y: Names) -> bool:
 
 
 def _fits(keys: Names, y: Names) -> bool:
-    return int(keys.max()) - int(keys.min()) < max(_SMALL_TABLE, len(y))
+    return int(keys.max()) - int(keys.min()) < len(y)
 
 
 def _is_missing(label: Any) -> bool:
