@@ -24,8 +24,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
 from equipoise.decisions import LabelledRows, Splitting, split
+from equipoise.estimators import TunedDecisionClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning
-from equipoise.theory import LocalPolynomialClassifier, TunedDecisionClassifier, tune_weights
+from equipoise.theory import LocalPolynomialClassifier
 
 BASE = LogisticRegression()
 NAMES = np.array(["common", "middle", "rare"])
