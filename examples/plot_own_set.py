@@ -26,9 +26,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from equipoise import FixedWeights, TunedDecisionClassifier, Uncertainty, class_risks
+from equipoise import FixedWeights, TunedDecisionClassifier, class_risks
 from equipoise.exceptions import CostlyDecisionsWarning
-from equipoise.sets import Hull
+from equipoise.sets import Hull, Uncertainty
 
 plt.style.use("equipoise.display.quiet")
 
@@ -125,6 +125,6 @@ plt.show()
 # %%
 # Balanced weights and the worst class happen to lie near the set, at a higher overall error.
 #
-# See also :class:`equipoise.Uncertainty`, :class:`equipoise.sets.MassSet` and
+# See also :class:`equipoise.sets.Uncertainty`, :class:`equipoise.sets.MassSet` and
 # :class:`equipoise.WeightHull`; ``equipoise.sets.SETS.register(WeightRatios)`` makes the set known
 # to the command line and to saved models.

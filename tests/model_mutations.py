@@ -24,7 +24,6 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import (
     LabelCVaR,
-    LocalPolynomialClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -37,6 +36,7 @@ from equipoise.persistence import TrainingFacts
 from equipoise.persistence.archive import packed
 from equipoise.persistence.saved_model import from_bytes, to_bytes
 from equipoise.tables import columns_of, conform, learner_for, model_for, preprocessor
+from equipoise.theory import LocalPolynomialClassifier
 
 # Beyond what the process holds before the first file.
 MEMORY = 2 << 30

@@ -21,11 +21,11 @@ from equipoise import (
     PriorBall,
     PriorBox,
     RobustLogisticRegression,
-    Uncertainty,
     WeightBox,
     WeightHull,
     WorstClass,
 )
+from equipoise.sets import Uncertainty
 from set_examples import few_examples
 
 # The error that the reference may have itself.

@@ -13,7 +13,6 @@ import pytest
 
 from equipoise import (
     ByClass,
-    LocalPolynomialClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -34,6 +33,7 @@ from equipoise.sets import (
     WeightHull,
     WorstClass,
 )
+from equipoise.theory import LocalPolynomialClassifier
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 

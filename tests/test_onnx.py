@@ -31,7 +31,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from equipoise import (
     CostMatrix,
-    LocalPolynomialClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -40,6 +39,7 @@ from equipoise import (
     TunedDecisionClassifier,
 )
 from equipoise.exceptions import InvalidParameterError, MissingExtraError
+from equipoise.theory import LocalPolynomialClassifier
 
 pytest.importorskip("onnx")
 pytest.importorskip("skl2onnx")

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise import (
-    LocalPolynomialClassifier,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -21,6 +20,7 @@ from equipoise import (
     population_proba,
 )
 from equipoise.exceptions import InvalidParameterError
+from equipoise.theory import LocalPolynomialClassifier
 
 NAMES = np.array(["common", "rare"])
 RARE = 0.1

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import equipoise
+from equipoise.report import compare_predictions
 
 
 def use_data_and_files():
@@ -41,7 +42,7 @@ def use_page():
     y = equipoise.datasets.load_thyroid().target
     table = np.array([0.1, 0.1, 0.8]) + 0.1 * np.random.default_rng(0).random((len(y), 3))
     table /= table.sum(axis=1, keepdims=True)
-    equipoise.report.compare_predictions(y, {"mine": table}).save("page.html")
+    compare_predictions(y, {"mine": table}).save("page.html")
     page = Path("page.html").read_text(encoding="utf-8")
     assert "<style" in page and "<script" in page and "hypothyroid" in page
 

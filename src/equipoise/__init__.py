@@ -1,6 +1,8 @@
 """Class weights you do not have to guess: robust classification over sets of weightings.
 
-Names are loaded when they are first used, so that ``import equipoise`` costs next to nothing.
+``__all__`` and ``PUBLIC_MODULES`` are what ``docs/policy.md`` promises; all else may change in any
+version. Names are loaded when they are first used, so that ``import equipoise`` costs next to
+nothing.
 """
 
 from importlib import import_module
@@ -8,26 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 # Type checkers take a name for public only where it is imported as itself.
 if TYPE_CHECKING:
-    from equipoise import analysis as analysis
     from equipoise import blocks as blocks
     from equipoise import datasets as datasets
-    from equipoise import decisions as decisions
     from equipoise import display as display
-    from equipoise import estimators as estimators
     from equipoise import exceptions as exceptions
     from equipoise import goals as goals
     from equipoise import losses as losses
     from equipoise import metrics as metrics
-    from equipoise import objectives as objectives
-    from equipoise import paper as paper
     from equipoise import persistence as persistence
-    from equipoise import report as report
     from equipoise import risks as risks
     from equipoise import sets as sets
-    from equipoise import solvers as solvers
-    from equipoise import tables as tables
-    from equipoise import theory as theory
-    from equipoise import weights as weights
     from equipoise.analysis import robust_path as robust_path
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
     from equipoise.estimators import RobustClassifier as RobustClassifier
@@ -53,40 +45,45 @@ if TYPE_CHECKING:
     from equipoise.sets import LabelHCVaR as LabelHCVaR
     from equipoise.sets import PriorBall as PriorBall
     from equipoise.sets import PriorBox as PriorBox
-    from equipoise.sets import Uncertainty as Uncertainty
     from equipoise.sets import WeightBox as WeightBox
     from equipoise.sets import WeightHull as WeightHull
     from equipoise.sets import WeightRatio as WeightRatio
     from equipoise.sets import WorstClass as WorstClass
-    from equipoise.theory import LocalPolynomialClassifier as LocalPolynomialClassifier
     from equipoise.weights import ByClass as ByClass
 
 __version__ = "0.1.0"
 
-# What the top level offers: its rooms, and the names that are worth a shorter way.
-_ROOMS = {
+# The public modules, with their ``__all__``. Those that need an optional package are imported by
+# their own names alone.
+_LOADED_MODULES = (
+    "blocks",
+    "datasets",
+    "display",
+    "exceptions",
+    "goals",
+    "losses",
+    "metrics",
+    "persistence",
+    "risks",
+    "sets",
+)
+PUBLIC_MODULES = (*_LOADED_MODULES, "onnx", "torch")
+
+# The public names at the top level, by the module that each comes from.
+_NAMES = {
     "analysis": ["robust_path", "weight_tradeoff"],
-    "blocks": [],
-    "datasets": [],
-    "decisions": [],
-    "display": [],
     "estimators": [
-        "TunedDecisionClassifier",
         "RobustClassifier",
         "RobustLinearClassifier",
         "RobustLogisticRegression",
         "RobustLogisticRegressionCV",
         "RobustnessCV",
+        "TunedDecisionClassifier",
         "population_proba",
         "tune_weights",
     ],
-    "exceptions": [],
     "goals": ["CostMatrix", "RecallFloors"],
-    "losses": [],
-    "metrics": [],
     "persistence": ["load_model", "save_model"],
-    "objectives": [],
-    "paper": [],
     "report": ["compare"],
     "risks": [
         "RiskScorer",
@@ -101,24 +98,20 @@ _ROOMS = {
         "LabelHCVaR",
         "PriorBall",
         "PriorBox",
-        "Uncertainty",
         "WeightBox",
         "WeightHull",
         "WeightRatio",
         "WorstClass",
     ],
-    "solvers": [],
-    "tables": [],
-    "theory": ["LocalPolynomialClassifier"],
     "weights": ["ByClass"],
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = list(_ROOMS | _HOME)
+__all__ = list(_HOME) + list(_LOADED_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _LOADED_MODULES:
         return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -129,4 +122,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "PUBLIC_MODULES", "__version__"])

@@ -11,6 +11,24 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
+__all__ = [
+    "ClassMismatchError",
+    "CostlyDecisionsWarning",
+    "EmptySetError",
+    "EquipoiseError",
+    "EquipoiseWarning",
+    "FewRowsWarning",
+    "InactiveCapsWarning",
+    "InvalidInputError",
+    "InvalidParameterError",
+    "MissingExtraError",
+    "NotConvergedWarning",
+    "SeenRowsWarning",
+    "SeparableDataWarning",
+    "UnattainableError",
+    "UnidentifiableError",
+]
+
 # Characters of a message, whose names may have any length: a screen of 25 lines of 80. The middle
 # of a longer one is left out.
 _LONGEST_MESSAGE = 2000
