@@ -274,7 +274,8 @@ def test_intervals_print_as_a_table():
     lines = repr(found).splitlines()
     assert lines[0] == "confidence 0.95, simultaneous, exact (Clopper-Pearson)"
     assert lines[1].split() == ["class", "risk", "lower", "upper"]
-    assert len(lines) == 4
+    assert len(lines) == 4 and lines[2].split()[1] == "0%"
+    assert "<caption>confidence 0.95, simultaneous" in found._repr_html_()
     again = pickle.loads(pickle.dumps(found))
     assert again == found and again.worst() == found.worst()
 

@@ -89,14 +89,16 @@ def test_copies_are_equal_and_still_do_not_change(pets, copied):
 
 
 def test_names_are_aligned_in_print():
-    assert repr(ByClass([0.25, 0.5], ["cat", "mouse"])) == "cat:   0.25\nmouse: 0.5"
+    assert repr(ByClass([0.25, 0.5], ["cat", "mouse"])) == "cat:   0.25\nmouse:  0.5"
+    assert "<th>mouse</th><td>0.5</td>" in ByClass([0.5], ["mouse"])._repr_html_()
+    assert repr(ByClass([0.123456])) == "0: 0.1235"
 
 
 def test_a_long_listing_is_cut_in_the_middle():
     lines = repr(ByClass(np.arange(100.0))).splitlines()
     assert len(lines) == 21
     assert lines[10] == "... (100 in all)"
-    assert lines[0] == "0:  0"
+    assert lines[0] == "0:   0"
     assert lines[-1] == "99: 99"
 
 

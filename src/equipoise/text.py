@@ -3,16 +3,19 @@
 import re
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from html import escape
 from typing import Any
 
-# Longer listings show this many rows at either end.
+# Rows of a long table that are shown at either end: together they fit on a screen of 25 lines.
 SHOWN_ROWS = 10
-# Longer names are cut in tables.
+# Characters of a name in a table, beyond which it is cut: with a few numbers it fits into a line.
 LONGEST_NAME = 60
+# Whole numbers below it are written out: numbers of rows, for one.
+_MOST_WHOLE = 1e9
 # _ALIKE: the share of letters that words have in common before one is suggested for the other.
 # "roc_auc" and "f1_macro" have 0.62 in common, and nothing else.
 _ALIKE = 0.65
-# Said of any metric or loss, and so of none.
+# Parts of names that all metrics or losses share, and that do not tell them apart.
 _SAYS_NOTHING = {"score", "loss"}
 
 
@@ -26,9 +29,9 @@ def text_table(
 ) -> list[str]:
     r"""Lines with aligned columns.
 
-    The header may be empty; a float is shown with six digits. With ``right`` all columns but the
-    first are flush right, ``gap`` stands between columns, and ``shorten`` leaves out the middle of
-    a long table.
+    The header may be empty; a float is shown with four significant digits. With ``right`` all
+    columns but the first are flush right, ``gap`` stands between columns, and ``shorten`` leaves
+    out the middle of a long table.
 
     Examples
     --------
@@ -49,8 +52,39 @@ def text_table(
     return lines
 
 
+def html_table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
+    """The same table for a notebook: a title in each row, numbers flush right.
+
+    Examples
+    --------
+    >>> html_table(["class", "risk"], [["cat", 0.25]])[-34:]
+    '<td>0.25</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    lines = [[_cell(cell) for cell in row] for row in rows]
+    body = "".join(
+        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(each)}</td>' for each in others)}</tr>"
+        for first, *others in lines
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def _cell(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if value.is_integer() and abs(value) < _MOST_WHOLE else f"{value:.4g}"
+
+
+def share_text(share: float) -> str:
+    """A share as a percentage of four significant digits, a dash where it is unknown.
+
+    Examples
+    --------
+    >>> share_text(0.00630946), share_text(1.0), share_text(float("nan"))
+    ('0.6309%', '100%', '-')
+    """
+    return "-" if share != share else f"{100 * share:.4g}%"
 
 
 def _padded(row: Sequence[str], widths: Sequence[int], *, right: bool) -> list[str]:

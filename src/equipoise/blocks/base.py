@@ -22,7 +22,7 @@ from equipoise.exceptions import EquipoiseError, InvalidInputError
 
 T = TypeVar("T")
 Answer = tuple[NDArray[Any], ...]
-# Blocks that are read before a thread asks for them.
+# Number of chunks that are read before a thread needs them.
 AHEAD = 1
 
 
@@ -77,7 +77,7 @@ def added(total: Answer, answer: Answer) -> Answer:
 
 
 class Blocks(ABC):
-    """Rows in blocks, which can be read in any order and as often as needed.
+    """Chunks of rows, which can be read in any order and as often as needed.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Blocks(ABC):
         """Read a block."""
 
     def of_at_most(self, n_bytes: int) -> Blocks:
-        """The same rows in blocks of at most so many bytes, where they can be cut."""
+        """The same rows in chunks of at most ``n_bytes``, where they can be cut."""
         return self
 
     def map(
@@ -124,7 +124,7 @@ class Blocks(ABC):
     ) -> Iterator[T]:
         """A function of every block and its place, in order; threads each ``begin`` with a call.
 
-        One more thread reads ahead. All end with the iterator, whatever ends it.
+        One more thread reads ahead. All threads end with the iterator, also after an error.
         """
         pending: deque[Future[T]] = deque()
         reader, workers = ThreadPoolExecutor(1), ThreadPoolExecutor(n_threads, initializer=begin)

@@ -27,7 +27,7 @@ from equipoise.losses import Loss, as_loss
 from equipoise.risks.row_losses import row_losses
 from equipoise.sets import as_uncertainty
 from equipoise.validation.numbers import check_numbers, check_word
-from equipoise.weights.by_class import ByClass, class_lines
+from equipoise.weights.by_class import ByClass, class_html, class_lines
 from equipoise.weights.priors import check_prior, masses_of, normalize_weights, weights_of
 
 Absent = Literal["raise", "drop"]
@@ -102,7 +102,15 @@ class ClassRisks(Mapping[Any, float]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return "\n".join(class_lines(risk=self.risks, prior=self.prior))
+        return "\n".join(class_lines(shares=self._shares, risk=self.risks, prior=self.prior))
+
+    def _repr_html_(self) -> str:
+        return class_html(shares=self._shares, risk=self.risks, prior=self.prior)
+
+    @property
+    def _shares(self) -> tuple[str, ...]:
+        """Risks of the zero-one loss are shares of rows."""
+        return ("risk",) if self.loss == "zero_one" else ()
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -123,7 +131,7 @@ class ClassRisks(Mapping[Any, float]):
         return ClassRisks(self.risks, present / present.sum(), loss=self.loss)
 
     def recall(self) -> ByClass:
-        """The share of each class that is decided right, one minus its zero-one risk."""
+        """The share of each class that is correctly classified, one minus its zero-one risk."""
         if self.loss != "zero_one":
             raise InvalidInputError(
                 "recalls are one minus risks of the zero-one loss, and these are of "
@@ -200,7 +208,7 @@ def class_risks(
         See :mod:`equipoise.losses`.
     classes : array-like of shape (n_classes,), optional
         The classes, in the order of the columns of scores. Those in ``y_true``, sorted, if not
-        given. A predicted label that is no class is an error of the row, not of the input.
+        given. A predicted label that is not among them is an error of the row, not of the input.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     class_prior : mapping by class name, or array-like in class order, optional
@@ -216,22 +224,22 @@ def class_risks(
     (0.5, 0.0)
     >>> risks
     class risk prior
-    cat:  0.5  0.5
-    dog:  0    0.5
+    cat:   50%   50%
+    dog:    0%   50%
     """
     rows = row_losses(y_true, y_pred, as_loss(loss), classes, sample_weight)
     totals = rows.total_weights()
     present = present_classes(rows.classes, totals, absent)
     risks = rows.weighted_sums(rows.losses)[present] / totals[present]
     named, prior = ByClass(risks, rows.classes[present]), totals[present] / totals.sum()
-    found = ClassRisks(named, prior, loss=as_loss(loss).name)
-    return found.with_prior(class_prior, rows.classes)
+    of_rows = ClassRisks(named, prior, loss=as_loss(loss).name)
+    return of_rows.with_prior(class_prior, rows.classes)
 
 
 def present_classes(
     classes: NDArray[Any], totals: Vector, absent: Absent, *, of: str = "y_true"
 ) -> Mask:
-    """Which classes have any weight; unless told to drop the others, they are an error."""
+    """Which classes have any weight; the others are an error unless ``absent`` drops them."""
     check_word(absent, "absent", ("raise", "drop"))
     present = totals > 0
     if absent == "raise" and not present.all():
@@ -264,7 +272,7 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
     pickled, and it takes part in scikit-learn's metadata routing (``set_score_request``).
 
     A class that the estimator knows and that ``y`` lacks, as happens in small folds, has no risk
-    to estimate. It is left out, and the maximum runs over the weights of the classes present. An
+    to estimate. It is left out, and the maximum runs over the weights of the classes present. A
     ``goal`` that names such a class is an error: stratify the folds.
 
     Parameters
@@ -272,8 +280,8 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
     goal : recipe of :mod:`equipoise.sets`, or its name, optional
         The set of weights.
     loss : str or Loss, default="zero_one"
-        It decides what is asked of the estimator: ``predict`` for labels, ``predict_proba`` for
-        probabilities, ``decision_function`` for scores.
+        Its predictions come from ``predict`` (labels), ``predict_proba`` (probabilities) or
+        ``decision_function`` (scores) of the estimator.
     class_prior : mapping by class name, or array-like in the order of ``estimator.classes_``
         Class frequencies of the population, restricted to the classes present. Their share of the
         rows scored if not given.
@@ -338,5 +346,5 @@ def classifier_risks(
     """
     predicted, classes = as_loss(loss).response(estimator, X)
     options: Any = {"sample_weight": sample_weight, "absent": "drop"}
-    found = class_risks(y, predicted, loss=loss, classes=classes, **options)
-    return found.with_prior(class_prior, estimator.classes_)
+    of_rows = class_risks(y, predicted, loss=loss, classes=classes, **options)
+    return of_rows.with_prior(class_prior, estimator.classes_)

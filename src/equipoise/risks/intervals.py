@@ -2,7 +2,7 @@ r"""Confidence intervals for class risks, and for robust risks.
 
 Everything is conditional on the labels. Given them, the rows of a test set are independent, and
 so are the losses of different classes; with the zero-one loss the errors of class ``i`` are
-binomial. The classifier must not have seen the rows.
+binomial. The rows must be held out: the classifier was not fitted to them.
 
 .. math::
 
@@ -16,12 +16,12 @@ Bounds :math:`L` and :math:`U` at a ``tail`` have :math:`P(R_i < L) \leq \mathrm
 :math:`P(R_i > U) \leq \mathrm{tail}`, given the labels: exactly so for the binomial and the
 Chernoff-Hoeffding bounds of equally weighted rows, in the limit of many rows otherwise.
 
-Where each fold ``f`` was decided by a rule of its own, and the rule that matters was made from all
-folds, rows say less about it. They are counted as fewer by the factor
+Where the rows of each fold ``f`` were predicted by a rule of its own, and the final rule is
+tuned on all folds, rows say less about it. They are counted as fewer by the factor
 
 .. math:: \max\Bigl(1 + \rho, \; \frac{K}{K - 1} \sum_f \pi_f^2 (R_{if} - R_i)^2 / s_i^2 \Bigr)
 
-with :math:`\pi_f` the fold's share of the class and :math:`\rho` the rows judged for each row of a
+with :math:`\pi_f` the fold's share of the class and :math:`\rho` the evaluation rows per row of a
 training part, 0 if one model predicted all folds: what fits to different rows differ by (Nadeau and
 Bengio), or the variance between the folds, if larger. Such an interval is never exact.
 
@@ -50,10 +50,11 @@ from equipoise.risks.row_losses import RowLosses, row_losses
 from equipoise.sets import as_uncertainty
 from equipoise.validation.labels import Names
 from equipoise.validation.numbers import check_number
-from equipoise.weights.by_class import ByClass, class_lines
+from equipoise.weights.by_class import ByClass, class_html, class_lines
 from equipoise.weights.priors import check_prior
 
-# _CROSS_FITTED: what ``benchmarks/coverage.py`` finds at 95% (docs/studies/coverage.txt).
+# Coverage of intervals at 95% after cross-fitting, from ``benchmarks/coverage.py``
+# (docs/studies/coverage.txt).
 _CROSS_FITTED = "cross-fitted, 76% (shallow tree) to 99% (logistic) held in simulations"
 # Halvings after which a bracket inside the unit interval is narrower than its rounding error.
 _HALVINGS = 60
@@ -84,7 +85,7 @@ class RiskInterval:
     ----------
     estimate, lower, upper, confidence : float
     method : str
-        How it was found; it begins with ``approximate`` where coverage is not guaranteed.
+        The kind of bound; it begins with ``approximate`` where coverage is not guaranteed.
 
     Examples
     --------
@@ -182,10 +183,24 @@ class RiskIntervals(Mapping[Any, RiskInterval]):
         return len(self.risks)
 
     def __repr__(self) -> str:
+        return "\n".join([self._title, *class_lines(shares=self._shares, **self._columns)])
+
+    def _repr_html_(self) -> str:
+        return class_html(shares=self._shares, caption=self._title, **self._columns)
+
+    @property
+    def _title(self) -> str:
         together = ", simultaneous" if self.simultaneous else ""
-        lines = class_lines(risk=self.risks, lower=self.lower, upper=self.upper)
-        title = f"confidence {self.confidence:g}{together}, {self.method}"
-        return "\n".join([title, *lines])
+        return f"confidence {self.confidence:g}{together}, {self.method}"
+
+    @property
+    def _columns(self) -> dict[str, ByClass]:
+        return {"risk": self.risks, "lower": self.lower, "upper": self.upper}
+
+    @property
+    def _shares(self) -> tuple[str, ...]:
+        """Risks of the zero-one loss are shares of rows."""
+        return tuple(self._columns) if self.loss == "zero_one" else ()
 
 
 def class_risk_intervals(
@@ -233,9 +248,9 @@ def class_risk_intervals(
     >>> intervals = class_risk_intervals(y, ["ham"] * 51 + ["spam"] * 3)
     >>> intervals
     confidence 0.95, exact (Clopper-Pearson)
-    class risk lower      upper
-    ham:  0    0          0.0711217
-    spam: 0.25 0.00630946 0.80588
+    class risk   lower  upper
+    ham:    0%      0% 7.112%
+    spam:  25% 0.6309% 80.59%
     """
     chosen, tail = as_loss(loss), tail_of(confidence)
     moments = class_moments(row_losses(y_true, y_pred, chosen, classes, sample_weight))
@@ -270,7 +285,7 @@ def robust_risk_interval(  # noqa: PLR0913  predictions, the set, and how they a
     :meth:`RiskIntervals.worst`.
 
     This is the usable form of a bound of the robust risk, as in Theorem 1 of the paper: it is about
-    one classifier that has not seen the rows and not about a whole class of functions, and so has
+    one classifier on held-out rows and not about a whole class of functions, and so has
     no complexity term. Given the labels it is exact for the zero-one loss and guaranteed for the
     margin loss, for any number of rows, as in the table of :func:`class_risk_intervals`; it is
     conservative, the more so the more classes share the mass. It is approximate for unbounded
@@ -353,7 +368,7 @@ def class_moments(rows: RowLosses) -> ClassMoments:
     # Scaled within the class, so that squares neither overflow nor vanish.
     relative = (1.0 if rows.weights is None else rows.weights) / totals[rows.true]
     effective = totals if rows.weights is None else 1 / rows.sums(relative**2)
-    effective, note = _told(effective, counts)
+    effective, note = _effective_rows(effective, counts)
     squares = rows.sums((relative * (rows.losses - risks[rows.true])) ** 2)
     # One row says nothing about the spread.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -372,7 +387,10 @@ def counted_moments(counted: NDArray[np.float64], refit: float | None = None) ->
     places = np.flatnonzero(counted[:, 0].sum(axis=0) > 0)
     counts, totals, errors, squares = counted[:, :4, places].transpose(1, 0, 2)
     total, rows = totals.sum(axis=0), counts.sum(axis=0)
-    risks, (effective, note) = errors.sum(axis=0) / total, _told(1 / squares.sum(axis=0), rows)
+    risks, (effective, note) = (
+        errors.sum(axis=0) / total,
+        _effective_rows(1 / squares.sum(axis=0), rows),
+    )
     variances, factor = risks * (1 - risks) / effective, 1.0
     if refit is not None:
         n_folds = np.maximum(np.count_nonzero(totals, axis=0), 2)
@@ -382,7 +400,7 @@ def counted_moments(counted: NDArray[np.float64], refit: float | None = None) ->
     return ClassMoments(places, risks, effective / factor, np.sqrt(variances * factor), note)
 
 
-def _told(effective: Vector, counts: Vector) -> tuple[Vector, str]:
+def _effective_rows(effective: Vector, counts: Vector) -> tuple[Vector, str]:
     """Effective numbers of rows, and a note where they are not the numbers themselves."""
     # Weights that are constant within a class cancel from its risk. Cauchy-Schwarz: the effective
     # number of rows reaches the number of rows only then.

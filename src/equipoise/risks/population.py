@@ -108,7 +108,7 @@ def odds_factors(
     r"""The factors :math:`\pi_i / m_i` that put odds from masses to a prior.
 
     A class of prior 0 has the factor 0. One that has a prior but no more than ``negligible`` mass
-    is refused: nothing was learnt about it.
+    is refused: the fit says nothing about it.
     """
     lost = (masses <= negligible) & (target > 0)
     if np.any(lost):
@@ -124,7 +124,7 @@ def odds_factors(
 def in_population(
     class_prior: Any, weights: Vector, truth: Matrix, *others: Matrix
 ) -> tuple[Vector, ...]:
-    r"""Weights of rows and probabilities that were learnt from them, as a population has them.
+    r"""Weights of rows and probabilities fitted to them, as a population has them.
 
     Rows have the class frequencies :math:`s = \sum_j w_j \eta(x_j)` of the first, true
     probabilities. Where a prior :math:`\pi` is given, all odds are carried over by the factors

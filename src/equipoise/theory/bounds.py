@@ -346,9 +346,9 @@ def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the
     >>> bound
     Appendix D, conditional sampling: 0.5204, width 0.2204
     With probability at least 0.95, the robust risk of every classifier is at most 0.5204.
-    class   rows  mass complexity deviation adds
-    common: 90000 0    0.008      0.0148021 0
-    rare:   1000  1    0.08       0.140425  0.220425
+    class    rows mass complexity deviation   adds
+    common: 90000   0%      0.008    0.0148      0
+    rare:    1000 100%       0.08    0.1404 0.2204
     >>> bound.more_rows(0.1).sentence
     "3859 more rows of class 'rare' would make the bound 0.1 wide."
     """

@@ -161,8 +161,8 @@ def robust_bayes(
     >>> robust_bayes([0.1, 0.2, 0.3, 0.6], "worst_class", classes=["well", "ill"])
     robust Bayes risk 0.321429 (certified to 0.0e+00), threshold 0.3
     class mass weight   risk
-    well: 0.5  0.714286 0.321429
-    ill:  0.5  1.66667  0.321429
+    well:  50% 0.7143 0.3214
+    ill:   50%  1.667 0.3214
     """
     matrix = as_probabilities(probabilities)
     weights = row_shares(sample_weight, len(matrix))

@@ -1,4 +1,4 @@
-r"""What people compare with on long tails, each in a few lines and with the right counts.
+r"""Baselines for long tails, each in a few lines and with the right counts.
 
 All take ``class_counts`` of the training rows, :math:`n_i`, checked once; none divides by what
 happens to be in a batch.

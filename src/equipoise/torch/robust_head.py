@@ -21,8 +21,8 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import Uncertainty
 from equipoise.validation.numbers import check_numbers
 
-# Means, in spreads, from which embeddings are centred by a module of their own: in float32, logits
-# of a layer alone would be off by more than 1e-5 of a spread.
+# Mean of a column of embeddings, in its standard deviations, from which a module of its own centres
+# them: in float32, logits of a layer alone would be off by more than 1e-5 of a deviation.
 _FAR = 100.0
 
 
@@ -32,12 +32,12 @@ class DecisionWeights(nn.Module):  # type: ignore[misc]
     Parameters
     ----------
     weights : array-like of shape (n_classes,), or dict by class ``0..k-1``
-        Decision weights; a class of weight 0 is never decided.
+        Decision weights; a class of weight 0 is never predicted.
 
     Attributes
     ----------
     tuned : TunedWeights or None
-        How the weights were found, and what they do to rows left out.
+        How the weights were tuned, and their class risks on held-out rows.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def tune_decisions(
     rare_classes: str = "error",
     random_state: int | None = None,
 ) -> DecisionWeights:
-    """Decision weights for a network, tuned on rows that it was not trained on.
+    """Decision weights for a network, tuned on held-out rows.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def tune_decisions(
         Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
         takes by name.
     goal, class_prior, pooling, rare_classes, random_state
-        As in :func:`equipoise.tune_weights`, which judges the weights by folds of these rows.
+        As in :func:`equipoise.tune_weights`, which evaluates the weights by folds of these rows.
 
     Examples
     --------
@@ -142,7 +142,10 @@ class RobustHead:
 
     .. math:: \min_{W, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(W, b) + \frac{\|W\|^2}{2 C n}
 
-    on embeddings scaled to mean zero and variance one, which the layer undoes. Where the mean of a
+    Use it when a trained network is good on common classes and poor on rare ones: the body stays as
+    it is, and the last layer gets a certified optimum in seconds.
+
+    Embeddings are scaled to mean zero and variance one, which the layer undoes. Where the mean of a
     column is more than a hundred times its spread, a module that takes the mean off comes before
     the layer, as few digits of such columns would be left in its logits. The certificate is that of
     exact logits; those of the network are rounded to its precision.
@@ -157,7 +160,7 @@ class RobustHead:
     C, tol, max_iter
         As in :class:`equipoise.RobustLogisticRegression`.
     decision_goal : default=None
-        Where given, decision weights are tuned for it on rows held out, and added to the logits.
+        A goal for which decision weights are tuned on held-out rows; they are added to the logits.
 
     Attributes
     ----------
@@ -216,8 +219,8 @@ class RobustHead:
         """
         if self.decision_goal is not None and held_out is None:
             raise InvalidParameterError(
-                "held_out must be given with a decision_goal: decision weights are tuned on rows "
-                "that the network has not seen."
+                "held_out must be given with a decision_goal: decision weights are tuned on "
+                "held-out rows."
             )
         name = _last_linear(network) if self.layer is None else self.layer
         old = _submodule(network, name)
@@ -286,13 +289,13 @@ def _moments(embeddings: NDArray[Any], like: Any) -> Moments:
 
 
 def _one_pass(network: Any, loader: Iterable[Any], layer: Any) -> tuple[NDArray[Any], Indices]:
-    """What a layer is given, or the network's outputs where it is None, and the labels."""
+    """The inputs of a layer, or the network's outputs where it is None, and the labels."""
     seen: list[Any] = []
     hooks = []
     if layer is not None:
-        hooks = [layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))]
+        hooks = [layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))]
     device = next((each.device for each in network.parameters()), torch.device("cpu"))
-    found, labels, modes = [], [], {each: each.training for each in network.modules()}
+    rows, labels, modes = [], [], {each: each.training for each in network.modules()}
     network.eval()
     try:
         with torch.no_grad():
@@ -300,20 +303,20 @@ def _one_pass(network: Any, loader: Iterable[Any], layer: Any) -> tuple[NDArray[
                 inputs, targets = _split(batch)
                 outputs = _run(network, inputs, device)
                 values = seen.pop() if layer is not None else getattr(outputs, "logits", outputs)
-                found.append(values.float().cpu().numpy())
+                rows.append(values.float().cpu().numpy())
                 labels.append(np.asarray(targets.cpu()))
     finally:
         for hook in hooks:
             hook.remove()
         for module, training in modes.items():
             module.training = training
-    if not found:
+    if not rows:
         raise InvalidInputError("The loader must give at least one batch, got none.")
-    if found[0].ndim != 2:
+    if rows[0].ndim != 2:
         raise InvalidInputError(
-            f"Every row must have one vector, got an array of shape {found[0].shape} for a batch."
+            f"Every row must have one vector, got an array of shape {rows[0].shape} for a batch."
         )
-    return np.concatenate(found), np.concatenate(labels).astype(np.intp)
+    return np.concatenate(rows), np.concatenate(labels).astype(np.intp)
 
 
 def _split(batch: Any) -> tuple[Any, Any]:

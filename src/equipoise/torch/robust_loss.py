@@ -72,7 +72,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         Rows of each class among those that batches are drawn from. With a sampler that favours
         classes, the number of times that rows of each class come in one pass.
     loss : {"cross_entropy", "squared_hinge", "smoothed_hinge"} or callable
-        The loss of a row. A function of one's own takes logits of shape (rows, classes) and labels
+        The loss of a row. A function takes logits of shape (rows, classes) and labels
         and returns the loss of every row.
     classes : array-like of shape (n_classes,), default=None
         Names of the classes, for sets and results by name; ``0..k-1`` if not given.
@@ -113,8 +113,8 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     -----
     Batches should be uniform draws from the data set, as a shuffled ``DataLoader`` gives them. What
     must survive a checkpoint is in ``state_dict``. Sums and masses stay in double precision
-    whatever the network is cast to. With logits of more than two dimensions classes are in the
-    second, as in ``nn.CrossEntropyLoss``.
+    if the network is cast to another type. With logits of more than two dimensions classes are in
+    the second, as in ``nn.CrossEntropyLoss``.
 
     Examples
     --------
@@ -239,8 +239,8 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 (counted & ~sound).to(kind),
             ]
         )
-        found = torch.zeros(3, k, dtype=kind, device=losses.device).index_add(1, labels, values)
-        flat = torch.cat([found.reshape(-1), stray.sum().to(kind).reshape(1)])
+        by_class = torch.zeros(3, k, dtype=kind, device=losses.device).index_add(1, labels, values)
+        flat = torch.cat([by_class.reshape(-1), stray.sum().to(kind).reshape(1)])
         if self.training:
             self._agree()
             flat = sum_over_ranks(flat, self.process_group)
@@ -314,7 +314,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         return float((self.rule(risks) * risks).sum())
 
     def _raise_broken(self) -> None:
-        """Raise what is recorded, and forget it: it is said once."""
+        """Raise what is recorded, once."""
         steps = self.broken.tolist()
         if not any(steps):
             return
@@ -322,12 +322,12 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         if steps[-1]:
             raise InvalidInputError(
                 f"targets must be classes, 0 to {len(self.classes) - 1}, or ignore_index = "
-                f"{self.ignore_index}; another one came in step {steps[-1]}."
+                f"{self.ignore_index}; got another value in step {steps[-1]}."
             )
         first = min(step for step in steps if step)
         name = self.classes.tolist()[steps.index(first)]
         raise InvalidInputError(
-            f"The loss of rows of class {name!r} was no finite number in step {first}: look for "
+            f"The loss of rows of class {name!r} was not a finite number in step {first}: look for "
             "NaN or infinity in the inputs of that step, clip gradients, or lower the step size."
         )
 
@@ -336,10 +336,10 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
         def moved(tensor: Any) -> Any:
             try:
-                found = fn(tensor)
+                result = fn(tensor)
             except TypeError:
                 return fn(tensor.float() if tensor.is_floating_point() else tensor)
-            return found if found.dtype == tensor.dtype else tensor.to(found.device)
+            return result if result.dtype == tensor.dtype else tensor.to(result.device)
 
         return super()._apply(moved, recurse)
 
@@ -363,15 +363,17 @@ def check_counts(class_counts: Any, classes: Any = None) -> tuple[Any, Any]:
     >>> check_counts([90, 10])
     (array([90., 10.]), array([0, 1]))
     """
-    given = class_counts.tolist() if isinstance(class_counts, torch.Tensor) else class_counts
+    if isinstance(class_counts, torch.Tensor):
+        class_counts = class_counts.tolist()
     if classes is None:
-        classes = list(given) if isinstance(given, dict) else range(np.size(given))
+        many = isinstance(class_counts, dict)
+        classes = list(class_counts) if many else range(np.size(class_counts))
     names = np.asarray(classes)
-    counts = check_numbers(given, names, name="class_counts")
+    counts = check_numbers(class_counts, names, name="class_counts")
     good = np.isfinite(counts) & (counts > 0)
     if len(names) < 2:
         raise InvalidParameterError(
-            f"class_counts must have a number of rows for at least 2 classes, got {given!r}."
+            f"class_counts must have a number of rows for at least 2 classes, got {class_counts!r}."
         )
     if not good.all():
         bad = int(np.argmin(good))

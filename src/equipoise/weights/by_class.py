@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import ArrayLike, NDArray
 from equipoise.exceptions import ClassMismatchError
-from equipoise.text import text_table
+from equipoise.text import html_table, share_text, text_table
+
+# Columns that are shares in every table, and shown as percentages.
+_SHARES = frozenset({"mass", "prior"})
 
 
 class ByClass(Mapping[Any, Any]):
@@ -85,7 +88,10 @@ class ByClass(Mapping[Any, Any]):
 
     def __repr__(self) -> str:
         rows = zip((f"{name}:" for name in self), self._values.tolist(), strict=True)
-        return "\n".join(text_table((), rows, shorten=True))
+        return "\n".join(text_table((), rows, right=True, shorten=True))
+
+    def _repr_html_(self) -> str:
+        return class_html(value=self)
 
     def to_numpy(self) -> NDArray[Any]:
         """The values in class order, as a new array."""
@@ -121,9 +127,27 @@ def _aligned(values: Any, classes: ArrayLike | None) -> tuple[NDArray[Any], NDAr
     return array, names
 
 
-def class_lines(**columns: ByClass) -> list[str]:
-    """A titled column for each of some values by class; the middle of a long listing left out."""
-    first = next(iter(columns.values()))
-    values = (each.to_numpy().tolist() for each in columns.values())
-    rows = zip((f"{name}:" for name in first), *values, strict=True)
-    return text_table(("class", *columns), rows, shorten=True)
+def class_lines(*, shares: Collection[str] = (), **columns: ByClass) -> list[str]:
+    """A titled column for each of some values by class, those named in ``shares`` as percentages.
+
+    The middle of a long listing is left out.
+    """
+    rows = [(f"{name}:", *cells) for name, *cells in _class_rows(shares, columns)]
+    return text_table(("class", *columns), rows, right=True, shorten=True)
+
+
+def class_html(*, shares: Collection[str] = (), caption: str = "", **columns: ByClass) -> str:
+    """The same as an HTML table."""
+    return html_table(("class", *columns), _class_rows(shares, columns), caption)
+
+
+def _class_rows(shares: Collection[str], columns: Mapping[str, ByClass]) -> list[list[Any]]:
+    names = next(iter(columns.values()))
+    cells = [
+        [
+            share_text(each) if title in _SHARES.union(shares) else each
+            for each in values.to_numpy().tolist()
+        ]
+        for title, values in columns.items()
+    ]
+    return [[str(name), *row] for name, *row in zip(names, *cells, strict=True)]
