@@ -76,12 +76,12 @@ def _cell(value: Any) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < _MOST_WHOLE else f"{value:.4g}"
 
 
-def share_text(share: float) -> str:
+def share_cell(share: float) -> str:
     """A share as a percentage of four significant digits, a dash where it is unknown.
 
     Examples
     --------
-    >>> share_text(0.00630946), share_text(1.0), share_text(float("nan"))
+    >>> share_cell(0.00630946), share_cell(1.0), share_cell(float("nan"))
     ('0.6309%', '100%', '-')
     """
     return "-" if share != share else f"{100 * share:.4g}%"

@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.arrays import ArrayLike, NDArray
 from equipoise.exceptions import ClassMismatchError
-from equipoise.text import html_table, share_text, text_table
+from equipoise.text import html_table, share_cell, text_table
 
 # Columns that are shares in every table, and shown as percentages.
 _SHARES = frozenset({"mass", "prior"})
@@ -145,7 +145,7 @@ def _class_rows(shares: Collection[str], columns: Mapping[str, ByClass]) -> list
     names = next(iter(columns.values()))
     cells = [
         [
-            share_text(each) if title in _SHARES.union(shares) else each
+            share_cell(each) if title in _SHARES.union(shares) else each
             for each in values.to_numpy().tolist()
         ]
         for title, values in columns.items()
