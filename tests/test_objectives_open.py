@@ -126,7 +126,7 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
     stored = np.repeat(X, 2, axis=1)[:, ::2] if layout == "view" else X.copy(layout)
     answers = []
     for large in (matrices._LARGE, 0):
-        monkeypatch.setattr(matrices, "_LARGE", large)
+        monkeypatch.setattr(matrices, "LARGE", large)
         with opened(stored, labels, weights) as objective:
             assert matrix_of(objective.features).dtype == dtype
             theta, mass = np.linspace(-1, 1, objective.size), np.array([0.1, 0.2, 0.3, 0.4])

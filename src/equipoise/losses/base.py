@@ -46,9 +46,9 @@ _RESPONSE_METHODS = {
     "probabilities": "predict_proba",
     "scores": "decision_function",
 }
-# Second derivatives that are formed at a time.
+# _ROOM: second derivatives that are formed at a time.
 _ROOM = 1 << 19
-# A block of this many entries and its temporaries stay in the cache of one core.
+# _BLOCK_ENTRIES: of a block that stays, with its temporaries, in the cache of one core.
 _BLOCK_ENTRIES = 2**17
 
 
@@ -56,11 +56,11 @@ class ScoreKernel(ABC):
     """A loss for linear models of a given number of classes."""
 
     n_scores: int
-    # Newton steps in the intercepts may end after one so short: the next would be far shorter.
+    # The length of a Newton step in the intercepts, in log-odds, after which the next is rounding.
     settled: float = 0.0
-    # Whether losses may have no curvature at all.
+    # Whether losses have no curvature at some scores.
     flat: bool = False
-    # Whether what is below every tangent is a bound.
+    # Whether the loss is convex: tangents bound it from below.
     convex: bool = True
     # Whether probabilities are kept: the curvature along a score is then p (1 - p).
     keeps_probabilities: bool = False
@@ -155,7 +155,7 @@ class TrainedLoss(ABC):
         return not self.way
 
     def for_classes(self, totals: Vector) -> TrainedLoss:
-        """What is trained on classes of so many rows each, or of such a sum of row weights."""
+        """The loss for classes of these total row weights."""
         return self
 
     @abstractmethod
@@ -178,7 +178,7 @@ class TrainedLoss(ABC):
         return np.asarray(np.einsum("aan->an", self.curvature(scores, labels)))
 
     def kernel(self, n_classes: int) -> ScoreKernel:
-        """What a linear model of so many classes is trained with."""
+        """The kernel for a linear model of ``n_classes`` classes."""
         return ClassScores(self, n_classes)
 
     def __call__(self, true: ArrayLike, scores: ArrayLike) -> Vector:

@@ -1,4 +1,4 @@
-"""Objectives: what solvers may ask of data that they never see themselves."""
+"""Objectives: class risks and derivatives of a linear model, on data that no solver sees."""
 
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.capabilities import (

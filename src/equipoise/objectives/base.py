@@ -1,11 +1,11 @@
-r"""What a solver may ask of data that it never sees: the contract of every objective.
+r"""The contract of every objective: class risks and derivatives on data that no solver sees.
 
 Conventions
 -----------
 ``theta`` : flat float64 vector of length ``size``. Its layout belongs to the features; ``unfold``
     shows it as ``(n_scores, n_features + fit_intercept)`` with the intercepts last.
 ``mass`` : float64 vector with one entry per class.
-``state`` : a point with everything computed there that later questions need again.
+``state`` : a point with what was computed there and is needed again.
 ``shift`` : a change of the intercepts, one a score, in raw units; minus infinity takes a class out.
 Where the rows are, and in which precision, is the objective's business: parameters, risks,
 gradients and Hessians are float64 arrays in memory.
@@ -25,10 +25,11 @@ from equipoise.objectives.matrices import Features
 
 T = TypeVar("T")
 O = TypeVar("O", bound="Objective")  # noqa: E741  an objective
+# CENTER_STEPS, CENTER_HALVINGS: Newton steps in the intercepts, and halvings of one, at most.
 CENTER_STEPS, CENTER_HALVINGS = 30, 10
-# A rise of the weighted risk by so small a share may be rounding.
+# ROUNDING: relative rise of the weighted risk that is rounding.
 ROUNDING = 1e-13
-# With more intercepts than this, Newton steps in them use the diagonal alone.
+# MANY_INTERCEPTS: with more, Newton steps in them use the diagonal of the Hessian alone.
 MANY_INTERCEPTS = 1000
 
 
@@ -42,7 +43,7 @@ class Evaluation:
 
 
 class ShiftMoments(NamedTuple):
-    """What a shift of the scores does: growth of the class risks, then slope and curvature.
+    """Growth of the class risks by a shift of the scores; gradient and Hessian after it.
 
     The last may be a tensor, on the device of the rows.
     """
@@ -59,31 +60,31 @@ class Objective(ABC):
     """
 
     n_rows: int
-    # Added to the class risks wherever they are counted; no derivative knows of it.
+    # Added to the class risks.
     offsets: Vector | float = 0.0
-    # Rows of the sample that thinned problems are of; 0 where they are of all rows.
+    # Rows of the sample that thinned problems are taken from; 0 where they come from all rows.
     sample_rows: int = 0
     # A pass over fewer rows costs no less.
     coarse_rows: int = 0
     # Newton steps in the intercepts end where they promise less than this share of the risk.
     no_gain: float = -np.inf
-    # The precision in which coefficients and intercepts are handed back.
+    # The precision of the returned coefficients and intercepts.
     precision: Any = np.float64
-    # Iterations without progress before there is none to be had; None where rounding is small.
+    # Iterations without progress after which a solve ends; None for the default.
     patience: int | None = None
 
     def __init__(self, features: Features, kernel: ScoreKernel, n_classes: int) -> None:
         self.features, self.kernel, self.n_classes = features, kernel, n_classes
         self.n_rows, self.size = features.n_rows, features.size
         self.n_evaluations = 0  # how often the risks were evaluated
-        self.flat = kernel.flat  # whether there are places without any curvature
+        self.flat = kernel.flat  # whether the loss has no curvature at some scores
         self.convex = kernel.convex  # whether the class risks are
-        shift, scale = features.moments or (0.0, 1.0)  # what is taken off was rounded before
-        # Of gradients, relative to the objective.
+        # Rounding of gradients, relative to the objective: shifts are rounded, then taken off.
+        shift, scale = features.moments or (0.0, 1.0)
         self.rounding = 1e-15 * (1 + float(np.max(np.abs(shift) / scale)))
 
     def blur(self, theta: Vector) -> float:
-        """How far rounding may move scores where large values cancel."""
+        """The largest change of a score by rounding where large values cancel."""
         return self.features.blur(theta)
 
     @abstractmethod
@@ -99,25 +100,25 @@ class Objective(ABC):
         """The Hessian of the weighted risk times a direction: one pass."""
 
     def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
-        """Results of work on pieces of what is no data, in their order; perhaps by threads."""
+        """Results of work on pieces of parameters, in their order; perhaps by threads."""
         return map(work, pieces)
 
     @abstractmethod
     def thin(self, rows_per_class: int) -> "Objective":
-        """The same problem on about so many rows of each class, a fixed choice, or on all it has.
+        """The same problem on about ``rows_per_class`` rows of each class, always the same ones.
 
-        What they stand for is made up for by their shares.
+        Their shares are those of all rows that they stand for.
         """
 
     @abstractmethod
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
-        """What a shift of the scores adds to the class risks."""
+        """Growth of the class risks by a shift of the scores."""
 
     @abstractmethod
     def moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
-        """Growth of the risks, slope and curvature of the weighted risk after a shift.
+        """Growth of the risks, gradient and Hessian of the weighted risk after a shift.
 
-        The curvature is a matrix, or with more than ``MANY_INTERCEPTS`` its diagonal.
+        The Hessian is a matrix, or with more than ``MANY_INTERCEPTS`` its diagonal.
         """
 
     @abstractmethod
@@ -125,24 +126,24 @@ class Objective(ABC):
         """The state after a shift of the scores, with the parameter and the risks there."""
 
     def intercept_inverse(self, state: Evaluation, mass: Vector) -> Callable[[Vector], Vector]:
-        """What is known of the inverse curvature along the intercepts of a centered state."""
+        """An approximate inverse Hessian in the intercepts of a centered state."""
         return lambda gradients: gradients
 
     def _like(self, other: O) -> O:
-        """Another objective over rows of this one, whose risks count as they do here."""
+        """Another objective over rows of this one, with the same offsets."""
         other.offsets = self.offsets
         return other
 
     def vector(self, values: Vector) -> Vector:
-        """A parameter in the memory where the objective has its own, for solvers to start from."""
+        """A parameter in the memory of the objective, for solvers to start from."""
         return values
 
     def exactly(self, state: Evaluation) -> Evaluation:
-        """The state with risks as exact as certificates need them, where it has less exact ones."""
+        """The state with risks as exact as certificates need them."""
         return state
 
     def sharper(self) -> "Objective | None":
-        """The same problem, evaluated more exactly; None where there is no such way."""
+        """The same problem, evaluated more exactly; None where that is not possible."""
         return None
 
     @property
@@ -212,7 +213,7 @@ class Objective(ABC):
         return theta + self.features.fold(whole)
 
     def _center_shift(self, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:
-        """The shift after which the weighted risk has no slope, and what it adds to the risks."""
+        """The shift after which the weighted risk has no gradient, and growths of the risks."""
         shift = self.kernel.departed(mass)
         live = np.isfinite(shift)
         if not np.any(live):
@@ -227,8 +228,8 @@ class Objective(ABC):
                 break
             step = np.clip(whole, -reach, reach)
             if self.flat and not np.array_equal(step, whole):
-                reach *= 2  # on a slope without curvature, ever longer steps
-            # After a Newton step this short the slope is as much smaller again.
+                reach *= 2  # without curvature, ever longer steps
+            # The next Newton step would be the square of one as short as this.
             if here.curvature.ndim == 2 and float(np.abs(step).max()) < self.kernel.settled:
                 return shift - step, self.growths(state, shift - step)
             moved = self._search_shift(state, mass, here, shift, step)
@@ -253,7 +254,7 @@ class Objective(ABC):
 def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
     """A Newton step in the intercepts; with many classes, one by the diagonal alone."""
     if curvature.ndim == 1:
-        # Two classes that are taken for each other make whole steps overshoot by a factor of two.
+        # Two classes that are confused with each other make whole steps twice too long.
         return np.asarray(slope / (1.5 * np.maximum(to_numpy(curvature), 1e-300)))
     step, xp = np.zeros(len(slope)), namespace(curvature)
     hessian = curvature if np.all(live) else curvature[live][:, live]

@@ -33,25 +33,26 @@ from equipoise.objectives.thinning import drawn
 from equipoise.threads import Workers
 
 T = TypeVar("T")
+# BLOCK_BYTES: of a block of rows with its scores: what the cache of one core holds.
 BLOCK_BYTES = 1 << 21
-# Fewer multiplications than this are done before another thread has woken up.
+# WORTH_A_THREAD: multiplications that are done before another thread has woken up.
 WORTH_A_THREAD = 1e6
-# Pieces are handed to workers: enough to share, and large enough to be worth handing over.
-PIECES = 16
-BLOCKS_PER_PIECE = 4
-# Sums with this many numbers are formed in fewer pieces: adding them up would cost more.
+# PIECES: of the rows, handed to workers: enough to share; BLOCKS_PER_PIECE: at least.
+PIECES, BLOCKS_PER_PIECE = 16, 4
+# WIDE: numbers of a sum that is formed in two pieces: adding up more would cost more than a pass.
 WIDE = 1 << 18
-# Stored values for each column in the blocks of sparse rows that are multiplied with residuals.
+# PRODUCTS_PER_COLUMN: stored values per column in blocks of sparse rows that residuals multiply.
 PRODUCTS_PER_COLUMN = 16
-# Rows of a block of the Hessian, per parameter of a score, and how many passes it may cost.
+# SAMPLED_PER_PARAMETER: rows of a diagonal block of the Hessian, per parameter of a score;
+# BLOCK_PASSES: what such blocks may cost, in passes.
 SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
-# A trial point may lie far too far out.
+# Floating-point warnings at trial points that lie far out.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 
 
 @dataclass(frozen=True)
 class ShiftedScores:
-    """What is kept after a shift of the scores, computed where it is asked for."""
+    """What is kept after a shift of the scores, computed where it is read."""
 
     kernel: ScoreKernel
     kept: Matrix
@@ -80,7 +81,7 @@ class LinearObjective(Objective):
         self.bounds, self.shares, self.workers = bounds, shares, workers
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
-        # Products of fewer values cost less than adding them up does.
+        # Adding up products of fewer values would cost more than the products.
         least = int(PRODUCTS_PER_COLUMN * features.width / max(1.0, 4 * features.row_cost))
         self._product_rows = max(self._block_rows, least)
         # Hessians of a few rows are still worth sharing when one pass over them is not.
@@ -91,7 +92,7 @@ class LinearObjective(Objective):
         self._summing = Workers() if alone else self._sharing
 
     def _fitting(self, values_per_row: float) -> int:
-        """Rows whose values, so many each, stay in a core's cache."""
+        """Rows whose values stay in the cache of one core."""
         return max(256, int(BLOCK_BYTES / (8 * values_per_row)))
 
     def evaluate(self, theta: Vector) -> Evaluation:
@@ -303,10 +304,10 @@ class LinearObjective(Objective):
 
     @cached_property
     def _sizes(self) -> Vector:
-        """How surely rows are to stand for others: by their shares, and by how far out they lie.
+        """Sizes of rows for ``drawn``: half by their shares, half by their squared lengths.
 
-        The squared length of a row is taken in units in which all columns have the same. It counts
-        for a half: without the other, some rows would stand for very many.
+        Lengths are in units in which all columns have the same mean square. By lengths alone some
+        rows would stand for very many others.
         """
         step, out = self._fitting(8 * self.features.width), np.empty(self.n_rows)
 
@@ -325,15 +326,15 @@ class LinearObjective(Objective):
             means = self._total(by_column, self._pieces()) / self.n_classes
             units = 1 / np.maximum(means, np.finfo(float).tiny)
             list(self._sharing.map(fill, self._pieces()))
-        # Squares that overflow are those of a row that is all of its column.
+        # A row whose square overflows dominates its column.
         out[~np.isfinite(out)] = self.n_rows
         out *= self.shares
-        # Rows of zeros are as long as each other.
+        # Rows of zeros all have the same length.
         sums = np.maximum(np.bincount(self.labels, weights=out), np.finfo(float).tiny)
         return out / sums[self.labels] + self.shares
 
     def _scale(self, mass: Vector) -> Vector:
-        """Each row's share of the weighted risk."""
+        """The share of each row in the weighted risk."""
         return np.asarray(self.shares * mass[self.labels])
 
     def _summed(
@@ -392,8 +393,8 @@ def by_class(
 ) -> tuple[Indices | None, Indices, Vector]:
     """The order that sorts rows by class, where each class begins, each row's share of its class.
 
-    ``totals`` are the sums of weights over the classes, wherever their rows are. There is no order
-    where the rows are sorted already.
+    ``totals`` are the sums of weights over the classes, of all rows and not of these alone. The
+    order is None where the rows are sorted already.
     """
     counts = np.bincount(labels, minlength=len(totals))
     bounds = np.concatenate([[0], np.cumsum(counts)])

@@ -1,7 +1,7 @@
 r"""Feature matrices: an array, or a CSR matrix, standardised without touching what is stored.
 
-Features answer products with blocks of their rows, seen through :math:`z = (x - \mu) / \sigma`:
-solvers see well-scaled features whatever the units of the data; sparse data stay sparse. With
+Features form products with blocks of their rows, scaled as :math:`z = (x - \mu) / \sigma`:
+solvers see well-scaled features in any units of the data; sparse data stay sparse. With
 :math:`\theta = (u, v)` in the new units, the raw parameter is
 :math:`w = u / \sigma, \; b = \beta v - \mu^\top w`: the intercept absorbs the shift, and
 :math:`\beta`, the root of a typical row's length, keeps its column from being drowned by very many
@@ -23,15 +23,14 @@ import scipy.sparse as sp
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 
-# Rows from which the scale of a column is judged.
+# _SAMPLE: rows from which the scale of a column is estimated.
 _SAMPLE = 2_000
-# Rows that are copied, and stored values that are summed, at a time.
-_ROWS_AT_A_TIME = 1 << 12
-_VALUES_AT_A_TIME = 1 << 16
-# Larger arrays are not copied: their rows are gathered, a block at a time, in every pass. That
-# costs a little of the time of a fit; a copy would cost all of the memory again.
-_LARGE = 1 << 26
-# Squares of larger values may overflow.
+# _ROWS_AT_A_TIME: copied; _VALUES_AT_A_TIME: stored values summed.
+_ROWS_AT_A_TIME, _VALUES_AT_A_TIME = 1 << 12, 1 << 16
+# LARGE: bytes above which an array is not copied: rows are gathered, a block at a time, in every
+# pass. That costs a little of the time of a fit; a copy would cost all of the memory again.
+LARGE = 1 << 26
+# _HUGE: values whose squares may overflow.
 _HUGE = 1e100
 
 
@@ -49,7 +48,7 @@ class ColumnMoments(NamedTuple):
 
 
 class Features(ABC):
-    """A feature matrix that answers products with blocks of its rows."""
+    """A feature matrix that forms products with blocks of its rows."""
 
     fit_intercept: bool
     n_scores: int
@@ -65,7 +64,7 @@ class Features(ABC):
     @classmethod
     @abstractmethod
     def takes(cls, X: Any) -> bool:
-        """Whether a matrix that a user gives is of this kind."""
+        """Whether this class reads a matrix of a user."""
 
     @classmethod
     @abstractmethod
@@ -160,7 +159,7 @@ class Features(ABC):
         return rounded, self.at_zero(rounded, intercept).astype(precision).astype(np.float64)
 
     def spill(self, coef: Matrix, intercept: Vector, precision: Any) -> float:
-        """How far rounding to a precision may have moved scores of rows where most of them are."""
+        """The largest change of scores of typical rows by rounding to a precision."""
         places = np.zeros(self.n_features)
         for part in (self.moments and self.moments[0], self.origin):
             places += 0.0 if part is None else np.abs(part)
@@ -188,7 +187,7 @@ class Features(ABC):
         return np.array([float(total) for total in products])
 
     def blur(self, theta: Matrix) -> float:
-        """How far rounding may move scores where large values cancel."""
+        """The largest change of a score by rounding where large values cancel."""
         if self.moments is None:
             return 0.0
         coef, intercept = self._parts(np.abs(self.raw(theta)))
@@ -284,7 +283,7 @@ class DenseFeatures(Features):
         *,
         copied: bool = True,
     ) -> "DenseFeatures":
-        if order is None or not copied or X.nbytes > _LARGE:
+        if order is None or not copied or X.nbytes > LARGE:
             return cls(X, n_scores, fit_intercept, order)
         # Row by row in memory: one copy, whatever the layout they come in.
         sorted_rows = np.empty(X.shape, X.dtype)

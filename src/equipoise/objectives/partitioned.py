@@ -26,9 +26,9 @@ from equipoise.objectives.survey import Survey
 from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp
 
 Question = Callable[[LinearObjective], Answer]
-# Class gradients of more numbers are not formed unless they are asked for.
+# MANY_GRADIENTS: numbers of class gradients above which no pass forms them beside the risks.
 MANY_GRADIENTS = 1 << 22
-# Newton steps in the intercepts end where they promise less than this share of the risk.
+# NO_GAIN: predicted decrease, as a share of the risk, at which Newton steps in the intercepts end.
 NO_GAIN = 1e-12
 
 
@@ -41,7 +41,7 @@ class PartMaker:
     kernel: ScoreKernel
 
     def rows(self, place: int, block: Block) -> tuple[Any, Indices, Vector] | None:
-        """Rows that weigh something, their class indices and their weights; None where none do."""
+        """Rows of positive weight, their class indices and weights; None where there are none."""
         found = self.survey.again(place, block)
         if found is None:
             return None
@@ -76,7 +76,7 @@ class PartMaker:
 
 @dataclass(frozen=True, eq=False)
 class OnOneThread:
-    """A question that is answered on one thread, wherever the part is."""
+    """A question that is answered on one thread of its process."""
 
     question: Callable[[Any], Answer]
 
@@ -132,7 +132,7 @@ class AfterShift:
 
 
 class Point(NamedTuple):
-    """What is kept of a point: no scores, but how to find them again, and gradients."""
+    """A point: no scores, but what they are recomputed from, and gradients."""
 
     theta: Vector  # before the shift
     shift: Vector
@@ -143,7 +143,7 @@ class Point(NamedTuple):
 
 
 class PartitionedObjective(Objective):
-    """Class risks of a linear model on blocks of rows, with a sample of the rows in memory."""
+    """Class risks of a linear model on out-of-core data, with a sample of the rows in memory."""
 
     no_gain = NO_GAIN
 
@@ -155,7 +155,7 @@ class PartitionedObjective(Objective):
         self._last: tuple[tuple[Any, ...], Answer] = ((), ())
 
     def _total(self, question: Question) -> Answer:
-        """The sum of the answers of all blocks, in an order that never changes: one pass."""
+        """The sum of the answers of all chunks, in an order that never changes: one pass."""
         return self._stream.total(AskedOf(self._maker, OnOneThread(question)))
 
     def evaluate(self, theta: Vector) -> Evaluation:

@@ -1,4 +1,4 @@
-"""The kinds of features by name, and from labelled data to an objective over them."""
+"""Feature matrices by name, and from labelled data to an objective over them."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,17 +15,17 @@ from equipoise.objectives.units import standard_or_raw
 from equipoise.registry import Registry
 from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp, n_threads
 
-# The first kind that takes a matrix has it.
-OBJECTIVES: Registry[type[Features]] = Registry("kind of features", DenseFeatures, SparseFeatures)
+# The first class that takes a matrix reads it.
+OBJECTIVES: Registry[type[Features]] = Registry("feature matrix", DenseFeatures, SparseFeatures)
 
 
 def kind_of(X: Any) -> type[Features]:
-    """The kind of features that takes a matrix."""
+    """The class of features that takes a matrix."""
     for known in OBJECTIVES.values():
         if known.takes(X):
             return known
     raise InvalidInputError(
-        f"X must be of a kind that some features take ({', '.join(OBJECTIVES)}), got "
+        f"X must be an array or a matrix that one of {', '.join(OBJECTIVES)} takes, got "
         f"{type(X).__name__}."
     )
 

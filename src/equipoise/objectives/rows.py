@@ -1,4 +1,4 @@
-"""Rows to fit to, in memory or in blocks: what is known of them before there is an objective."""
+"""Rows to fit to, in memory or out of core: their classes and weights, before an objective."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -20,10 +20,11 @@ from equipoise.objectives.units import standard_or_raw
 from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp, n_threads
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
-# Parts of the memory: that of one block, and of the sample with what is kept of its scores.
+# BLOCK_SHARE, SAMPLE_SHARE: a chunk, and the sample with its scores, take at most one part in so
+# many of the memory; LARGEST_BLOCK: bytes of a chunk.
 BLOCK_SHARE, SAMPLE_SHARE = 32, 3
 LARGEST_BLOCK = 1 << 24
-# So many rows are a sample worth having, wherever they are.
+# LEAST_SAMPLE: rows of a sample, where the memory has room for them.
 LEAST_SAMPLE = 20_000
 
 
@@ -32,7 +33,7 @@ class TrainingRows(ABC):
 
     classes: NDArray[Any]
     totals: Vector  # sums of the weights by class
-    counts: Indices  # rows that weigh something, by class
+    counts: Indices  # rows with a positive weight, by class
 
     @abstractmethod
     def open(
@@ -66,7 +67,7 @@ class RowsInMemory(TrainingRows):
 
 
 class RowsInBlocks(TrainingRows):
-    """Blocks, looked at in a first pass; about so many bytes are used to fit to them."""
+    """Out-of-core data, read in a first pass; a fit takes about ``memory`` bytes."""
 
     def __init__(self, blocks: Blocks, memory: int) -> None:
         self._memory = memory
@@ -97,7 +98,7 @@ class RowsInBlocks(TrainingRows):
             self.stream.blocks.close()
 
     def _sample(self, maker: PartMaker, workers: Workers) -> LinearObjective:
-        """Rows of all classes, as many as the memory has room for: one pass."""
+        """A sample of as many rows as the memory has room for: one pass."""
         shape = self._survey.n_rows, self._survey.n_features
         row_bytes = shape[1] * self._survey.empty().dtype.itemsize + 8 * (4 * len(self.classes) + 4)
         share = max(self.stream.blocks.sampled_share * shape[0], LEAST_SAMPLE)

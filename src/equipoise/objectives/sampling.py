@@ -33,7 +33,7 @@ def sample_of(stream: Stream, maker: PartMaker, n_rows: int, workers: Workers) -
 
 
 def evenly(by_class: Indices, n_rows: int) -> Indices:
-    """How many rows to take of each class: an equal number of all, and all of those with fewer.
+    """Rows to take of each class: an equal number of all, and all of classes with fewer.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def evenly(by_class: Indices, n_rows: int) -> Indices:
 
 
 def spread(counts: Indices, wanted: Indices, seed: int = 0) -> Indices:
-    """How many rows to take of every block and class, for so many of each class."""
+    """Rows to take of every chunk and class, for ``wanted`` rows of each class."""
     random = np.random.default_rng(seed)
     by_class = zip(counts.T, wanted, strict=True)
     columns = [random.multivariate_hypergeometric(rows, int(n)) for rows, n in by_class]
@@ -59,9 +59,9 @@ def spread(counts: Indices, wanted: Indices, seed: int = 0) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class TakenRows:
-    """Random rows of every block, about so many of each class, with weights that make up for it.
+    """Random rows of every chunk, about ``wanted`` of each class, weighted by inverse probability.
 
-    Rows that lie far out in some column are taken more surely.
+    Rows that lie far out in some column are taken with higher probability.
     """
 
     maker: PartMaker
@@ -79,21 +79,21 @@ class TakenRows:
         # No value of a column that varies lies farther out than the root of the number of rows.
         most = self.maker.survey.n_rows**0.5
         reach = 1 + np.minimum(_farthest(X, self.maker.survey.moments), most)
-        chosen, chances = [], []
+        chosen, probabilities = [], []
         for label in np.flatnonzero(self.wanted[place]):
             rows = np.flatnonzero(labels == label)
             wanted = int(self.wanted[place, label])
-            taken, chance = drawn(reach[rows], wanted, random.random())
+            taken, probability = drawn(reach[rows], wanted, random.random())
             chosen.append(rows[taken])
-            chances.append(chance)
-        rows, chance = np.concatenate(chosen), np.concatenate(chances)
-        return X[rows], labels[rows], weights[rows] / chance
+            probabilities.append(probability)
+        rows, probability = np.concatenate(chosen), np.concatenate(probabilities)
+        return X[rows], labels[rows], weights[rows] / probability
 
 
 def _farthest(X: Any, moments: ColumnMoments) -> Vector:
     """How far out every row lies in some column, in standard units."""
     mean, spread, _ = moments
-    # The spread was judged from a few rows: a column without any may still vary in others.
+    # The spread was estimated from a few rows: a column without any may still vary in others.
     scale = np.maximum(spread, np.maximum(1e-9 * np.abs(mean), np.finfo(float).tiny))
     if sp.issparse(X):
         far = sp.csr_matrix(X, dtype=np.float64, copy=True)

@@ -1,6 +1,6 @@
-"""The first pass over blocks: classes, their weights, the scale of the columns, what blocks hold.
+"""The first pass over out-of-core data: classes, weights, the scale of columns, checksums.
 
-Later passes compare every block with what it held in the first.
+Later passes compare every chunk with its checksum.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from equipoise.validation.labels import (
     positions,
 )
 
-# What is said of a block that is not what it was in the first pass.
+# The message about a chunk that differs from the first pass.
 _CHANGED = (
     "its rows, labels or weights changed between passes, and a fit reads the same ones several "
     "times: shuffle, draw or write them before the fit, and store them."
@@ -162,8 +162,7 @@ class Survey:
     ) -> tuple[Any, Indices, Vector] | None:
         """Rows, class indices and weights of a block in a later pass; None where none weighs.
 
-        That the block holds what it did is checked before anything else: whatever is wrong with it
-        now was not in the first pass.
+        The checksum is compared before anything else: what is wrong now was not in the first pass.
         """
         with in_block(place):
             try:
@@ -232,7 +231,7 @@ def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:
         )
     if len(classes) == sum(one.shape[0] for one in facts) > 2:
         raise InvalidInputError(
-            f"y has as many classes as rows ({len(classes)}): every class would be learnt from a "
+            f"y has as many classes as rows ({len(classes)}): every class would be fitted to a "
             "single row. If y is a number to predict, this is a regression problem."
         )
     return classes

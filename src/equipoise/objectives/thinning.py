@@ -1,9 +1,8 @@
-"""Which rows stand for all of them: those that lie far out more surely, and for fewer others.
+"""A sample that stands for all rows: rows that lie far out are taken with higher probability.
 
-Of a column that is rarely other than zero, a uniform sample would know next to nothing, and neither
-would Hessians and coarse problems of it. Every row is taken with a chance in proportion to its
-size, and weighs the more the smaller its chance was: sums over the rows taken are, in the mean,
-those over all.
+A uniform sample has next to no rows in which a rare column is not zero, and neither have Hessians
+and coarse problems of the sample. Every row is taken with a probability in proportion to its size,
+and weighs as much as its inverse: sums over the sample have the sums over all rows as their mean.
 """
 
 import numpy as np
@@ -12,9 +11,9 @@ from equipoise.arrays import Indices, Vector
 
 
 def drawn(sizes: Vector, count: int, offset: float = 0.5) -> tuple[Indices, Vector]:
-    """Places of so many rows, in order, and the chances they had; all rows where there are fewer.
+    """Positions of ``count`` rows, in order, and their probabilities; all rows of fewer.
 
-    Rows without a size are not drawn.
+    Rows of size zero are not drawn.
 
     Examples
     --------
@@ -22,15 +21,15 @@ def drawn(sizes: Vector, count: int, offset: float = 0.5) -> tuple[Indices, Vect
     (array([0, 2, 3]), array([0.5, 1. , 0.5]))
     """
     usable = int(np.count_nonzero(sizes))
-    chance = np.where(sizes > 0, 1.0, 0.0) if usable <= count else _chances(sizes, count)
-    # Every row with its chance, and as many in all as they sum to.
+    chance = np.where(sizes > 0, 1.0, 0.0) if usable <= count else _probabilities(sizes, count)
+    # Every row with its probability, and as many in all as these sum to.
     ends = np.floor(np.cumsum(chance) + offset)
     places = np.flatnonzero(np.diff(ends, prepend=0.0) > 0)
     return places, chance[places]
 
 
-def _chances(sizes: Vector, count: int) -> Vector:
-    """Chances in proportion to sizes that sum to a count; none above one."""
+def _probabilities(sizes: Vector, count: int) -> Vector:
+    """Probabilities in proportion to sizes that sum to a count; none above one."""
     sure = np.zeros(len(sizes), dtype=bool)
     while True:
         left = count - np.count_nonzero(sure)

@@ -1,10 +1,10 @@
-r"""Class risks and derivatives of a linear model whose rows are a torch tensor, wherever that is.
+r"""Class risks and derivatives of a linear model whose rows are a torch tensor, on its device.
 
 Rows are copied once: sorted by class, standardised, with the intercept's column. Passes go over
-this copy in blocks, in float64 whatever its own precision, and only sums by class come back. Few
+this copy in blocks, in float64 even where it is float32, and only sums by class come back. Few
 classes of narrow float32 rows on CUDA are evaluated by one fused pass instead, with half of the
-digits, and so are rows on devices without float64 (Apple's); whatever certifies is computed in
-float64, for the latter on the CPU.
+digits, and so are rows on devices without float64 (Apple's); certificates are computed in float64,
+for the latter on the CPU.
 
 Conventions
 -----------
@@ -32,24 +32,24 @@ from equipoise.objectives.base import (
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
 
-# Values of a block and its temporaries: what a core's cache holds, and what fills a device, or so
-# much of its memory.
+# CPU_VALUES, DEVICE_VALUES: numbers of a block and its temporaries that stay in the cache of a
+# core, and that fill a device; DEVICE_SHARE: of its memory, where that is more.
 CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
-# Up to so many classes blocks end where a class does, and sums by class are sums of blocks.
+# FEW_CLASSES: up to this number blocks end where a class does: sums by class are sums of blocks.
 FEW_CLASSES = 64
-# Sums of more rows are not left to one thread of a device.
+# SHORT_SUM: rows whose sum one thread of a device forms.
 SHORT_SUM = 256
-# A Hessian is formed of about so many rows: more would hardly make its steps better.
+# HESSIAN_ROWS: of which a Hessian is formed; more would hardly make its steps better.
 HESSIAN_ROWS = 1 << 19
-# Rows whose sums are formed in float32.
+# BLOCK_OF_FLOATS: rows whose sums are formed in float32.
 BLOCK_OF_FLOATS = 1 << 14
-# Fewer rows are evaluated in float64 as fast as in float32.
+# FUSED_ROWS: fewer are evaluated in float64 as fast as in float32.
 FUSED_ROWS = 1 << 15
-# A device takes as long for fewer rows.
+# DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
-# Iterations after which a pass with few digits is taken to have brought all that it can.
+# FEW_DIGITS_PATIENCE: iterations without progress, after which passes in float32 end.
 FEW_DIGITS_PATIENCE = 5
-# Parameters and gradients that are longer stay on the device.
+# LONG: parameters and gradients with more numbers stay on the device.
 LONG = 1500
 
 
@@ -71,13 +71,16 @@ class SortedRows:
         counts = np.diff(self.bounds)
         return one_a_row(np.arange(len(counts)), counts, self.shares, dtype=torch().int64)
 
-    def take(self, chances: Any) -> "SortedRows":
-        """Rows that are taken with these chances, which sum to one at least in every class."""
-        ends = (chances.cumsum(0) + 0.5).floor()
+    def take(self, probabilities: Any) -> "SortedRows":
+        """A sample by probabilities, which sum to one at least in every class."""
+        ends = (probabilities.cumsum(0) + 0.5).floor()
         index = (ends.diff(prepend=ends.new_zeros(1)) > 0).nonzero()[:, 0]
         counts = on_host(self.labels[index].bincount(minlength=len(self.bounds) - 1))
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        shares, values = (self.shares / chances)[index], self.values[index.to(self.values.device)]
+        shares, values = (
+            (self.shares / probabilities)[index],
+            self.values[index.to(self.values.device)],
+        )
         totals = np.add.reduceat(to_numpy(shares), bounds[:-1])
         shares *= one_a_row(1 / totals, counts, shares)
         return SortedRows(values, bounds, shares, weighted=True)
@@ -297,7 +300,7 @@ class TorchObjective(Objective):
 
     @cached_property
     def _sizes(self) -> Any:
-        """How surely rows are to stand for others, as in memory; they sum to one in each class."""
+        """Sizes of rows as in memory; they sum to one in each class."""
         rows, shares = self.rows, self.rows.shares
         blocks = list(self._blocks())
         means = sum(shares[block].to(rows.values) @ rows.values[block].square() for block in blocks)
@@ -305,7 +308,7 @@ class TorchObjective(Objective):
         lengths = torch().cat([rows.values[block].square() @ units for block in blocks])
         out = lengths.nan_to_num(nan=rows.n_rows, posinf=rows.n_rows).to(shares) * shares
         sums = self._class_sums([out[block] for block in self._blocks()])
-        # Rows of zeros are as long as each other; chances sum to one in each class all the same.
+        # Rows of zeros all have the same length.
         known = sums > np.finfo(np.float64).tiny
         factors = np.divide(1.0, sums, out=np.zeros_like(sums), where=known)
         parts = [one_a_row(each, np.diff(rows.bounds), shares) for each in (factors, 2.0 - known)]

@@ -29,11 +29,11 @@ from equipoise.objectives.units import standard_or_raw
 from equipoise.threads import ONE_BLAS_THREAD
 from equipoise.validation.labels import encode_labels, weights_and_totals
 
-# Rows from which the scale of a column is judged.
+# _SAMPLE: rows from which the scale of a column is estimated.
 _SAMPLE = 2_000
-# Labels up to so far apart are counted in a table on the device.
+# _SPAN: range of integer labels that are counted in a table on the device.
 _SPAN = 1 << 20
-# A fit needs about so many times the memory of the rows besides them.
+# _COPIES: memory of a fit, in copies of the rows.
 _COPIES = 2.0
 
 

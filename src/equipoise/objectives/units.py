@@ -5,14 +5,15 @@ import numpy as np
 from equipoise.arrays import Mask, Vector
 from equipoise.objectives.matrices import ColumnMoments, Features
 
-# Scales and shifts within these factors cost solvers nothing: the rows are then left as they are.
+# _TAME_SCALE, _TAME_SHIFT, _TAME_LENGTH: factors of scales, shifts (in scales) and lengths of rows
+# that cost solvers nothing: such rows are not standardised.
 _TAME_SCALE = 30.0
 _TAME_SHIFT = 3.0
 _TAME_LENGTH = 10.0
-# Shifts, in spreads, from which columns have an origin: rounding of scores is then less than
+# _FAR: shifts, in spreads, from which columns have an origin: rounding of scores is then less than
 # 2e-12 of a spread, a thousandth of the least tolerance that is likely (1e-6 of a risk of 1e-3).
 _FAR = 1e4
-# A column with less spread than this many units in the last place of its mean is constant.
+# _LAST_PLACES: spread, in units in the last place of its mean, below which a column is constant.
 _LAST_PLACES = 4.0
 
 

@@ -1,4 +1,4 @@
-"""The contract of a solver, the one loop that runs them all, and what it hands back."""
+"""The contract of a solver, the one loop that runs all solvers, and its result."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -15,23 +15,23 @@ from equipoise.objectives import Evaluation
 from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
 from equipoise.solvers.problem import NewtonStep, Problem
 
-# A gap counts relative to the objective, but to no less than this.
+# FLOOR: the least objective that a gap is relative to, in units of the loss.
 FLOOR = 1e-3
-# A solve ends when neither objective nor gap has moved for so many iterations, or a fifth of all.
+# PATIENCE: iterations without progress of objective or gap, after which a solve ends; or a fifth of
+# all iterations, where these are more.
 PATIENCE = 250
-# Without a penalty, better parameters are looked for so far away; features are scaled.
-REACH = 1e6
-# What curvature promises is tried so many times farther out.
-FARTHER = 10.0
-# Rounding of scores by less than this part of the target does not matter.
+# REACH: how far away, in units of the scaled features, better parameters are looked for where there
+# is no penalty; FARTHER: a step that the curvature gives is also tried so many times as long.
+REACH, FARTHER = 1e6, 10.0
+# SLIGHT_ROUNDING: rounding of scores that does not matter, as a share of the target gap.
 SLIGHT_ROUNDING = 1e-4
-# Hessians of so many parameters are cheap to form and to factor; damped by this much they do not
-# turn rounding into steps.
+# FEW_PARAMETERS: up to this number Hessians are formed; factoring one takes 1e9 operations. BARELY:
+# its relative damping, 70 times the rounding of as many products.
 FEW_PARAMETERS, BARELY = 1500, 1e-11
 
 
 class Status(Enum):
-    """How a solve ended, with the sentence that the user reads."""
+    """How a solve ended, with the sentence for the user."""
 
     CONVERGED = "The certified gap reached the tolerance."
     STATIONARY = "The optimality conditions hold to the tolerance; there is no bound."
@@ -56,7 +56,7 @@ class HistoryRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Solution:
-    """The best point found, the masses that certify it, and the record of the solve."""
+    """The best point, the masses that certify it, and the record of the solve."""
 
     theta: Vector
     risks: Vector
@@ -69,7 +69,7 @@ class Solution:
     status: Status
     history: tuple[HistoryRecord, ...]
     solver: str = ""  # its name
-    failed: tuple[tuple[str, Status], ...] = ()  # solvers that came before, and how they ended
+    failed: tuple[tuple[str, Status], ...] = ()  # earlier solvers, and how they ended
 
     def followed_by(self, other: "Solution", limits: "Limits") -> "Solution":
         """The solution of another solver that began where this one failed, as one solve."""
@@ -89,7 +89,7 @@ class Solution:
         return replace(merged, status=Status.CONVERGED) if reached else merged
 
     def as_returned(self, problem: Problem, limits: "Limits") -> "Solution":
-        """The solution at the numbers that users get: rounding them may have cost the tolerance."""
+        """The solution at the returned numbers, whose rounding may have cost the tolerance."""
         enough = SLIGHT_ROUNDING * limits.target(self.objective)
         state = problem.objective.returned(self.theta, enough)
         if state is None:
@@ -106,16 +106,13 @@ class Solution:
 
     @property
     def message(self) -> str:
-        """How the solve ended, and how the solvers before had."""
+        """How the solve ended, and how earlier solvers had."""
         before = (f"{name!r} had failed before: {status.value}" for name, status in self.failed)
         return " ".join([self.status.value, *before])
 
 
 class Progress:
-    """Writes the current state of a solve over itself on a terminal, and the end everywhere.
-
-    It also keeps the clock that the history is written by.
-    """
+    """Writes the state of a solve, over itself on a terminal, and keeps its clock."""
 
     def __init__(self, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -126,7 +123,7 @@ class Progress:
         self._began = perf_counter()
 
     def seconds(self) -> float:
-        """Time since the solve was asked for."""
+        """Seconds since the solve began."""
         return perf_counter() - self._began
 
     def show(self, record: HistoryRecord, target: float) -> None:
@@ -150,16 +147,16 @@ def _line(record: HistoryRecord, target: float) -> str:
 
 @dataclass(frozen=True)
 class Iterate:
-    """Where a solver stands: the point and the masses that the next certificate would use."""
+    """The current point, and the masses that the next certificate would use."""
 
     state: Evaluation
     mass: Vector
     gradient: Vector  # of the Lagrangian
-    curvature: InverseCurvature  # what is known of it; handed on from step to step
-    decrease: float = np.inf  # of the objective, as the last model promised
-    step: float = np.inf  # length of the last one, relative to the point
+    curvature: InverseCurvature  # handed on from step to step
+    decrease: float = np.inf  # of the objective, as the last model predicted
+    step: float = np.inf  # length of the last step, relative to the point
     stuck: bool = False  # whether rounding allows no further step
-    doubts: int = 0  # how often more was possible than the decrease that was promised
+    doubts: int = 0  # how often more was possible than the predicted decrease
 
 
 I = TypeVar("I", bound=Iterate)  # noqa: E741  reads as in the mathematics of iterations
@@ -181,7 +178,7 @@ class Solver(ABC, Generic[I]):
 class Limits:
     """When to stop: ``tol`` is relative to the objective, and to no less than ``FLOOR``.
 
-    Without ``certified``, a promised decrease within the target is enough.
+    Without ``certified``, a predicted decrease within the target is enough.
     """
 
     tol: float
@@ -203,14 +200,14 @@ class BestSoFar:
         self.history: list[HistoryRecord] = []
 
     def _take(self, state: Evaluation) -> None:
-        # Not the state itself: what it keeps is as much as rows times classes.
+        # Not the state itself, which keeps as many numbers as rows times classes.
         self.theta, self.risks = state.theta, state.risks
         self.objective = self.problem.value(state)
 
     def see(
         self, iteration: int, iterate: Iterate, limits: Limits, seconds: float
     ) -> HistoryRecord:
-        """Take note of an iterate; certify it when its own estimate promises success."""
+        """Record an iterate; certify it when its estimate of the gap is within the target."""
         state = iterate.state
         objective = self.problem.value(state)
         if objective < self.objective and objective - self.bound <= limits.target(objective):
@@ -226,7 +223,7 @@ class BestSoFar:
         target = limits.target(self.objective)
         wanted = limits.certified or not self.problem.objective.convex  # starts need no bound
         if wanted and gap <= target and gap <= 0.7 * self.attempted:
-            # The estimate, with intercepts as they are, may even lie above the objective.
+            # The estimate, with intercepts that are not optimal, may lie above the objective.
             self.attempted = max(gap, 0.1 * target)
             self.certify(iterate, target)
         record = HistoryRecord(
@@ -241,7 +238,7 @@ class BestSoFar:
 
     def certify(self, iterate: Iterate, target: float) -> None:
         state = self.problem.objective.exactly(iterate.state)
-        if state is not iterate.state:  # what was computed in fewer digits gives way
+        if state is not iterate.state:  # more digits replace fewer
             self._take(state)
         bound = self.problem.certify(state, iterate.mass, target)
         if bound > self.bound or self.bound == -np.inf:  # without any bound, the last masses
@@ -250,7 +247,7 @@ class BestSoFar:
     def doubt(self, iterate: Iterate, target: float) -> NewtonStep | None:
         """A step that may gain more than the target; None where nothing within reach does.
 
-        What curvature promises is tried farther out as well, where there may be less of it.
+        The step is also tried farther out, where there may be less curvature.
         """
         problem, state, mass = self.problem, iterate.state, iterate.mass
         if self.objective - problem.least <= target:
@@ -290,21 +287,21 @@ def solve(
         record = track.see(iteration, iterate, limits, progress.seconds())
         target = limits.target(track.objective)
         progress.show(record, target)
-        found = _status(track, iterate, limits)
+        ended = _status(track, iterate, limits)
         claimed = iterate.decrease <= 0.1 * target and iteration >= look
-        if free and (claimed or found is Status.STALLED):
+        if free and (claimed or ended is Status.STALLED):
             step = track.doubt(iterate, target)
             if step is None:
-                found, track.mass = Status.STATIONARY, iterate.mass
-            elif found is None or track.objective < doubted:
+                ended, track.mass = Status.STATIONARY, iterate.mass
+            elif ended is None or track.objective < doubted:
                 wait = step.products // 2 + (0 if track.objective < doubted else 2 * wait)
-                found, doubted, look = None, track.objective, iteration + wait
+                ended, doubted, look = None, track.objective, iteration + wait
                 iterate.curvature.update(step.direction, step.image, rescale=False)
                 iterate = replace(iterate, stuck=False, doubts=iterate.doubts + 1)
             else:
-                found = Status.UNCONFIRMED
-        if found is not None:
-            status = found
+                ended = Status.UNCONFIRMED
+        if ended is not None:
+            status = ended
             break
     if not status.converged:
         track.certify(iterate, limits.target(track.objective))
@@ -332,6 +329,5 @@ def _status(track: BestSoFar, iterate: Iterate, limits: Limits) -> Status | None
     if not limits.certified and iterate.decrease <= 0.1 * target:
         track.mass = iterate.mass
         return Status.STATIONARY
-    given = track.problem.objective.patience
-    patience = max(PATIENCE, len(track.history) // 5) if given is None else given
+    patience = track.problem.objective.patience or max(PATIENCE, len(track.history) // 5)
     return Status.STALLED if iterate.stuck or track.idle > patience else None

@@ -29,7 +29,8 @@ from equipoise.objectives.capabilities import Inverse
 from equipoise.solvers.problem import Problem
 
 Share = Callable[[Callable[[slice], Any], Iterable[slice]], Iterable[Any]]
-# Long vectors are cut into pieces for threads to share, and these into what stays in the cache.
+# PIECES: of a long vector, for threads to share; SHORT: numbers of a part that stays in the cache
+# while several rows are multiplied.
 PIECES, SHORT = 16, 1 << 12
 
 
@@ -59,7 +60,7 @@ class NewtonInverse:
         self.damp(damping)
 
     def damp(self, damping: float) -> None:
-        """Add so much curvature along every parameter, in place of what was added before."""
+        """Add curvature along every parameter, in place of earlier damping."""
         diagonal = np.diag(self._hessian) + damping
         self._unit = 1 / np.sqrt(np.maximum(diagonal, self._floor))
         scaled = self._hessian * np.outer(self._unit, self._unit)
@@ -82,14 +83,14 @@ def _regular_cholesky(matrix: Matrix) -> Matrix:
             return np.asarray(sl.cholesky(damped, lower=True, check_finite=False))
         except sl.LinAlgError:
             damping *= 100
-    return np.eye(len(matrix))  # not numbers: nothing is known
+    return np.eye(len(matrix))  # not numbers
 
 
 class InverseCurvature:
     """A base and at most ``memory`` pairs of steps and gradient changes.
 
-    Without a base nothing is known, and the last step sets the scale. Steps are kept where the
-    parameters ``theta`` are: in memory, or on the device of a tensor.
+    Without a base the last step sets the scale. Steps are kept where the parameters ``theta`` are:
+    in memory, or on the device of a tensor.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class InverseCurvature:
         return len(self._order)
 
     def update(self, step: Vector, change: Vector, *, rescale: bool = True) -> None:
-        """Learn from a step and the change of the Lagrangian's gradient along it."""
+        """Keep a step and the change of the Lagrangian's gradient along it, if it has curvature."""
         self._fresh[0], self._fresh[1] = step, change
         (square, product), (_, length) = self._products(self._fresh, self._fresh)
         if not product > 1e-10 * (square * length) ** 0.5 or length == 0:

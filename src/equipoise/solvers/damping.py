@@ -1,8 +1,9 @@
 """Damping of SQP: curvature added along every parameter where a model has too little of its own.
 
-Losses without curvature (hinges far from their corners) promise more than there is. And along what
-only classes without mass know, the Lagrangian has next to no curvature: whole steps are far too
-long, and what is left of a step once it is cut is next to nothing in all other parameters.
+Models of losses without curvature (hinges far from their corners) predict too large a decrease. And
+along directions that matter to classes without mass alone, the Lagrangian has next to no curvature:
+whole steps are far too long, and cutting a step leaves next to nothing of it in all other
+directions.
 """
 
 from dataclasses import replace
@@ -33,7 +34,7 @@ LONGER = 2.0
 
 
 def raised(iterate: SqpIterate, factor: float = RAISE) -> SqpIterate:
-    """The iterate with more damping, without the steps that the curvature had learnt from."""
+    """The iterate with more damping, and without pairs on top of its Hessian."""
     damping = max(LEAST, factor * iterate.damping)
     iterate.curvature.damp(damping)
     return replace(iterate, damping=damping)
@@ -47,7 +48,7 @@ def lowered(damping: float, factor: float = RAISE) -> float:
 def until_plausible(
     problem: Problem, iterate: SqpIterate, model: QuadraticModel
 ) -> tuple[SqpIterate, QuadraticModel]:
-    """Damp until the model predicts no more than there is: risks are not negative."""
+    """Damp until the predicted decrease is at most the objective: risks are not negative."""
     while model.decrease > iterate.objective and iterate.damping < MOST:
         iterate = raised(iterate)
         model = quadratic_model(problem, iterate)
@@ -69,8 +70,9 @@ def _corrected(
 ) -> Attempt | None:
     """The whole step if it decreases the objective, or else the same corrected once.
 
-    The correction takes class risks as they are at the end of the step, where those of classes
-    without mass have risen, of which the model knows nothing.
+    The correction takes class risks from the end of the step, where those of classes without mass
+    have risen: the model has no curvature of theirs (Maratos; Nocedal and Wright 2006, section
+    15.5).
     """
     if not model.decrease > HIDDEN * iterate.objective:
         return None

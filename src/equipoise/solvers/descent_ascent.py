@@ -18,7 +18,7 @@ from equipoise.solvers.base import Iterate, Solver
 from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.problem import Problem
 
-# Averages are looked at when so large a share of the rounds is new.
+# LOOK: share of rounds since the last evaluation of the averages, after which they are evaluated.
 LOOK = 0.05
 
 
@@ -32,7 +32,7 @@ class StepConstants:
     mass_slope: float
 
     def bound(self, rounds: int) -> float:
-        """How far the averages of so many rounds can be from the saddle value."""
+        """How far the averages of some rounds can be from the saddle value."""
         product = self.theta_diameter * self.theta_slope + self.mass_diameter * self.mass_slope
         return 1.5 * product / float(np.sqrt(rounds))
 

@@ -20,16 +20,18 @@ from equipoise.arrays import Vector, is_tensor, library, like, namespace, to_num
 from equipoise.objectives import Evaluation, RiskGradients, offered
 from equipoise.solvers.problem import Problem
 
-# Newton steps, how far one may go and where it is too far to go at all; and when the next would be
-# too short to matter: what it leaves of the differences is its square.
+# STEPS: Newton steps at most. In log-odds: REACH, the longest step; TOO_FAR, steps from which equal
+# risks are given up; SETTLED, a step after which the next would be of its square, rounding.
 STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
-# Steps by gradients of another point begin no farther away, and each is at most half of the last.
+# NEAR: the longest first step, in log-odds, by the inverse of another point; SHRINKING: of each
+# further step, relative to the last.
 NEAR, SHRINKING = 0.5, 0.5
-# The same of what corrects a solution, by an inverse of another point; smaller ones are rounding.
+# CORRECTIONS: of a solution by the inverse of another point, at most; NEARLY and EXACT: their
+# relative size in the end, for a step and for masses; ROUNDING: where smaller ones do not shrink.
 CORRECTIONS, NEARLY, EXACT, ROUNDING, TINY = 15, 1e-8, 1e-13, 1e-9, 1e-300
-# Products with an inverse are as good as those with the next one.
+# CLOSE: error of an inverse, in the Frobenius norm, after which one more product is the last.
 CLOSE = 1e-2
-# Masses outside the set by less are in it.
+# INSIDE: distance of masses from the set that is rounding.
 INSIDE = 1e-12
 
 
@@ -80,7 +82,7 @@ class Leveling:
         return None
 
     def _approach(self, problem: Problem, state: Evaluation) -> Vector:
-        """A shift towards equal risks, as far as gradients of the last point lead."""
+        """A shift towards equal risks, by the inverse of the last point."""
         shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
         while self._inverse is not None and before > SETTLED:
             given = like(_differences(risks), self._inverse, namespace(self._inverse))
@@ -95,7 +97,7 @@ class Leveling:
     def _solved(
         self, system: Any, side: Vector, accuracy: float, *, across: bool = False
     ) -> Vector | None:
-        """What solves a system, or its transpose: all but the last; None where nothing does."""
+        """The solution of a system, or its transpose, without its last entry; None if singular."""
         xp = namespace(system)
         given = like(side, system, xp)
         for _ in range(2):
@@ -110,15 +112,15 @@ class Leveling:
 
 
 def _differences(risks: Vector) -> Vector:
-    """How far risks are below their mean, and what is asked of the sum of a step."""
+    """How far risks are below their mean, and the sum of a step: zero."""
     return np.append(risks.mean() - risks, 0.0)
 
 
 def _inverse_of(system: Any, near: Any) -> Any:
     """The inverse of a matrix; on a device from one that is near, by products alone (Schulz).
 
-    None where there is none. An elimination is as many steps as there are rows, each of which waits
-    for the last: on a device it takes far longer than some products.
+    None where the matrix is singular. An elimination has as many steps as there are rows, each of
+    which waits for the last: on a device it takes far longer than some products.
     """
     before = np.inf
     while near is not None and is_tensor(system):
@@ -138,7 +140,7 @@ def _inverse_of(system: Any, near: Any) -> Any:
 
 
 def _corrected(system: Any, inverse: Any, side: Any, accuracy: float) -> Any:
-    """The solution of a system by an inverse that is not quite its own; None where it is none."""
+    """The solution of a system by an approximate inverse; None where it does not converge."""
     out, before = inverse @ side, 2.0
     for _ in range(CORRECTIONS):
         change = inverse @ (side - system @ out)

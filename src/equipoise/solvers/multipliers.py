@@ -25,26 +25,25 @@ from equipoise.solvers.curvature import InverseCurvature
 from equipoise.solvers.level import Leveling
 from equipoise.solvers.problem import Problem
 
-# Rounds end when the gradient's part of the gap is below this share of the masses' part.
+# INNER: rounds end when the gradient's part of the gap is below this share of the masses' part.
 INNER = 0.003
-# For equal risks the first round is left when it is below this share; if they cannot be had yet, it
-# is tried again at ever smaller shares and at the ends of rounds, so many times.
+# FIRST: the share at which the first round ends where equal risks are tried; LATER: its factor
+# after each failure; TRIES: failures after which equal risks are given up.
 FIRST, LATER, TRIES = 0.1, 0.1, 5
-# Where the memory took a gradient for small that was not, rounds go on to so much less.
+# TIGHTER: factor of INNER after a gradient that the memory had taken for small.
 TIGHTER = 0.01
-# The smoothing relaxes by this factor when a round closes less than 3/4 of the masses' gap.
+# GROWTH: of the smoothing parameter mu, when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
-# Pairs of steps and gradient changes that are kept.
+# MEMORY: pairs of steps and gradient changes.
 MEMORY = 15
-SUFFICIENT = 1e-4
-# Values that differ by so little may differ by rounding alone.
-FLAT = 1e-12
-TRIALS = 20
+# SUFFICIENT: share of the predicted decrease that a step must bring; FLAT: relative difference of
+# values that is rounding; TRIALS: lengths of a step.
+SUFFICIENT, FLAT, TRIALS = 1e-4, 1e-12, 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplierIterate(Iterate):
-    """An iterate of the smooth problem around the masses of the round."""
+    """An iterate of the smooth problem around the masses of the round, ``anchor``."""
 
     anchor: Vector
     mu: float = 0.0
@@ -56,7 +55,7 @@ class MultiplierIterate(Iterate):
 
 
 class Seen(NamedTuple):
-    """What is made of a point: the smooth objective there, and its masses."""
+    """The smooth objective at a point, and its masses."""
 
     state: Evaluation
     value: float
@@ -72,8 +71,12 @@ class Multipliers(Solver[MultiplierIterate]):
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
         curvature = InverseCurvature(None, theta, MEMORY, problem.objective.share)
         state = problem.objective.evaluate(theta)
-        # The first round has no smoothing at all: a plain fit under the starting masses.
-        iterate = MultiplierIterate(state, mass, theta, curvature=curvature, anchor=mass)
+        # The first round has no smoothing at all: a plain fit under the starting masses. For a
+        # single weighting it is all there is to do: equal risks are of no use.
+        tries = TRIES if problem.masses.is_point else 0
+        iterate = MultiplierIterate(
+            state, mass, theta, curvature=curvature, anchor=mass, tries=tries
+        )
         return self._at(problem, iterate, self._seen(problem, iterate, state))
 
     def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
@@ -119,11 +122,11 @@ class Multipliers(Solver[MultiplierIterate]):
             if seen.value <= iterate.value + SUFFICIENT * length * slope:
                 return self._at(problem, iterate, seen)
             if seen.value <= iterate.value + FLAT * abs(iterate.value):
-                # Rounding hides the decrease; the slope at the end of the step does not.
+                # Rounding hides the decrease; the directional derivative does not.
                 moved = self._at(problem, iterate, seen)
                 if float(moved.gradient @ direction) <= (2 * SUFFICIENT - 1) * slope:
                     return moved
-            # What these keep would stay in memory beside that of the next trial.
+            # Else their memory would be held beside that of the next trial.
             value = seen.value
             del state, seen
             rise = value - iterate.value - slope * length
@@ -176,7 +179,7 @@ class Multipliers(Solver[MultiplierIterate]):
 
 
 def _gaps(problem: Problem, iterate: MultiplierIterate) -> tuple[float, float]:
-    """What the masses miss, and what the gradient may still gain."""
+    """The gap due to the masses, and the gap due to the gradient."""
     state, gradient = iterate.state, iterate.gradient
     value = problem.lagrangian(state, iterate.mass)
     bound = problem.bound(state, iterate.mass, gradient)

@@ -29,7 +29,7 @@ PRODUCTS, LONGEST = 300, 1e10
 
 
 class NewtonStep(NamedTuple):
-    """A step along the true curvature, and how much could be gained at most."""
+    """A Newton step, and the most that it could gain."""
 
     direction: Vector
     image: Vector  # the Hessian times the direction
@@ -53,13 +53,13 @@ class Problem:
 
     @cached_property
     def _reaches(self) -> Any:
-        """What squared gradients may gain: by the ridge, and a guess where there is none."""
+        """Factors of squared gradients in what they may gain: by the ridge, or an estimate."""
         held = self.ridges > 0
         return 0.5 * (held / (self.ridges + ~held) + ~held / TYPICAL_CURVATURE)
 
     @cached_property
     def least(self) -> float:
-        """What no objective is below, as no loss is negative: what is added to the risks."""
+        """A lower bound of every objective, as no loss is negative: the offsets of the risks."""
         added = np.broadcast_to(self.objective.offsets, (self.masses.n_classes,))
         return float(self.masses.support(added))
 
@@ -90,7 +90,7 @@ class Problem:
 
     @cached_property
     def _values(self) -> WeakKeyDictionary[Evaluation, float]:
-        """Objectives of living states: solvers and the loop ask again and again."""
+        """Objectives of living states, which solvers and the loop use several times."""
         return WeakKeyDictionary()
 
     def lagrangian(self, state: Evaluation, mass: Vector) -> float:
@@ -103,15 +103,15 @@ class Problem:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether gradients bound what is left: there is a penalty, and no risk bends down."""
+        """Whether a gradient bounds the gap: there is a penalty, and the risks are convex."""
         return self.ridge > 0 and self.objective.convex
 
     def bound(self, state: Evaluation, mass: Vector, gradient: Vector) -> float:
-        r"""A value that the Lagrangian at fixed masses never falls below, at best intercepts.
+        r"""A lower bound of the Lagrangian at fixed masses, if the intercepts are optimal.
 
         It is :math:`\rho`-strongly convex in the coefficients, so where its gradient by the
         intercepts vanishes, :math:`L - \|\nabla_w L\|^2 / (2 \rho)` bounds it from below. Where it
-        does not, this is an estimate: what better intercepts would gain is only guessed.
+        does not, this is an estimate of the gain by better intercepts.
         """
         if not self.has_bounds:
             return -np.inf
@@ -120,7 +120,7 @@ class Problem:
     def certify(self, state: Evaluation, mass: Vector, target: float = 0.0) -> float:
         r"""A valid lower bound of the optimum: intercepts re-optimised, then ``bound``.
 
-        Gradients that are left in the intercepts are taken away by a step :math:`d`: the residuals
+        Gradients that are left in the intercepts are removed by a step :math:`d`: the residuals
         :math:`r_j - W_j d` belong to another point of the dual, which costs no more than
         :math:`d^\top H d`, since :math:`(1 - t) \log(1 - t) \le t^2 - t`.
         """
@@ -133,7 +133,7 @@ class Problem:
         # Risks are sums of logarithms of scores that rounding may move both ways.
         bound = self.bound(state, mass, step.left) - step.gain
         bound -= 2 * self.objective.blur(state.theta)
-        # Where the intercepts could not be found there is no bound, and NaN is none either.
+        # Where the intercepts are not optimal there is no bound, and NaN is not a bound.
         valid = np.isfinite(bound) and float(abs(step.direction).max()) <= SMALL
         return bound if valid else -np.inf
 
@@ -148,10 +148,10 @@ class Problem:
     ) -> NewtonStep:
         r"""The Newton step in all parameters without a penalty, by conjugate gradients.
 
-        Gradients for which a step :math:`d` accounts are worth :math:`d^\top H d` at most where the
-        model of the curvature holds; those that are left, by convexity, what they are times the
-        ``reach``. Steps are refined until this is a tenth of the ``target``. ``inverse`` is what is
-        known of the inverse curvature.
+        Gradients that a step :math:`d` removes gain at most :math:`d^\top H d` where the quadratic
+        model holds; those that are left gain, by convexity, at most their length times the
+        ``reach``. Steps are refined until this is a tenth of the ``target``. ``inverse`` applies an
+        approximate inverse Hessian.
         """
         direction = image = along = 0 * self.ridges
         free, before = self.ridges == 0, 1.0
@@ -177,5 +177,5 @@ class Problem:
         return step._replace(products=products)
 
     def thin(self, rows_per_class: int) -> "Problem":
-        """The same problem on at most so many rows of each class."""
+        """The same problem on at most ``rows_per_class`` rows of each class."""
         return Problem(self.objective.thin(rows_per_class), self.masses, self.ridge)

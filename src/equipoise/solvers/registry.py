@@ -18,33 +18,31 @@ from equipoise.solvers.sqp_memory import StepMemory
 from equipoise.solvers.sqp_newton import NewtonSteps, Sampled
 from equipoise.validation.numbers import check_word
 
-# Class gradients may hold this many numbers (256 MiB) where a solver without them is as good, and
-# this many (2 GiB) where there is none: multipliers fail where caps bind
-# (a thousand long-tailed classes: a gap of 1e-3 after 1,000 iterations).
+# MANY_NUMBERS: of all class gradients (256 MiB), above which a solver without them is preferred
+# where it is as good; MOST_NUMBERS: (2 GiB) above which they are not formed.
 MANY_NUMBERS, MOST_NUMBERS = 1 << 25, 1 << 28
-# Classes squared, per row, from which multipliers are faster where all risks can be equal: the
-# programme in the masses costs as many evaluations as there are classes to each row of a class.
+# CLASSES_PER_ROW: classes squared, per row, from which multipliers are faster where all risks can
+# be equal: the programme in the masses then costs more than a pass.
 CLASSES_PER_ROW = 8
-# Caps that are so many times the mean mass hardly ever bind.
+# WIDE_CAPS: caps of this multiple of the mean mass hardly ever bind.
 WIDE_CAPS = 10
-# Rows of the coarsest problem and of a sampled Hessian, at least, per parameter and as a part of
-# all (the rows of small classes are all among them); and how much each finer problem grows.
-COARSE_ROWS, COARSE_ROWS_PER_PARAMETER = 2_000, 6
+# COARSE_ROWS, COARSE_ROWS_PER_PARAMETER: rows of the coarsest problem, at least and per parameter;
+# REFINEMENT: the factor for the next problem; COARSE_SHARE: a coarse problem has less than a third
+# of all rows.
+COARSE_ROWS, COARSE_ROWS_PER_PARAMETER, REFINEMENT, COARSE_SHARE = 2_000, 6, 8, 3
+# SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER, SAMPLE_SHARE: rows of a sampled Hessian, at least, per
+# parameter and as a share of all rows. All rows of small classes are among them.
 SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER, SAMPLE_SHARE = 8_000, 20, 0.1
-REFINEMENT = 8
-# On the way to a problem that is not convex, others that are not are solved to this tolerance.
+# ROUGH: relative tolerance of problems that are not convex, on the way to another one.
 ROUGH = 1e-3
-# Without a penalty nothing bounds what is left, and losses without curvature promise far too little
-# at first: the optimality conditions are held to this tolerance at least. Held to 0.3, fits with
-# hinges were up to 36% off; held to 1e-4, those of random problems are within 4e-5.
+# UNBOUNDED: the loosest relative tolerance of the optimality conditions where no penalty bounds the
+# gap. Held to 0.3, fits with hinges were up to 36% off; held to 1e-4, random ones are within 4e-5.
 UNBOUNDED = 1e-4
-# Coarse problems have less than this part of the rows.
-COARSE_SHARE = 3
 
 
 @dataclass(frozen=True)
 class NamedSolver:
-    """A solver as users know it: ``make`` gives it for a problem and a relative accuracy."""
+    """A solver by name; ``make`` builds it for a problem and a relative accuracy."""
 
     name: str
     make: Callable[[Problem, float], Solver[Any]]
@@ -53,7 +51,7 @@ class NamedSolver:
 
 
 def _sampled_rows(problem: Problem) -> int:
-    """Rows of which a Hessian is worth having."""
+    """Rows that are enough for a Hessian."""
     return max(SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER * problem.objective.size)
 
 
@@ -114,17 +112,16 @@ def run(
     """Solve with a named solver, or with ``"auto"``; a cold start is warmed on fewer rows.
 
     Problems on the ``way`` to one that is not convex are solved before it, each from where the last
-    ended. The best of these ends and of the start, which alone may lie where nothing gradients, is
-    where it begins.
+    ended. It begins at the best of these ends and of the start.
     """
     check_word(name, "solver", ("auto", *SOLVERS))
     names = choose(problem) if name == "auto" else (name,)
     ends = [start]
     for easier in way:
         tol = limits.tol if easier.objective.convex else max(limits.tol, ROUGH)
-        found = run(easier, name, ends[-1], replace(limits, tol=tol), Progress(), cold=cold)
-        ends.append((found.theta, found.mass))
-        problem.objective.n_evaluations += found.n_evaluations
+        ended = run(easier, name, ends[-1], replace(limits, tol=tol), Progress(), cold=cold)
+        ends.append((ended.theta, ended.mass))
+        problem.objective.n_evaluations += ended.n_evaluations
         cold = False
     if way:
         start = min(ends, key=lambda end: problem.value(problem.objective.evaluate(end[0])))
@@ -148,25 +145,26 @@ def _first_that_converges(
     first, *others = names
     share = SOLVERS[first].share if others else 1.0
     part = replace(limits, max_iter=max(1, int(share * limits.max_iter)))
-    found = _solved(problem, first, start, part, progress)
-    left = limits.max_iter - found.n_iter
-    if found.status.converged or not others or left < 1:
-        return found
-    start, limits = (found.theta, found.mass), replace(limits, max_iter=left)
+    solution = _solved(problem, first, start, part, progress)
+    left = limits.max_iter - solution.n_iter
+    if solution.status.converged or not others or left < 1:
+        return solution
+    start, limits = (solution.theta, solution.mass), replace(limits, max_iter=left)
     again = _first_that_converges(problem, tuple(others), start, limits, progress)
-    return found.followed_by(again, limits)
+    return solution.followed_by(again, limits)
 
 
 def _solved(
     problem: Problem, name: str, start: tuple[Vector, Vector], limits: Limits, progress: Progress
 ) -> Solution:
-    """The solution of one solver; where digits are few, then with more."""
+    """The solution of one solver; where digits were too few, with more."""
     make = SOLVERS[name].make
-    found = replace(solve(problem, make(problem, limits.tol), start, limits, progress), solver=name)
-    sharper = None if found.status.converged else problem.objective.sharper()
-    if sharper is None or found.status is Status.MAX_ITER:
-        return found
-    exact, again = replace(problem, objective=sharper), (found.theta, found.mass)
+    solver = make(problem, limits.tol)
+    solution = replace(solve(problem, solver, start, limits, progress), solver=name)
+    sharper = None if solution.status.converged else problem.objective.sharper()
+    if sharper is None or solution.status is Status.MAX_ITER:
+        return solution
+    exact, again = replace(problem, objective=sharper), (solution.theta, solution.mass)
     more = solve(exact, make(exact, limits.tol), again, limits, progress)
     problem.objective.n_evaluations = sharper.n_evaluations
     return replace(more, solver=name)
@@ -175,16 +173,16 @@ def _solved(
 def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
     """The solution of the same problem on a few rows, then on more, to a loose tolerance.
 
-    Its penalty is half way to that of a fit to the few rows alone. That of all rows is too weak for
-    them: columns that are rare would separate the classes, and their coefficients begin far out,
-    where Hessians say little. Where a sample stands for rows elsewhere, those of each problem are
-    of the one before, if it has the rows.
+    Its penalty is the geometric mean of that of all rows and that of a fit to the few rows alone.
+    The former is too weak for them: rare columns would separate the classes, and their coefficients
+    begin far out, where Hessians say little. Where only a sample is in memory, Hessians of each
+    problem are those of the one before, if it has enough rows.
     """
     n_classes, n_rows = problem.masses.n_classes, problem.objective.n_rows
     enough = max(COARSE_ROWS, COARSE_ROWS_PER_PARAMETER * problem.objective.size)
     enough = max(enough, problem.objective.coarse_rows)
     rows, tol, largest = max(1, enough // n_classes), 1e-1, 0
-    # A sample costs little beside a pass over all rows: the last problem is all of it.
+    # A sample costs little beside a pass over all rows: the last problem is the whole sample.
     sample, before = problem.objective.sample_rows, None
     while largest < sample if sample else rows * n_classes < n_rows / COARSE_SHARE:
         coarse = problem.thin(rows)
@@ -195,7 +193,7 @@ def _from_coarse(problem: Problem, start: tuple[Vector, Vector]) -> tuple[Vector
             few = before.objective.n_rows < _sampled_rows(problem)
             before = None if few else replace(before, ridge=coarse.ridge)
         solver = MinimaxSqp(NewtonSteps(tol, before, "always"))
-        found = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
-        start = found.theta, found.mass
+        ended = solve(coarse, solver, start, Limits(tol, 50, certified=False), Progress())
+        start = ended.theta, ended.mass
         rows, tol, before = rows * REFINEMENT, tol / 10, coarse if sample else None
     return start

@@ -171,7 +171,7 @@ class MinimaxSqp(Solver[SqpIterate]):
                     spent = iterate.class_gradients  # no step is taken from there again
                     gradients = oracle.class_gradients(state, spent)
                 return Taken(state, gradients)
-            # What this trial keeps would stay in memory beside that of the next.
+            # Else its memory would be held beside that of the next trial.
             del state, gradients
             rise = value - before + model.decrease * length
             best = 0.5 * model.decrease * length**2 / rise if np.isfinite(rise) else 0.0
@@ -179,7 +179,7 @@ class MinimaxSqp(Solver[SqpIterate]):
         return None
 
     def _moved(self, problem: Problem, attempt: Attempt, taken: Taken) -> SqpIterate:
-        """The iterate after a step, which the curvature learns from."""
+        """The iterate after a step, whose pair the curvature keeps."""
         (iterate, model, _), (state, gradients) = attempt, taken
         gradient = iterate.curvature.combine(model.mass, gradients)
         gradient += problem.penalty_gradient(state.theta)
@@ -233,5 +233,5 @@ def quadratic_model(
         model = QuadraticModel(mass, gradient, direction, value - predicted)
         if model.decrease >= left or left == least:
             return model
-        # A start may be nearer to the solution than anything that was known of it.
+        # A start may be nearer to the solution than its objective says.
         left = max(MASS_ACCURACY * min(left, model.decrease), least)
