@@ -14,8 +14,12 @@ import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from equipoise.objectives import linear_objective, matrices, open_objective
-from equipoise.objectives.matrices import SparseFeatures
+from equipoise.losses import as_trained
+from equipoise.objectives import LinearObjective, linear_objective, open_objective
+from equipoise.objectives.linear_objective import by_class
+from equipoise.objectives.matrices import LARGE, DenseFeatures, SparseFeatures
+from equipoise.objectives.units import standard_or_raw
+from equipoise.threads import Workers
 from linear_models import class_risks, small_data
 
 STORAGES = {
@@ -120,28 +124,30 @@ def test_dense_rows_in_order_are_used_in_place(dtype):
 @pytest.mark.parametrize("layout", ["C", "F", "view"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("wild", [1.0, 1e5])
-def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
+def test_gathered_rows_answer_as_sorted_ones(layout, dtype, wild):
     X, labels, weights = small_data(4, n_rows=700)
     X = (wild * X).astype(dtype)
     stored = np.repeat(X, 2, axis=1)[:, ::2] if layout == "view" else X.copy(layout)
-    answers = []
-    for large in (matrices._LARGE, 0):
-        monkeypatch.setattr(matrices, "LARGE", large)
-        with opened(stored, labels, weights) as objective:
-            assert matrix_of(objective.features).dtype == dtype
-            theta, mass = np.linspace(-1, 1, objective.size), np.array([0.1, 0.2, 0.3, 0.4])
-            state, gradients = objective.evaluate_with_gradients(theta)
-            thin = objective.thin(20)
-            answers.append(
-                (
-                    state.risks,
-                    state.kept,
-                    gradients,
-                    objective.gradient(state, mass),
-                    objective.hessian(state.theta, mass),
-                    thin.class_gradients(thin.evaluate(theta)),
-                )
+    order, bounds, shares = by_class(labels, weights, np.bincount(labels, weights))
+    kernel, answers = as_trained("cross_entropy").kernel(4), []
+    for copied in (True, False):
+        rows = DenseFeatures.in_order(stored, order, kernel.n_scores, True, copied=copied)
+        rows = standard_or_raw(rows, DenseFeatures.column_moments(stored), 0.0)
+        objective = LinearObjective(rows, kernel, bounds, shares, Workers())
+        assert matrix_of(objective.features).dtype == dtype
+        theta, mass = np.linspace(-1, 1, objective.size), np.array([0.1, 0.2, 0.3, 0.4])
+        state, gradients = objective.evaluate_with_gradients(theta)
+        thin = objective.thin(20)
+        answers.append(
+            (
+                state.risks,
+                state.kept,
+                gradients,
+                objective.gradient(state, mass),
+                objective.hessian(state.theta, mass),
+                thin.class_gradients(thin.evaluate(theta)),
             )
+        )
     for copied, gathered in zip(*answers, strict=True):
         np.testing.assert_array_equal(copied, gathered)
 
@@ -150,7 +156,7 @@ def test_gathered_rows_answer_as_sorted_ones(monkeypatch, layout, dtype, wild):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_arrays_are_not_copied(dtype, order):
     rng = np.random.default_rng(0)
-    n_rows = 2 * matrices._LARGE // (80 * np.dtype(dtype).itemsize)
+    n_rows = 2 * LARGE // (80 * np.dtype(dtype).itemsize)
     X, labels = rng.random((n_rows, 80), dtype=dtype), rng.integers(0, 2, n_rows)
     X = np.asarray(X, order=order)
     sample = 4_000 * 80 * 8 * 2

@@ -29,6 +29,10 @@ PARTS = [
     "text",
     "torch",
     "weights",
+    "losses",
+    "objectives",
+    "solvers",
+    "threads.py",
 ]
 PAGES = [
     "CONTRIBUTING.md",
