@@ -134,7 +134,7 @@ def sweep(app: Any) -> None:
     for page in Path(app.srcdir, "auto_examples").glob("plot_*"):
         if page.name.split(".")[0] not in examples:
             page.unlink()
-    names = {f"{room}.{name}" for name, room in HOMES.items()}
+    names = {f"{home}.{name}" for name, home in HOMES.items()}
     for page in Path(app.srcdir, "api/generated").glob("*.rst"):
         if page.stem not in names:
             page.unlink()

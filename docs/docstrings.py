@@ -1,4 +1,4 @@
-"""Docstrings as the reference shows them: examples that can be copied, members that are ours."""
+"""Docstrings as the reference shows them: examples with their imports, own members only."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 
 import equipoise
 
-# What modules import under names of their own.
+# ELSEWHERE: imports of other packages that examples use by a short name.
 ELSEWHERE = {"np": "import numpy as np", "torch": "import torch"}
 
 
 def homes() -> dict[str, str]:
-    """Where the reference has each public name: at the top, or else in its room."""
-    rooms = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
-    found = {
-        name: f"equipoise.{room}"
-        for room in rooms
-        for name in getattr(import_module(f"equipoise.{room}"), "__all__", ())
+    """The module under which the reference lists each public name: the top, or its subpackage."""
+    packages = [module.name for module in iter_modules(equipoise.__path__) if module.ispkg]
+    modules = {
+        name: f"equipoise.{package}"
+        for package in packages
+        for name in getattr(import_module(f"equipoise.{package}"), "__all__", ())
     }
-    return found | dict.fromkeys(equipoise._HOME, "equipoise")
+    return modules | dict.fromkeys(equipoise._HOME, "equipoise")
 
 
 def missing_names(example: str) -> set[str]:
-    """Names that an example uses and does not define: its module has them, its reader has not."""
+    """Names that an example uses without defining or importing them."""
     used, known = set(), set(dir(builtins))
     for node in ast.walk(ast.parse(example)):
         match node:
@@ -45,7 +45,7 @@ def missing_names(example: str) -> set[str]:
 
 
 def imports_for(docstring: str, places: dict[str, str]) -> list[str]:
-    """The imports that the examples of a docstring leave to their module."""
+    """The imports that a reader needs to run the examples of a docstring."""
     parts = doctest.DocTestParser().get_examples(docstring)
     missing = sorted(missing_names("".join(part.source for part in parts)))
     ours: dict[str, list[str]] = {}
@@ -53,7 +53,7 @@ def imports_for(docstring: str, places: dict[str, str]) -> list[str]:
         if name in places:
             ours.setdefault(places[name], []).append(name)
     lines = [ELSEWHERE[name] for name in missing if name in ELSEWHERE]
-    return lines + [f"from {room} import {', '.join(names)}" for room, names in ours.items()]
+    return lines + [f"from {home} import {', '.join(names)}" for home, names in ours.items()]
 
 
 def complete_examples(places: dict[str, str], lines: list[str]) -> None:
@@ -66,7 +66,7 @@ def complete_examples(places: dict[str, str], lines: list[str]) -> None:
 
 
 def written_elsewhere(_app: Any, _what: str, name: str, member: Any, *_rest: Any) -> bool | None:
-    """Leave out what classes inherit from scikit-learn, PyTorch or Python, or owe to these."""
+    """Omit members that classes inherit from scikit-learn, PyTorch or Python."""
     if name == "extra_repr":
         return True
     function = getattr(member, "fget", None) or getattr(member, "func", None) or member
