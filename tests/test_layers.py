@@ -64,6 +64,19 @@ PRIVATE_STILL = {
     "persistence/saved_model.py",
 }
 
+# Parts whose module-level numbers follow the rule: a comment each, one value a name.
+WITH_COMMENTS = [
+    "arrays",
+    "blocks",
+    "exceptions",
+    "extras",
+    "metrics",
+    "risks",
+    "sets",
+    "text",
+    "torch",
+    "weights",
+]
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 60
 
@@ -186,6 +199,40 @@ def test_nothing_outgrows_a_reader(path):
 @each_source
 def test_files_are_named_for_what_they_hold(path):
     assert path.stem not in {"utils", "_utils", "util", "helpers", "common", "misc"}
+
+
+def _numbers(path):
+    """Names, values and lines of the numbers that a module assigns at its top."""
+    for node in _tree(path).body:
+        if isinstance(node, ast.Assign):
+            name, value = node.targets[0], node.value
+            tuples = isinstance(name, ast.Tuple) and isinstance(value, ast.Tuple)
+            pairs = zip(name.elts, value.elts, strict=True) if tuples else [(name, value)]
+            yield from ((n.id, ast.unparse(v), node.lineno) for n, v in pairs if _is_number(v))
+
+
+def _is_number(value):
+    allowed = (ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant)
+    parts = list(ast.walk(value))
+    constants = [part.value for part in parts if isinstance(part, ast.Constant)]
+    numeric = all(isinstance(each, int | float) for each in constants)
+    return numeric and all(isinstance(part, allowed) for part in parts)
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if _part(p) in WITH_COMMENTS], ids=str)
+def test_numbers_at_the_top_of_a_module_have_a_comment(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    bare = [name for name, _, line in _numbers(path) if not lines[line - 2].startswith("#")]
+    assert not bare, "say above it what it is, its unit and where the value comes from"
+
+
+def test_a_name_of_a_number_has_one_value():
+    values = {}
+    for path in SOURCES:
+        if _part(path) in WITH_COMMENTS:
+            for name, value, _ in _numbers(path):
+                values.setdefault(name, set()).add(value)
+    assert not {name: each for name, each in values.items() if len(each) > 1}
 
 
 def test_no_two_classes_share_a_name():

@@ -24,7 +24,7 @@ from equipoise.extras import require
 
 T = TypeVar("T")
 # Answers that one task adds: the width of the tree of sums.
-_WIDTH = 8
+_TREE_WIDTH = 8
 
 
 def hold(place: int, X: Any, y: Any, weights: Any) -> Block:
@@ -97,8 +97,8 @@ class HeldPartitions(Blocks):
     ) -> Answer:
         add, level = self._delayed(_sum), self._answers(asked)
         while len(level) > 1:
-            groups = range(0, len(level), _WIDTH)
-            level = [add(*level[start : start + _WIDTH]) for start in groups]
+            groups = range(0, len(level), _TREE_WIDTH)
+            level = [add(*level[start : start + _TREE_WIDTH]) for start in groups]
         total: Answer = self._computed(level)[0]
         return total
 

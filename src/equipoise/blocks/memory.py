@@ -7,10 +7,11 @@ from typing import Any
 
 from equipoise.exceptions import InvalidParameterError
 
+# Bytes of the units in which users write memory.
 _UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _UNITS |= {"": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40}
-# The interpreter's own small change.
-LEAST = 1 << 24
+# Bytes that any fit may use beside its data, 16 MiB: what the interpreter itself needs.
+LEAST_MEMORY = 1 << 24
 
 
 def check_memory(value: Any) -> int:
@@ -28,7 +29,7 @@ def check_memory(value: Any) -> int:
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
         if found and found[2].lower() in _UNITS:
             n_bytes = int(float(found[1]) * _UNITS[found[2].lower()])
-    if n_bytes < LEAST:
+    if n_bytes < LEAST_MEMORY:
         raise InvalidParameterError(
             f"memory must be a number of bytes or a text such as '1 GiB', and at least '16 MiB', "
             f"got {value!r}."
@@ -41,7 +42,7 @@ def allowed_memory(value: Any = None) -> int:
 
     Examples
     --------
-    >>> allowed_memory("1 GiB"), allowed_memory() > LEAST
+    >>> allowed_memory("1 GiB"), allowed_memory() > LEAST_MEMORY
     (1073741824, True)
     """
     if value is not None:

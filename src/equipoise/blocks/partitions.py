@@ -21,7 +21,7 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
 
 T = TypeVar("T")
-# The part of the memory in which partitions are kept where there is no cluster.
+# Divisor of the memory: half of it keeps partitions where there is no cluster.
 _KEPT_SHARE = 2
 
 

@@ -15,7 +15,8 @@ from equipoise.blocks.base import Block, Blocks
 from equipoise.blocks.partitions import from_dask, is_dask
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 
-# What a row's block is cut to where nobody says how much memory there is.
+# Bytes of a chunk where no memory is stated, 32 MiB: small beside any machine's memory, and read in
+# some ten milliseconds.
 DEFAULT_BYTES = 1 << 25
 # Methods that only arrays held in memory, frames and collections on other machines have.
 _NOT_SLICED = ("__array_namespace__", "__dlpack__", "__dask_graph__", "to_numpy", "iloc")

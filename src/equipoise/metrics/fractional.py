@@ -54,8 +54,8 @@ from equipoise.validation.labels import (
 from equipoise.validation.numbers import check_number
 from equipoise.validation.predictions import check_table
 
-# Sums of coefficients that cancel up to this share of their size are zero.
-_ROUNDING = 1e-13
+# Share of the size of its terms, 450 machine epsilons, below which a sum of coefficients is zero.
+_CANCELLED = 1e-13
 
 
 class Coefficients(NamedTuple):
@@ -221,7 +221,7 @@ class LinearFractional:
         """
         share = check_number(positive_share, "positive_share", "[0, 1]")
         values = self.denominator.total(*_corners(share))
-        tiny = _ROUNDING * float(np.abs(values).max())
+        tiny = _CANCELLED * float(np.abs(values).max())
         if float(values.min()) > tiny:
             return self
         if float(values.max()) < -tiny:
@@ -465,4 +465,4 @@ def _remedy(positives: float) -> str:
 
 def _sum(*terms: float) -> float:
     total = float(sum(terms))
-    return 0.0 if abs(total) <= _ROUNDING * max(map(abs, terms)) else total
+    return 0.0 if abs(total) <= _CANCELLED * max(map(abs, terms)) else total

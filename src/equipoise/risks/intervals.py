@@ -57,7 +57,7 @@ from equipoise.weights.priors import check_prior
 # (docs/studies/coverage.txt).
 _CROSS_FITTED = "cross-fitted, 76% (shallow tree) to 99% (logistic) held in simulations"
 # Halvings after which a bracket inside the unit interval is narrower than its rounding error.
-_HALVINGS = 60
+_BRACKET_HALVINGS = 60
 
 
 @dataclass(frozen=True)
@@ -432,7 +432,7 @@ def _chernoff_bounds(moments: ClassMoments, tail: float) -> tuple[Vector, Vector
     mean, budget = moments.risks, -np.log(tail) / moments.effective
     # Both ends at once: lower ones in the first row, upper ones in the second.
     inside, outside = np.array([mean, mean]), np.tile([[0.0], [1.0]], len(mean))
-    for _ in range(_HALVINGS):
+    for _ in range(_BRACKET_HALVINGS):
         middle = (inside + outside) / 2
         within = rel_entr(mean, middle) + rel_entr(1 - mean, 1 - middle) <= budget
         inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)

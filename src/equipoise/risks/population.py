@@ -22,7 +22,7 @@ from equipoise.validation.labels import class_names
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.priors import check_prior, mass_of_weighting
 
-# Division by less would overflow.
+# Mass below which a division by it would overflow: the least normal float64.
 _NO_MASS = float(np.finfo(np.float64).tiny)
 _REMEDY = "Train with a positive weight for it, or state a prior of 0 for it."
 _NO_ROWS_REMEDY = "Give rows in which it is possible, or state a prior of 0 for it."

@@ -20,15 +20,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from equipoise.arrays import ArrayLike, Matrix, Vector, to_numpy
+from equipoise.arrays import ROUNDING, ArrayLike, Matrix, Vector, to_numpy
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.weights.priors import check_prior
 
 # Distance from the worst risk, as a share of the range of risks, below which a risk ties with it:
 # exponentials of a smaller one, divided by the smallest multiplier, are 1.
 _TIE = 1e-90
-# Difference below which masses are equal: rounding of sums over up to some thousand classes.
-_ROUNDING = 1e-12
 
 
 class MassSet(ABC):
@@ -72,13 +70,13 @@ class MassSet(ABC):
     def is_simplex(self) -> bool:
         """Whether the set is the whole simplex, so that the robust risk is the worst class's."""
         # A convex set that reaches every corner holds all that lies between them.
-        return bool(np.all(self.bounds[1] >= 1 - _ROUNDING))
+        return bool(np.all(self.bounds[1] >= 1 - ROUNDING))
 
     @cached_property
     def is_point(self) -> bool:
         """Whether the set holds a single mass: nothing is uncertain."""
         least, largest = self.bounds
-        return bool(np.all(largest - least <= _ROUNDING))
+        return bool(np.all(largest - least <= ROUNDING))
 
     @abstractmethod
     def maximize(self, risks: ArrayLike) -> Vector:

@@ -15,12 +15,13 @@ from equipoise.arrays import Vector
 from equipoise.sets.divergence import Divergence
 
 # Relative error of the multiplier: that of the masses' way from the centre is no larger.
-_TOLERANCE = 1e-14
+_MULTIPLIER_TOL = 1e-14
 # Multipliers tried: Newton needs about ten. After _PATIENCE every other trial halves the bracket,
 # which closes to all digits in some 60 more.
 _MAX_TRIALS, _PATIENCE = 200, 30
 # Multiplier below which a bracket is closed: exponentials of risks over it have underflowed.
 _SMALLEST = 1e-280
+# Machine epsilon of float64.
 _EPS = float(np.finfo(np.float64).eps)
 # Newton steps for the shift of a penalised projection: about ten are needed.
 _MAX_STEPS = 100
@@ -50,8 +51,8 @@ def meet_radius(trial: Callable[[float], AtMultiplier], radius: float, start: fl
         new = math.nan
         if slope < 0 < divergence:
             new = mu + 2 * divergence / slope * (1 - math.sqrt(divergence / radius))
-        closed = high < math.inf and (high - low <= _TOLERANCE * high or high < _SMALLEST)
-        if closed or abs(new - mu) <= _TOLERANCE * mu:
+        closed = high < math.inf and (high - low <= _MULTIPLIER_TOL * high or high < _SMALLEST)
+        if closed or abs(new - mu) <= _MULTIPLIER_TOL * mu:
             break
         outside = not low < new < high
         mu = _between(low, high) if outside or (count > _PATIENCE and count % 2) else new

@@ -12,7 +12,7 @@ import numpy as np
 from equipoise.arrays import Vector
 
 # Relative rounding of a sum of up to some hundred masses: ten caps of 0.1 must reach 1.
-ROUNDING = 1e-14
+SUM_ROUNDING = 1e-14
 # Corrections of a shift for rounding: one is exact unless it moves an entry across a bound.
 _MAX_CORRECTIONS = 4
 
@@ -41,7 +41,7 @@ def fill_level(risks: Vector, room: Vector, budget: float) -> float:
     This is the minimiser lambda of the dual of propositions 4 and 5 of the paper.
     """
     order = np.argsort(-risks)
-    last = int(np.count_nonzero(np.cumsum(room[order]) < budget * (1 - ROUNDING)))
+    last = int(np.count_nonzero(np.cumsum(room[order]) < budget * (1 - SUM_ROUNDING)))
     return float(risks[order[min(last, len(order) - 1)]])
 
 
@@ -61,7 +61,7 @@ def project_box(point: Vector, lower: Vector, upper: Vector, total: float) -> Ve
         masses = np.clip(shifted, lower, upper)
         excess = float(masses.sum()) - total
         inside = np.count_nonzero((masses > lower) & (masses < upper))
-        if abs(excess) <= ROUNDING * total or inside == 0:
+        if abs(excess) <= SUM_ROUNDING * total or inside == 0:
             break
         shifted = shifted - excess / inside
     return masses

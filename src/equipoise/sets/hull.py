@@ -23,7 +23,7 @@ from equipoise.sets.base import (
 from equipoise.weights.priors import mass_of_weighting, named_prior
 
 # Size of a point from which on its nearest mass is the best vertex, up to the rounding of vertices.
-_FAR = 1e12
+_FAR_FROM_HULL = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Hull(MassSet):
 
     def project(self, point: ArrayLike) -> Vector:
         vector = check_point(point, self.n_classes)
-        if len(self.vertices) == 1 or np.abs(vector).max() > _FAR:
+        if len(self.vertices) == 1 or np.abs(vector).max() > _FAR_FROM_HULL:
             return self.maximize(vector)
         return np.asarray(_mixture(self.vertices - vector) @ self.vertices)
 

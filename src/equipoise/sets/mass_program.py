@@ -14,10 +14,13 @@ import numpy as np
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.sets.base import MassSet
 
-# Linear systems, at least and where classes are few, before a face is looked for by projections;
-# and how many of these, there and where a curved set takes too many vertices.
+# Linear systems that are solved before projections look for the face: FEW_STEPS, and SMALL_STEPS
+# divided by the number of classes more, so that many small systems cost as much as one large.
 FEW_STEPS, SMALL_STEPS = 4, 2000
+# Projections that look for a face, and those that end a programme over a curved set, where a face
+# does not help.
 FEW_PROJECTIONS, MANY_PROJECTIONS = 40, 3000
+# The least normal number, and the machine epsilon, of float64.
 _TINY, _EPS = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 
 

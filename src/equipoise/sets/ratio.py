@@ -25,10 +25,10 @@ from equipoise.weights.priors import masses_of, named_prior
 
 # Size of a point from which on the maximiser is nearer than the rounded projection: the inverse
 # square root of the machine epsilon, as one is off by 1 / size and the other by epsilon * size.
-_FAR = 7e7
+_FAR_FROM_CONE = 7e7
 # Newton steps of a projection. On a piecewise linear function each step ends on another piece; a
 # bracket closes by bisection where the steps leave it, to all digits in about 60 steps.
-_MAX_STEPS = 200
+_MAX_SHIFTS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +96,12 @@ class RatioCone(MassSet):
         linearly, and Newton's method finds where it is one.
         """
         vector = check_point(point, self.n_classes)
-        if np.abs(vector).max() > _FAR:
+        if np.abs(vector).max() > _FAR_FROM_CONE:
             return self.maximize(vector)
         p, v = self.prior[self.present], vector[self.present]
         least, most = float(v.min()) - 1, float(v.max())
         shift = (float(v.sum()) - 1) / len(v)
-        for _ in range(_MAX_STEPS):
+        for _ in range(_MAX_SHIFTS):
             level, low, high = self._on_cone(v - shift, p)
             inside = ~(low | high)
             scaled = float(p @ low + self.ratio * (p @ high))

@@ -20,9 +20,9 @@ from equipoise.sets import Uncertainty
 from equipoise.text import listing
 
 # Relative difference of class priors that rounding may make on another machine.
-_ROUNDING = 1e-9
-# Longer sets are cut in messages, in characters.
-_LONGEST = 120
+_PRIOR_DIFFERENCE = 1e-9
+# Characters of a set in a message, beyond which it is cut: a line and a half.
+_LONGEST_SET = 120
 
 
 def describe(
@@ -95,7 +95,7 @@ def _difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str | None:
         return f"a state of classes {listing(theirs['classes'])} for {listing(ours['classes'])}"
     apart = np.abs(np.subtract(theirs["prior"], ours["prior"])) / np.array(ours["prior"])
     worst = int(apart.argmax())
-    if apart[worst] <= _ROUNDING:
+    if apart[worst] <= _PRIOR_DIFFERENCE:
         return None
     return (
         f"a state with the prior {theirs['prior'][worst]:.6g} of class {ours['classes'][worst]!r} "
@@ -105,4 +105,4 @@ def _difference(theirs: dict[str, Any], ours: dict[str, Any]) -> str | None:
 
 def _set_text(name: str, params: dict[str, Any]) -> str:
     text = f"{name}({', '.join(f'{key}={value!r}' for key, value in params.items())})"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _LONGEST_SET else f"{text[:_LONGEST_SET]}..."

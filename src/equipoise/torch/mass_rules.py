@@ -25,7 +25,7 @@ from torch import nn
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import MassSet
-from equipoise.sets.filling import ROUNDING
+from equipoise.sets.filling import SUM_ROUNDING
 
 # Share of the start that mirror ascent never gives up: from nothing, no factor leads back.
 KEPT = 1e-6
@@ -101,7 +101,7 @@ class BoxRule(MassRule):
 def fill(risks: Any, room: Any, budget: Any) -> Any:
     """Water-filling, as :func:`equipoise.sets.filling.fill`, without looking at a value."""
     levels, order = torch.sort(risks, descending=True)
-    enough = room[order].cumsum(0) >= budget * (1 - ROUNDING)
+    enough = room[order].cumsum(0) >= budget * (1 - SUM_ROUNDING)
     level = torch.where(enough, levels, -torch.inf).max()
     above = torch.where(risks > level, room, 0.0)
     tied = torch.where(risks == level, room, 0.0)

@@ -23,7 +23,7 @@ from equipoise.validation.numbers import check_numbers
 
 # Mean of a column of embeddings, in its standard deviations, from which a module of its own centres
 # them: in float32, logits of a layer alone would be off by more than 1e-5 of a deviation.
-_FAR = 100.0
+_FAR_MEAN = 100.0
 
 
 class DecisionWeights(nn.Module):  # type: ignore[misc]
@@ -282,7 +282,7 @@ def _moments(embeddings: NDArray[Any], like: Any) -> Moments:
     first = embeddings[0].astype(np.float64)  # it lies where the others do
     mean, spread = (embeddings - first).mean(axis=0), (embeddings - first).std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    far = np.abs(first + mean) > _FAR * spread
+    far = np.abs(first + mean) > _FAR_MEAN * spread
     rounded = torch.tensor(first + mean).to(like.dtype).double().cpu().numpy()
     origin = np.where(far, rounded, 0.0)
     return Moments(origin, (first - origin) + mean, spread)

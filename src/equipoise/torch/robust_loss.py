@@ -50,8 +50,8 @@ from equipoise.validation.numbers import check_flag, check_number, check_numbers
 from equipoise.weights import ByClass, check_prior, weights_of
 
 REDUCTIONS = ("mean", "sum", "none")
-# What is remembered of each class: the sum of its losses and the number of its rows.
-_LOSS, _ROWS = 0, 1
+# Rows of the memory of each class: the sum of its losses, and the number of its rows.
+_LOSS_ROW, _COUNT_ROW = 0, 1
 
 
 class RobustLoss(nn.Module):  # type: ignore[misc]
@@ -259,7 +259,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self.broken.copy_(torch.where(fresh, self.step, self.broken))
         if self.check and not torch.compiler.is_compiling():
             self._raise_broken()
-        total = sums[_ROWS].sum()
+        total = sums[_COUNT_ROW].sum()
         passes = total / self.n_rows
         self.remembered.mul_(torch.exp(-passes / self.window)).add_(sums)
         risks = self._risks(self.remembered)
@@ -274,18 +274,18 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     def _of_batch(self, sums: Any) -> tuple[Any, Any]:
         """Weights of rows by class for the risks of this batch alone, and its number of rows."""
         masses = self.rule(self._risks(sums))
-        total = sums[_ROWS].sum()
-        present = sums[_ROWS] > 0
+        total = sums[_COUNT_ROW].sum()
+        present = sums[_COUNT_ROW] > 0
         # What stands for a missing class is the mean of the others: its mass is theirs.
         prior = torch.where(present, self.prior, 0.0)
         lost = torch.where(present, 0.0, masses).sum()
         masses = masses + lost * prior / prior.sum().clamp_min(torch.finfo(prior.dtype).tiny)
-        return torch.where(present, masses * total / sums[_ROWS].clamp_min(1.0), 0.0), total
+        return torch.where(present, masses * total / sums[_COUNT_ROW].clamp_min(1.0), 0.0), total
 
     def _risks(self, sums: Any) -> Any:
         """Mean losses of the classes; that of the others, by priors, where there are no rows."""
-        known = sums[_ROWS] > 0
-        risks = torch.where(known, sums[_LOSS] / sums[_ROWS], 0.0)
+        known = sums[_COUNT_ROW] > 0
+        risks = torch.where(known, sums[_LOSS_ROW] / sums[_COUNT_ROW], 0.0)
         prior = torch.where(known, self.prior, 0.0)
         tiny = torch.finfo(prior.dtype).tiny
         return torch.where(known, risks, (prior * risks).sum() / prior.sum().clamp_min(tiny))
@@ -295,7 +295,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self._raise_broken()
         sums = self.remembered.detach().cpu().double().numpy()
         with np.errstate(invalid="ignore"):
-            return ByClass(sums[_LOSS] / sums[_ROWS], self.classes)
+            return ByClass(sums[_LOSS_ROW] / sums[_COUNT_ROW], self.classes)
 
     @property
     def worst_case_masses(self) -> ByClass:
