@@ -37,8 +37,8 @@ def namespace(x: Any) -> Any:
         return np
     if library(x) in _WRAPPED:
         return _compat().array_namespace(x)
-    own = getattr(x, "__array_namespace__", None)
-    return np if own is None else own()
+    native = getattr(x, "__array_namespace__", None)
+    return np if native is None else native()
 
 
 def library(x: Any) -> str:

@@ -39,10 +39,10 @@ def _array(values: Any) -> NDArray[Any]:
     """An array of a partition; missing values of pandas' own types are NaN."""
     if not hasattr(values, "to_numpy"):
         return np.asarray(values)
-    found = np.asarray(values.to_numpy())
-    if found.dtype == object and found.ndim == 2:
+    array = np.asarray(values.to_numpy())
+    if array.dtype == object and array.ndim == 2:
         return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
-    return found
+    return array
 
 
 def bytes_of(block: Block) -> int:
@@ -181,7 +181,7 @@ def _ask(ask: Callable[[Any], Answer], part: WorkerPart) -> Answer | None:
 
 def _sum(*answers: Answer | None) -> Answer | None:
     """The sum of some answers in memory of its own: they may be needed again."""
-    found = [answer for answer in answers if answer is not None]
-    if not found:
+    present = [answer for answer in answers if answer is not None]
+    if not present:
         return None
-    return reduce(added, found[1:], tuple(np.array(values) for values in found[0]))
+    return reduce(added, present[1:], tuple(np.array(values) for values in present[0]))

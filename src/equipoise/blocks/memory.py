@@ -26,9 +26,9 @@ def check_memory(value: Any) -> int:
     if isinstance(value, Integral) and not isinstance(value, bool):
         n_bytes = int(value)
     elif isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
-        if found and found[2].lower() in _UNITS:
-            n_bytes = int(float(found[1]) * _UNITS[found[2].lower()])
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
+        if match and match[2].lower() in _UNITS:
+            n_bytes = int(float(match[1]) * _UNITS[match[2].lower()])
     if n_bytes < LEAST_MEMORY:
         raise InvalidParameterError(
             f"memory must be a number of bytes or a text such as '1 GiB', and at least '16 MiB', "

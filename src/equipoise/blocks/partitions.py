@@ -49,8 +49,8 @@ class KeptBlock:
         if known is not make:
             part = make(place, Block(self.X, self.y, self.weights))
             self._made[type(make)] = make, part
-        found: T = part
-        return found
+        kept: T = part
+        return kept
 
 
 class ComputedPartitions(Blocks):
@@ -70,8 +70,10 @@ class ComputedPartitions(Blocks):
         if place in self._kept:
             return self._kept[place]
         # Threads of Dask's own would outlive the fit.
-        given = require("dask", extra="dask").compute(*self._parts[place], scheduler="synchronous")
-        block = hold(place, *given)
+        computed = require("dask", extra="dask").compute(
+            *self._parts[place], scheduler="synchronous"
+        )
+        block = hold(place, *computed)
         kept, size = KeptBlock(block), bytes_of(block)
         with self._lock:
             if size <= self._room:
@@ -126,19 +128,19 @@ def _check_beside(X: Any, values: Any, name: str) -> None:
     """That labels or weights have the partitions of the rows."""
     if not is_dask(values) or len(getattr(values, "shape", ())) != 1:
         shape = getattr(values, "shape", None)
-        found = type(values).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
+        kind = type(values).__name__ + ("" if shape is None else f" of shape {tuple(shape)}")
         raise InvalidInputError(
             f"{name} must be a Dask array of one dimension or a Dask Series, as X is Dask's, got "
-            f"{found}: dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
+            f"{kind}: dask.array.from_array({name}, chunks=X.chunks[0]) makes one."
         )
     theirs, ours = (_lengths(part) for part in (values, X))
     known = not any(map(np.isnan, theirs + ours))
     if len(theirs) != len(ours) or (known and theirs != ours):
-        told = [
+        counts = [
             f"{len(part)}" + (f" ({_few(part)} rows)" if known else "") for part in (theirs, ours)
         ]
         raise InvalidInputError(
-            f"{name} must have the partitions of X, got {told[0]} where X has {told[1]}: use "
+            f"{name} must have the partitions of X, got {counts[0]} where X has {counts[1]}: use "
             f"{name}.rechunk(X.chunks[0]) of an array, {name}.repartition(...) of a Series."
         )
 

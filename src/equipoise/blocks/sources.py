@@ -85,13 +85,13 @@ def _cut(array: Any, rows: slice) -> NDArray[Any]:
                 f"bytes and had {len(mapped)}. Fit again when nobody writes to it."
             )
         return np.array(array[rows], subok=False)
-    found = np.asarray(array[rows])
-    if len(found) != rows.stop - rows.start:
+    read = np.asarray(array[rows])
+    if len(read) != rows.stop - rows.start:
         raise InvalidInputError(
-            f"rows {rows.start} to {rows.stop - 1} were asked for and {len(found)} came: the "
+            f"rows {rows.start} to {rows.stop - 1} were asked for and {len(read)} came: the "
             "source has shrunk while it was read. Fit again when nobody writes to it."
         )
-    return found
+    return read
 
 
 class NpyArray:
@@ -100,13 +100,13 @@ class NpyArray:
     def __init__(self, path: Path) -> None:
         self._path = path
         with in_a_sentence(f"{path} is not a whole npy file", OSError, ValueError, EOFError):
-            found = np.load(path, mmap_mode="r", allow_pickle=False)
-        if not found.flags.c_contiguous:
+            mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if not mapped.flags.c_contiguous:
             raise InvalidInputError(
                 f"{path} is stored column by column, and reading rows would read all of it: save "
                 "numpy.ascontiguousarray(X) instead."
             )
-        self.shape, self.dtype, self._offset = found.shape, found.dtype, int(found.offset)
+        self.shape, self.dtype, self._offset = mapped.shape, mapped.dtype, int(mapped.offset)
         self._row_bytes = int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
 
     def __len__(self) -> int:
@@ -197,12 +197,12 @@ class SequenceBlocks(Blocks):
         return len(self._sequence)
 
     def __getitem__(self, place: int) -> Block:
-        found = self._sequence[place]
-        if not isinstance(found, tuple | list) or not 1 <= len(found) <= 3:
+        item = self._sequence[place]
+        if not isinstance(item, tuple | list) or not 1 <= len(item) <= 3:
             raise InvalidInputError(
-                f"it must be (X, y) or (X, y, weights), got {type(found).__name__}."
+                f"it must be (X, y) or (X, y, weights), got {type(item).__name__}."
             )
-        return Block(*found)
+        return Block(*item)
 
 
 def from_blocks(blocks: Any) -> Blocks:

@@ -340,11 +340,11 @@ def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
     >>> as_metric("balanced_accuracy", 0.25).numerator.tp
     2.0
     """
-    found = METRICS.get(metric) if isinstance(metric, str) else metric
-    if isinstance(found, LinearFractional):
-        return found
-    if callable(found):
-        return found(positive_share)
+    known = METRICS.get(metric) if isinstance(metric, str) else metric
+    if isinstance(known, LinearFractional):
+        return known
+    if callable(known):
+        return known(positive_share)
     names = ", ".join(repr(name) for name in METRICS)
     raise InvalidParameterError(
         f"metric must be one of {names}, a LinearFractional, or a function that makes one from the "

@@ -329,23 +329,27 @@ def robust_risk_interval(  # noqa: PLR0913  predictions, the set, and how they a
 
 
 def counted_intervals(
-    counted: NDArray[np.float64], classes: Names, confidence: float = 0.95,
-    *, refit: float | None = None, choices: int = 1,
-) -> RiskIntervals:  # fmt: skip
+    counted: NDArray[np.float64],
+    classes: Names,
+    confidence: float = 0.95,
+    *,
+    refit: float | None = None,
+    choices: int = 1,
+) -> RiskIntervals:
     """Intervals of zero-one risks from sums over rows, as ``counted_moments`` takes them.
 
     A class without rows has the risk nan, somewhere from 0 to 1. Where the sums tell the errors of
     the final weights on the same rows, the interval reaches as far as one around these does. One
     of several ``choices`` has the confidence that all of them would have together (Bonferroni).
     """
-    found = [counted_moments(counted, refit)]
-    places, tail = found[0].classes, tail_of(confidence)
+    moments = [counted_moments(counted, refit)]
+    places, tail = moments[0].classes, tail_of(confidence)
     if counted.shape[1] > 4:
         _, totals, _, _, errors = counted.sum(axis=0)[:, places]
-        found.append(replace(found[0], risks=errors / totals))
-    method, limits = _method("{0, 1}", *found, choices=choices)
+        moments.append(replace(moments[0], risks=errors / totals))
+    method, limits = _method("{0, 1}", *moments, choices=choices)
     every = np.tile([[np.nan], [0.0], [1.0]], len(classes))
-    every[:, places] = found[0].risks, *limits(tail)
+    every[:, places] = moments[0].risks, *limits(tail)
     risks, lower, upper = (ByClass(values, classes) for values in every)
     return RiskIntervals(risks, lower, upper, confidence, False, method, limits)
 

@@ -99,12 +99,12 @@ def _ranges(lower: Any, upper: Any, classes: NDArray[Any], most: float) -> tuple
     """Floors and caps per class, between 0 and ``most``, which stand for what is not given."""
     low, up = (
         check_interval(
-            check_numbers(free if given is None else given, classes, name=name, default=free),
+            check_numbers(free if limit is None else limit, classes, name=name, default=free),
             classes,
             name,
             f"[0, {most}]",
         )
-        for given, name, free in ((lower, "lower", 0), (upper, "upper", most))
+        for limit, name, free in ((lower, "lower", 0), (upper, "upper", most))
     )
     if np.any(low > up):
         bad = int(np.argmax(low > up))

@@ -78,14 +78,14 @@ def _box_shift(point: Vector, lower: Vector, upper: Vector, total: float) -> flo
     breaks = breaks[order]
     # Past v - upper a class gives way, past v - lower it gives no more.
     giving = np.cumsum(np.where(order < len(point), 1.0, -1.0))
-    given = np.cumsum(giving[:-1] * np.diff(breaks))
+    given_up = np.cumsum(giving[:-1] * np.diff(breaks))
     surplus = float(upper.sum()) - total
-    last = int(np.count_nonzero(given < surplus))
+    last = int(np.count_nonzero(given_up < surplus))
     if last == 0:
         return float(breaks[0]) + max(surplus, 0.0) / float(giving[0])
-    if last == len(given):
+    if last == len(given_up):
         return float(breaks[-1])
-    return float(breaks[last]) + (surplus - float(given[last - 1])) / float(giving[last])
+    return float(breaks[last]) + (surplus - float(given_up[last - 1])) / float(giving[last])
 
 
 def _drawn_near(point: Vector, total: float) -> Vector:

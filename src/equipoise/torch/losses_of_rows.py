@@ -45,8 +45,8 @@ def smoothed_hinge_of_rows(logits: Any, labels: Any) -> Any:
 
 def _excess(logits: Any, labels: Any) -> Any:
     """By how much each rival comes too close; -inf for the class itself."""
-    own = labels[:, None]
-    return (1 + logits - logits.gather(1, own)).scatter(1, own, -torch.inf)
+    true_class = labels[:, None]
+    return (1 + logits - logits.gather(1, true_class)).scatter(1, true_class, -torch.inf)
 
 
 _BY_NAME: dict[str, LossOfRows] = {

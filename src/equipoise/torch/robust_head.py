@@ -99,9 +99,15 @@ def tune_decisions(
     table = np.exp(scores - scores.max(axis=1, keepdims=True))
     table /= table.sum(axis=1, keepdims=True)
     tuned = tune_weights(
-        labels, table, goal, classes=np.arange(table.shape[1]), class_prior=class_prior,
-        pooling=pooling, rare_classes=rare_classes, random_state=random_state,
-    )  # fmt: skip
+        labels,
+        table,
+        goal,
+        classes=np.arange(table.shape[1]),
+        class_prior=class_prior,
+        pooling=pooling,
+        rare_classes=rare_classes,
+        random_state=random_state,
+    )
     if tuned.weights is None:
         raise InvalidParameterError(
             f"goal must be one that decision weights can reach, got {goal!r}: its rule is a matrix "

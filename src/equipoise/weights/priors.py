@@ -99,18 +99,18 @@ def named_weightings(weightings: Any) -> dict[str, Any]:
     if isinstance(weightings, str):
         weightings = [weightings]
     if isinstance(weightings, Mapping):
-        found = {str(name): value for name, value in weightings.items()}
+        by_name = {str(name): value for name, value in weightings.items()}
     elif isinstance(weightings, Iterable):
         listed = list(weightings)
         names = [w if isinstance(w, str) else f"q{place}" for place, w in enumerate(listed, 1)]
-        found = dict(zip(names, listed, strict=True))
-        if len(found) < len(listed):
+        by_name = dict(zip(names, listed, strict=True))
+        if len(by_name) < len(listed):
             raise InvalidParameterError(f"weightings must be distinct, got {names}.")
     else:
-        found = {}
-    if not found:
+        by_name = {}
+    if not by_name:
         raise InvalidParameterError(
             "weightings must be a dict by name or a list with at least one weighting, such as "
             f'["standard", "balanced"], got {weightings!r}.'
         )
-    return found
+    return by_name
