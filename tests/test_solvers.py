@@ -540,6 +540,16 @@ def test_the_size_of_the_problem_chooses_the_solvers(n_classes, n_rows, size, na
     assert choose(Problem(Sized(n_rows, size), masses, 1.0)) == tuple(names)
 
 
+@pytest.mark.parametrize("solver", ["auto", "sqp-newton", "sqp-lbfgs"])
+def test_what_a_solver_requires_and_an_objective_lacks_is_named(solver):
+    masses = WorstClass().resolve(np.ones(3) / 3)
+    problem, start = Problem(Sized(100, 12), masses, 1.0), (np.zeros(12), np.ones(3) / 3)
+    missing = r"ClassGradients \(class_gradients, evaluate_with_gradients\) of the objective"
+    name = "sqp-newton" if solver == "auto" else solver
+    with pytest.raises(InvalidParameterError, match=f"solver='{name}' requires {missing}.* Sized"):
+        run(problem, solver, start, Limits(1e-6, 10), Progress())
+
+
 @pytest.mark.parametrize("recipe", [FixedWeights("standard"), FixedWeights("balanced")])
 def test_a_single_weighting_needs_no_gradient_of_every_class(recipe):
     masses = recipe.resolve(np.arange(1, 101) / 5050)

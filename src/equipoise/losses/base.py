@@ -133,8 +133,8 @@ class TrainedLoss(ABC):
     >>> loss([0, 1], [[0.0, 0.0], [2.0, 0.0]]).tolist()
     [1.0, 9.0]
     >>> from equipoise import RobustLinearClassifier
-    >>> fit = RobustLinearClassifier(loss="squared_leads").fit([[0], [1], [2], [4]], [0, 0, 1, 1])
-    >>> fit.status_
+    >>> model = RobustLinearClassifier("standard", loss="squared_leads")
+    >>> model.fit([[0], [1], [2], [4]], [0, 0, 1, 1]).status_
     'converged'
     >>> LOSSES.remove("squared_leads")
     """

@@ -72,9 +72,9 @@ def offered(objective: object, capability: type, *, user: str) -> Any:
 
     Examples
     --------
-    >>> offered(object(), Hessians, user="solver='sqp-newton'")
+    >>> offered(object(), Hessians, user="A Newton step")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    equipoise.exceptions.InvalidParameterError: solver='sqp-newton' requires Hessians (hessian) ...
+    equipoise.exceptions.InvalidParameterError: A Newton step requires Hessians (hessian) of ...
     """
     if isinstance(objective, capability):
         return objective

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Vector
+from equipoise.objectives import ClassGradients, Hessians, offered
 from equipoise.registry import Registry
 from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, Status, solve
 from equipoise.solvers.descent_ascent import DescentAscent
@@ -42,12 +43,16 @@ UNBOUNDED = 1e-4
 
 @dataclass(frozen=True)
 class NamedSolver:
-    """A solver by name; ``make`` builds it for a problem and a relative accuracy."""
+    """A solver by name; ``make`` builds it for a problem and a relative accuracy.
+
+    ``requires`` are the capabilities of the objective that it uses beside the contract.
+    """
 
     name: str
     make: Callable[[Problem, float], Solver[Any]]
     warmed: bool = False  # whether a cold start is warmed on fewer rows
     share: float = 1.0  # of the iterations, where another solver can follow
+    requires: tuple[type, ...] = ()
 
 
 def _sampled_rows(problem: Problem) -> int:
@@ -67,8 +72,8 @@ def _sqp_newton(problem: Problem, tol: float) -> MinimaxSqp:
 
 SOLVERS: Registry[NamedSolver] = Registry(
     "solver",
-    NamedSolver("sqp-newton", _sqp_newton, warmed=True),
-    NamedSolver("sqp-lbfgs", lambda *_: MinimaxSqp(StepMemory())),
+    NamedSolver("sqp-newton", _sqp_newton, warmed=True, requires=(ClassGradients, Hessians)),
+    NamedSolver("sqp-lbfgs", lambda *_: MinimaxSqp(StepMemory()), requires=(ClassGradients,)),
     NamedSolver("multipliers", lambda *_: Multipliers(), share=0.5),
     NamedSolver("descent-ascent", lambda *_: DescentAscent()),
 )
@@ -116,6 +121,9 @@ def run(
     """
     check_word(name, "solver", ("auto", *SOLVERS))
     names = choose(problem) if name == "auto" else (name,)
+    for one in names:
+        for capability in SOLVERS[one].requires:
+            offered(problem.objective, capability, user=f"solver={one!r}")
     ends = [start]
     for easier in way:
         tol = limits.tol if easier.objective.convex else max(limits.tol, ROUGH)

@@ -122,8 +122,6 @@ class StepStrategy(ABC):
 class MinimaxSqp(Solver[SqpIterate]):
     """Minimax SQP by a strategy."""
 
-    requires = (ClassGradients,)
-
     def __init__(self, strategy: StepStrategy) -> None:
         self._strategy = strategy
 
