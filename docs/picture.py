@@ -1,6 +1,6 @@
 """The picture at the top of the README and of the site: ``python docs/picture.py`` draws it.
 
-Its numbers are read from what the study printed (``docs/studies/tuner.txt``, splits 2 and 3);
+Its numbers are read from what the study printed (``docs/studies/tuner.txt``, splits 4 and 5);
 ``tests/test_docs.py`` compares the committed file with what this script draws.
 """
 
@@ -19,7 +19,7 @@ RULES = {
     "default": "default predictions",
     "class_weight": 'class_weight="balanced"',
     "inverse shares": "probabilities / class shares",
-    "plain": "RobustClassifier",
+    "average": "RobustClassifier",
 }
 
 # In pixels: the picture, where bars begin, a bar, the step from bar to bar and from group to group.
@@ -32,17 +32,17 @@ STYLE = """
 .card{fill:#ffffff;stroke:#d5d9dd} text{fill:#222222;font:14px system-ui,sans-serif}
 .title{font-size:16px;font-weight:600} .small{font-size:13px}
 .strong{font-weight:600} .end{text-anchor:end}
-.default{fill:#a3abb5} .class_weight{fill:#d1603d} .inverse{fill:#e0a458} .plain{fill:#1f5f9e}
+.default{fill:#a3abb5} .class_weight{fill:#d1603d} .inverse{fill:#e0a458} .average{fill:#1f5f9e}
 @media (prefers-color-scheme:dark){
 .card{fill:#161b22;stroke:#3c4652} text{fill:#ced6dd}
-.default{fill:#6f7984} .class_weight{fill:#f0885f} .inverse{fill:#d9a765} .plain{fill:#8ab4f8}}
+.default{fill:#6f7984} .class_weight{fill:#f0885f} .inverse{fill:#d9a765} .average{fill:#8ab4f8}}
 """
 
 
 def recalls() -> dict[tuple[str, str], float]:
     """Percent of the worst class that is recalled, mean over tables, by rule and learner."""
     study = (HERE / "studies" / "tuner.txt").read_text(encoding="utf-8")
-    confirmed = study.split("# splits 2 and 3")[1].split("worst-class")[0]
+    confirmed = study.split("# splits 4 and 5")[1].split("worst_class")[0]
     return {
         (rule, learner): float(re.search(rf"^  {rule} +{learner} +([\d.]+)", confirmed, re.M)[1])
         for rule in RULES
@@ -56,7 +56,7 @@ def bars(group: int, learner: str, shown: dict[tuple[str, str], float]) -> list[
     parts = [f'<text class="strong" x="20" y="{top + 29}">{LEARNERS[learner]}</text>']
     for at, (rule, name) in enumerate(RULES.items()):
         y, length = top + at * STEP, PIXELS_PER_POINT * shown[rule, learner]
-        strong = " strong" if rule == "plain" else ""
+        strong = " strong" if rule == "average" else ""
         parts += [
             f'<text class="small end{strong}" x="{LEFT - 8}" y="{y + 11}">{name}</text>',
             f'<rect class="{rule.split()[0]}" x="{LEFT}" y="{y}" '

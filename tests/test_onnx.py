@@ -249,7 +249,7 @@ def test_classifiers_around_others_are_taken_apart():
     )
     search = GridSearchCV(
         make_pipeline(StandardScaler(), TunedDecisionClassifier(LogisticRegression(), "balanced")),
-        {"pluginclassifier__estimator__C": [0.1, 1.0]},
+        {"tuneddecisionclassifier__estimator__C": [0.1, 1.0]},
         cv=2,
     ).fit(rows, y)
     for model in (frozen, path, search):
@@ -415,8 +415,12 @@ def test_known_weights_decide_on_the_scale_of_the_population():
     assert_same(model.fit(X[:300], labels[:300]), X[300:])
 
 
-def test_an_average_of_trainings_is_refused():
+@pytest.mark.parametrize("base", ["scaled", "forest", "boosting"])
+def test_an_average_of_trainings_is_a_mean_in_the_graph(base):
     X, labels = draw(3)
-    model = RobustClassifier(BASES["forest"], "worst_class", training="average", cv=3)
-    with pytest.raises(InvalidParameterError, match="training='average' cannot be written"):
-        to_onnx(model.fit(X[:300], labels[:300]))
+    prior = [0.2, 0.5, 0.3]
+    model = RobustClassifier(
+        BASES[base], "worst_class", training="average", class_prior=prior, cv=3
+    )
+    assert len(model.fit(X[:300], labels[:300]).estimator_.estimators) == 3
+    assert_same(model, X[300:])

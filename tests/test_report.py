@@ -136,7 +136,8 @@ def test_the_code_of_every_card_gives_the_rule_that_was_evaluated(model, weighte
 
 def test_plain_candidates_are_those_of_fits_made_by_hand(found):
     learner = learner_for(X, "linear")
-    design = RobustClassifier(learner, "standard", cv=3, random_state=0).fit(X, Y)
+    settings = {"training": "plain", "cv": 3, "random_state": 0}
+    design = RobustClassifier(learner, "standard", **settings).fit(X, Y)
     for each in found.to_dict()["candidates"][0]["classes"]:
         name = found.to_dict()["data"]["classes"][each["class"]]["name"]
         assert each["risk"] == pytest.approx(design.class_risks_[name], abs=1e-12)

@@ -288,7 +288,7 @@ def test_floors_of_rows_too_few_to_be_evaluated_are_kept_all_the_same():
 def test_floors_with_a_confidence_keep_the_model_of_one_split():
     X, y = draw(1500)
     goal = RecallFloors({"rare": 0.5}, confidence=0.9)
-    clf = RobustClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
+    clf = RobustClassifier(LogisticRegression(), goal, training="plain", random_state=0).fit(X, y)
     plug_in = TunedDecisionClassifier(LogisticRegression(), goal, random_state=0).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
     for training, fits in (("plain", 1), ("balanced", 1), ("average", 3)):
@@ -302,7 +302,7 @@ def test_floors_with_a_confidence_keep_the_model_of_one_split():
 
 def test_scores_will_do():
     X, y = draw()
-    clf = RobustClassifier(LinearSVC(), "worst_class", cv=3).fit(X, y)
+    clf = RobustClassifier(LinearSVC(), "worst_class", training="plain", cv=3).fit(X, y)
     assert set(clf.predict(X)) <= set(NAMES)
     two = y != "middle"
     clf.fit(X[two], y[two])
@@ -320,14 +320,16 @@ def test_scores_will_do():
 )
 def test_what_cannot_be_weighted_is_trained_as_it_is(base, why):
     X, y = draw()
-    clf = RobustClassifier(base, "worst_class", training="average", cv=3)
-    with pytest.warns(EquipoiseWarning, match=f"{why}.*: it is trained as it is.*'average'"):
+    clf = RobustClassifier(base, "worst_class", training="balanced", cv=3)
+    with pytest.warns(EquipoiseWarning, match=f"{why}.*: it is trained as it is.*'balanced'"):
         clf.fit(X, y)
     assert np.ptp(clf.training_weights_) == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", CostlyDecisionsWarning)
-        clone(clf).set_params(training="plain").fit(X, y)
+        for training in ("plain", "average"):
+            one = clone(clf).set_params(training=training).fit(X, y)
+            assert type(one.estimator_) is type(base)
     plug_in = TunedDecisionClassifier(base, "worst_class", cv=3).fit(X, y)
     np.testing.assert_array_equal(clf.predict(X), plug_in.predict(X))
 
@@ -445,6 +447,7 @@ def test_no_warning_is_raised_by_plain_use():
     X, y = draw()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CostlyDecisionsWarning)  # the table is made to cost much
         RobustClassifier(TREE, "worst_class", cv=3).fit(X, y).predict_proba(X)
 
 

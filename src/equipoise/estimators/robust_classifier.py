@@ -32,13 +32,11 @@ class RobustClassifier(DecidingClassifier):
     .. math:: f(x) = \arg\max_i \; w_i \eta_i(x)
 
     with probabilities :math:`\eta` of a model that may be trained with class weights, put on the
-    scale of the population. Every row is predicted by a model of the other folds; decision
+    scale of the population. Every row is predicted by a model that has not seen it; decision
     weights are tuned on these predictions as in :class:`TunedDecisionClassifier`, and the model is
-    trained once more on all rows: folds + 1 fits of the base estimator, three times as many with
-    ``training="average"``.
-
-    Use it first, for any model; :class:`RobustLogisticRegression` has certificates, and
-    :func:`tune_weights` takes probabilities that exist already.
+    trained once more on all rows. By default, three trainings are averaged: 3 (folds + 1) fits of
+    the base estimator, and a prediction and a model file three times those of the base. On new
+    rows of 91 tables this gains 0.3 points over ``training="plain"``, which costs a third of it.
 
     Parameters
     ----------
@@ -48,11 +46,12 @@ class RobustClassifier(DecidingClassifier):
         search. One that is fitted already goes inside scikit-learn's ``FrozenEstimator``. A booster
         that stops early is given validation rows of its training part.
     $goal
-    training : str, dict or array-like of shape (n_classes,), default="plain"
+    training : str, dict or array-like of shape (n_classes,), default="average"
         Training weights by class: ``"plain"`` (none), ``"balanced"`` (one over the class share),
         ``"sqrt"`` (its square root), numbers, or ``"average"``: the mean of the probabilities of
-        the three. One that takes no weights, or that is robust by itself as
-        :class:`RobustLogisticRegression` is for a set, is trained as it is, with a warning.
+        three models, trained in each of these ways. An estimator that is fitted already, takes no
+        weights, or is robust by itself as :class:`RobustLogisticRegression` is for a set, is
+        trained plainly, as ``training_weights_`` shows; numbers or another word then warn.
     $pooling
     $cv
     $refit
@@ -85,7 +84,7 @@ class RobustClassifier(DecidingClassifier):
         estimator: Any,
         goal: Any = None,
         *,
-        training: Any = "plain",
+        training: Any = "average",
         pooling: float = POOLING,
         cv: Any = 5,
         refit: bool = True,
@@ -127,15 +126,16 @@ class RobustClassifier(DecidingClassifier):
         if np.all(weights == weights[:, :1]):
             return weights[:1]
         robust = is_robust(self.estimator)
-        if robust or weight_argument(self.estimator) is None:
+        if not robust and weight_argument(self.estimator) is not None:
+            return weights
+        if len(weights) == 1:  # an average is one over the models that there can be
             why = "is robust by itself" if robust else "takes no sample_weight"
             warn(
                 f"{type(self.estimator).__name__} {why}: it is trained as it is, not with "
                 f"training={self.training!r}. Give training='plain'.",
                 EquipoiseWarning,
             )
-            return np.ones((1, len(shares)))
-        return weights
+        return np.ones((1, len(shares)))
 
 
 def training_weights(training: Any, classes: NDArray[Any], shares: Vector) -> Matrix:
@@ -154,6 +154,6 @@ def training_weights(training: Any, classes: NDArray[Any], shares: Vector) -> Ma
         if not np.all((weights > 0) & np.isfinite(weights)):
             raise InvalidParameterError(
                 f"training must hold positive weights, got {weights[0].tolist()}: a class without "
-                "weight would be ignored in training."
+                "weight would not be learnt at all."
             )
     return np.asarray(weights / (weights @ shares)[:, None])

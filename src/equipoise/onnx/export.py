@@ -78,17 +78,25 @@ _WRONG = {
 
 
 @dataclass(frozen=True, eq=False)
-class ClassifierParts:
-    """Steps before a classifier, the classifier, and how its probabilities decide.
-
-    ``columns`` are the classes that it knows, among all ``classes``. Without a ``rule`` it decides
-    by its own scores and the ``shifts`` that are added to them; ``factors`` put its probabilities
-    on the scale that the rule is for.
-    """
+class Member:
+    """A classifier, its own steps, its ``classes``, and factors of their probabilities."""
 
     steps: list[Any]
     head: Any
-    columns: NDArray[Any]
+    classes: NDArray[Any]
+    factors: Any = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassifierParts:
+    """Common steps, the classifiers whose probabilities are averaged, and how these decide.
+
+    Without a ``rule`` a single classifier decides by its own scores and the ``shifts`` that are
+    added to them; ``factors`` put the probabilities on the scale that the rule is for.
+    """
+
+    steps: list[Any]
+    members: list[Member]
     classes: NDArray[Any]
     rule: Vector | Matrix | None
     has_probabilities: bool
@@ -166,7 +174,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
             "(n_features_in_): put it into a Pipeline behind a step that does, such as a scaler."
         )
     names = getattr(model, "feature_names_in_", None)
-    every = [*parts.steps, parts.head]
+    every = [*parts.steps, *parts.members[0].steps, *(each.head for each in parts.members)]
     table = input_table(every, int(n_features), names)
     made = _written(Graph(dtype), parts, table)
     largest = 1.0 if parts.rule is None else float(np.abs(parts.rule).max())
@@ -186,7 +194,7 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
     if np.any(parts.shifts):
         scores = graph.add("Add", scores, graph.constant(parts.shifts))
     if parts.rule is not None:
-        probabilities = _rescaled(graph, _aligned(graph, probabilities, parts), parts.factors)
+        probabilities = _rescaled(graph, probabilities, parts.factors)
         scores = _weighted(graph, probabilities, parts.rule)
         place = graph.add("ArgMax", scores, axis=1, keepdims=0)
     elif k == 2:
@@ -218,16 +226,17 @@ def _taken_apart(model: Any) -> ClassifierParts:
             factors = factors * head.factors_
             columns = np.asarray(getattr(inside, "classes_", classes))
         head = inside
-    if isinstance(head, AveragedTrainings):
-        raise InvalidParameterError(
-            "training='average' cannot be written as ONNX: its probabilities are the mean of "
-            "several models. Use training='plain', 'sqrt' or 'balanced'."
-        )
     if rule is None and not isinstance(head, RobustLinearModel):
         raise InvalidParameterError(
             f"model must be a classifier of equipoise, got {type(model).__name__}: "
             "skl2onnx.to_onnx writes those of scikit-learn."
         )
+    if isinstance(head, AveragedTrainings):
+        members = [
+            _member(one, 1 / np.asarray(weights))
+            for one, weights in zip(head.estimators, head.class_weights, strict=True)
+        ]
+        return ClassifierParts(steps, members, np.asarray(classes), rule, True, factors)
     has_probabilities = rule is not None or hasattr(head, "predict_proba")
     shifts: Any = 0.0
     if isinstance(head, RobustLinearModel):
@@ -237,8 +246,20 @@ def _taken_apart(model: Any) -> ClassifierParts:
             intercept = to_numpy(fitted.intercept_)
             shifts, head.intercept_ = head.intercept_ - intercept, intercept
     classes = np.asarray(head.classes_ if classes is None else classes)
-    columns = classes if columns is None else columns
-    return ClassifierParts(steps, head, columns, classes, rule, has_probabilities, factors, shifts)
+    member = Member([], head, classes if columns is None else columns)
+    return ClassifierParts(steps, [member], classes, rule, has_probabilities, factors, shifts)
+
+
+def _member(model: Any, factors: Vector) -> Member:
+    """One of the classifiers whose probabilities are averaged."""
+    steps: list[Any] = []
+    classes, head = np.asarray(model.classes_), model
+    while (inside := _inside(head)) is not None:
+        if isinstance(head, Pipeline):
+            steps += [step for _, step in head.steps[:-1]]
+        head = inside
+    head = head.to_sklearn() if isinstance(head, RobustLinearModel) else head
+    return Member(steps, head, classes, factors)
 
 
 def _inside(model: Any) -> Any:
@@ -247,11 +268,25 @@ def _inside(model: Any) -> Any:
 
 
 def _scores_and_probabilities(parts: ClassifierParts, features: GraphColumns) -> tuple[str, str]:
-    """What the classifier says of rows: scores, where it is linear, and probabilities."""
-    head, graph = parts.head, features.graph
+    """Scores of rows, of a linear classifier, and probabilities with a column for each class."""
+    graph, rows = features.graph, _front(parts.steps, features)
+    scores, tables = "", []
+    for member in parts.members:
+        scores, own = _of_member(member, rows)
+        own = _aligned(graph, own, member.classes, parts.classes)
+        tables.append(_rescaled(graph, own, member.factors))
+    if len(tables) == 1:
+        return scores, tables[0]
+    mean = graph.add("Div", graph.add("Sum", *tables), graph.constant(np.array(float(len(tables)))))
+    return mean, mean
+
+
+def _of_member(member: Member, features: GraphColumns) -> tuple[str, str]:
+    """Scores of rows, of a linear classifier, and its own probabilities."""
+    head, graph = member.head, features.graph
     kind = f"{type(head).__module__.split('.')[0]}.{type(head).__name__}"
     _refuse_wrong(head)
-    rows = _front(parts.steps, features)
+    rows = _front(member.steps, features)
     if kind in _LINEAR and _is_joint(head):
         coef = np.asarray(head.coef_, float)
         product = graph.add("MatMul", rows.matrix(), graph.constant(coef.T.copy()))
@@ -393,11 +428,11 @@ def _own_kinds() -> str:
     return ", ".join(kind.split(".")[1] for kind in (*_LINEAR, *_TREES))
 
 
-def _aligned(graph: Graph, probabilities: str, parts: ClassifierParts) -> str:
+def _aligned(graph: Graph, probabilities: str, known: NDArray[Any], classes: NDArray[Any]) -> str:
     """A column for each class, of zeros for one that the classifier has never seen."""
-    if np.array_equal(parts.columns, parts.classes):
+    if np.array_equal(known, classes):
         return probabilities
-    chosen = parts.columns[:, None] == parts.classes
+    chosen = known[:, None] == classes
     return graph.add("MatMul", probabilities, graph.constant(chosen.astype(np.float64)))
 
 

@@ -217,7 +217,7 @@ class Writer:
         small = {} if enough else {"rare_classes": "keep", "min_rows": FEW_ROWS}
         cv = {} if self.design.cv_code == "5" else {"cv": self.design.cv}
         sample = {} if self.blocks is None else dict(self.blocks.sample)
-        return {**cv, **small, "random_state": self.seed, **sample}
+        return {"training": "plain", **cv, **small, "random_state": self.seed, **sample}
 
     def estimator(self, candidate: Candidate) -> Any:
         """The candidate, not fitted."""
@@ -373,7 +373,7 @@ class Writer:
             return f"tune_weights(y, predictions[{literal(candidate.model)}], {goal_line(goal)})"
         if candidate.goal is None:
             return f"{name}.fit(X, y)"
-        return f"RobustClassifier({name}, goal={goal_line(candidate.goal)})"
+        return f'RobustClassifier({name}, goal={goal_line(candidate.goal)}, training="plain")'
 
     def command(self, candidate: Candidate) -> str | None:
         """The line of the command line that saves the candidate; None where there is none."""
