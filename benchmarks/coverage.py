@@ -1,6 +1,6 @@
 """How often the 95% intervals of RobustClassifier hold the class risks of the rule that it returns.
 
-python benchmarks/coverage.py [--redraws 500] [--seconds 240]
+python benchmarks/coverage.py [--redraws 500] [--learners forest] [--goals "worst class"]
 
 Gaussian classes around means that differ in three columns each; every redraw fits a classifier for
 the worst class in five folds and compares its risks on 8,000 new rows of each class with its
@@ -31,6 +31,7 @@ LEARNERS = {
         max_iter=30, min_samples_leaf=10, early_stopping=False, random_state=0
     ),
 }
+GOALS = {"worst class": "worst_class", "a floor of 0.8": RecallFloors({0: 0.8})}
 # Rows of each class, and columns.
 SIZES = [((250, 200, 150), 10), ((200, 60), 30), ((2000, 40), 5)]
 
@@ -62,9 +63,12 @@ def main() -> None:
     parser.add_argument("--redraws", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=np.inf)
     parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=list(LEARNERS))
+    parser.add_argument("--goals", nargs="+", choices=GOALS, default=list(GOALS))
     given, began = parser.parse_args(), time.perf_counter()
-    goals = {"worst class": "worst_class", "a floor of 0.8": RecallFloors({0: 0.8})}
-    for name, learner in LEARNERS.items():
+    goals = {word: GOALS[word] for word in given.goals}
+    for name in given.learners:
+        learner = LEARNERS[name]
         for counts, width in SIZES:
             for word, goal in goals.items():
                 if time.perf_counter() - began > given.seconds:

@@ -360,8 +360,12 @@ def test_a_model_without_the_facts_of_a_table_is_for_python(place, tmp_path):
     out = tmp_path / "m.equipoise"
     model = RobustLogisticRegression("balanced").fit([[0.0], [1.0]] * 5, ["a", "b"] * 5)
     save_model(model, out)
-    fails(run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv"), 1, "without the facts")
-    fails(run("evaluate", out, place / "test.csv", "-t", "label"), 1, "without the facts")
+    fails(
+        run("predict", out, place / "test.csv", "-o", tmp_path / "p.csv"),
+        1,
+        "without training facts",
+    )
+    fails(run("evaluate", out, place / "test.csv", "-t", "label"), 1, "without training facts")
     fails(run("evaluate", out, place / "test.csv"), 2, "--target")
     assert not (tmp_path / "p.csv").exists()
 
@@ -511,7 +515,7 @@ def test_no_such_file_column_class_or_folder(place, tmp_path):
     fails(run("predict", model, test, "-o", model), 1, "is an input")
     fails(run("predict", model, test, "-o", out, "--keep", "eggs"), 1, "no column 'eggs'")
     fails(run("evaluate", model, test, "-t", "eggs"), 1, "no column 'eggs'")
-    fails(run("evaluate", test, test), 1, "is no model")
+    fails(run("evaluate", test, test), 1, "is not a model")
     assert not out.exists()
 
 
@@ -770,12 +774,14 @@ def test_a_class_that_is_never_found_is_named(tmp_path):
     words = ("fit", tmp_path / "t.csv", "-t", "label", "-o", tmp_path / "m.equipoise")
     result = run(*words, "-g", "standard")
     assert result.exit_code == 0
-    (line,) = [each for each in result.stderr.splitlines() if "set aside" in each]
-    assert line.startswith("Warning: None of the 6 rows of class lost that were set aside is found")
+    (line,) = [each for each in result.stderr.splitlines() if "held-out rows of" in each]
+    assert line.startswith(
+        "Warning: None of the 6 held-out rows of class lost is classified correctly"
+    )
     found = json.loads(run(*words, "-g", "standard", "--json").stdout)
-    (note,) = [each for each in found["warnings"] if "set aside" in each]
+    (note,) = [each for each in found["warnings"] if "held-out rows of" in each]
     assert line == f"Warning: {note}" and note in load_model(tmp_path / "m.equipoise").facts.notes
-    assert "is found" not in run(*words, "-g", "standard", "--hold-out", "0").stderr
+    assert "held-out rows of" not in run(*words, "-g", "standard", "--hold-out", "0").stderr
     # Weights that are balanced find some of each.
     assert "class lost" not in run(*words, "-g", "balanced", "--hold-out", "0.5").stderr
 

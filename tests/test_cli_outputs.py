@@ -96,7 +96,7 @@ def test_only_a_command_that_keeps_its_work_says_so(place, tmp_path, monkeypatch
     table, model, out = place / "t.csv", place / "m.equipoise", tmp_path / "out.equipoise"
     for words in (
         ("fit", table, "-t", "label", "-o", out),
-        ("report", table, "-t", "label", "-o", out),
+        ("report", table, "-t", "label", "-o", tmp_path / "out.html"),
         ("predict", model, table, "-o", out),
         ("evaluate", model, table),
     ):
@@ -155,7 +155,7 @@ def test_a_link_that_leads_nowhere_is_said(place, tmp_path):
     loop.symlink_to(tmp_path / "pool")
     (tmp_path / "pool").symlink_to(loop)
     for words, _ in commands(place, loop):
-        refused(run(*words), "loop", "leads back to itself")
+        refused(run(*words), "loop", "is a link to itself")
     refused(run("evaluate", loop, place / "t.csv"), "loop")
     refused(run("evaluate", place / "m.equipoise", loop), "loop")
     assert loop.is_symlink()
@@ -227,7 +227,7 @@ def test_names_of_any_length_make_sentences_of_some_length(tmp_path, length):
         ("fit", table, "-t", "label", "-o", model),
         ("fit", table, "-t", "label", "-o", out, "-g", "RecallFloors({'c': 0.5})"),
         ("fit", table, "-t", "nothing", "-o", out),
-        ("report", table, "-t", "label", "-o", out, "--model", "linear"),
+        ("report", table, "-t", "label", "-o", tmp_path / "out.html", "--model", "linear"),
         ("predict", model, table, "-o", out, "--keep", "nothing"),
         ("predict", model, tmp_path / "fewer.csv", "-o", out),
         ("evaluate", model, table),

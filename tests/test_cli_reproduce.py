@@ -179,7 +179,7 @@ def test_findings_that_hang_on_a_reading_are_counted(run, monkeypatch):
         "equipoise.paper.runner.reproduce",
         lambda names, **options: Reproduction((outcome,), "page"),
     )
-    assert "1 of these findings hang on how the claim is read." in run("reproduce").stdout
+    assert "1 of these findings depend on how the claim is read." in run("reproduce").stdout
 
 
 def test_quiet_says_nothing(run, studies):

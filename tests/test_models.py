@@ -711,8 +711,8 @@ def test_a_value_where_an_estimator_belongs_is_refused(linear):
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "is no model"),
-        (b"not a zip", "is no model"),
+        (b"", "is not a model"),
+        (b"not a zip", "is not a model"),
         (b"PK\x03\x04 and nothing", "damaged"),
         (b"PK" + b"\x00" * 60, "its end is missing"),
         (b"PK\x05\x06" + b"\x00" * 18, "holds no equipoise.json"),

@@ -231,6 +231,6 @@ def test_what_cannot_be_compared_is_refused(monkeypatch):
     X[:, 0] += 2e6
     model = TunedDecisionClassifier(RefusesAll(), FixedWeights([1, 1])).fit(X, labels)
     written_flat(monkeypatch, RefusesAll, [0.1, 0.9])
-    with pytest.raises(InvalidParameterError, match="no row that was made up can be predicted"):
+    with pytest.raises(InvalidParameterError, match="predicts none of the generated rows"):
         to_onnx(model)
     to_onnx(model, X)

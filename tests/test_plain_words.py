@@ -33,6 +33,13 @@ PARTS = [
     "objectives",
     "solvers",
     "threads.py",
+    "cli",
+    "datasets",
+    "files.py",
+    "onnx",
+    "paper",
+    "persistence",
+    "theory",
 ]
 PAGES = [
     "CONTRIBUTING.md",

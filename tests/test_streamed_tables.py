@@ -170,7 +170,7 @@ def test_other_models_and_goals_are_fitted_to_a_sample(tmp_path, monkeypatch, ki
     if kind != "forest":
         return
     said = testing.CliRunner().invoke(main, arguments)
-    assert f"made from {seen['trained'] + seen['tuned']:,} of 6,000 rows." in said.output
+    assert f"fitted to {seen['trained'] + seen['tuned']:,} of 6,000 rows." in said.output
 
 
 def test_what_a_file_takes_in_memory_is_not_underestimated(tmp_path):

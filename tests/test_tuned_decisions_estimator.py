@@ -223,7 +223,7 @@ def test_in_a_pipeline_and_around_one():
     X, y = draw()
     clf = TunedDecisionClassifier(LogisticRegression(), goal="accuracy", cv=3)
     inside = make_pipeline(StandardScaler(), clf)
-    inside.set_params(pluginclassifier__estimator__C=0.5).fit(X, y)
+    inside.set_params(tuneddecisionclassifier__estimator__C=0.5).fit(X, y)
     around = TunedDecisionClassifier(make_pipeline(StandardScaler(), LogisticRegression(C=0.5)))
     around.set_params(goal="accuracy", cv=3).fit(X, y)
     assert inside[-1].estimator_.C == 0.5 and inside.predict_proba(X).shape == (len(y), 3)

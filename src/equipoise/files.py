@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from equipoise.exceptions import InvalidInputError
 
-# What only writing can run into.
+# Errors of writing alone.
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -20,8 +20,9 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     """A binary stream whose bytes become the file when the block ends well, and never before.
 
     They go to another name in the same folder, are forced to the disk, and take the file's name
-    in one step. Whatever ends the block before, a full disk or an interrupt, leaves the old file
-    as it was, or none. A link is followed; a device or a pipe is written to directly.
+    in one step. If the block ends in an error, such as a full disk or an interrupt, the old file
+    stays as it was, or there is none. Links are followed; devices and pipes are written
+    to directly.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def check_places(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
-    """Refuse files to write that cannot be, that are inputs, or of which two are one file.
+    """Refuse output files that cannot be written, that are inputs, or that are the same file.
 
     Examples
     --------
@@ -81,9 +82,10 @@ def check_places(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = (
 
 
 def check_place(path: str | Path, *inputs: str | Path) -> Path:
-    """Where a file to write really is; a folder, a place in none and a loop of links are refused.
+    """The path of an output file, with links followed.
 
-    So are any of the inputs, which writing would destroy, and what may not be written.
+    A folder, a path in a folder that does not exist, a loop of links, a read-only file and an
+    input, which writing would destroy, are refused.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def check_place(path: str | Path, *inputs: str | Path) -> Path:
     """
     place = Path(os.path.realpath(path))
     if place.is_symlink():
-        raise InvalidInputError(f"{str(path)!r} is a link that leads back to itself.")
+        raise InvalidInputError(f"{str(path)!r} is a link to itself.")
     if place.is_dir() or str(path).endswith(("/", os.sep)):
         raise InvalidInputError(f"{str(path)!r} is a folder; give the name of a file to write.")
     if not place.parent.is_dir():

@@ -9,10 +9,10 @@ __all__ = ["main"]
 
 def main() -> None:
     """Entry point of the ``equipoise`` command."""
-    # Whoever ends it, what is open is closed and half a file removed, as after an interrupt.
+    # However it is ended, open files are closed and half a file is removed, as after an interrupt.
     for name in {"SIGTERM", "SIGHUP"} & set(dir(signal)):
         number = getattr(signal, name)
-        # After nohup, for one, it is ignored and shall be.
+        # After nohup, for example, the signal is ignored, and stays so.
         if signal.getsignal(number) == signal.SIG_DFL:
             signal.signal(number, _interrupt)
     try:
@@ -26,6 +26,6 @@ def main() -> None:
 
 
 def _interrupt(number: int, _frame: Any) -> None:
-    # A second one must not end the cleaning up.
+    # A second signal must not end the cleaning up.
     signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt(number)

@@ -1,4 +1,4 @@
-r"""``equipoise evaluate``: what a saved model is worth on a table with labels.
+r"""``equipoise evaluate``: class risks of a saved model on a table with labels.
 
 .. math:: R_i = P(\text{prediction} \ne i \mid \text{class } i), \qquad
           \max_i R_i, \qquad \max_{q \in Q} \sum_i q_i p_i R_i
@@ -50,22 +50,22 @@ def evaluate(
     y_true, y_pred = _predicted(saved, table, target, output)
     classes, text = saved.facts.class_names(), saved.facts.goal
     goal = None if text is None else bind_classes(parse_goal(text), classes)
-    found = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
-    absent = listing(row["class"] for row in found["classes"] if row["rows"] == 0)
-    missing = f"The table has no rows of class {absent}: nothing is known about that risk."
+    errors = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
+    absent = listing(row["class"] for row in errors["classes"] if row["rows"] == 0)
+    missing = f"The table has no rows of class {absent}: its risk is unknown."
     notes = [*saved.notes, *([missing] if absent else [])]
     lines = [
-        *error_lines(found),
-        f"Standard risk: {percent(found['standard_risk'])}. Balanced risk: "
-        f"{percent(found['balanced_risk'])}.",
+        *error_lines(errors),
+        f"Standard risk: {percent(errors['standard_risk'])}. Balanced risk: "
+        f"{percent(errors['balanced_risk'])}.",
     ]
-    if found["metric_value"] is not None:
-        lines.append(f"{short_name(text)}: {found['metric_value']:.4g}.")
-    elif found["robust_risk"] is not None:
-        lines.append(f"Robust risk over {short_name(text)}: {percent(found['robust_risk'])}.")
+    if errors["metric_value"] is not None:
+        lines.append(f"{short_name(text)}: {errors['metric_value']:.4g}.")
+    elif errors["robust_risk"] is not None:
+        lines.append(f"Robust risk over {short_name(text)}: {percent(errors['robust_risk'])}.")
     elif text is not None and absent:
         lines.append(f"{short_name(text)}: not estimable, because a class has no rows.")
-    output.show(lines, {"rows": len(y_true), "goal": text, **found}, notes)
+    output.show(lines, {"rows": len(y_true), "goal": text, **errors}, notes)
 
 
 def _predicted(
@@ -78,7 +78,7 @@ def _predicted(
 
     target = saved.facts.target if target is None else target
     if target is None:
-        raise click.UsageError("The model does not know its label column: give it with --target.")
+        raise click.UsageError("The model file names no label column: give it with --target.")
     classes = saved.facts.class_names()
     texts = (target,) if classes.dtype == object else ()
     truth, guess = [], []
@@ -100,7 +100,7 @@ def class_errors(
     """Class risks with exact intervals, the worst class, and the goal's value, as JSON has them.
 
     The robust risk or the metric takes the class shares of these rows, and is None where a class
-    has no row: no weighting of an unknown risk is known.
+    has no row.
     """
     from sklearn.metrics import confusion_matrix
 
@@ -124,25 +124,25 @@ def class_errors(
 
 
 def held_out_errors(model: Any) -> dict[str, Any]:
-    """What :func:`class_errors` tells, of a model that was evaluated on held-out rows."""
+    """The result of :func:`class_errors` for a model that was evaluated on held-out rows."""
     import numpy as np
 
-    found, tuned = model.class_risk_intervals_, model.tuned_
-    risks, prior = np.asarray(found.risks), np.asarray(tuned.class_prior)
+    intervals, tuned = model.class_risk_intervals_, model.tuned_
+    risks, prior = np.asarray(intervals.risks), np.asarray(tuned.class_prior)
     known = ~np.isnan(risks)
     counts = zip(tuned.classes.tolist(), tuned.held_out[:, 0].sum(axis=0).tolist(), strict=True)
     rows = [(name, int(count)) for name, count in counts]
     return {
         "classes": [
-            {"class": name, "rows": count, **_interval(found[name] if count else None)}
+            {"class": name, "rows": count, **_interval(intervals[name] if count else None)}
             for name, count in rows
         ],
-        "confidence": found.confidence,
+        "confidence": intervals.confidence,
         "standard_risk": float(prior[known] @ risks[known] / prior[known].sum()),
         "balanced_risk": float(risks[known].mean()),
         "worst_class": {
             "class": tuned.classes.tolist()[int(np.nanargmax(risks))],
-            **_interval(found.worst()),
+            **_interval(intervals.worst()),
         },
         "robust_risk": tuned.robust_risk,
         "metric_value": tuned.metric_value,
@@ -155,33 +155,33 @@ def _goal_value(
     """The robust risk over a set, or the value of a metric."""
     from equipoise.goals import as_goal
 
-    found: dict[str, float | None] = {"robust_risk": None, "metric_value": None}
+    values: dict[str, float | None] = {"robust_risk": None, "metric_value": None}
     totals = table.sum(axis=1)
     if goal is None or not totals.all():
-        return found
+        return values
     criterion = as_goal(goal).resolve(totals / totals.sum(), classes)
     value = criterion.value(table.astype("float64"))
     if criterion.measures == "risk":
-        found["robust_risk"] = value
+        values["robust_risk"] = value
     if criterion.measures == "metric":
-        found["metric_value"] = 1 - value
-    return found
+        values["metric_value"] = 1 - value
+    return values
 
 
-def _interval(found: Any) -> dict[str, float | None]:
-    if found is None:
+def _interval(interval: Any) -> dict[str, float | None]:
+    if interval is None:
         return {"risk": None, "lower": None, "upper": None}
-    return {"risk": found.estimate, "lower": found.lower, "upper": found.upper}
+    return {"risk": interval.estimate, "lower": interval.lower, "upper": interval.upper}
 
 
-def error_lines(found: dict[str, Any]) -> list[str]:
+def error_lines(errors: dict[str, Any]) -> list[str]:
     """The classes as a table, and the worst of them."""
-    header = ("class", "rows", "risk", f"{percent(found['confidence'])} interval")
+    header = ("class", "rows", "risk", f"{percent(errors['confidence'])} interval")
     rows = [
         (short_name(row["class"]), f"{row['rows']:,}", percent(row["risk"]), _range(row))
-        for row in found["classes"]
+        for row in errors["classes"]
     ]
-    worst = found["worst_class"]
+    worst = errors["worst_class"]
     return [
         *text_table(header, rows, right=True, gap="  "),
         f"Worst class: {short_name(worst['class'])}, {percent(worst['risk'])} ({_range(worst)}).",

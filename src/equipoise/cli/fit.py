@@ -1,4 +1,4 @@
-"""``equipoise fit``: a model from a table, measured on rows set aside and made from all."""
+"""``equipoise fit``: a model of all rows of a table, evaluated on held-out rows before."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,9 +15,9 @@ from equipoise.text import percent, short_name
 if TYPE_CHECKING:
     from equipoise.tables import LabelledTable, StreamedTable
 
-# Of a class with fewer rows in the table nothing is said.
+# ENOUGH_ROWS: rows of a class in the table from which a class that is never predicted is reported.
 ENOUGH_ROWS = 30
-# Rows set aside of a table that is read in parts, at most.
+# _MOST_ASIDE: held-out rows of a table that is read in parts, at most.
 _MOST_ASIDE = 1_000_000
 
 EPILOG = """\b
@@ -30,7 +30,7 @@ Examples:
 Goals (--goal), written as in Python or as a word:
   standard, balanced                       one weighting
   FixedWeights({'ham': 1, 'spam': 5})      one weighting, class by class
-  worst_class                              any weighting: the worst class decides
+  worst_class                              any weighting: the risk of the worst class
   lcvar:0.1, LabelCVaR(alpha=0.1)          no class counts more than 1/0.1 times its share
   LabelHCVaR(c=0.5, kappa=2)               the same, with a level for each class
   WeightBox(upper={'spam': 10})            weights between bounds
@@ -61,7 +61,7 @@ Shell completion (bash_source, zsh_source or fish_source):
 )
 @goal_option(
     show_default="LabelCVaR(alpha=0.1)",
-    help="What the model shall be good at: a set of class weightings, for one; see below.",
+    help="What the model is tuned for, such as a set of class weights; see below.",
 )
 @click.option(
     "--training",
@@ -83,7 +83,7 @@ Shell completion (bash_source, zsh_source or fish_source):
     "share",
     type=click.FloatRange(0, 1, max_open=True),
     default=0.2,
-    help="Share of the rows set aside to measure class risks before the final fit; 0 for none.",
+    help="Share of the rows held out to measure class risks before the final fit; 0 for none.",
 )
 @click.option(
     "--memory",
@@ -110,12 +110,12 @@ def fit(  # noqa: PLR0913  one argument for each option
     """Fit a robust classifier to TABLE and save it as a model file.
 
     TABLE is a CSV file (gzipped or not) or a Parquet file. Text columns become categories, missing
-    values are allowed, and the model file holds the training facts beside the weights. It cannot
-    execute code when it is loaded.
+    values are allowed, and the model file holds the training facts beside the weights. Loading it
+    executes no code.
 
     A table that does not fit in memory is read in parts. For a set of weightings, a robust logistic
     regression is fitted to all of its rows in passes; its decisions are not tuned. Other models,
-    and those for other goals, are fitted to a sample, and evaluated on all rows that are not in it.
+    and those for other goals, are fitted to a sample, and evaluated on all other rows.
     """
     from equipoise.blocks.memory import allowed_memory
     from equipoise.files import check_place
@@ -134,11 +134,11 @@ def fit(  # noqa: PLR0913  one argument for each option
     else:
         work = partial(_whole, kind=kind, training=training)
     with work(Asked(table, target, goal, strength, share, seed, output, reading)) as made:
-        rows, goal, model, notes, found, seen = made
-        notes = notes + _never_found(rows, found)
+        rows, goal, model, notes, errors, seen = made
+        notes = notes + _never_found(rows, errors)
         if seen is not None:
             share = seen["evaluated"] / int(rows.counts.sum())
-        held_out = None if found is None else _held_out(found, share)
+        held_out = None if errors is None else _held_out(errors, share)
         facts = facts_for(
             rows, target, kind, format_goal(goal), seed, held_out=held_out, notes=notes
         )
@@ -152,7 +152,7 @@ def fit(  # noqa: PLR0913  one argument for each option
         "rows": int(rows.counts.sum()),
         "columns": [column.name for column in rows.columns],
         "counts": [{"class": name, "rows": n} for name, n in counts],
-        "held_out": found,
+        "held_out": errors,
         "rows_seen": seen,
         "seed": seed,
     }
@@ -160,7 +160,7 @@ def fit(  # noqa: PLR0913  one argument for each option
 
 
 class Asked(NamedTuple):
-    """What the options ask for."""
+    """The options of a fit."""
 
     table: str
     target: str
@@ -173,16 +173,16 @@ class Asked(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A model, what it was made from and for, what the fit warned of, and risks measured before.
+    """A model, its rows and goal, the warnings of the fit, and risks measured before it.
 
-    Of a sample, ``seen`` has the rows that the model was trained, tuned and evaluated on.
+    Of a sample, ``seen`` counts the rows that the model was trained, tuned and evaluated on.
     """
 
     rows: "LabelledTable | StreamedTable"
     goal: Any
     model: Any
     notes: list[str]
-    found: dict[str, Any] | None
+    errors: dict[str, Any] | None
     seen: dict[str, int] | None = None
 
 
@@ -199,11 +199,11 @@ def _whole(asked: Asked, *, kind: str, training: str | None) -> Iterator[Made]:
         goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
         train = partial(_fitted, kind=kind, goal=goal, training=training, C=C, seed=seed)
         reach(1, "Measuring")
-        found = _measured(train, rows, goal, share, seed)
+        errors = _measured(train, rows, goal, share, seed)
         reach(2, "Fitting")
         model, notes = train(rows.X, rows.y)
         reach(3, "Saving")
-        yield Made(rows, goal, model, notes, found)
+        yield Made(rows, goal, model, notes, errors)
         reach(4)
 
 
@@ -225,16 +225,16 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
         output.progress(length, "Reading") as reach,
         streamed_table(table, target, progress=reach, **reading) as rows,
     ):
-        given = as_uncertainty(None) if goal is None else goal
-        goal = as_uncertainty(bind_classes(given, rows.classes))
+        recipe = as_uncertainty(None) if goal is None else goal
+        goal = as_uncertainty(bind_classes(recipe, rows.classes))
         model = RobustLogisticRegression(goal, C=C, memory=max(1 << 28, room // 4))
-        found = None
+        errors = None
         reach(100 * PASSES, "Measuring")
         n_rows = int(rows.counts.sum())
         left = SomeLeftOut(rows.blocks, min(share, _MOST_ASIDE / n_rows), seed)
         if share > 0:
-            true, given = left.predicted(clone(model).fit(left))
-            found = class_errors(true, given, rows.classes, goal) if len(true) else None
+            true, predicted = left.predicted(clone(model).fit(left))
+            errors = class_errors(true, predicted, rows.classes, goal) if len(true) else None
         reach(100 * (PASSES + 1), "Fitting")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -246,7 +246,7 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
         )
         kinds = AsTable([(each.name, each.kind) for each in rows.columns])
         steps = [("table", kinds), ("features", rows.features), ("model", model)]
-        yield Made(rows, goal, Pipeline(steps), notes, found)
+        yield Made(rows, goal, Pipeline(steps), notes, errors)
         reach(length)
 
 
@@ -290,7 +290,7 @@ def _sampled(asked: Asked, *, kind: str, training: str | None, room: int) -> Ite
 def _measured(
     train: Callable[..., Any], rows: "LabelledTable", goal: Any, share: float, seed: int
 ) -> dict[str, Any] | None:
-    """Class risks of a fit to some rows on the others; None where none can be set aside."""
+    """Class risks on held-out rows of a fit to the others; None where none can be held out."""
     from equipoise.tables import hold_out
 
     X, y = rows.X, rows.y
@@ -334,22 +334,22 @@ def _fitted(
     return model, list(dict.fromkeys(notes))
 
 
-def _never_found(rows: "LabelledTable | StreamedTable", found: dict[str, Any] | None) -> list[str]:
-    """What is said of classes of which no row set aside got its class."""
-    measured = [] if found is None else found["classes"]
+def _never_found(rows: "LabelledTable | StreamedTable", errors: dict[str, Any] | None) -> list[str]:
+    """Warnings about classes that were never predicted correctly on held-out rows."""
+    measured = [] if errors is None else errors["classes"]
     return [
-        f"None of the {row['rows']:,} rows of class {short_name(row['class'])} that were set aside "
-        "is found: another goal (worst_class) or model, or more rows of it, may help."
+        f"None of the {row['rows']:,} held-out rows of class {short_name(row['class'])} is "
+        "classified correctly: another goal (worst_class) or model, or more rows, may help."
         for row, count in zip(measured, rows.counts, strict=False)
         if row["risk"] == 1 and count >= ENOUGH_ROWS
     ]
 
 
-def _held_out(found: dict[str, Any], share: float) -> dict[str, Any]:
-    """The class risks as facts to keep beside a model."""
+def _held_out(errors: dict[str, Any], share: float) -> dict[str, Any]:
+    """The class risks as training facts of a model."""
     names = {"rows": "rows", "risks": "risk", "lower": "lower", "upper": "upper"}
-    lists = {many: [row[one] for row in found["classes"]] for many, one in names.items()}
-    return {**lists, "confidence": found["confidence"], "share": share}
+    lists = {many: [row[one] for row in errors["classes"]] for many, one in names.items()}
+    return {**lists, "confidence": errors["confidence"], "share": share}
 
 
 def _lines(result: dict[str, Any], share: float) -> list[str]:
@@ -357,11 +357,11 @@ def _lines(result: dict[str, Any], share: float) -> list[str]:
         f"{result['rows']:,} rows, {len(result['columns'])} columns, {len(result['counts'])} "
         f"classes; {result['model']} model, {result['goal']}."
     ]
-    seen, made = result["rows_seen"], "made from all rows"
+    seen, source = result["rows_seen"], "fitted to all rows"
     if seen is not None:
-        made = f"made from {seen['trained'] + seen['tuned']:,} of {result['rows']:,} rows"
+        source = f"fitted to {seen['trained'] + seen['tuned']:,} of {result['rows']:,} rows"
     if result["held_out"] is not None:
-        which = "set aside and not seen" if seen is None else "all that it was not trained on"
+        which = "held out" if seen is None else "all that it was not trained on"
         lines.append(f"Class risks on {percent(share)} of the rows, {which}:")
         lines += error_lines(result["held_out"])
-    return [*lines, f"Saved {result['model_file']}, {made}."]
+    return [*lines, f"Saved {result['model_file']}, {source}."]

@@ -1,6 +1,6 @@
 """What all commands share: the group that loads them when used, their output, options and errors.
 
-Results go to stdout, everything else to stderr. Whatever goes wrong ends in one sentence and an
+Results go to stdout, everything else to stderr. Every error ends in one sentence and an
 exit code: 1 for a problem with data or files, 2 for wrong usage, 130 for an interruption (128 and
 the signal's number for other signals).
 ``--debug``, before or after the command, shows the traceback instead.
@@ -25,7 +25,8 @@ from equipoise.text import printable
 
 _DEBUG = "equipoise.debug"
 
-# A pipe is told of progress after so many seconds, and so large a part of the way.
+# _SECONDS, _SHARE: seconds since the last line about progress, and share of the work done since,
+# before the next line where stderr is not a terminal.
 _SECONDS, _SHARE = 10.0, 0.1 - 1e-9
 
 # Each is a function of a file of its name.
@@ -33,8 +34,8 @@ COMMANDS = {
     "fit": "Fit a model to a table and save it.",
     "predict": "Apply a saved model to the rows of a table.",
     "evaluate": "Measure a saved model's class risks on a table.",
-    "report": "Tell the whole story of a table as a page.",
-    "reproduce": "Make the paper's figures and tables again.",
+    "report": "Compare models on a table, and write a page.",
+    "reproduce": "Reproduce the paper's figures and tables.",
 }
 
 _EXIT_CODES = """
@@ -53,8 +54,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found: click.Command = getattr(import_module(f"equipoise.cli.{cmd_name}"), cmd_name)
-        return found
+        loaded: click.Command = getattr(import_module(f"equipoise.cli.{cmd_name}"), cmd_name)
+        return loaded
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -104,13 +105,13 @@ def _line(text: str) -> str:
 
 
 def _encodable(text: str, stream: TextIO) -> str:
-    """A text with escapes for what a stream cannot encode, as bytes that are no text in a name."""
+    """The text, with escapes for what the stream cannot encode, such as bytes in file names."""
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 class Output:
-    """Writes for a person, for a script (one JSON object), or, if quiet, nothing but errors."""
+    """Prints for a person, for a script (one JSON object), or, if quiet, nothing but errors."""
 
     def __init__(self, *, quiet: bool, as_json: bool) -> None:
         self.as_json = as_json
@@ -119,7 +120,7 @@ class Output:
     def show(
         self, lines: list[str], result: dict[str, Any], notes: Sequence[str], *, err: bool = False
     ) -> None:
-        """The result and what to beware of: lines for a person, an object for a script."""
+        """Print the result and the warnings: lines for a person, an object for a script."""
         if self.as_json:
             text = json.dumps({**result, "warnings": notes}, default=lambda number: number.item())
             # NaN and infinity, which JSON does not have, become null.
@@ -132,10 +133,10 @@ class Output:
 
     @contextmanager
     def progress(self, length: int, label: str) -> Iterator[Callable[..., None]]:
-        """How to move a bar on a terminal; in a pipe, lines where it takes long."""
+        """A function that moves a bar on a terminal; elsewhere it prints lines of long work."""
         at_terminal, length = sys.stderr.isatty(), max(1, length)
         began = monotonic()
-        said = [began, 0.0]
+        last = [began, 0.0]  # seconds and share of the last line
         with click.progressbar(
             length=length, label=label, file=sys.stderr, hidden=not self.talks or not at_terminal
         ) as bar:
@@ -145,16 +146,16 @@ class Output:
                 bar.update(max(0, position - bar.pos))
                 bar.render_progress()
                 now, share = monotonic(), bar.pos / length
-                late = now - said[0] >= _SECONDS and share - said[1] >= _SHARE and share < 1
+                late = now - last[0] >= _SECONDS and share - last[1] >= _SHARE and share < 1
                 if self.talks and not at_terminal and late:
-                    said[:] = now, share
+                    last[:] = now, share
                     click.echo(f"{bar.label}: {share:.0%}, {now - began:.0f} s", err=True)
 
             yield reach
 
 
 class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A goal as a text; what is none is wrong usage."""
+    """A goal as text; anything else is wrong usage."""
 
     name = "goal"
 
@@ -175,7 +176,7 @@ class GoalText(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def goal_option(**more: Any) -> Callable[[Any], Any]:
-    """An option for a goal, or for several."""
+    """An option for one goal or several."""
     return click.option("-g", "--goal", "goal", type=GoalText(), **more)
 
 
@@ -196,7 +197,7 @@ _QUIET_OPTION = click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing 
 _JSON_OPTION = click.Option(
     ["--json", "as_json"], is_flag=True, help="Print the result as one JSON object."
 )
-# What commands that learn from a table are told about it.
+# Arguments and options of the commands that fit to a table.
 TABLE_OPTIONS: tuple[click.Parameter, ...] = (
     click.Argument(["table"], type=click.Path()),
     click.Option(
@@ -217,12 +218,12 @@ TABLE_OPTIONS: tuple[click.Parameter, ...] = (
 def command(
     epilog: str, *options: click.Parameter, has_json: bool = True
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with options before its own and those of all, whose function gets an ``output``."""
+    """A command whose function gets an ``output``; ``options`` come before its own."""
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @wraps(function)
-        def run(*, quiet: bool, as_json: bool = False, **given: Any) -> None:
-            function(output=Output(quiet=quiet, as_json=as_json), **given)
+        def run(*, quiet: bool, as_json: bool = False, **values: Any) -> None:
+            function(output=Output(quiet=quiet, as_json=as_json), **values)
 
         made = click.command(epilog=epilog.rstrip() + _EXIT_CODES, params=list(options))(run)
         made.params += [_QUIET_OPTION, *([_JSON_OPTION] if has_json else []), _DEBUG_OPTION]

@@ -26,7 +26,7 @@ Examples:
 """
 
 
-# A number with a sign is none.
+# _FORMULA: text that a spreadsheet runs as a formula; a number with a sign is not one.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
 
 
@@ -45,9 +45,9 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
     "--scale",
     type=click.Choice(["model", "population"]),
     default="model",
-    help="Probabilities as the model gives them, those of a robust fit where the weights of its "
-    "worst case hold, or on the scale of the training table. Of tuned decisions, the prediction "
-    "need not be the class of the largest.",
+    help="Probabilities as predict_proba returns them (of a robust linear fit, for the weights of "
+    "its worst case), or for the class frequencies of the training table. With tuned decisions "
+    "the prediction need not be the class of the largest probability.",
 )
 @click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Column to copy as it is; repeatable."
@@ -111,13 +111,13 @@ def predict(
 def table_chunks(
     saved: "SavedModel", path: str, output: Output, label: str, **columns: tuple[str, ...]
 ) -> Iterator[Iterator[Any]]:
-    """Some rows at a time of a table like that of the training, with a progress bar."""
+    """The rows of a table with the training columns, some at a time, with a progress bar."""
     from equipoise.exceptions import InvalidInputError
     from equipoise.tables import read_chunks
 
     if saved.facts.columns is None:
         raise InvalidInputError(
-            "The model was saved without the facts of a table, so that its columns are not known: "
+            "The model was saved without training facts, so that its columns are not known: "
             "use it in Python (equipoise.load_model), or save it with facts."
         )
     size = Path(path).stat().st_size if Path(path).is_file() else 0
@@ -129,7 +129,7 @@ def table_chunks(
 
 @contextmanager
 def _stream(out: str) -> Iterator[Any]:
-    """Where the predictions go."""
+    """The stream that the predictions are written to."""
     from equipoise.files import atomic_write
 
     if out == "-":
@@ -140,7 +140,7 @@ def _stream(out: str) -> Iterator[Any]:
         if not out.lower().endswith(".gz"):
             yield file
             return
-        # Without a name and a time in it, equal predictions are equal files.
+        # No name and no time in it: equal predictions make equal files.
         with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
             yield packed
 
@@ -159,22 +159,22 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
         with in_a_sentence(f"The column {listing([name])} cannot be copied", TypeError):
             kept[name].unique()
         chunk[column] = as_read(chunk[column])
-    found = {"prediction": saved.predict(chunk)}
+    columns = {"prediction": saved.predict(chunk)}
     if scale is not None:
         of_scale = {"model": saved.predict_proba, "population": saved.population_proba}
         for label, column in zip(saved.facts.classes, of_scale[scale](chunk).T, strict=True):
-            found[f"probability[{label}]"] = column
-    if taken := [name for name in keep if name in found]:
+            columns[f"probability[{label}]"] = column
+    if taken := [name for name in keep if name in columns]:
         raise InvalidInputError(
             f"The column {listing(taken)} cannot be kept, because one of the output has that name: "
             "rename it first."
         )
-    return require("pandas", extra="cli").DataFrame(kept | found, index=chunk.index)
+    return require("pandas", extra="cli").DataFrame(kept | columns, index=chunk.index)
 
 
 def _formula(frame: Any) -> str | None:
     """A text, of the header or of a cell, that a spreadsheet would run."""
     texts = frame.select_dtypes(exclude="number")
     cells = (text for name in texts for text in texts[name].dropna().unique())
-    found = map(str, chain(frame.columns, cells))
-    return next((text for text in found if _FORMULA.match(text)), None)
+    candidates = map(str, chain(frame.columns, cells))
+    return next((text for text in candidates if _FORMULA.match(text)), None)

@@ -1,4 +1,4 @@
-"""``equipoise reproduce``: the paper's figures and tables, made again."""
+"""``equipoise reproduce``: the paper's figures and tables."""
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from equipoise.text import text_table
 if TYPE_CHECKING:
     from equipoise.paper import Reproduction, StudyStep
 
-# The name of each study, what the paper calls that which it makes, and what it is about.
+# The name of each study, its figures and tables in the paper, and its subject.
 _STUDY_LINES = text_table(
     ["study", "makes", "about"],
     [[each.name, ", ".join(each.parts), each.about] for each in STUDIES.values()],
@@ -67,14 +67,14 @@ def _list_studies(context: Any, _parameter: Any, wanted: bool) -> None:
 @click.option(
     "--from-records",
     is_flag=True,
-    help="Compute nothing: make pages and figures again from the CSV files of an earlier run.",
+    help="Compute nothing: write pages and figures from the CSV files of an earlier run.",
 )
 def reproduce(*, studies: tuple[str, ...], output: Output, **options: Any) -> None:
     """Run the studies of the paper, all or those named.
 
     Each writes its data (CSV), figures (SVG and PNG) and a page (Markdown) into a folder of its
-    own; README.md says, claim by claim, what held and what did not. What is finished is kept: run
-    the same command again after an interruption and it goes on where it was.
+    own; README.md says, claim by claim, what held and what did not. Finished pieces are kept: after
+    an interruption the same command continues where it stopped.
     """
     from equipoise.paper import reproduce as run
 
@@ -104,7 +104,7 @@ def _lines(summary: "Reproduction", *, quick: bool) -> list[str]:
         ]
     held = sum(claim.findings["exact"].held for claim in claims)
     hang = sum(claim.hangs_on_reading("exact") for claim in claims)
-    reading = f"; {hang} of these findings hang on how the claim is read" if hang else ""
+    reading = f"; {hang} of these findings depend on how the claim is read" if hang else ""
     training = "a shortened form of the paper's training" if quick else "the paper's training"
     return [
         f"{held} of the paper's {len(claims)} claims held when solved exactly{reading}.",

@@ -305,7 +305,8 @@ def dealt_folds(groups: Indices, labels: Indices, n_folds: int, seed: int, few: 
     fold = np.full(len(owner), TRAINS_ONLY, dtype=np.intp)
     dealt = np.flatnonzero(~few[owner])
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    for index, (_, test) in enumerate(splitter.split(dealt, owner[dealt])):
+    parts = splitter.split(dealt, owner[dealt]) if len(dealt) else ()
+    for index, (_, test) in enumerate(parts):
         fold[dealt[test]] = index
     return fold[groups]
 

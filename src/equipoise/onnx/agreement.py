@@ -1,7 +1,7 @@
-"""Whether an ONNX model decides as the classifier that it was made of.
+"""Whether an ONNX model predicts the same classes as the classifier that it was written from.
 
-The rows are made up from what the fitted model knows: such as it has seen, the thresholds of its
-trees with the numbers beside them, and rows with values that are unknown, far out or missing.
+The rows are generated from the fitted model: values like those of the fit, the thresholds of its
+trees with the numbers beside them, and values that are unknown, far out or missing.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from equipoise.extras import require
 from equipoise.onnx.column_steps import InputTable
 from equipoise.onnx.known_columns import KnownColumn
 
-# By how much probabilities may differ: some converters of skl2onnx compute in float32 (2**-24 is
-# 6e-8), and sums of a hundred terms come to some 1e-6; what is wrong was off by 1e-4 and more.
+# TOLERANCE: largest difference of probabilities. Some converters of skl2onnx compute in float32
+# (2**-24 is 6e-8), and sums of a hundred terms are off by some 1e-6; wrong models were off by 1e-4
+# and more.
 TOLERANCE = 1e-5
-# Rows of each sort: such as the model has seen, with values that it has not, with missing values.
+# _LIKELY, _STRANGE, _MISSING: rows with values like those of the fit, with unknown values, and with
+# missing values.
 _LIKELY, _STRANGE, _MISSING = 128, 32, 16
-# Values that the first of these may have: wide tables get fewer rows.
+# _VALUES: values in the first of these at most, so that wide tables get fewer rows.
 _VALUES = 1 << 20
-# Thresholds of trees, each with six numbers on it or beside it.
+# _THRESHOLDS: thresholds of trees to compare at, each with six numbers on it or beside it.
 _THRESHOLDS = 64
-# Beyond is no number that rows may have: such a threshold parts missing values from all others.
+# _HUGE: thresholds beyond separate missing values from all numbers.
 _HUGE = 1e300
-# How far out a strange number is, in standard deviations.
+# _FAR: distance of unusual numbers, in standard deviations.
 _FAR = 10.0
 
 
@@ -50,24 +52,24 @@ class Original:
 
     @property
     def words(self) -> str:
-        """What errors call it."""
+        """The names of its parts, for errors."""
         return ", ".join(type(each).__name__ for each in self.parts)
 
 
 def check_agreement(made: Any, original: Original, X: Any) -> None:
-    """Refuse an ONNX model that a runtime does not take, or that decides otherwise."""
+    """Refuse an ONNX model that cannot be run, or that predicts other classes."""
     session, words = _session(made, original.words), original.words
     thresholds = _thresholds(made) if len(original.parts) == 1 else []
     groups = _made_up(original.table, thresholds)
     if X is not None:
         groups.append(_given(X, original.table))
-    # Of a sort that the classifier refuses every row is found out alone: so sort by sort.
-    given = [_rounded(group, original) for group in groups]
-    rows = np.concatenate([each[_taken(original, each, np.arange(len(each)))] for each in given])
+    # By groups: where the classifier refuses a group, its rows are tried one by one.
+    rounded = [_rounded(group, original) for group in groups]
+    rows = np.concatenate([each[_taken(original, each, np.arange(len(each)))] for each in rounded])
     if not len(rows):
         raise InvalidParameterError(
-            f"{words} cannot be compared with ONNX: no row that was made up can be predicted. Give "
-            "rows of the fit as X."
+            f"{words} cannot be compared with ONNX: the classifier predicts none of the generated "
+            "rows. Give rows of the fit as X."
         )
     labels, largest = _differences(session, original, rows)
     if labels or not largest <= TOLERANCE:
@@ -80,7 +82,7 @@ def check_agreement(made: Any, original: Original, X: Any) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of another library says first."""
+    """The first line of an error of another library."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:200]
 
@@ -105,7 +107,7 @@ def _session(made: Any, words: str) -> Any:
 
 
 def _made_up(table: InputTable, thresholds: list[tuple[int, float]]) -> list[NDArray[Any]]:
-    """Groups of rows to compare on, the same for equal models."""
+    """Generated rows to compare on, by group; the same for equal models."""
     rng = np.random.default_rng(0)
     columns = _columns(table, thresholds)
     n_rows = int(np.clip(_VALUES // len(columns), _MISSING, _LIKELY))
@@ -122,19 +124,21 @@ def _made_up(table: InputTable, thresholds: list[tuple[int, float]]) -> list[NDA
 
 
 def _columns(table: InputTable, thresholds: list[tuple[int, float]]) -> list[KnownColumn]:
-    """What is known of each column, from thresholds where that is all; else standard normal."""
+    """The known values of each column, else thresholds of trees, else standard normal values."""
     cuts: dict[int, list[float]] = {}
     for feature, threshold in thresholds:
         cuts.setdefault(feature, []).append(threshold)
-    found = {j: KnownColumn(np.array(each), float(np.std(each)) or 1.0) for j, each in cuts.items()}
+    from_cuts = {
+        j: KnownColumn(np.array(each), float(np.std(each)) or 1.0) for j, each in cuts.items()
+    }
     unknown = KnownColumn(np.zeros(1), 1.0)
-    return [column or found.get(place, unknown) for place, column in enumerate(table.columns)]
+    return [column or from_cuts.get(place, unknown) for place, column in enumerate(table.columns)]
 
 
 def _likely(
     columns: list[KnownColumn], n_rows: int, rng: np.random.Generator, *, dtype: Any
 ) -> NDArray[Any]:
-    """Rows of values that the model has seen, or others around them."""
+    """Rows of known values, or numbers near them."""
     rows = np.empty((n_rows, len(columns)), dtype=dtype)
     for place, column in enumerate(columns):
         values = rng.choice(column.values.astype(object), n_rows)
@@ -146,7 +150,7 @@ def _likely(
 def _strange(
     rows: NDArray[Any], columns: list[KnownColumn], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """The rows with values that are none of the categories, or far out, in one column or some."""
+    """The rows with unknown categories or numbers far out, in one column or more."""
     rows = rows.copy()
     changed = rng.random(rows.shape) < 0.25
     changed[::2] = False
@@ -168,7 +172,7 @@ def _beside(
 ) -> NDArray[Any]:
     """Rows on thresholds of trees, and beside them, in the precision that trees may see them in."""
     chosen = rng.permutation(len(thresholds))[:_THRESHOLDS]
-    found = []
+    beside = []
     for place in chosen:
         feature, threshold = thresholds[place]
         for near in (np.float64, np.float32):
@@ -178,21 +182,21 @@ def _beside(
             for value in values:
                 row = rows[rng.integers(len(rows))].copy()
                 row[feature] = float(value)
-                found.append(row)
-    return np.array(found)
+                beside.append(row)
+    return np.array(beside)
 
 
 def _thresholds(made: Any) -> list[tuple[int, float]]:
     """Features and thresholds of the trees in a model that read the rows as they are."""
     onnx = require("onnx", extra="onnx")
-    found: list[tuple[int, float]] = []
+    cuts: list[tuple[int, float]] = []
     for node in made.graph.node:
         if node.op_type == "TreeEnsemble":
             values = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
             splits = onnx.numpy_helper.to_array(values["nodes_splits"])
             pairs = zip(values["nodes_featureids"], splits.tolist(), strict=True)
-            found += [(int(feature), split) for feature, split in pairs if abs(split) < _HUGE]
-    return found
+            cuts += [(int(feature), split) for feature, split in pairs if abs(split) < _HUGE]
+    return cuts
 
 
 def _given(X: Any, table: InputTable) -> NDArray[Any]:
@@ -249,7 +253,7 @@ def _differences(session: Any, original: Original, rows: NDArray[Any]) -> tuple[
 
 
 def _margins(scores: NDArray[Any]) -> NDArray[Any]:
-    """By how much the class that is decided exceeds the next."""
+    """By how much the predicted class exceeds the next."""
     if scores.ndim == 1:
         return np.asarray(np.abs(scores))
     best = np.sort(scores, axis=1)[:, -2:]

@@ -1,4 +1,4 @@
-"""A classifier of this package, taken apart and written as a graph that decides as it does."""
+"""Classifiers of this package as ONNX graphs with the same predictions."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _LINEAR = (
     "sklearn.LogisticRegression", "sklearn.LogisticRegressionCV", "sklearn.LinearSVC",
     "sklearn.LinearDiscriminantAnalysis",
 )  # fmt: skip
-# Classifiers of scikit-learn that skl2onnx writes so that they decide otherwise: a setting and the
-# only value of it that is right, if there is one, what goes wrong, and what to do.
+# Classifiers of scikit-learn whose ONNX models by skl2onnx predict other classes: a setting and the
+# only value of it that is right, if there is one, the reason, and what to do.
 _WRONG = {
     "KNeighborsClassifier": (
         ("weights", "uniform"),
@@ -105,7 +105,7 @@ class ClassifierParts:
 
 
 def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
-    """A fitted classifier as an ONNX model, which decides as the classifier does.
+    """A fitted classifier as an ONNX model with the same predictions.
 
     The model has the outputs ``label``, as of ``predict``, and ``probabilities``, as of
     ``predict_proba``; a classifier without probabilities has ``scores`` instead, as of
@@ -124,8 +124,8 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows such as those of the fit, on which the ONNX model is compared as well.
     dtype : {"float64", "float32"}, default="float64"
-        The type of numbers that go in. Rows in float32 are answered as the classifier answers
-        ``X.astype("float64")``. (Given float32, some steps of a pipeline compute in float32 and
+        The type of the numeric inputs. Predictions for float32 rows are those of the classifier
+        for ``X.astype("float64")``. (Given float32, some steps of a pipeline compute in float32 and
         round differently. And float64 rows that are rounded to float32 are other rows: near the
         threshold of a tree they may go another way.)
 
@@ -142,8 +142,8 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
 
     Linear models, trees, forests and gradient boosting of scikit-learn, LightGBM and XGBoost are
     written in float64 throughout, with the comparisons that they make themselves (forests and
-    XGBoost see their rows in float32): probabilities agree up to rounding, and labels wherever the
-    two largest weighted probabilities are not equal up to rounding. (XGBoost adds up in float32: to
+    XGBoost see their rows in float32): probabilities agree up to rounding, and labels unless
+    the two largest weighted probabilities are equal up to rounding. (XGBoost adds up in float32: to
     about 1e-6.) Trees in float64 need a runtime of ``ai.onnx.ml`` 5, such as onnxruntime 1.20.
 
     Encoders and column transformers are written here, too. Other steps of a pipeline, and other
@@ -170,8 +170,8 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     parts, n_features = _taken_apart(model), getattr(model, "n_features_in_", None)
     if n_features is None:
         raise InvalidParameterError(
-            f"{type(model).__name__} does not say how many features it was fitted with "
-            "(n_features_in_): put it into a Pipeline behind a step that does, such as a scaler."
+            f"{type(model).__name__} has no n_features_in_, the number of its features: "
+            "put it into a Pipeline behind a step that has it, such as a scaler."
         )
     names = getattr(model, "feature_names_in_", None)
     every = [*parts.steps, *parts.members[0].steps, *(each.head for each in parts.members)]
@@ -242,7 +242,7 @@ def _taken_apart(model: Any) -> ClassifierParts:
     if isinstance(head, RobustLinearModel):
         fitted, head = head, head.to_sklearn()
         if hasattr(fitted, "predict_proba"):
-            # Offsets of its decisions are no part of its probabilities.
+            # Offsets of its decisions do not change its probabilities.
             intercept = to_numpy(fitted.intercept_)
             shifts, head.intercept_ = head.intercept_ - intercept, intercept
     classes = np.asarray(head.classes_ if classes is None else classes)
@@ -263,7 +263,7 @@ def _member(model: Any, factors: Vector) -> Member:
 
 
 def _inside(model: Any) -> Any:
-    """What decides inside of a classifier around others; None of one that is not."""
+    """The classifier inside a meta-estimator; None for any other classifier."""
     return model.estimator_ if isinstance(model, NumberedClasses) else inside(model)
 
 
@@ -294,8 +294,8 @@ def _of_member(member: Member, features: GraphColumns) -> tuple[str, str]:
         scores = graph.add("Add", product, graph.constant(intercept.copy()))
         return scores, probabilities_of(graph, scores, len(coef))
     if kind in _TREES:
-        found = _TREES[kind](graph, head, rows.matrix())
-        return found, found
+        output = _TREES[kind](graph, head, rows.matrix())
+        return output, output
     if not hasattr(head, "predict_proba"):
         raise InvalidParameterError(
             f"{type(head).__name__} has no probabilities and cannot be written as ONNX: use "
@@ -308,12 +308,12 @@ def _of_member(member: Member, features: GraphColumns) -> tuple[str, str]:
             "float32, and rows near a threshold would go another way. Use one of "
             f"{_own_kinds()}."
         )
-    found = graph.include(model, 1, rows.matrix())
-    return found, found
+    output = graph.include(model, 1, rows.matrix())
+    return output, output
 
 
 def _refuse_wrong(head: Any) -> None:
-    """Refuse a classifier of which it is known that skl2onnx writes another one."""
+    """Refuse a classifier that skl2onnx is known to write incorrectly."""
     setting, why, remedy = _WRONG.get(type(head).__name__, (("", None), "", ""))
     if setting is None or getattr(head, setting[0], None) != setting[1]:
         words = "" if setting is None else f" with {setting[0]}={getattr(head, setting[0])!r}"
@@ -368,9 +368,9 @@ def _by_skl2onnx(steps: list[Any], features: GraphColumns) -> GraphColumns:
         return features
     rows = features.matrix()
     model = _converted(steps, features)
-    found = features.graph.include(model, 0, rows)
+    output = features.graph.include(model, 0, rows)
     dims = model.graph.output[0].type.tensor_type.shape.dim
-    return GraphColumns(features.graph, dims[1].dim_value if len(dims) > 1 else 1, matrix=found)
+    return GraphColumns(features.graph, dims[1].dim_value if len(dims) > 1 else 1, matrix=output)
 
 
 def _fills_nothing(step: Any) -> bool:
@@ -380,7 +380,7 @@ def _fills_nothing(step: Any) -> bool:
 
 
 def _converted(steps: list[Any], features: GraphColumns, **settings: Any) -> Any:
-    """What skl2onnx makes of steps, or of a classifier."""
+    """The ONNX model that skl2onnx writes of steps, or of a classifier."""
     skl2onnx = require("skl2onnx", extra="onnx")
     types = require("skl2onnx.common.data_types", extra="onnx")
     named = [(f"step_{place}", step) for place, step in enumerate(steps)]
@@ -420,8 +420,8 @@ def _impute(scope: Any, operator: Any, container: Any) -> None:
     container.add_initializer(constant, double, [1, len(filled)], filled.tolist())
     names = map(scope.get_unique_operator_name, ("IsNaN", "Where"))
     container.add_node("IsNaN", rows, missing, name=next(names))
-    found = operator.outputs[0].full_name
-    container.add_node("Where", [missing, constant, rows], found, name=next(names))
+    output = operator.outputs[0].full_name
+    container.add_node("Where", [missing, constant, rows], output, name=next(names))
 
 
 def _own_kinds() -> str:
@@ -429,7 +429,7 @@ def _own_kinds() -> str:
 
 
 def _aligned(graph: Graph, probabilities: str, known: NDArray[Any], classes: NDArray[Any]) -> str:
-    """A column for each class, of zeros for one that the classifier has never seen."""
+    """A column for each class, of zeros for a class that the classifier was not fitted to."""
     if np.array_equal(known, classes):
         return probabilities
     chosen = known[:, None] == classes
@@ -440,14 +440,14 @@ def _rescaled(graph: Graph, probabilities: str, factors: Any) -> str:
     """Probabilities times factors by class, with rows that sum to one; equal ones do nothing."""
     if np.all(factors == np.ravel(factors)[0]):
         return probabilities
-    found = graph.add("Mul", probabilities, graph.constant(factors))
+    scaled = graph.add("Mul", probabilities, graph.constant(factors))
     ones = graph.constant(np.ones((len(factors), 1)))
     least = graph.constant(np.full((1, 1), np.finfo(np.float64).tiny))
-    return graph.add("Div", found, graph.add("Max", graph.add("MatMul", found, ones), least))
+    return graph.add("Div", scaled, graph.add("Max", graph.add("MatMul", scaled, ones), least))
 
 
 def _weighted(graph: Graph, probabilities: str, rule: Vector | Matrix) -> str:
-    """What decides, computed as :func:`equipoise.goals.labelled_predictions.scores` does."""
+    """Weighted scores, computed as by :func:`equipoise.goals.labelled_predictions.scores`."""
     if rule.ndim == 1:
         return graph.add("Mul", probabilities, graph.constant(first_of_equal(rule)))
     total = graph.constant(np.zeros((1, len(rule))))

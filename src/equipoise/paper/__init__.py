@@ -1,4 +1,4 @@
-"""The paper's figures and tables, made again: a file for each, named after it.
+"""The paper's figures and tables, reproduced: a file for each, named after it.
 
 :func:`reproduce` runs them; ``equipoise reproduce`` is the same from the command line.
 """

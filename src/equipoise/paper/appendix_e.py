@@ -67,8 +67,8 @@ def _units(plan: StudyPlan) -> list[Unit]:
 
 
 def true_constants(mass_diameter: float, ridge: float) -> StepConstants:
-    """Diameters and slopes that hold everywhere in the ball."""
-    # A class risk grows by no more than the longest row, the penalty by its own slope.
+    """Diameters and Lipschitz constants that hold everywhere in the ball."""
+    # A class risk grows by no more than the longest row, the penalty by its own constant.
     slope = _LONGEST + ridge * _RADIUS
     largest = float(np.logaddexp(0, _RADIUS * _LONGEST))
     return StepConstants(2 * _RADIUS, slope, mass_diameter, _LONGEST * largest)

@@ -174,7 +174,7 @@ def write_report(
 
 
 def write_records(study: Study, results: RecordsByKind, folder: Path) -> None:
-    """Write the records of a study, from which everything else can be made again."""
+    """Write the records of a study, from which everything else follows."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, kinds in study.tables.items():
         records = _table_records(kinds, results)

@@ -1,10 +1,10 @@
-r"""A class of functions whose margin losses are known: what the bounds of the paper are tried on.
+r"""A class of functions whose margin losses are known: which the bounds of the paper are tried on.
 
 .. math:: f_1(x) = \tfrac{s}{2} (x - t) = -f_0(x), \qquad
           \|(\tfrac{s}{2}, \tfrac{s t}{2})\|_2 \leq \Lambda
 
 On the paper's synthetic model the margin loss of such a function is a ramp in ``x``. Its class
-risks are sums over sorted rows, so that all functions of a fine grid are judged at once, on a
+risks are sums over sorted rows, so that all functions of a fine grid are evaluated at once, on a
 sample as in the population.
 
 Conventions
@@ -37,7 +37,7 @@ _N_POINTS = 20_000
 
 
 def grid() -> tuple[Vector, Vector]:
-    """Thresholds and slopes of the functions."""
+    """Thresholds and steepness of the functions."""
     t, share = (
         each.ravel() for each in np.meshgrid(np.linspace(0, 1, _N_THRESHOLDS), np.array(_SHARES))
     )
@@ -126,7 +126,7 @@ def bound_record(
 
 
 def options(method: Method, **others: Any) -> dict[str, Any]:
-    """What every bound is told."""
+    """Arguments of every bound."""
     prior = PowerImbalance(P).prior
     known = {"uncertainty": method.uncertainty(), "confidence": CONFIDENCE}
     return {"class_prior": prior, **known, **others}

@@ -51,8 +51,8 @@ def reproduce(
 ) -> Reproduction:
     """Run studies of the paper, and write their data, figures and pages.
 
-    Every finished unit of work is kept under ``out``: run again after an interruption, and only
-    what is missing is computed. Units of other settings (``quick``, ``seed``) are kept apart.
+    Every finished unit of work is kept under ``out``: after an interruption the same call computes
+    only what is missing. Units of other settings (``quick``, ``seed``) are kept apart.
 
     Parameters
     ----------

@@ -57,21 +57,21 @@ def unpacked(data: bytes) -> dict[str, bytes]:
     if int.from_bytes(data[-10:-6], "little") > MAX_DIRECTORY:
         raise InvalidInputError("it holds more members than a model can need")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        found = archive.infolist()
-        names = {member.filename for member in found}
-        if len(names) < len(found):
+        listed = archive.infolist()
+        names = {member.filename for member in listed}
+        if len(names) < len(listed):
             raise InvalidInputError("it holds two members of one name")
         for name in (FACTS, MODEL):
             if name not in names:
-                raise InvalidInputError(f"it holds no {name}, so it is no model of equipoise")
-        if len(found) > MAX_MEMBERS:
+                raise InvalidInputError(f"it holds no {name}, so it is not a model of equipoise")
+        if len(listed) > MAX_MEMBERS:
             raise InvalidInputError("it holds more members than a model can need")
-        if any(member.compress_type not in (0, zipfile.ZIP_DEFLATED) for member in found):
+        if any(member.compress_type not in (0, zipfile.ZIP_DEFLATED) for member in listed):
             raise InvalidInputError("it is packed in a way that no model is")
-        total = sum(member.file_size for member in found)
+        total = sum(member.file_size for member in listed)
         if total > min(MAX_BYTES, FREE_BYTES + MAX_RATIO * len(data)):
             raise InvalidInputError(f"it {_TOO_LARGE}")
-        return {member.filename: _read(archive, member) for member in found}
+        return {member.filename: _read(archive, member) for member in listed}
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
@@ -101,9 +101,9 @@ def array_to_bytes(array: NDArray[Any]) -> tuple[dict[str, Any], bytes]:
     return {"dtype": dtype, "shape": list(array.shape)}, plain.tobytes()
 
 
-def array_from_bytes(said: dict[str, Any], data: bytes) -> NDArray[Any]:
+def array_from_bytes(header: dict[str, Any], data: bytes) -> NDArray[Any]:
     """The array of which this is said."""
-    dtype, shape = _DTYPES.get(said["dtype"]), said["shape"]
+    dtype, shape = _DTYPES.get(header["dtype"]), header["shape"]
     if dtype is None or len(shape) > 3 or not all(type(n) is int and n >= 0 for n in shape):
         raise InvalidInputError("it holds an array in an unknown form")
     if math.prod(shape) * dtype.itemsize != len(data):

@@ -10,8 +10,8 @@
 keeps
 =====================================  ===================================================
 
-A name stands for a class of ours, one that was registered, or an estimator of the table of kinds;
-what is made of it is made by its constructor and the checks of its kind, and by nothing else.
+A name stands for a public class of equipoise, a registered class, or an estimator of ``KINDS``.
+Objects are built by the constructor and the checks of their ``Kind``, and by nothing else.
 """
 
 import inspect

@@ -1,9 +1,9 @@
-"""What is kept of a fitted estimator, how it is checked, and how the estimator is made again.
+"""What is saved of a fitted estimator, how it is checked, and how the estimator is rebuilt.
 
-Only that is kept which a user can see: fitted attributes, each of a form that is checked when it is
-read. What scikit-learn derives from them for itself, and what its compiled code trusts without
-looking, is never read from a file: the estimator is fitted anew, to a few rows with the same
-columns, classes and categories, and what predictions depend on is put in its place.
+Saved are public fitted attributes alone, each in a form that is checked when it is read. What
+scikit-learn derives from them, and what its compiled code does not check, is never read from a
+file: the estimator is fitted to a few rows with the same columns, classes and categories, and the
+saved attributes that predictions depend on replace those of that fit.
 
 A form is a word and the lengths of the axes: ``"float m d"`` is an array of finite numbers with
 ``d`` columns, the number of features, and ``m`` rows, one for two classes and else one per class
@@ -30,7 +30,7 @@ from equipoise.tables import COLUMN_KINDS, AsTable
 from equipoise.weights.by_class import ByClass
 
 MAX_FEATURES = 1 << 22
-# Is told the number of values in rows that are made up, and refuses more than a model can need.
+# Spend: called with the number of values in rows to be generated; refuses more than a model needs.
 Spend = Callable[[int], None]
 
 _WORDS = {"float": "f", "real": "f", "int": "iu", "flag": "b"}
@@ -48,10 +48,10 @@ SCALER = dict.fromkeys(("mean_", "var_", "scale_"), "float d?") | {"n_samples_se
 
 @dataclass(frozen=True)
 class Kind:
-    """How estimators of one class are kept and made again.
+    """How estimators of one class are saved and rebuilt.
 
-    ``forms`` are those of the fitted attributes, or of what ``keep`` makes of them; ``rebuild`` is
-    given an estimator with its parameters, what was kept, checked, and how to say what it costs.
+    ``forms`` are those of the fitted attributes, or of the values that ``keep`` derives from them.
+    ``rebuild`` takes an estimator with its parameters, the checked values, and a ``Spend``.
     ``check`` refuses parameters that no estimator has.
     """
 
@@ -62,17 +62,17 @@ class Kind:
     check: Callable[[Any], None] = lambda estimator: None
 
     def is_fitted(self, estimator: Any) -> bool:
-        """Whether there is anything to keep; steps of pipelines keep themselves."""
+        """Whether there is anything to save; steps of pipelines are saved by themselves."""
         return bool(self.forms) and any(name.endswith("_") for name in vars(estimator))
 
     def kept(self, estimator: Any) -> dict[str, Any]:
-        """What is kept of a fitted estimator."""
+        """The values to save of a fitted estimator."""
         check_is_fitted(estimator)
         seen = {name: on_host(getattr(estimator, name, None)) for name in (*_EVERY, *self.forms)}
         return {k: v for k, v in {**seen, **self.keep(estimator)}.items() if v is not None}
 
     def restore(self, estimator: Any, kept: dict[str, Any], spend: Spend) -> None:
-        """Make an estimator as fitted again, if what was kept is possible."""
+        """Rebuild the fitted estimator from saved values, if a fit could have left them."""
         forms, sizes = {**_EVERY, **self.forms}, dict[str, int]()
         wrong = [name for name in kept if name not in forms]
         wrong += [n for n, form in forms.items() if not _has_form(kept.get(n), form, sizes)]
@@ -120,14 +120,14 @@ def _are_distinct(names: Any) -> bool:
 
 
 def impossible(estimator: Any) -> InvalidInputError:
-    """What is said of attributes that no fit leaves."""
+    """The error about attributes that no fit leaves."""
     return InvalidInputError(f"its {type(estimator).__name__} contradicts itself")
 
 
 def take_fitted(estimator: Any, other: Any) -> None:
-    """Give an estimator all that another of its class has learnt."""
-    given = other.get_params(deep=False)
-    vars(estimator).update({name: v for name, v in vars(other).items() if name not in given})
+    """Copy the fitted attributes of another estimator of the same class."""
+    params = other.get_params(deep=False)
+    vars(estimator).update({name: v for name, v in vars(other).items() if name not in params})
 
 
 # Steps before the classifier
@@ -136,7 +136,7 @@ MAX_COLUMNS = 1 << 16
 
 
 def check_table(table: AsTable) -> None:
-    """Refuse columns that are no pairs of a name and a kind, that are empty or too many."""
+    """Refuse columns that are not pairs of a name and a kind, no columns, and too many."""
     columns = table.columns
     if not (
         isinstance(columns, list)
@@ -155,14 +155,14 @@ COLUMNS = {"parts": "plain", "sparse_output_": "plain"}
 
 
 def keep_imputer(imputer: Any) -> dict[str, Any]:
-    """Whether it was fitted to texts, and which columns have an indicator beside them."""
-    found = imputer.indicator_
+    """Whether it was fitted to texts, and which columns have a missing-value indicator."""
+    indicator = imputer.indicator_
     texts = imputer._fit_dtype.kind == "O"
-    return {"texts": texts, "gaps": None if found is None else found.features_}
+    return {"texts": texts, "gaps": None if indicator is None else indicator.features_}
 
 
 def rebuild_imputer(imputer: Any, kept: dict[str, Any], spend: Spend) -> None:
-    """Fit to rows with gaps where an indicator says so."""
+    """Fit to rows with missing values where there are indicators."""
     statistics = kept["statistics_"]
     if statistics.shape != (kept["n_features_in_"],) or statistics.dtype.kind not in "fO":
         raise impossible(imputer)
@@ -184,14 +184,14 @@ def keep_encoder(encoder: Any) -> dict[str, Any]:
 
 
 def rebuild_encoder(encoder: Any, kept: dict[str, Any], spend: Spend) -> None:
-    """Fit to rows of all categories, with those that share a column as they were found."""
+    """Fit to rows of all categories, with infrequent ones grouped as they were."""
     categories, grouped = kept["categories"], kept["grouped"]
     if grouped is not None:
         encoder._identify_infrequent = lambda _counts, _rows, place: grouped[place]
     encoder.fit(rows_of_levels(categories, spend))
     vars(encoder).pop("_identify_infrequent", None)
     pairs = zip(encoder.categories_, categories, strict=True)
-    encoder.categories_ = [found.astype(levels.dtype) for found, levels in pairs]
+    encoder.categories_ = [refitted.astype(levels.dtype) for refitted, levels in pairs]
 
 
 def rows_of_levels(categories: list[Any], spend: Spend, n_rows: int = 1) -> Any:
@@ -208,21 +208,21 @@ def rows_of_levels(categories: list[Any], spend: Spend, n_rows: int = 1) -> Any:
 def keep_columns(transformer: Any) -> dict[str, Any]:
     """The fitted transformers by name."""
     fitted = {name: each for name, each, _ in transformer.transformers_}
-    given = [name for name, each, _ in transformer.transformers if not isinstance(each, str)]
-    return {"parts": {name: fitted[name] for name in given}}
+    names = [name for name, each, _ in transformer.transformers if not isinstance(each, str)]
+    return {"parts": {name: fitted[name] for name in names}}
 
 
 def rebuild_columns(transformer: Any, kept: dict[str, Any], spend: Spend) -> None:
-    """Fit to a row, with transformers that are fitted already and frozen."""
+    """Fit to one row, with the fitted transformers frozen."""
     spend(20 * kept["n_features_in_"])
     # A text would say how names are made, and could make them as long as it likes.
     if isinstance(transformer.verbose_feature_names_out, str):
         raise impossible(transformer)
-    given, parts = transformer.transformers, kept["parts"]
-    fitted = [(name, parts.get(name, each), columns) for name, each, columns in given]
+    transformers, parts = transformer.transformers, kept["parts"]
+    fitted = [(name, parts.get(name, each), columns) for name, each, columns in transformers]
     row = _row_of_parts(fitted, kept["feature_names_in_"], kept["n_features_in_"])
-    frozen = [(n, FrozenEstimator(parts[n]) if n in parts else e, c) for n, e, c in given]
-    transformer.set_params(transformers=frozen).fit(row).set_params(transformers=given)
+    frozen = [(n, FrozenEstimator(parts[n]) if n in parts else e, c) for n, e, c in transformers]
+    transformer.set_params(transformers=frozen).fit(row).set_params(transformers=transformers)
     transformer.transformers_ = [(n, parts.get(n, e), c) for n, e, c in transformer.transformers_]
 
 
@@ -245,7 +245,7 @@ def example_row(estimator: Any) -> Any:
         return example_row(next((s for s in steps if hasattr(s, "categories_")), steps[0]))
     if isinstance(estimator, AveragedTrainings):
         return example_row(estimator.estimators[0])
-    # Of estimators around others those say it, and of boosters their encoder of categories.
+    # A wrapper has the features of the estimator inside, a booster those of its category encoder.
     for name in ("_preprocessor", "estimator_", "estimator"):
         if hasattr(vars(estimator).get(name), "n_features_in_"):
             return example_row(vars(estimator)[name])
@@ -270,7 +270,7 @@ POLYNOMIALS |= {"origin": "float d"}
 
 
 def rebuild_linear(linear: Any, kept: dict[str, Any], _spend: Spend) -> None:
-    """Check what decisions add to the scores; all else that they depend on is numbers."""
+    """Check the offsets that decisions add to the scores."""
     offsets, sizes = kept["decision_offsets_"], {"k": len(kept["classes_"])}
     if (
         not isinstance(offsets, ByClass)
@@ -281,7 +281,7 @@ def rebuild_linear(linear: Any, kept: dict[str, Any], _spend: Spend) -> None:
 
 
 def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
-    """Check what decides; all other attributes are made of what was tuned."""
+    """Check the decision rule; all other attributes follow from ``tuned_``."""
     tuned, sizes = kept["tuned_"], dict[str, int]()
     if (
         not isinstance(tuned, TunedWeights)
@@ -315,7 +315,7 @@ def _are_frequencies(shares: Any, sizes: dict[str, int]) -> bool:
 
 
 def check_averaged(averaged: AveragedTrainings) -> None:
-    """Refuse models of other classes, and class weights that no trainings have."""
+    """Refuse models of other classes, and class weights that no training has."""
     sizes, models = dict[str, int](), averaged.estimators
     if not (
         _has_form(averaged.classes, "classes", sizes)
@@ -329,16 +329,16 @@ def check_averaged(averaged: AveragedTrainings) -> None:
 
 
 def rebuild_path(path: Any, kept: dict[str, Any], _spend: Spend) -> None:
-    """Check what decides, of which all but the path is."""
+    """Check the estimator, on which predictions depend."""
     inner = kept["estimator_"]
     if not isinstance(inner, type(path.estimator)) or not hasattr(inner, "classes_"):
         raise impossible(path)
-    own = {name: getattr(inner, name, None) for name in ("classes_", *_EVERY)}
-    vars(path).update({name: value for name, value in own.items() if value is not None})
+    inherited = {name: getattr(inner, name, None) for name in ("classes_", *_EVERY)}
+    vars(path).update({name: value for name, value in inherited.items() if value is not None})
 
 
 def keep_polynomials(local: Any) -> dict[str, Any]:
-    """The rows, which are what such a model consists of."""
+    """The rows that the model smooths over."""
     rows = {name: getattr(local._smoother, name) for name in ("points", "weights", "targets")}
     return {**rows, "origin": local._origin}
 

@@ -26,7 +26,7 @@ from equipoise.persistence.kinds import example_row
 from equipoise.persistence.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
 
-# Features that are made at a time.
+# _MOST_VALUES: feature values that are computed at a time (256 MiB of float64).
 _MOST_VALUES = 1 << 25
 
 
@@ -40,7 +40,7 @@ class SavedModel:
         The model itself, which takes the features that it was fitted to.
     facts : TrainingFacts
     notes : tuple of str
-        What loading had to say: another version of scikit-learn, for one.
+        Warnings of loading, such as another version of scikit-learn.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class SavedModel:
         return np.asarray(self._call("predict_proba", X), dtype=np.float64)
 
     def population_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities on the scale of the population, whatever the training weights."""
+        """Class probabilities for the class frequencies of the population."""
         return np.asarray(self._call("population_proba", X), dtype=np.float64)
 
     def _call(self, method: str, X: Any) -> Any:
@@ -77,7 +77,7 @@ class SavedModel:
         with in_a_sentence(start, Exception):
             last, classes, n_rows = last_step(self.model), self.facts.classes, _num_samples(rows)
             call = getattr(last, "predict" if method == "predict" else "predict_proba")
-            # What scikit-learn's models know of their rows is nothing.
+            # Models of scikit-learn have no class prior: their probabilities are those of the rows.
             if method == "population_proba" and prior_of(last) is not None:
                 call = partial(population_proba, last)
             # A model may make many features of a row.
@@ -86,17 +86,17 @@ class SavedModel:
             pieces = [rows] if n_rows <= step else (_safe_indexing(rows, part) for part in parts)
             before: Any = self.model[:-1] if isinstance(self.model, Pipeline) else ()
             made = (before.transform(piece) if len(before) else piece for piece in pieces)
-            found = np.concatenate([np.asarray(call(piece)) for piece in made])
+            output = np.concatenate([np.asarray(call(piece)) for piece in made])
             wanted = (n_rows, len(classes))[: 1 if method == "predict" else 2]
-            if found.shape != wanted:
-                raise ValueError(f"shape {found.shape} instead of {wanted}")
-            if method == "predict" and not set(found.tolist()) <= set(classes):
+            if output.shape != wanted:
+                raise ValueError(f"shape {output.shape} instead of {wanted}")
+            if method == "predict" and not set(output.tolist()) <= set(classes):
                 raise ValueError("classes that it was not trained on")
-        return found
+        return output
 
 
 def _width(model: Any) -> int:
-    """Features that what is inside of a model reads."""
+    """The number of features of the innermost estimator."""
     while isinstance(model, AveragedTrainings) or hasattr(model, "estimator_"):
         averaged = isinstance(model, AveragedTrainings)
         model = last_step(model.estimators[0] if averaged else model.estimator_)
@@ -123,7 +123,7 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
     path : str or Path
         Where to; it ends in ``.equipoise``.
     facts : TrainingFacts, optional
-        What it was trained on; what can be known from the model itself if not given.
+        Facts of the training; by default those that the model itself records.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
 
 
 def check_suffix(path: str | Path) -> None:
-    """Refuse the name of a file that would say that it is something else than a model of ours."""
+    """Refuse a file name with another suffix than that of model files."""
     if Path(path).suffix != archive.SUFFIX:
         raise InvalidInputError(
             f"The name of a model file ends in {archive.SUFFIX}, got {str(path)!r}: no other "
@@ -168,9 +168,9 @@ def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that :func:`save_model` wrote; nothing in the file is executed.
 
-    A file that is damaged, of another format, too large, or that holds anything but what a fit
-    could have left, is refused in one sentence, whoever made it. That the model predicts what it
-    should is not promised: see ``SECURITY.md``.
+    A file that is damaged, of another format, too large, or that holds values that no fit leaves is
+    refused in one sentence. That an untrusted model predicts correctly is not promised: see
+    ``SECURITY.md``.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
     """A model from the bytes of its file; ``name`` is what errors call it."""
     if not data.startswith(b"PK"):
         raise InvalidInputError(
-            f"{name} is no model: save_model and 'equipoise fit' write models, and they are zip "
+            f"{name} is not a model: save_model and 'equipoise fit' write models, and they are zip "
             "archives."
         )
     try:
@@ -218,7 +218,7 @@ def _loaded(data: bytes, problem: str) -> SavedModel:
         loaded = SavedModel(ModelReader(members).read(text), facts)
         if np.asarray(loaded.model.classes_).tolist() != list(facts.classes):
             raise ValueError("its classes are not those of its training facts")
-        # A model that cannot predict is none.
+        # A model must be able to predict.
         if facts.columns is None:
             loaded.predict(example_row(loaded.model))
         else:

@@ -23,28 +23,28 @@ from equipoise.sets import LabelCVaR, as_uncertainty
 from equipoise.tables import COLUMN_KINDS, Column, LabelledTable, StreamedTable
 from equipoise.text import in_words
 
-# Raised when a file of this form could no longer be read as one of the last.
+# FORMAT: of model files; raised whenever files of the previous format cannot be read any more.
 FORMAT = 5
 
-# Of more classes or columns, or of longer goals, nothing that is computed from them stays small.
+# Limits of classes, columns, and characters of goals and versions, which bound the work of loading.
 _MOST_CLASSES, _MOST_COLUMNS = 1 << 13, 1 << 16
 _LONGEST_GOAL, _LONGEST_VERSION = 1 << 17, 100
 
 
 def _versions() -> dict[str, str]:
     """Versions of what makes predictions."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in ("equipoise", "numpy", "scipy", "scikit-learn"):
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+            versions[package] = "unknown"
+    return versions
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingFacts:
-    """What a model was trained on and how; None is what nobody has said.
+    """What a model was trained on and how; None where it is not known.
 
     Attributes
     ----------
@@ -160,12 +160,12 @@ class TrainingFacts:
                     "model again."
                 )
             known = {item.name for item in fields(cls)}
-            given = {name: value for name, value in values.items() if name in known}
-            if given["columns"] is not None:
-                given["columns"] = tuple(Column(**column) for column in given["columns"])
+            facts = {name: value for name, value in values.items() if name in known}
+            if facts["columns"] is not None:
+                facts["columns"] = tuple(Column(**column) for column in facts["columns"])
             for name in ("classes", "counts", "notes"):
-                given[name] = None if given[name] is None else tuple(given[name])
-            return cls(**given)
+                facts[name] = None if facts[name] is None else tuple(facts[name])
+            return cls(**facts)
 
 
 def facts_for(

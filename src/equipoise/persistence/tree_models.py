@@ -1,9 +1,9 @@
-"""Forests and boosted trees, made again node by node.
+"""Forests and boosted trees, rebuilt node by node.
 
-scikit-learn's compiled code walks from node to node without looking: a child, a feature or a set of
-categories outside of its array would be read from memory that is not the tree's. So the nodes of
-all trees are kept as plain columns, and trees are made of arrays of ours, in which every inner node
-has two children behind it, every other node one parent, and every feature is one that rows have.
+scikit-learn's compiled code follows nodes without checks: a child, a feature or a set of categories
+outside of its array would be read from memory that is not the tree's. So the nodes of all trees are
+saved as plain columns, and trees are rebuilt from arrays in which every inner node has two children
+behind it, every other node but the root one parent, and every feature is a column of the rows.
 
 A leaf has no children, -1. ``node_count`` says how many nodes each tree has, and the columns hold
 all nodes of the first tree, then those of the next.

@@ -55,7 +55,7 @@ from equipoise.weights.priors import check_prior
 
 # Coverage of intervals at 95% after cross-fitting, from ``benchmarks/coverage.py``
 # (docs/studies/coverage.txt).
-_CROSS_FITTED = "cross-fitted, 76% (shallow tree) to 99% (logistic) held in simulations"
+_CROSS_FITTED = "cross-fitted, 98% or more held in simulations (shallow trees: 69%)"
 # Halvings after which a bracket inside the unit interval is narrower than its rounding error.
 _BRACKET_HALVINGS = 60
 

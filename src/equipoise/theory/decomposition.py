@@ -1,12 +1,12 @@
-r"""Excess risk in two parts: what more data would cure, and what they would not.
+r"""Excess risk as estimation error, which falls with more data, plus irreducible error.
 
 .. math:: R_{q'}(\hat f_q) - R_{q'}(f^*_{q'}) =
           \underbrace{R_{q'}(\hat f_q) - R_{q'}(f^*_q)}_{\text{estimation}} +
           \underbrace{R_{q'}(f^*_q) - R_{q'}(f^*_{q'})}_{\text{irreducible}}
 
-for the plug-in rule :math:`\hat f_q(x) = \arg\max_i q_i \hat\eta_i(x)`, made for :math:`q` and
-judged under :math:`q'`. For two classes, with :math:`t_q = q_0 / (q_0 + q_1)` and :math:`\eta` the
-probability of the second class,
+for the plug-in rule :math:`\hat f_q(x) = \arg\max_i q_i \hat\eta_i(x)`, fitted for :math:`q` and
+evaluated under :math:`q'`. For two classes, with :math:`t_q = q_0 / (q_0 + q_1)` and :math:`\eta`
+the probability of the second class,
 
 .. math::
 
@@ -45,8 +45,8 @@ the quadrature, over a sample they are estimates.
 References
 ----------
 Xu, Dan, Khim and Ravikumar (2020), Propositions 1 (:math:`q = q'`), 2 and 3, and Appendix B. The
-paper's rates are those of the :math:`L_1` distance, which stands here itself; more than two classes
-are ours.
+paper's rates are those of the :math:`L_1` distance, which is computed here; the bounds for
+more than two classes are not in the paper.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ from equipoise.validation.numbers import check_count, check_numbers
 from equipoise.validation.predictions import as_probabilities, check_true
 from equipoise.weights.priors import mass_of_weighting, scaled_weights
 
-# Percentiles of finitely many resamples are a little too close: 0.93 to 0.94 of 95% intervals held
-# in simulations. Tails of this share of the nominal ones make it at least 95%.
+# _CAUTIOUS: tails of the percentile intervals, as a share of the nominal ones. With nominal tails
+# 93% to 94% of 95% intervals covered in simulations, with half of them at least 95%.
 _CAUTIOUS = 0.5
 
 _PARTS = ("excess", "estimation", "irreducible")
@@ -79,7 +79,7 @@ _PARTS = ("excess", "estimation", "irreducible")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExcessRisk:
-    r"""The excess risk of a rule made for one weighting and judged under another, in parts.
+    r"""The excess risk of a rule for one weighting under another, in parts.
 
     Attributes
     ----------
@@ -128,10 +128,10 @@ class ExcessRisk:
     def to_dict(self) -> dict[str, float]:
         """The numbers by name, with ``_lower`` and ``_upper`` ends where there are intervals."""
         names = (*_PARTS, "l1", "disagreement", "estimation_bound", "irreducible_bound")
-        found = {name: float(getattr(self, name)) for name in names}
+        numbers = {name: float(getattr(self, name)) for name in names}
         for name, (lower, upper) in (self.intervals or {}).items():
-            found |= {f"{name}_lower": lower, f"{name}_upper": upper}
-        return found
+            numbers |= {f"{name}_lower": lower, f"{name}_upper": upper}
+        return numbers
 
 
 def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampled
@@ -211,15 +211,15 @@ def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampl
             f"every class must occur, got shares {shares.tolist()}: leave out columns without rows."
         )
     weights, outcome, eta, rule = in_population(class_prior, weights, outcome, eta, rule)
-    found, costs = _decomposed(eta, rule, outcome, weights, (made_for, judged_under))
+    parts, costs = _decomposed(eta, rule, outcome, weights, (made_for, judged_under))
     if n == 0:
-        return found
+        return parts
     # The weights have mean one under the outcome, in each resample as in the sample.
-    columns = np.column_stack([costs, outcome @ found.judged_under])
+    columns = np.column_stack([costs, outcome @ parts.judged_under])
     sums = _resampled(columns, weights, n, random_state)
     ends = np.quantile(sums[:, :-1] / sums[:, -1:], [tail, 1 - tail], axis=0)
     intervals = dict(zip(_PARTS, map(tuple, ends.T.tolist()), strict=True))
-    return replace(found, intervals=MappingProxyType(intervals))
+    return replace(parts, intervals=MappingProxyType(intervals))
 
 
 class ClassExcess(NamedTuple):
@@ -276,10 +276,9 @@ def excess_risk_in_class(
     mass = mass_of_weighting(
         judged_under, np.asarray(first.prior), first.classes, name="judged_under"
     )
-    given = {"best_made_for": best_made_for, "best_judged_under": best_judged_under}
+    best = {"best_made_for": best_made_for, "best_judged_under": best_judged_under}
     made, judged = (
-        float(mass @ check_numbers(risks, first.classes, name=name))
-        for name, risks in given.items()
+        float(mass @ check_numbers(risks, first.classes, name=name)) for name, risks in best.items()
     )
     mine = float(mass @ np.asarray(first))
     return ClassExcess(mine - judged, mine - made, made - judged)

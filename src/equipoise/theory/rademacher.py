@@ -117,7 +117,7 @@ def linear_rademacher(
     n_draws : int, default=200
         How many signs are drawn for each row where the expectation is not exact.
     random_state : None, int, numpy.random.Generator, ...
-        Whatever :func:`numpy.random.default_rng` takes.
+        An argument of :func:`numpy.random.default_rng`.
 
     Examples
     --------

@@ -96,21 +96,21 @@ class RobustBayes:
 
     @property
     def tie_share(self) -> float | None:
-        """With two classes, how often the second is decided at the threshold itself."""
+        """With two classes, the probability of predicting the second at the threshold itself."""
         return float(self.rule_shares[:-1].sum()) if self.rules.shape[1] == 2 else None
 
     def decision_shares(self, probabilities: ArrayLike) -> Matrix:
-        """How often each class is decided for each row of probabilities."""
+        """The probability of predicting each class, for each row of probabilities."""
         matrix = as_probabilities(probabilities, self.rules.shape[1])
-        found, rows = np.zeros_like(matrix), np.arange(len(matrix))
+        shares, rows = np.zeros_like(matrix), np.arange(len(matrix))
         for rule, share in zip(self.rules, self.rule_shares, strict=True):
-            found[rows, _decided(matrix, rule)] += share
-        return found
+            shares[rows, _decided(matrix, rule)] += share
+        return shares
 
     def decide(self, probabilities: ArrayLike, *, random_state: Any = None) -> NDArray[Any]:
-        """A class for each row, drawn with its decision shares; most rows have but one to draw.
+        """A class for each row, drawn with its decision shares, most of which are 0 or 1.
 
-        ``random_state`` is whatever :func:`numpy.random.default_rng` takes.
+        ``random_state`` is an argument of :func:`numpy.random.default_rng`.
         """
         upto = self.decision_shares(probabilities).cumsum(axis=1)
         draws = np.random.default_rng(random_state).random((len(upto), 1)) * upto[:, -1:]

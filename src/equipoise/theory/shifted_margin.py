@@ -30,9 +30,9 @@ from equipoise.validation.numbers import check_count, check_number
 from equipoise.validation.predictions import as_probabilities, probability_eps
 from equipoise.weights.priors import scaled_weights
 
-# Fewer rows near the threshold than this say nothing about a power.
+# _LEAST_TAIL: rows near the threshold that an exponent is estimated from, at least.
 _LEAST_TAIL = 10
-# Distances of so many last digits of the threshold are rounding: the row stands at it.
+# _LAST_DIGITS: distances from the threshold of fewer units in the last place count as zero.
 _LAST_DIGITS = 4
 _TINY = float(np.finfo(np.float64).tiny)
 # Exponent, constant, each followed by its interval, and the constant that holds everywhere.
@@ -48,8 +48,8 @@ class MarginCondition:
     threshold : float
         The threshold :math:`t_q`.
     exponent, exponent_interval : float, and pair of float
-        The estimate of :math:`\alpha`; 0 where so many rows stand at the threshold itself that no
-        power bounds them, infinity where the nearest rows all have the same distance. For a power
+        The estimate of :math:`\alpha`; 0 where more rows stand at the threshold itself than any
+        power allows, infinity where the nearest rows all have the same distance. For a power
         law the interval covers with more than ``confidence``.
     constant, constant_interval : float, and pair of float
         The estimate of :math:`C` near the threshold, where :math:`P(|\eta - t_q| \le t)` is about
@@ -60,7 +60,8 @@ class MarginCondition:
     at_threshold : float
         Share of the rows at the threshold itself.
     distance, n_tail : float, int
-        The neighbourhood: rows within this distance told the exponent, and how many they were.
+        The neighbourhood: the distance within which rows are used for the exponent, and their
+        number.
     confidence : float
         Probability that an interval covers.
 
@@ -89,7 +90,7 @@ class MarginCondition:
         r"""Exponents :math:`r` in rates :math:`(\log n / n)^r` of local polynomials' errors.
 
         Each is :math:`\beta / (2 \beta + d)`, for probabilities of smoothness :math:`\beta`, times
-        :math:`1 + \alpha` where a rule is judged under the weighting it was made for
+        :math:`1 + \alpha` where a rule is evaluated under its own weighting
         (``matched``), :math:`\alpha` under another one, beside the irreducible error, which does
         not decay (``mismatched``), and :math:`\min(1, \alpha)`, what the paper states for both
         together (``printed``).

@@ -53,14 +53,14 @@ _DRAWN, _ADDED = 4, 4
 
 
 class Soft(NamedTuple):
-    """A soft rule for masses: how often it takes each decision in each row, and its risks."""
+    """A soft rule for masses: its probability of each class in each row, and its risks."""
 
     shares: Matrix
     risks: Vector
 
 
 class Smoothed:
-    """The slopes and the curvature of the smoothed Bayes risk."""
+    """The gradient and the Hessian of the smoothed Bayes risk."""
 
     def __init__(self, rows: Matrix, weights: Vector, mass: Vector, temperature: float) -> None:
         top = np.max(rows * mass, axis=1)
@@ -68,7 +68,7 @@ class Smoothed:
         self._scale = temperature * np.maximum(top, _FLAT * float(weights @ top))
 
     def at(self, mass: Vector) -> Soft:
-        """The soft rule for masses; its class risks are the slopes."""
+        """The soft rule for masses; its class risks are the gradient."""
         terms = self._rows * mass
         terms -= terms.max(axis=1, keepdims=True)
         terms /= self._scale[:, None]
@@ -81,9 +81,9 @@ class Smoothed:
         """The second derivatives, less their sign."""
         soft = np.flatnonzero(1 - shares.max(axis=1) > _DECIDED)
         rows = self._rows[soft]
-        slopes = shares[soft] * rows
-        scaled = slopes * (self._weights[soft] / self._scale[soft])[:, None]
-        matrix = -(slopes.T @ scaled)
+        products = shares[soft] * rows
+        scaled = products * (self._weights[soft] / self._scale[soft])[:, None]
+        matrix = -(products.T @ scaled)
         matrix[np.diag_indices(len(matrix))] += (scaled * rows).sum(axis=0)
         return np.asarray(matrix)
 
