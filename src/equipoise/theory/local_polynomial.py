@@ -18,9 +18,9 @@ from equipoise.weights.by_class import ByClass
 
 # The exponent r of the kernel (1 - |u|^2)^r.
 _KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
-# What cross-validation tries, in multiples of the bandwidth by rate.
+# _FACTORS: bandwidths that cross-validation tries, in multiples of the bandwidth by rate.
 _FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)
-# Beyond so many monomials a window would need thousands of points to say anything.
+# _MOST_TERMS: monomials at most; with more, a window needs thousands of rows.
 _MOST_TERMS = 512
 
 
@@ -37,8 +37,11 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     Degree 0 is kernel regression (Nadaraya and Watson). Where no row lies within a bandwidth, the
     nearest rows decide.
 
+    Use it when you try the paper's rates, which are those of this estimator, on rows of few
+    features: windows that hold enough rows grow with each feature.
+
     Time and memory: a tree finds the rows in reach and predictions are made block by block, on
-    a line by running sums. Meant for few features: windows that hold enough rows grow with each.
+    a line by running sums.
 
     Parameters
     ----------
@@ -60,8 +63,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     kernel : {"epanechnikov", "biweight", "uniform"}, default="epanechnikov"
         The kernel: ``r`` is 1, 2 and 0.
     ridge : float, default=0.3
-        The penalty :math:`\lambda` of slopes and curvatures, in rows: it matters where a window
-        holds a handful of rows, and keeps polynomials from running away there.
+        The penalty :math:`\lambda` of all coefficients but the constant, in rows: it keeps
+        polynomials bounded where a window holds few rows.
     cv : int, splitter or iterable of splits, default=5
         How ``bandwidth="cv"`` splits the rows; stratified if a number.
 
