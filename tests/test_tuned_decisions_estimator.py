@@ -22,16 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from equipoise import (
-    CostMatrix,
-    FixedWeights,
-    LabelCVaR,
-    RecallFloors,
-    RiskScorer,
-    TunedDecisionClassifier,
-    WorstClass,
-    tune_weights,
-)
+from equipoise import CostMatrix, FixedWeights, LabelCVaR, RecallFloors, RiskScorer, WorstClass
 from equipoise.decisions import LabelledRows, Splitting, split
 from equipoise.estimators import TunedDecisionClassifier, tune_weights
 from equipoise.exceptions import EquipoiseWarning

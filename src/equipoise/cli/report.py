@@ -112,8 +112,8 @@ def report(  # noqa: PLR0913  one argument for each option
         check_suffix(save)
     # Missing parts are reported before the work.
     require("jinja2", extra="report")
-    chosen, given = _models(models), _columns(columns)
-    if given and (models or save or quick or group or time or reading["drop"]):
+    chosen, probabilities = _models(models), _columns(columns)
+    if probabilities and (models or save or quick or group or time or reading["drop"]):
         raise click.UsageError(
             "--probabilities are compared as they are: leave out --model, --save, --quick, "
             "--group, --time and --drop."
@@ -121,20 +121,20 @@ def report(  # noqa: PLR0913  one argument for each option
     options: dict[str, Any] = {"goals": list(goal) or None, "price": price, "random_state": seed}
     with output.progress(_STEPS, "Reading") as reach:
         options["progress"] = lambda share, what: reach(round(share * _STEPS), what)
-        if given:
+        if probabilities:
             text_labels = reading["text_labels"]
-            found = compare_predictions_file(
-                table, target, given, text_labels=text_labels, **options
+            comparison = compare_predictions_file(
+                table, target, probabilities, text_labels=text_labels, **options
             )
         else:
             options |= {"quick": quick, "memory": memory, "group": group, "time": time}
-            found = compare_file(table, target, chosen, **reading, **options)
-    found.save(out)
+            comparison = compare_file(table, target, chosen, **reading, **options)
+    comparison.save(out)
     if save is not None:
-        found.save_model(save)
-    result = found.to_dict()
-    shown = {"page": out, "recommended": found.recommended, **result}
-    output.show(_lines(found, result, out, save), shown, result["data"]["warnings"])
+        comparison.save_model(save)
+    result = comparison.to_dict()
+    shown = {"page": out, "recommended": comparison.recommended, **result}
+    output.show(_lines(comparison, result, out, save), shown, result["data"]["warnings"])
 
 
 def _refuse_bytes(table: str) -> None:
@@ -170,17 +170,17 @@ def _models(names: tuple[str, ...]) -> Any:
     return {name: _imported(name) for name in names}
 
 
-def _columns(given: tuple[str, ...]) -> dict[str, list[str]]:
+def _columns(texts: tuple[str, ...]) -> dict[str, list[str]]:
     """Columns of probabilities by the name of their model."""
-    found = {}
-    for text in given:
+    by_model = {}
+    for text in texts:
         name, sign, names = text.partition("=")
         if not name or not sign or not all(names.split(",")):
             raise click.BadParameter(
                 f"{text!r} is not NAME=COLUMN,COLUMN,...", param_hint="--probabilities"
             )
-        found[name] = names.split(",")
-    return found
+        by_model[name] = names.split(",")
+    return by_model
 
 
 def _imported(name: str) -> Any:
@@ -191,10 +191,10 @@ def _imported(name: str) -> Any:
     module, _, place = name.partition(":")
     sys.path.insert(0, "")
     try:
-        found: Any = import_module(module)
+        loaded: Any = import_module(module)
         for part in place.split("."):
-            found = getattr(found, part)
-        return found() if callable(found) and not hasattr(found, "get_params") else found
+            loaded = getattr(loaded, part)
+        return loaded() if callable(loaded) and not hasattr(loaded, "get_params") else loaded
     except (ImportError, AttributeError, TypeError) as reason:
         raise click.BadParameter(
             f"{name!r} cannot be imported: {reason}.", param_hint="--model"
@@ -203,24 +203,26 @@ def _imported(name: str) -> Any:
         sys.path.remove("")
 
 
-def _lines(found: "Comparison", result: dict[str, Any], out: str, save: str | None) -> list[str]:
+def _lines(
+    comparison: "Comparison", result: dict[str, Any], out: str, save: str | None
+) -> list[str]:
     data, advice = result["data"], result["recommendation"]
-    answer = f"Recommended: {short_name(found.recommended)}."
+    answer = f"Recommended: {short_name(comparison.recommended)}."
     said = advice["failed"], *advice["reasons"], advice["few"]
     return [
         f"{data['rows']:,} rows, {data['columns']} columns, {len(data['classes'])} classes.",
         "Errors on held-out rows:",
-        *found.lines(),
+        *comparison.lines(),
         answer,
         *(printable(text) for text in said if text),
         *([f"The same model: {printable(result['command'])}"] if result["command"] else []),
         f"Wrote {out}.",
-        *([f"Saved {save}, {_made_from(result)}."] if save else []),
+        *([f"Saved {save}, {_rows_of_fit(result)}."] if save else []),
     ]
 
 
-def _made_from(result: dict[str, Any]) -> str:
+def _rows_of_fit(result: dict[str, Any]) -> str:
     seen = result["design"]["rows_seen"]
     if seen is None:
-        return "made from all rows"
-    return f"made from {seen['trained'] + seen['tuned']:,} of {result['data']['rows']:,} rows"
+        return "fitted to all rows"
+    return f"fitted to {seen['trained'] + seen['tuned']:,} of {result['data']['rows']:,} rows"
