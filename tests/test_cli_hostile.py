@@ -152,7 +152,7 @@ def test_names_of_files_need_not_be_texts(place, tmp_path, encoding):
         assert Path(written).exists() and r"caf\udce9.csv" in result.stdout
     assert run("evaluate", model, table).exit_code == 0
     result = run("report", table, "-t", "label", "-o", tmp_path / "p.html")
-    refused(result, "is not UTF-8 text", "rename the file")
+    refused(result, "is not a text in UTF-8", "rename the file")
 
 
 # Lines and values
