@@ -15,22 +15,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from equipoise.arrays import Mask, Matrix, Vector, like, namespace, to_numpy
+from equipoise.arrays import Matrix, Vector, to_numpy
 from equipoise.losses.base import ScoreKernel
+from equipoise.objectives.centering import ShiftMoments, center_shift
 from equipoise.objectives.matrices import Features
 
 T = TypeVar("T")
 O = TypeVar("O", bound="Objective")  # noqa: E741  an objective
-# CENTER_STEPS, CENTER_HALVINGS: Newton steps in the intercepts, and halvings of one, at most.
-CENTER_STEPS, CENTER_HALVINGS = 30, 10
-# ROUNDING: relative rise of the weighted risk that is rounding.
-ROUNDING = 1e-13
-# MANY_INTERCEPTS: with more, Newton steps in them use the diagonal of the Hessian alone.
-MANY_INTERCEPTS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +35,6 @@ class Evaluation:
     theta: Vector
     risks: Vector
     kept: Any
-
-
-class ShiftMoments(NamedTuple):
-    """Growth of the class risks by a shift of the scores; gradient and Hessian after it.
-
-    The last may be a tensor, on the device of the rows.
-    """
-
-    growths: Vector
-    gradient: Vector
-    curvature: Any
 
 
 class Objective(ABC):
@@ -194,7 +178,7 @@ class Objective(ABC):
         """
         if not self.features.fit_intercept:
             return state
-        shift, growths = self._center_shift(state, mass)
+        shift, growths = center_shift(self, state, mass)
         risks = state.risks + growths
         if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
             # The only class left is certain, however small it was.
@@ -211,59 +195,3 @@ class Objective(ABC):
         whole = np.zeros((self.features.n_scores, self.features.width))
         whole[:, -1] = step
         return theta + self.features.fold(whole)
-
-    def _center_shift(self, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:
-        """The shift after which the weighted risk has no gradient, and growths of the risks."""
-        shift = self.kernel.departed(mass)
-        live = np.isfinite(shift)
-        if not np.any(live):
-            return shift, self.growths(state, shift)
-        here, reach = self.moments_at(state, shift, mass), 1.0
-        for _ in range(CENTER_STEPS):
-            slope = np.where(live, here.gradient, 0.0)
-            if float(np.abs(slope).sum()) <= 1e-13:
-                break
-            whole = intercept_step(here.curvature, slope, live)
-            if float(slope @ whole) <= self.no_gain * float(mass @ (state.risks + here.growths)):
-                break
-            step = np.clip(whole, -reach, reach)
-            if self.flat and not np.array_equal(step, whole):
-                reach *= 2  # without curvature, ever longer steps
-            # The next Newton step would be the square of one as short as this.
-            if here.curvature.ndim == 2 and float(np.abs(step).max()) < self.kernel.settled:
-                return shift - step, self.growths(state, shift - step)
-            moved = self._search_shift(state, mass, here, shift, step)
-            if moved is None:
-                break
-            shift, here = moved
-        return shift, here.growths
-
-    def _search_shift(
-        self, state: Evaluation, mass: Vector, here: ShiftMoments, shift: Vector, step: Vector
-    ) -> tuple[Vector, ShiftMoments] | None:
-        """The step, halved until it does not raise the weighted risk; None where all do."""
-        limit = float(mass @ here.growths) + ROUNDING * (1 + float(mass @ state.risks))
-        for halvings in range(CENTER_HALVINGS):
-            trial = shift - step / 2**halvings
-            there = self.moments_at(state, trial, mass)
-            if float(mass @ there.growths) <= limit:
-                return trial, there
-        return None
-
-
-def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
-    """A Newton step in the intercepts; with many classes, one by the diagonal alone."""
-    if curvature.ndim == 1:
-        # Two classes that are confused with each other make whole steps twice too long.
-        return np.asarray(slope / (1.5 * np.maximum(to_numpy(curvature), 1e-300)))
-    step, xp = np.zeros(len(slope)), namespace(curvature)
-    hessian = curvature if np.all(live) else curvature[live][:, live]
-    typical, places = float(hessian.trace()) / len(hessian), np.arange(len(hessian))
-    if len(slope) == 1:
-        hessian = hessian + 0.0
-    else:  # equal shifts change nothing: left singular, rounding would choose one
-        hessian, typical = hessian + typical, 2 * typical
-    # Where a loss is linear there is no curvature: the step is then as long as it may be.
-    hessian[places, places] += 1e-12 * max(typical, 1e-3)
-    step[live] = to_numpy(xp.linalg.solve(hessian, like(slope[live], hessian, xp)))
-    return step

@@ -26,7 +26,8 @@ import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
-from equipoise.objectives.base import MANY_INTERCEPTS, Evaluation, Objective, ShiftMoments
+from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.score_inverse import ScoreInverse, sampled_blocks
 from equipoise.objectives.thinning import drawn

@@ -19,7 +19,8 @@ import numpy as np
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
-from equipoise.objectives.base import Evaluation, Objective, ShiftMoments, intercept_step
+from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.centering import ShiftMoments, intercept_step
 from equipoise.objectives.linear_objective import LinearObjective, by_class
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.survey import Survey

@@ -23,12 +23,8 @@ import numpy as np
 from equipoise.arrays import Indices, Matrix, Vector, on_host, to_numpy
 from equipoise.extras import require
 from equipoise.losses.base import ScoreKernel
-from equipoise.objectives.base import (
-    MANY_INTERCEPTS,
-    Evaluation,
-    Objective,
-    ShiftMoments,
-)
+from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
 
