@@ -558,10 +558,10 @@ def test_two_weightings_are_judged_under_each_other_with_intervals():
     )
     frame = made.to_frame().set_index("name")
     assert len(frame) == 4
-    alone = frame.loc["made for balanced, judged under balanced"]
+    alone = frame.loc["fitted for balanced, evaluated under balanced"]
     assert alone["irreducible"] == 0 and alone["estimation"] > 0
     found = excess_risk(eta, guess, "standard", "balanced", n_resamples=50)
-    crossed = frame.loc["made for standard, judged under balanced"]
+    crossed = frame.loc["fitted for standard, evaluated under balanced"]
     assert crossed["excess"] == pytest.approx(found.excess)
     assert np.all(frame["excess_lower"] <= frame["excess"] + 1e-12)
     np.testing.assert_allclose(frame["excess"], frame["irreducible"] + frame["estimation"])

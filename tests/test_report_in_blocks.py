@@ -31,6 +31,12 @@ def in_blocks(X=X, y=y, *weights, size=700):
     return from_blocks([tuple(a[s : s + size] for a in (X, y, *weights)) for s in starts])
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """Printed code saves a model where it runs."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def small_samples(monkeypatch):
     monkeypatch.setattr(sampled_rows, "MOST_ROWS", 1500)

@@ -147,7 +147,6 @@ def test_other_models_and_goals_are_fitted_to_a_sample(tmp_path, monkeypatch, ki
 
     monkeypatch.setattr("equipoise.tables.size_in_memory", lambda path: 1 << 40)
     monkeypatch.setattr("equipoise.estimators.sampled_rows.MOST_ROWS", 1200)
-    monkeypatch.setattr("equipoise.tables.features.TREES", 10)
     frame = mixed()
     ending = "csv" if kind == "linear" else "parquet"
     path, out = written(frame, tmp_path, ending), str(tmp_path / "m.equipoise")

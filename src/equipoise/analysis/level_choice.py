@@ -98,12 +98,12 @@ def choose_levels(  # noqa: PLR0913  data, the grid, the rule, and how sets are 
     r"""Choose ``c`` and ``kappa`` of :class:`equipoise.LabelHCVaR` by cross-validated class errors.
 
     With :math:`V_a(R)` the robust risk over the set :math:`a` of the grid and :math:`R_b` the class
-    risks of the rule made for the set :math:`b`,
+    risks of the rule fitted for the set :math:`b`,
 
     - ``"regret"`` takes the smallest :math:`\max_a \, (V_a(R_b) - \min_d V_a(R_d))`;
-    - ``"price"`` the lowest risk of the worst class whose standard risk is at most so many points
+    - ``"price"`` the lowest risk of the worst class whose standard risk is at most ``price`` points
       above the lowest;
-    - ``"recall"`` the lowest standard risk among sets by which every class has such a recall, or
+    - ``"recall"`` the lowest standard risk among sets by which every class has this ``recall``, or
       else the lowest risk of the worst class.
 
     Of equal ones the first is taken. For one ``alpha`` in place of two numbers see

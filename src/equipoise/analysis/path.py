@@ -38,7 +38,7 @@ class RobustPath:
     classes : ndarray of shape (n_classes,)
         Class names.
     class_risks : ndarray of shape (n_values, n_classes)
-        Risk of each class on the rows that were judged; NaN for a class that has none.
+        Risk of each class on the evaluation rows; NaN for a class that has none.
     standard_risk, balanced_risk, worst_class_risk : ndarray of shape (n_values,)
         Summaries of the class risks, under the estimator's ``class_prior`` where it has one and
         else under the priors of those rows. A class without rows is left out.
@@ -85,7 +85,7 @@ class RobustPath:
         return require("pandas", extra="report").DataFrame(self.to_dict())
 
 
-def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is judged
+def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is evaluated
     X: Any,
     y: Any,
     goal: Uncertainty | str | None = None,
@@ -117,7 +117,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is j
         Weights of the training rows.
     judge : tuple (X, y), optional
         Rows on which the risks are measured. The default is the training rows, whose risks are
-        too low by what was learnt by heart.
+        too low by what was memorised.
     loss : str, default="zero_one"
         The loss in which the risks are measured.
 

@@ -132,7 +132,7 @@ def weight_tradeoff(
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> WeightTradeoff:
-    r"""Judge the classifier made for each weighting under every other.
+    r"""Evaluate the classifier fitted for each weighting under every other.
 
     .. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q), \qquad
               G_{q q'} = R_{q'}(f_q) - R_{q'}(f_{q'})
@@ -147,8 +147,8 @@ def weight_tradeoff(
     made : array-like, fitted classifier, or dict by name
         Class probabilities of the rows, of shape (n, n_classes), or (n,) for two classes: the
         classifier for each weighting is made from them. Or a fitted classifier that gives them
-        for ``X``. Or, for each weighting by name, the labels predicted by the classifier made for
-        it, or that fitted classifier itself, with ``X``; further names are judged as well.
+        for ``X``. Or, for each weighting by name, the labels predicted by the classifier fitted for
+        it, or that fitted classifier itself, with ``X``; further names are evaluated as well.
     weightings : dict by name, or list
         Each is ``"standard"``, ``"balanced"``, a dict by class or an array in class order.
     X : array-like of shape (n, n_features), optional

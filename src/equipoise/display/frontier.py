@@ -133,13 +133,13 @@ class FrontierDisplay(Display):
         (self.others_,) = ax.plot(x[~on], y[~on], markersize=4, label="dominated", **rest)
         names = style.all_shown(columns["candidate"], width=30)
         self.points_ = []
-        for place, i in enumerate(order.tolist()):
+        for index, i in enumerate(order.tolist()):
             label = f"{names[i]} (advised)" if columns["candidate"][i] == self.advised else names[i]
             ends = [
                 style.reach(columns[n][[i]], columns[f"{n}_lower"][[i]], columns[f"{n}_upper"][[i]])
                 for n in ("overall", "worst")
             ]
-            dots = style.series(place, label) | {"elinewidth": 1.0}
+            dots = style.series(index, label) | {"elinewidth": 1.0}
             self.points_.append(ax.errorbar(x[[i]], y[[i]], ends[1], ends[0], **(dots | kwargs)))
         ax.margins(0.08)
         style.label_axes(ax, "errors overall", "errors in the worst class", grid="both")

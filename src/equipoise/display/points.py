@@ -62,7 +62,7 @@ class ClassRisksDisplay(Display):
     points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
-    def from_estimator(  # noqa: PLR0913  who is judged on what, and how
+    def from_estimator(  # noqa: PLR0913  what is evaluated on which rows, and how
         cls,
         estimator: Any,
         X: Any,
@@ -74,7 +74,7 @@ class ClassRisksDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Judge any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
+        """Evaluate any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
         predicted, classes = responses(estimator, X, loss)
         return cls.from_predictions(
             y, predicted, loss=loss, confidence=confidence, simultaneous=simultaneous,
@@ -82,7 +82,7 @@ class ClassRisksDisplay(Display):
         )  # fmt: skip
 
     @classmethod
-    def from_predictions(  # noqa: PLR0913  what is judged, and how
+    def from_predictions(  # noqa: PLR0913  what is evaluated, and how
         cls,
         y_true: ArrayLike,
         y_pred: Any,
@@ -160,12 +160,12 @@ class ClassRisksDisplay(Display):
         n = len(self.intervals)
         names = style.all_shown(self.intervals, width=22, lines=2)
         self.points_ = []
-        for place, found in enumerate(self.intervals.values()):
-            heights = np.arange(len(self.classes)) + (place - (n - 1) / 2) * 0.74 / n
+        for index, found in enumerate(self.intervals.values()):
+            heights = np.arange(len(self.classes)) + (index - (n - 1) / 2) * 0.74 / n
             risks, lower, upper = (np.asarray(v) for v in (found.risks, found.lower, found.upper))
             # An interval without an end, as of a class of one row, has a bar to the risk alone.
             ends = style.reach(risks, lower, np.where(np.isfinite(upper), upper, risks))
-            look = style.series(place, names[place]) | {"elinewidth": 1.2} | kwargs
+            look = style.series(index, names[index]) | {"elinewidth": 1.2} | kwargs
             self.points_.append(ax.errorbar(risks, heights, xerr=ends, **look))
         self._label(ax)
         if n > 1:
@@ -220,7 +220,7 @@ class ReliabilityDisplay(Display):
     points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
-    def from_estimator(  # noqa: PLR0913  who is judged on what, and how
+    def from_estimator(  # noqa: PLR0913  what is evaluated on which rows, and how
         cls,
         estimator: Any,
         X: Any,
@@ -273,7 +273,7 @@ class ReliabilityDisplay(Display):
         )  # fmt: skip
 
     @classmethod
-    def from_predictions(  # noqa: PLR0913  what is judged, and how
+    def from_predictions(  # noqa: PLR0913  what is evaluated, and how
         cls,
         y_true: ArrayLike,
         y_proba: Any,
@@ -285,7 +285,7 @@ class ReliabilityDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Judge probabilities, or several by name.
+        """Evaluate probabilities, or several by name.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class ReliabilityDisplay(Display):
         classes : array-like of shape (n_classes,), optional
             Classes in the order of the columns; those in ``y_true``, sorted, if not given.
         pos_label : class name, optional
-            The class whose probability to judge: by default the rarest in ``y_true``, or the
+            The class whose probability is evaluated: by default the rarest in ``y_true``, or the
             last of ``classes`` where there is one column.
         n_bins : int, default=5
         strategy : {"uniform", "quantile"}, default="uniform"
@@ -344,9 +344,9 @@ class ReliabilityDisplay(Display):
         ideal.set_label("calibrated")
         names = style.all_shown(self.curves, width=22)
         self.points_ = []
-        for place, curve in enumerate(self.curves.values()):
-            dash = {"linestyle": _DASHES[place % len(_DASHES)], "linewidth": 1.0, "elinewidth": 1.0}
-            look = style.series(place, names[place]) | dash | kwargs
+        for index, curve in enumerate(self.curves.values()):
+            dash = {"linestyle": _DASHES[index % len(_DASHES)], "linewidth": 1.0, "elinewidth": 1.0}
+            look = style.series(index, names[index]) | dash | kwargs
             x, y = curve["predicted"], curve["observed"]
             ends = style.reach(y, curve["lower"], curve["upper"])
             self.points_.append(ax.errorbar(x, y, yerr=ends, **look))
@@ -358,7 +358,7 @@ class ReliabilityDisplay(Display):
 
 
 def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
-    """The place of the class whose probability is judged."""
+    """The index of the class whose probability is evaluated."""
     if pos_label is None and flat:
         return len(classes) - 1
     if pos_label is None:

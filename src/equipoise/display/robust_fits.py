@@ -64,7 +64,7 @@ class RobustPathDisplay(Display):
     chosen_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
-    def from_estimator(  # noqa: PLR0913  data, what moves, and how it is judged
+    def from_estimator(  # noqa: PLR0913  data, what moves, and how it is evaluated
         cls,
         estimator: RobustLogisticRegression,
         X: Any,
@@ -144,12 +144,12 @@ class RobustPathDisplay(Display):
         middle = (float(x.min()) + float(x.max())) / 2
         # Beside the path: below a rising one, above a falling one, and inside the axes.
         rising = float(np.sum((x - x.mean()) * (y - y.mean()))) > 0
-        for place in _spread(np.column_stack([x, y])):
-            across, ha = (-6, "right") if x[place] > middle else (6, "left")
+        for index in _spread(np.column_stack([x, y])):
+            across, ha = (-6, "right") if x[index] > middle else (6, "left")
             up, va = (5, "bottom") if rising == (across < 0) else (-5, "top")
-            text = f"{self.path.parameter} = {self.path.values[place]:.2g}"
+            text = f"{self.path.parameter} = {self.path.values[index]:.2g}"
             look = {"ha": ha, "va": va, "fontsize": "x-small"}
-            style.beside(ax, text, (x[place], y[place]), (across, up), look)
+            style.beside(ax, text, (x[index], y[index]), (across, up), look)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -165,7 +165,7 @@ class PathDisplay(Display):
     path : dict of arrays
         ``path_`` of :class:`~equipoise.RobustnessCV`.
     chosen : int
-        The place of the level that was chosen.
+        The position of the level that was chosen.
     classes : array-like of shape (n_classes,)
         Class names.
     allowed : tuple of str and float, optional
@@ -220,8 +220,8 @@ class PathDisplay(Display):
         flat = {name: values for name, values in self.path.items() if np.ndim(values) == 1}
         names = np.asarray(self.classes).tolist()
         by_class = {
-            f"risk[{name}]{end}": self.path[f"class_risks{end}"][:, place]
-            for place, name in enumerate(names)
+            f"risk[{name}]{end}": self.path[f"class_risks{end}"][:, index]
+            for index, name in enumerate(names)
             for end in ("", "_lower", "_upper")
         }
         return flat | by_class | {"chosen": np.arange(len(flat["alpha"])) == self.chosen}
@@ -232,11 +232,11 @@ class PathDisplay(Display):
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         alphas, labels = self.path["alpha"], ("all rows", "worst class")
         lines, bands = [], []
-        for place, name in enumerate(("standard_risk", "worst_class_risk")):
+        for index, name in enumerate(("standard_risk", "worst_class_risk")):
             risk, lower, upper = (self.path[f"{name}{end}"] for end in ("", "_lower", "_upper"))
-            color, marker = style.COLORS[place], style.MARKERS[place]
+            color, marker = style.COLORS[index], style.MARKERS[index]
             look = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.6}
-            lines += ax.plot(alphas, risk, **(look | {"label": labels[place]} | kwargs))
+            lines += ax.plot(alphas, risk, **(look | {"label": labels[index]} | kwargs))
             bands.append(ax.fill_between(alphas, lower, upper, color=color, alpha=0.16, lw=0))
         chosen = alphas[self.chosen]
         gone = {"color": style.INK, "linewidth": 0.8, "linestyle": ":", "zorder": 1}
@@ -354,10 +354,10 @@ def _spread(points: Matrix) -> list[int]:
     width = np.ptp(points, axis=0)
     points = points / np.where(width > 0, width, 1.0)
     taken: list[int] = []
-    for place in [0, len(points) - 1, *range(1, len(points) - 1)]:
-        gaps = np.abs(points[taken] - points[place])
+    for index in [0, len(points) - 1, *range(1, len(points) - 1)]:
+        gaps = np.abs(points[taken] - points[index])
         # Texts lie along the first axis: they collide later along the second.
         apart = (gaps[:, 0] > 0.3) | (gaps[:, 1] > 0.12)
         if apart.all() and len(taken) < _WRITTEN:
-            taken.append(place)
+            taken.append(index)
     return taken

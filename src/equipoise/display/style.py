@@ -26,7 +26,7 @@ FEW = 12
 
 
 def height_for(n_lines: float) -> float:
-    """Inches for a chart with so many lines of text along its vertical axis."""
+    """Inches for a chart with ``n_lines`` lines of text along its vertical axis."""
     # Labels below, legend and title above take the first part; nothing is taller than a page.
     return min(1.35 + 0.21 * max(n_lines, 5.0), 14.0)
 
@@ -47,7 +47,7 @@ def in_percent(*axes: Any) -> None:
 
 
 def room_for(ax: Any, n: int, axis: str = "y") -> float:
-    """The size in points of a line of text for each of so many along an axis, or their width."""
+    """The size in points of a line of text for each of ``n`` along an axis, or their width."""
     size = ax.figure.get_size_inches() * ax.get_position().size
     return float(72 * size[1] / n / LINE if axis == "y" else 72 * size[0] / n)
 
@@ -104,9 +104,9 @@ def name_columns(ax: Any, names: Sequence[Any]) -> None:
         label.set(**look)
 
 
-def series(place: int, label: str) -> dict[str, Any]:
+def series(index: int, label: str) -> dict[str, Any]:
     """The look of one of several series of points with error bars."""
-    look = {"fmt": MARKERS[place % len(MARKERS)], "color": COLORS[place % len(COLORS)]}
+    look = {"fmt": MARKERS[index % len(MARKERS)], "color": COLORS[index % len(COLORS)]}
     return look | {"label": label, "markersize": 4.5, "capsize": 1.5}
 
 
@@ -123,7 +123,7 @@ def mark(ax: Any, x: Any, y: Any, label: str, **changes: Any) -> Any:
 
 
 def beside(ax: Any, text: str, point: Any, shift: tuple[int, int], look: dict[str, Any]) -> None:
-    """Text beside a point of the data, shifted by so many points of the page."""
+    """Text beside a point of the data, shifted by points of the page."""
     ax.annotate(text, point, shift, textcoords="offset points", color=INK, **look)
 
 
@@ -165,5 +165,5 @@ def shown(name: Any, *, width: int = 18, lines: int = 2) -> str:
 def all_shown(names: Iterable[Any], *, width: int = 18, lines: int = 2) -> list[str]:
     """Names as text that fits, numbered where shortening made two of them alike."""
     texts = [shown(name, width=width, lines=lines) for name in names]
-    counts = [texts[: place + 1].count(text) for place, text in enumerate(texts)]
+    counts = [texts[: index + 1].count(text) for index, text in enumerate(texts)]
     return [t if n == 1 else f"{t} ({n})" for t, n in zip(texts, counts, strict=True)]

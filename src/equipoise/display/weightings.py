@@ -1,4 +1,4 @@
-"""Weightings: made for one and judged under another, and the one that is the worst."""
+"""Weightings: fitted for one and evaluated under another, and the one that is the worst."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _PARTS = ("irreducible", "estimation", "excess")
 
 @dataclass(kw_only=True, eq=False)
 class TradeoffDisplay(Display):
-    """The risk under one weighting (columns) of the classifier made for another (rows).
+    """The risk under one weighting (columns) of the classifier fitted for another (rows).
 
-    The regret is what it costs to have been made for something else: the risk minus that of the
-    classifier made for the column, or, where it is not given, minus the smallest of the column.
+    The regret is the cost of being fitted for something else: the risk minus that of the
+    classifier fitted for the column, or, where it is not given, minus the smallest of the column.
     Drawn by ``Axes.imshow``: dark cells are costly, the smallest number of a column is bold.
 
     Parameters
@@ -107,7 +107,7 @@ class TradeoffDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Judge any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
+        """Evaluate any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
         predicted, _ = responses(estimator, X, "zero_one")
         options: Any = {"weightings": weightings, "sample_weight": sample_weight, "ax": ax}
         return cls.from_predictions(y, predicted, **options)
@@ -122,7 +122,7 @@ class TradeoffDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Judge predicted labels, by the name of what they were made for, under weightings.
+        """Evaluate predicted labels, by the name of what they were tuned for, under weightings.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class TradeoffDisplay(Display):
             Labels, and optional weights of the rows.
         y_pred : dict of arrays of labels by name, or one array
         weightings : dict of uncertainty sets by name, optional
-            What to judge by: anything that estimators take as ``goal``, weights by class
+            Weightings to evaluate by: anything that estimators take as ``goal``, weights by class
             among them as ``FixedWeights``. The default is standard, balanced and worst class.
         ax : matplotlib Axes, optional
         """
@@ -158,7 +158,7 @@ class TradeoffDisplay(Display):
         }
 
     def _title(self) -> str:
-        return "Made for one weighting, judged under another"
+        return "Fitted for one weighting, evaluated under another"
 
     def _size(self) -> tuple[float, float]:
         rows, columns = self.risks.shape
@@ -176,8 +176,8 @@ class TradeoffDisplay(Display):
         rows, columns = style.all_shown(self.made_for, width=16), self.judged_under
         style.name_columns(ax, columns)
         ax.set_yticks(np.arange(len(rows)), rows)
-        ax.set_xlabel(f"judged under ({value})", fontsize="small")
-        ax.set_ylabel("made for", fontsize="small")
+        ax.set_xlabel(f"evaluated under ({value})", fontsize="small")
+        ax.set_ylabel("fitted for", fontsize="small")
         ax.tick_params(labelsize="small", length=0)
         for side in ax.spines.values():
             side.set_visible(False)
@@ -192,20 +192,20 @@ class TradeoffDisplay(Display):
         weights = np.where(cells == cells.min(axis=0), "bold", "normal")
         self.text_ = np.empty(cells.shape, dtype=object)
         size = min(style.SMALL, style.room_for(ax, cells.shape[1], "x") / (6 * style.LETTER))
-        for place, cell in np.ndenumerate(cells):
-            look = {"color": colors[place], "fontweight": weights[place], "fontsize": size}
-            text = ax.text(*place[::-1], f"{cell:.3f}", ha="center", va="center", **look)
-            self.text_[place] = text
+        for index, cell in np.ndenumerate(cells):
+            look = {"color": colors[index], "fontweight": weights[index], "fontsize": size}
+            text = ax.text(*index[::-1], f"{cell:.3f}", ha="center", va="center", **look)
+            self.text_[index] = text
 
 
 @dataclass(kw_only=True, eq=False)
 class ErrorDecompositionDisplay(Display):
     """Which part of the excess risk would more data cure? Irreducible and estimation error.
 
-    The parts are those of :func:`equipoise.theory.excess_risk`, of classifiers made for one
-    weighting and judged under another. The irreducible one is the price of the wrong weighting and
-    stays however many rows there are; that of estimation can be negative, where an error happens to
-    help. Drawn by ``Axes.barh``, with a diamond at the sum.
+    The parts are those of :func:`equipoise.theory.excess_risk`, of classifiers fitted for one
+    weighting and evaluated under another. The irreducible one is the cost of the wrong weighting
+    and stays however many rows there are; that of estimation can be negative, where an error
+    happens to help. Drawn by ``Axes.barh``, with a diamond at the sum.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class ErrorDecompositionDisplay(Display):
         random_state: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Decompose the excess risk of plug-in rules, each weighting judged under every one.
+        """Decompose the excess risk of plug-in rules, each weighting evaluated under every one.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class ErrorDecompositionDisplay(Display):
         """
         worlds = named_weightings(weightings)
         found = {
-            f"made for {made}, judged under {judged}": excess_risk(
+            f"fitted for {made}, evaluated under {judged}": excess_risk(
                 reference, y_proba, worlds[made], worlds[judged], y=y, class_prior=class_prior,
                 sample_weight=sample_weight, n_resamples=n_resamples, confidence=confidence,
                 random_state=random_state,
@@ -353,13 +353,13 @@ class WorstCaseWeightsDisplay(Display):
         goal: Any = None,
         ax: Any = None,
     ) -> Self:
-        """The worst case that a fitted classifier was made for, or that is the worst on rows.
+        """The worst case that a fitted classifier was fitted for, or that is the worst on rows.
 
         Parameters
         ----------
         estimator : classifier, or a pipeline that ends in one
             Without rows a robust linear model, or a plug-in or ``RobustClassifier`` whose goal is a
-            set of weightings: its worst case is that of its risks on rows left out.
+            set of weightings: its worst case is that of its risks on held-out rows.
         X, y : array-like, optional
             Rows and labels to find the worst case of any classifier's decisions on.
         goal : recipe of :mod:`equipoise.sets`, optional
@@ -423,10 +423,10 @@ class WorstCaseWeightsDisplay(Display):
         share = style.bars(ax, places + 0.19, masses, plain | looks)
         room = style.room_for(ax, len(names))
         look = {"va": "center", "fontsize": min(style.SMALL, room)}
-        for place, (weight, end) in enumerate(zip(weights, ends, strict=True)):
+        for index, (weight, end) in enumerate(zip(weights, ends, strict=True)):
             if room < style.SMALLEST:
                 break
-            style.beside(ax, f"\N{MULTIPLICATION SIGN}{weight:.3g}", (end, place), (4, 0), look)
+            style.beside(ax, f"\N{MULTIPLICATION SIGN}{weight:.3g}", (end, index), (4, 0), look)
         ax.set_xlim(0, 1.25 * float(ends.max()))
         style.name_lines(ax, names, "share")
         style.in_percent(ax.xaxis)
@@ -443,7 +443,7 @@ def _worst_case(fitted: Any) -> dict[str, ByClass]:
             f"the worst case of {type(fitted).__name__} cannot be shown without rows: its goal, "
             f"{goal!r}, is no set of weightings. Give X, y and a set of weightings as goal."
         )
-    # A known weighting is the worst one whatever the risks, which are then not judged.
+    # A known weighting is the worst one whatever the risks, which then do not matter.
     risks = np.asarray(getattr(fitted, "class_risks_", np.zeros(len(prior))))
     few, masses = np.isnan(risks), np.zeros(len(prior))
     among = prior_among(np.asarray(prior), prior.classes, ~few)

@@ -153,10 +153,10 @@ def answer(
         add(name, goal, overall <= limit)
     advised = None
     for name, goal in goals.items():
-        place = CARD_OF_GOAL.get(goal_text(goal), len(cards))
-        if place == len(cards):
+        position = CARD_OF_GOAL.get(goal_text(goal), len(cards))
+        if position == len(cards):
             add(name, goal, overall <= limit)
-        advised = place if advised is None else advised
+        advised = position if advised is None else advised
     plain, middle = (evaluations[cards[at].index] for at in (FIRST, MIDDLE))
     gain = shows_gain(plain, middle)
     if advised is None:

@@ -40,8 +40,8 @@ class JointPredictions:
     classes: NDArray[Any]
     rules: Sequence[tuple[Any, Sequence[tuple[Vector | Matrix, Vector]]]]
 
-    def __call__(self, place: int, block: Block) -> tuple[NDArray[np.uint16], Indices] | None:
-        rows = self.drawn.rows(place, block, drawn=False)
+    def __call__(self, index: int, block: Block) -> tuple[NDArray[np.uint16], Indices] | None:
+        rows = self.drawn.rows(index, block, drawn=False)
         if rows is None:
             return None
         found = [rows.labels]

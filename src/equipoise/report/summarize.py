@@ -149,8 +149,8 @@ def _candidate(
     ends = one.intervals[worst]
     same = next(
         (
-            place
-            for place, other in enumerate(answer.evaluations[:at])
+            position
+            for position, other in enumerate(answer.evaluations[:at])
             if np.array_equal(other.evaluated.predicted, one.evaluated.predicted)
         ),
         None,
@@ -241,11 +241,11 @@ def _reasons(
         gaining = np.flatnonzero(gains.certain)
         order = gaining[np.argsort(-gains.gains[gaining])].tolist()
         if order:
-            told = [
+            named = [
                 f"{quoted(names[i])} (recall {_recall(plain, i)} to {_recall(best, i)})"
                 for i in order
             ]
-            sentences.append(f"Classes that gain beyond noise: {in_words(told, 3)}.")
+            sentences.append(f"Classes that gain beyond noise: {in_words(named, 3)}.")
         elif goals:
             sentences.append("No class gains beyond noise on these rows.")
     else:

@@ -78,7 +78,7 @@ def as_frame(X: Any) -> Any:
         array = np.asarray(X)
         if array.ndim != 2:
             raise InvalidInputError(f"X must have rows and columns, got shape {array.shape}.")
-        X = pandas.DataFrame(array, columns=[f"x{place}" for place in range(array.shape[1])])
+        X = pandas.DataFrame(array, columns=[f"x{position}" for position in range(array.shape[1])])
     if len(X) == 0:
         raise InvalidInputError("X must have at least one row, got none.")
     return X.reset_index(drop=True).set_axis([str(name) for name in X.columns], axis=1)
@@ -212,7 +212,7 @@ def features_of(X: Any) -> tuple[Any, Any, tuple[Column, ...]]:
 
 
 def _made(series: Any, column: Column) -> Any:
-    # Lists and other objects are no value at all.
+    # Lists and other objects are not values.
     with in_a_sentence(f"Column {column.name!r} must hold {_EXPECTED[column.kind]}", TypeError):
         if column.kind == "number":
             return _finite(_numbers(series, column.name))
@@ -253,12 +253,12 @@ def _is_plain(series: Any) -> bool:
 def _refuse_strays(series: Any, unread: Any, name: str, what: str) -> None:
     stray = unread & series.notna().to_numpy()
     if stray.any():
-        place = int(np.argmax(stray))
-        row = series.index[place]
+        position = int(np.argmax(stray))
+        row = series.index[position]
         row = row + 1 if isinstance(row, int | np.integer) else row
         raise InvalidInputError(
-            f"Column {name!r} must hold {what}, got {str(series.iloc[place])[:60]!r} in data row "
-            f"{row}."
+            f"Column {name!r} must hold {what}, got {str(series.iloc[position])[:60]!r} in data "
+            f"row {row}."
         )
 
 

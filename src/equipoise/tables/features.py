@@ -32,18 +32,20 @@ from equipoise.goals import SetGoal, as_goal
 from equipoise.tables.columns import LARGEST, Column, as_frame, columns_of, conform
 from equipoise.validation.numbers import check_word
 
-# Levels of fewer rows share one column, and so do those beyond so many.
+# MIN_LEVEL_ROWS: rows below which levels of a text share one column. MAX_LEVELS: levels with a
+# column of their own, the most frequent ones.
 MIN_LEVEL_ROWS = 5
 MAX_LEVELS = 50
-# The booster takes 255 categories.
+# MAX_BOOSTING_LEVELS: categories of the booster, which takes 255 and keeps one for gaps.
 MAX_BOOSTING_LEVELS = 250
 MISSING = "(missing)"
 
-# Five folds for tables up to so many rows, or so many rows times classes; one hold-out beyond.
+# FOLDED_ROWS, FOLDED_CELLS: rows, and rows times classes, up to which a table has FOLDS folds;
+# HELD_OUT: share of the rows held out of larger ones (benchmarks/report_times.py).
 FOLDED_ROWS, FOLDED_CELLS = 20_000, 100_000
 FOLDS, HELD_OUT = 5, 0.25
-# Up to so many levels are read in the order of their names: splits of categories pass over levels
-# of few rows, and cannot find a rare class among them.
+# ORDERED_LEVELS: levels up to which a text is read in the order of its levels: splits of categories
+# ignore levels of few rows, and cannot find a rare class among them.
 ORDERED_LEVELS = 8
 # L2: penalty of the leaves of gradient boosting. Without it a class of fewer than 20 rows gets
 # leaves of any size, and all others collapse: 81% of the rows of a table of 23 classes were
@@ -53,7 +55,7 @@ MODEL_KINDS = ("linear", "forest", "boosting")
 
 
 class AsTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Brings tables and arrays into the columns that models read; it learns nothing.
+    """Brings tables and arrays into the columns that models read; nothing is fitted.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ class AsTable(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([name for name, _ in self.columns], dtype=object)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Nothing is learnt."""
+        """Nothing is fitted."""
         return self
 
     def transform(self, X: Any) -> Any:
@@ -100,7 +102,7 @@ class OrderedForest(RandomForestClassifier):  # type: ignore[misc]
     Parameters
     ----------
     n_estimators, random_state, ...
-        As in :class:`sklearn.ensemble.RandomForestClassifier`; ``n_jobs`` is left out.
+        As in :class:`sklearn.ensemble.RandomForestClassifier`; there is no ``n_jobs``.
 
     Examples
     --------
@@ -179,7 +181,7 @@ def booster_for(X: Any, *, random_state: int = 0) -> HistGradientBoostingClassif
     columns = X if isinstance(X, tuple) else columns_of(X)
     first = sum(column.is_numeric for column in columns)
     texts = enumerate((each for each in columns if each.is_categorical), first)
-    many = [place for place, each in texts if each.n_distinct > ORDERED_LEVELS]
+    many = [index for index, each in texts if each.n_distinct > ORDERED_LEVELS]
     return HistGradientBoostingClassifier(
         categorical_features=many or None,
         # Validation rows for early stopping would have to hold every class.
@@ -278,7 +280,7 @@ def model_for(
     cv: Any = FOLDS,
     random_state: int = 0,
 ) -> Any:
-    """A classifier, not fitted, from a table to classes, that is good for a goal.
+    """A classifier, not fitted, from a table to classes, that serves a goal.
 
     Parameters
     ----------
@@ -304,7 +306,7 @@ def model_for(
 
 
 def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
-    """A classifier made good for a goal, not fitted: the plain one, or a ``RobustClassifier``.
+    """A classifier for a goal, not fitted: the plain one, or a ``RobustClassifier``.
 
     Examples
     --------
@@ -327,7 +329,7 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
 def sampled_model(
     learner: Any, goal: Any, cv: Any, random_state: int, training: Any = None, **sample: Any
 ) -> Any:
-    """A classifier for rows in blocks, not fitted; the plain one decides as it is, and is judged.
+    """A classifier for rows in blocks, not fitted; the plain one keeps its default predictions.
 
     Examples
     --------

@@ -28,14 +28,14 @@ from equipoise.validation.labels import (
 )
 from equipoise.validation.numbers import check_number
 
-# In fewer rows than this, distinct values say nothing.
+# _ENOUGH_ROWS: rows below which distinct values say nothing about a column.
 _ENOUGH_ROWS = 20
-# A text column with so large a share of distinct values names its rows.
+# _ALL_DISTINCT: share of distinct values from which a column of texts identifies its rows.
 _ALL_DISTINCT = 0.95
-# So large a share of the distinct texts being numbers is no accident.
+# _NEARLY_NUMBERS: share of distinct texts that are numbers, from which the others are suspect.
 _NEARLY_NUMBERS = 0.5
 _SHOWN = 5
-# Whole numbers beyond this are no longer told apart as floats.
+# _EXACT: whole numbers beyond it are not distinct as floats (2**53).
 _EXACT = 2.0**53
 
 
@@ -215,15 +215,15 @@ def _oddity(series: Any, column: Column) -> str:
 def hold_out(
     table: LabelledTable, share: float = 0.2, random_state: int = 0
 ) -> tuple[Indices, Indices]:
-    """Rows to train on and rows to judge by: about ``share`` of every class, at random.
+    """Training rows and held-out rows: about ``share`` of every class, at random.
 
-    Repeated rows stay on one side, or a model could be judged by what it has seen; a row repeated
-    so often that it would fill the share by itself stays in training. So does a class whose rows
+    Repeated rows stay on one side, or a model would be evaluated on rows that it has seen; a row
+    repeated so often that it would fill the share stays in training. So does a class whose rows
     are all alike, such as a class of one row. The positions of both are given in order.
 
     Examples
     --------
-    >>> table = labelled_table([[float(place)] for place in range(10)], [0, 1] * 5)
+    >>> table = labelled_table([[float(position)] for position in range(10)], [0, 1] * 5)
     >>> train, test = hold_out(table, share=0.4)
     >>> len(train), len(test)
     (6, 4)
@@ -359,22 +359,22 @@ def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
     [2, 1]
     """
     series = frame[find_column(frame, target)]
-    known = {str(name): place for place, name in enumerate(classes.tolist())}
+    known = {str(name): position for position, name in enumerate(classes.tolist())}
     codes, levels = require("pandas", extra="cli").factorize(series, use_na_sentinel=True)
     if (codes < 0).any():
         row = series.index[int(np.argmax(codes < 0))] + 1
         raise InvalidInputError(f"The label {target!r} is missing in data row {row}.")
-    places = [_place(level, known) for level in levels]
-    if -1 in places:
-        stray = text_of(levels[places.index(-1)])
+    positions = [_position(level, known) for level in levels]
+    if -1 in positions:
+        stray = text_of(levels[positions.index(-1)])
         raise ClassMismatchError(
             f"The label {target!r} holds {stray!r}, which is no class of the model (its classes "
             f"are {listing(known, 8)}): remove its rows, or fit again with them."
         )
-    return np.asarray(classes[np.asarray(places, dtype=np.intp)[codes]])
+    return np.asarray(classes[np.asarray(positions, dtype=np.intp)[codes]])
 
 
-def _place(level: Any, known: dict[str, int]) -> int:
+def _position(level: Any, known: dict[str, int]) -> int:
     """Where a label stands among the classes; -1 if nowhere."""
     text = text_of(level)
     if text in known:

@@ -2,7 +2,7 @@
 
 What a file is, its first bytes say, not its name. A value that is empty or one of ``NA``, ``N/A``,
 ``null``, ``None``, ``NaN``, ``?`` and their like is missing. So is the value of a blank line in a
-table of one column; in others blank lines are no rows.
+table of one column; in others blank lines are not rows.
 """
 
 import gzip
@@ -47,7 +47,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _BLANK_LINES = re.compile(rb"(?:\xef\xbb\xbf)?((?:[ \t]*(?:\r\n|\n|\r))*)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
-# What readers raise on damaged files has no end; these can be told apart.
+# Errors of readers on damaged files that have a sentence of their own.
 _PROBLEMS: dict[Any, str] = {
     MemoryError: "does not fit into memory",
     UnicodeError: "is not a text in UTF-8 ({}); save it as a CSV file in UTF-8",
@@ -148,12 +148,12 @@ def _chunk_rows(n_columns: int) -> int:
 @contextmanager
 def _opened(path: str | Path) -> Iterator[tuple[Any, bool]]:
     """The bytes of a table, unpacked, and whether they are Parquet's."""
-    place = Path(path)
-    if place.is_dir():
+    file = Path(path)
+    if file.is_dir():
         raise InvalidInputError(f"{str(path)!r} is a folder; give the path of a table inside it.")
-    if not place.exists():
+    if not file.exists():
         raise InvalidInputError(f"There is no file {path}.")
-    with place.open("rb") as stream:
+    with file.open("rb") as stream:
         first = stream.read(8)
         stream.seek(0)
         for start, what in _FOREIGN.items():
@@ -250,9 +250,9 @@ class BoundedRows:
         self._n_rows, self.n_ahead = self._n_rows + n_rows, self.n_ahead + n_rows
         self._length = 0 if lines.find(b"\n", 1) > 0 else self._length + len(block)
         if self._length > _LONGEST_ROW:
-            place = f"data row {self._n_rows}" if self._n_rows else "the header"
+            where = f"data row {self._n_rows}" if self._n_rows else "the header"
             raise ValueError(
-                f"{place} is longer than {_LONGEST_ROW >> 20} MB; a line end or a closing "
+                f"{where} is longer than {_LONGEST_ROW >> 20} MB; a line end or a closing "
                 "quotation mark is missing"
             )
         return bool(block)
@@ -298,7 +298,7 @@ def _csv(
 
 def _missing_by_name(names: list[str], copied: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Which texts are missing values, by the names that pandas gives to columns."""
-    given = (name or f"Unnamed: {place}" for place, name in enumerate(names))
+    given = (name or f"Unnamed: {position}" for position, name in enumerate(names))
     return {name: () if name in copied else _MISSING for name in given}
 
 

@@ -1,6 +1,6 @@
-"""Tables that do not fit in memory: read in chunks, learnt from in a stream, stored as blocks.
+"""Tables that do not fit in memory: read in chunks, fitted in passes, stored as blocks.
 
-What the preprocessing of :mod:`equipoise.tables.features` learns from a whole table is learnt in
+What the preprocessing of :mod:`equipoise.tables.features` needs of a whole table is computed in
 passes over chunks: levels of texts and their rows, medians (of a sample of rows), means and
 deviations. Then the features are stored once, as blocks in a temporary folder.
 """
@@ -33,7 +33,7 @@ from equipoise.tables.read import read_chunks
 MEDIAN_ROWS = 50_000
 # Distinct texts of a column that are counted; the rarest of more are taken for rare.
 _COUNTED = 100_000
-# A table takes about so many times the bytes of its file: texts, gzipped texts, Parquet.
+# _GROWTH: bytes in memory for each byte of a file of texts, gzipped texts and Parquet, about.
 _GROWTH = {"csv": 2, "gz": 10, "parquet": 3}
 
 # Passes over a file that are not yet fits; ``progress`` counts to 100 in each.
@@ -73,21 +73,21 @@ class StoredBlocks(Blocks):
     def __len__(self) -> int:
         return len(self._labels)
 
-    def __getitem__(self, place: int) -> Block:
-        y = np.load(self._labels[place])
-        path = next(self._folder.glob(f"X{place:08}.*"))
+    def __getitem__(self, index: int) -> Block:
+        y = np.load(self._labels[index])
+        path = next(self._folder.glob(f"X{index:08}.*"))
         return Block(_READ[path.suffix](path), y)
 
     def add(self, X: Any, y: NDArray[Any]) -> None:
         """Store one more block."""
-        place = len(self._labels)
+        index = len(self._labels)
         if hasattr(X, "iloc"):
-            X.to_pickle(self._folder / f"X{place:08}.frame", compression=None)
+            X.to_pickle(self._folder / f"X{index:08}.frame", compression=None)
         elif sp.issparse(X):
-            sp.save_npz(self._folder / f"X{place:08}.npz", sp.csr_matrix(X), compressed=False)
+            sp.save_npz(self._folder / f"X{index:08}.npz", sp.csr_matrix(X), compressed=False)
         else:
-            np.save(self._folder / f"X{place:08}.npy", X)
-        self._labels.append(self._folder / f"y{place:08}.npy")
+            np.save(self._folder / f"X{index:08}.npy", X)
+        self._labels.append(self._folder / f"y{index:08}.npy")
         np.save(self._labels[-1], y)
 
 
@@ -100,13 +100,13 @@ def size_in_memory(path: str | Path) -> int:
     >>> size_in_memory(files("equipoise.datasets") / "data" / "thyroid.csv.gz") > 100_000
     True
     """
-    place = Path(path)
-    if not place.is_file():
+    file = Path(path)
+    if not file.is_file():
         return 0
-    with place.open("rb") as stream:
+    with file.open("rb") as stream:
         first = stream.read(4)
     kind = {b"PAR1": "parquet"}.get(first, "gz" if first[:2] == b"\x1f\x8b" else "csv")
-    return place.stat().st_size * _GROWTH[kind]
+    return file.stat().st_size * _GROWTH[kind]
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def streamed_table(
         if encoded:
             source.convert(Path(folder), columns)
             used = tuple(column for column in columns if column.kind != "empty")
-            features = _learnt(source, columns, used)
+            features = _fitted_features(source, columns, used)
         classes = np.unique(np.array(list(labels.values())))
         stored, counts = StoredBlocks(Path(folder)), Counter[Any]()
         for frame, given in source.frames(columns, "Encoding" if encoded else "Storing"):
@@ -165,15 +165,15 @@ class TableSource:
         self._state: tuple[int, ...] | None = None  # of the file, when it was first read
 
     def _chunks(self, label: str, columns: tuple[Column, ...] | None = None) -> Iterator[Any]:
-        place = self._converted or self._path
+        file = self._converted or self._path
         self._stage += 1
         begin = 100 * self._stage
 
         def report(done: int) -> None:
-            self._progress(begin + int(100 * done / max(1, place.stat().st_size)), label)
+            self._progress(begin + int(100 * done / max(1, file.stat().st_size)), label)
 
-        for chunk in read_chunks(place, columns, texts=[self._target], progress=report):
-            if place == self._path:
+        for chunk in read_chunks(file, columns, texts=[self._target], progress=report):
+            if file == self._path:
                 self._refuse_change()
             yield chunk
 
@@ -225,19 +225,19 @@ class TableSource:
             if stream.read(4) == b"PAR1":
                 return
         arrow, parquet = (require(f"pyarrow{part}", extra="cli") for part in ("", ".parquet"))
-        place, writer = folder / "table.parquet", None
+        file, writer = folder / "table.parquet", None
         try:
             for frame, names in self.frames(columns, "Converting"):
                 table = arrow.Table.from_pandas(
                     frame.assign(**{self._target: names}), preserve_index=False
                 )
                 schema = _schema(arrow, columns, self._target)
-                writer = writer or parquet.ParquetWriter(place, schema)
+                writer = writer or parquet.ParquetWriter(file, schema)
                 writer.write_table(table.cast(schema))
         finally:
             if writer is not None:
                 writer.close()
-        self._converted = place
+        self._converted = file
 
     def forget(self) -> None:
         """Remove the converted file, which is not needed any more."""
@@ -266,7 +266,7 @@ def _joined(found: list[Column]) -> Column:
     )
 
 
-def _learnt(
+def _fitted_features(
     source: TableSource, columns: tuple[Column, ...], used: tuple[Column, ...]
 ) -> ColumnTransformer:
     """The preprocessing of a linear model, fitted in two passes."""
@@ -310,7 +310,7 @@ def _stand_in(pandas: Any, sample: Any, levels: dict[str, Counter[Any]], gaps: s
         frequent = [level for level, rows in ranked if rows >= MIN_LEVEL_ROWS]
         if len(frequent) > MAX_LEVELS or len(frequent) < len(ranked):
             frequent = frequent[: MAX_LEVELS - 1]
-        times = [MIN_LEVEL_ROWS + len(frequent) - place for place in range(len(frequent))]
+        times = [MIN_LEVEL_ROWS + len(frequent) - position for position in range(len(frequent))]
         values = [level for level, n in zip(frequent, times, strict=True) for _ in range(n)]
         rare = [level for level, _ in ranked if level not in set(frequent)]
         made[name] = values + rare[:1] if values else rare
@@ -340,20 +340,20 @@ class SomeLeftOut(Blocks):
     def __len__(self) -> int:
         return len(self._blocks)
 
-    def __getitem__(self, place: int) -> Block:
-        X, y, _ = self._blocks[place]
-        return Block(X, y, 1.0 - self._aside(place, y))
+    def __getitem__(self, index: int) -> Block:
+        X, y, _ = self._blocks[index]
+        return Block(X, y, 1.0 - self._aside(index, y))
 
-    def _aside(self, place: int, y: NDArray[Any]) -> NDArray[np.bool_]:
-        aside = np.random.default_rng([self._seed, place]).random(len(y)) < self._share
+    def _aside(self, index: int, y: NDArray[Any]) -> NDArray[np.bool_]:
+        aside = np.random.default_rng([self._seed, index]).random(len(y)) < self._share
         aside[np.unique(y, return_index=True)[1]] = False
         return np.asarray(aside)
 
     def predicted(self, model: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Labels of the rows left out, and what a model predicts for them."""
+        """Labels of the held-out rows, and what a model predicts for them."""
         found = []
-        for place, (X, y, _) in enumerate(map(self._blocks.__getitem__, range(len(self)))):
-            aside = self._aside(place, y)
+        for index, (X, y, _) in enumerate(map(self._blocks.__getitem__, range(len(self)))):
+            aside = self._aside(index, y)
             if aside.any():
                 found.append((y[aside], model.predict(X[aside])))
         if not found:
