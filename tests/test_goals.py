@@ -18,6 +18,7 @@ from equipoise import (
     tune_weights,
 )
 from equipoise.decisions import Predictions
+from equipoise.decisions.tune import Task, known_rule
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import (
     GOALS,
@@ -144,7 +145,7 @@ def test_known_decisions_are_on_the_scale_of_the_probabilities(recipe):
 @each_tuned
 def test_what_must_be_tuned_is_not_known(recipe):
     with pytest.raises(TypeError, match="weights must be tuned"):
-        recipe.known(np.array([0.5, 0.3, 0.2]), np.arange(3))
+        known_rule(Task(recipe, np.arange(3), np.array([0.5, 0.3, 0.2]), np.zeros(3, dtype=bool)))
 
 
 # What is taken for a goal

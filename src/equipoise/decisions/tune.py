@@ -88,7 +88,9 @@ def rules_for(rows: Predictions, parts: Sequence[Mask], task: Task) -> list[Vect
 def known_rule(task: Task, n_folds: int = 1) -> Tuned:
     """A rule that is known, the same without any fold; dropped classes have weight 0."""
     criterion = task.criterion
-    assert isinstance(criterion, KnownRule)
+    if not isinstance(criterion, KnownRule):
+        name = type(task.goal).__name__
+        raise TypeError(f"{name} has no known rule: its weights must be tuned.")
     rule = criterion.known(task.prior)
     if rule.ndim == 1 and task.drop:
         rule = rule * ~task.few

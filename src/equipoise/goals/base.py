@@ -163,8 +163,6 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
 
     # The probability with which the goal shall be met on new rows: a promise about one model.
     confidence: float | None = None
-    # Whether weights of classes of few rows may be shrunk towards others without missing the goal.
-    may_pool: ClassVar[bool] = True
 
     @property
     def is_known(self) -> bool:
@@ -174,13 +172,6 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
         """The criterion for these class frequencies (and names, ``0..k-1`` when not given)."""
-
-    def known(self, prior: Vector, classes: NDArray[Any]) -> Vector | Matrix:
-        """The best decisions, where they are known, for probabilities on the population's scale."""
-        criterion = self.resolve(prior, classes)
-        if not isinstance(criterion, KnownRule):
-            raise TypeError(f"{type(self).__name__} has no known rule: its weights must be tuned.")
-        return criterion.known(prior)
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
         """The criterion among the classes that have rows enough, as if there were no others."""

@@ -214,8 +214,6 @@ class RecallFloors(Goal):
     array([0. , 0.9])
     """
 
-    may_pool = False
-
     def __init__(self, floors: Any, confidence: float | None = None) -> None:
         self.floors = floors
         self.confidence = confidence
