@@ -319,7 +319,7 @@ def takers():
 # These hand it on to functions that are here.
 HANDED_ON = {
     "ErrorDecompositionDisplay.from_predictions", "WorstCaseWeightsDisplay.from_predictions",
-    "tune_decisions", "descent_ascent", "robust_risk_interval",
+    "tune_decisions", "DecisionSummary.__init__", "descent_ascent", "robust_risk_interval",
 }  # fmt: skip
 
 

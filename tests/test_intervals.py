@@ -33,7 +33,9 @@ def error_counts(draw):
 @given(table=error_counts(), confidence=st.sampled_from([0.5, 0.9, 0.999]))
 def test_exact_intervals_are_those_of_scipy(table, confidence):
     errors, counts = table
-    found = class_risk_intervals(*rows_with(errors, counts), confidence=confidence)
+    names = list(range(len(counts)))
+    rows = rows_with(errors, counts)
+    found = class_risk_intervals(*rows, confidence=confidence, classes=names)
     assert found.method == "exact (Clopper-Pearson)"
     assert not found.approximate
     for name, interval in found.items():
@@ -75,8 +77,9 @@ def test_the_worst_class_interval_by_its_definition():
 @given(table=error_counts())
 def test_the_worst_class_interval_against_the_simultaneous_ones(table):
     rows = rows_with(*table)
-    worst = class_risk_intervals(*rows).worst()
-    together = class_risk_intervals(*rows, simultaneous=True)
+    names = np.unique(rows[0])
+    worst = class_risk_intervals(*rows, classes=names).worst()
+    together = class_risk_intervals(*rows, classes=names, simultaneous=True)
     assert together.worst() == worst
     # The upper end needs no correction. The lower end has tail 1 - (1 - d/2)^(1/k), here and there
     # a little smaller than the (1 - (1 - d)^(1/k))/2 of the simultaneous intervals.
