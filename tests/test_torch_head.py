@@ -78,7 +78,7 @@ def test_embeddings_far_from_zero_have_the_risk_of_the_certificate(offset, goal)
     rows = offset * (1 + 1e-6 * rows)  # in float32 there are a few values to each column
     net = nn.Sequential(nn.Identity(), nn.Linear(3, 3))
     batches = [(rows, labels)]
-    head = RobustHead(LabelCVaR(0.3), C=0.1, goal=goal).fit(net, batches, held_out=batches)
+    head = RobustHead(LabelCVaR(0.3), C=0.1, decision_goal=goal).fit(net, batches, held_out=batches)
     logits = logits_of(nn.Sequential(head.centering_, head.linear_), rows)
     value = RobustLoss(LabelCVaR(0.3), COUNTS).eval()(logits, labels)
     assert value.item() == pytest.approx(head.estimator_.robust_risk_, abs=1e-5)
@@ -109,7 +109,7 @@ def test_a_head_in_half_precision_stays_so():
 
 def test_decision_weights_are_tuned_on_rows_held_out_and_added():
     net = network()
-    head = RobustHead("standard", goal="worst_class").fit(net, loader(), held_out=loader(1))
+    head = RobustHead("standard", decision_goal="worst_class").fit(net, loader(), held_out=loader(1))
     rows, labels = data(1)
     plain = torch.log_softmax(logits_of(nn.Sequential(net.body, head.linear_), rows), 1)
     tuned = tune_weights(labels.numpy(), plain.double().exp().numpy(), "worst_class")
@@ -146,7 +146,7 @@ def test_what_cannot_be_fitted_is_told():
     with pytest.raises(InvalidParameterError, match=r"part of the network .*'head'.* got 'fc'"):
         RobustHead(layer="fc").fit(network(), loader())
     with pytest.raises(InvalidParameterError, match="held_out must be given"):
-        RobustHead(goal="worst_class").fit(network(), loader())
+        RobustHead(decision_goal="worst_class").fit(network(), loader())
     with pytest.raises(InvalidParameterError, match=r"has no nn\.Linear inside"):
         RobustHead().fit(nn.Linear(3, 3), loader())
     with pytest.raises(InvalidInputError, match="pair of inputs and targets"):
@@ -169,7 +169,7 @@ def test_a_tuned_network_can_be_exported_to_onnx(tmp_path):
     import onnxruntime
 
     net = network()
-    RobustHead("standard", goal="worst_class").fit(net, loader(), held_out=loader(1))
+    RobustHead("standard", decision_goal="worst_class").fit(net, loader(), held_out=loader(1))
     rows, _ = data(2)
     expected, path = logits_of(net, rows), tmp_path / "network.onnx"
     torch.onnx.export(net, (rows,), str(path), input_names=["rows"], dynamo=True, verbose=False)
