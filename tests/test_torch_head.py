@@ -109,7 +109,8 @@ def test_a_head_in_half_precision_stays_so():
 
 def test_decision_weights_are_tuned_on_rows_held_out_and_added():
     net = network()
-    head = RobustHead("standard", decision_goal="worst_class").fit(net, loader(), held_out=loader(1))
+    head = RobustHead("standard", decision_goal="worst_class")
+    head.fit(net, loader(), held_out=loader(1))
     rows, labels = data(1)
     plain = torch.log_softmax(logits_of(nn.Sequential(net.body, head.linear_), rows), 1)
     tuned = tune_weights(labels.numpy(), plain.double().exp().numpy(), "worst_class")
