@@ -89,8 +89,10 @@ def many_classes(n_rows, n_features, seed):
 def test_few_rows_of_many_classes_without_a_penalty_take_few_evaluations(goal, seed):
     X, y = many_classes(50, 5, seed)
     found = RobustLinearClassifier(goal, loss="smoothed_hinge", C=np.inf).fit(X, y)
-    # 3,038 at most when this was written: 3 s on one core.
-    assert found.status_ == "stationary" and found.n_evaluations_ < 5_000
+    # Less than 5 s on one core. Where the classes are separable the optimum is zero, and the
+    # iterations may run out first, with a warning.
+    assert found.n_evaluations_ < 5_000
+    assert found.status_ == "stationary" or found.objective_ < 1e-5
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
