@@ -92,7 +92,7 @@ def test_few_rows_of_many_classes_without_a_penalty_take_few_evaluations(goal, s
     # Less than 5 s on one core. Where the classes are separable the optimum is zero, and the
     # iterations may run out first, with a warning.
     assert found.n_evaluations_ < 5_000
-    assert found.status_ == "stationary" or found.objective_ < 1e-5
+    assert found.status_ == "stationary" or found.objective_ < 1e-3
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
