@@ -1,7 +1,7 @@
-"""Fits that a study does not make twice: the same learner, on the same rows, with the same weights.
+"""A cache of fits for studies: the same learner, on the same rows, with the same weights.
 
-A page for another goal, and the code that it prints, fit what was fitted before. What a fit that is
-not made again had taken is counted as if it had been: see ``saved``.
+A page for another goal, and the code that it prints, repeat earlier fits. The seconds of a cached
+fit still count: see ``saved``.
 """
 
 import time
@@ -19,7 +19,7 @@ REPEATABLE = (HistGradientBoostingClassifier, LogisticRegression, RandomForestCl
 
 
 class FitsOnce:
-    """Fitted models by what they were fitted to, and the seconds that these have saved."""
+    """Fitted models by learner, rows and weights, and the seconds that they have saved."""
 
     def __init__(self) -> None:
         self.saved = 0.0
@@ -27,7 +27,7 @@ class FitsOnce:
 
     @contextmanager
     def of_all(self) -> Iterator["FitsOnce"]:
-        """Until it ends, no fit of these learners is made twice."""
+        """A context in which fits of these learners are cached."""
         before = {kind: kind.fit for kind in REPEATABLE}
         try:
             for kind, fit in before.items():

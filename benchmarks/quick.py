@@ -69,13 +69,13 @@ def worst_recalls(learner: Any, train: Any, test: Any) -> tuple[float, float]:
     last = balanced[-1] if hasattr(balanced, "steps") else balanced
     last.set_params(class_weight="balanced")
     robust = RobustClassifier(clone(learner), "worst_class", cv=3)
-    decided = [model.fit(*train).predict(test[0]) for model in (balanced, robust)]
-    theirs, mine = (1 - class_risks(test[1], found).worst() for found in decided)
+    labels = [model.fit(*train).predict(test[0]) for model in (balanced, robust)]
+    theirs, mine = (1 - class_risks(test[1], each).worst() for each in labels)
     return theirs, mine
 
 
 def worst_class() -> Iterator[Line]:
-    """Halves of bundled and of generated data that no fit has seen."""
+    """Held-out halves of bundled and of generated data."""
     gains = []
     for data, (X, y) in {
         "thyroid": load_thyroid(return_X_y=True),

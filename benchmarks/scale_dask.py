@@ -128,8 +128,8 @@ def main():
             times, found = on_workers(n_workers, args.rows, SHARES, robust, args.fits)
             taken.extend(times)
             for wall, client, worker in times:
-                told = f"{wall:6.2f} s (processors: client {client:.2f} s, worker {worker:.2f} s)"
-                print(f"{n_workers} worker(s): {told}, {found.n_passes_} passes", flush=True)
+                line = f"{wall:6.2f} s (processors: client {client:.2f} s, worker {worker:.2f} s)"
+                print(f"{n_workers} worker(s): {line}, {found.n_passes_} passes", flush=True)
     one, two = (np.array(taken) for taken in seconds.values())
     least, middle = ([part(taken[:, 0]) for taken in (one, two)] for part in (np.min, np.median))
     in_a_row = [(taken[:, 1] + taken[:, 2]).min() for taken in (one, two)]

@@ -16,7 +16,7 @@ from typing import Any
 import ladder
 
 HERE = Path(__file__).parents[1]
-# What is no measurement of ours: times of other libraries, and ratios that hold such times.
+# Keys that are not our measurements: times of other libraries, and ratios to such times.
 SKIPPED = ("theirs", "argsort", "speedup", "times_argmax", "per_row", "balanced", "ends_at")
 SMALL = ("decisions", "simplex", "cvxpy", "paper", "group-dro", "rows")
 
@@ -48,7 +48,7 @@ def small(checkout: Path, name: str) -> dict[str, float]:
 
 
 def numbers(found: Any, path: str) -> Iterator[tuple[str, float]]:
-    """All numbers of nested results, by the way to them."""
+    """All numbers of nested results, by their path."""
     if isinstance(found, dict):
         for key, value in found.items():
             if not any(word in key for word in SKIPPED):

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from scipy.special import log_softmax
 
 from equipoise.losses import as_trained
-from equipoise.objectives import LinearObjective, linear_objective
+from equipoise.objectives import LinearObjective
+from equipoise.objectives.linear_objective import RowCut
 from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
 from equipoise.threads import Workers
 from linear_models import class_risks, row_losses, small_data
@@ -60,13 +61,14 @@ class ObjectiveCase(NamedTuple):
         X[::3, 1] = 0  # so that sparse storage has holes
         return X.astype(np.float64), labels[order], weights[order]
 
-    def objective(self, data=None, *, workers=None):
+    def objective(self, data=None, *, workers=None, cut=None):
         X, labels, weights = data or self.data()
         bounds = np.searchsorted(labels, np.arange(self.n_classes + 1))
         totals = np.bincount(labels, weights)
         kernel = as_trained(self.loss).kernel(self.n_classes)
         shares = weights / totals[labels]
-        return LinearObjective(self.features(X), kernel, bounds, shares, workers or Workers(1))
+        workers, cut = workers or Workers(1), cut or RowCut()
+        return LinearObjective(self.features(X), kernel, bounds, shares, workers, cut)
 
     def model(self, size=0.5, seed=3):
         rng = np.random.default_rng(seed)
@@ -370,47 +372,36 @@ def answers(objective, case):
     ]
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(linear_objective, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(linear_objective, "PIECES", 5)
-
-
 @every_objective
-def test_threads_change_no_bit(case, small_blocks):
-    data, two = case.data(n_rows=2000), Workers(2)
+def test_threads_change_no_bit(case):
+    data, two, cut = case.data(n_rows=2000), Workers(2), RowCut(block_bytes=1, pieces=5)
     try:
-        pairs = zip(
-            answers(case.objective(data), case),
-            answers(case.objective(data, workers=two), case),
-            strict=True,
-        )
-        for one, other in pairs:
+        alone, shared = (case.objective(data, workers=own, cut=cut) for own in (None, two))
+        for one, other in zip(answers(alone, case), answers(shared, case), strict=True):
             np.testing.assert_array_equal(one, other)
     finally:
         two.close()
 
 
 @every_objective
-def test_blocks_change_nothing_but_rounding(case, monkeypatch):
+def test_blocks_change_nothing_but_rounding(case):
     data = case.data(n_rows=700)
     whole = answers(case.objective(data), case)
-    monkeypatch.setattr(linear_objective, "BLOCK_BYTES", 1)
     for pieces in (1, 3, 100):
-        monkeypatch.setattr(linear_objective, "PIECES", pieces)
-        objective = case.objective(data)
+        objective = case.objective(data, cut=RowCut(block_bytes=1, pieces=pieces))
         for name, one, other in zip(range(10), answers(objective, case), whole, strict=True):
             tolerance = 1e-5 if name == 5 else RTOL  # products in single precision
             assert_close(one, other, tolerance)
 
 
-def test_wide_sums_are_formed_in_fewer_pieces_with_the_same_answer(monkeypatch):
+def test_wide_sums_are_formed_in_fewer_pieces_with_the_same_answer():
     case = ObjectiveCase(4, "dense", "float64", True, "raw")
     data = case.data(n_rows=700)
-    monkeypatch.setattr(linear_objective, "BLOCK_BYTES", 1)
-    narrow = answers(case.objective(data), case)
-    monkeypatch.setattr(linear_objective, "WIDE", 1)
-    for one, other in zip(narrow, answers(case.objective(data), case), strict=True):
+    narrow, wide = (
+        answers(case.objective(data, cut=RowCut(block_bytes=1, wide=wide)), case)
+        for wide in (1 << 18, 1)
+    )
+    for one, other in zip(narrow, wide, strict=True):
         assert_close(one, other, 1e-5)
 
 

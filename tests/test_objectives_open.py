@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from equipoise.losses import as_trained
-from equipoise.objectives import LinearObjective, linear_objective, open_objective
-from equipoise.objectives.linear_objective import by_class
+from equipoise.objectives import LinearObjective, open_objective
+from equipoise.objectives.linear_objective import RowCut, by_class
 from equipoise.objectives.matrices import LARGE, DenseFeatures, SparseFeatures
 from equipoise.objectives.units import standard_or_raw
 from equipoise.threads import Workers
@@ -116,7 +116,7 @@ def test_dense_rows_in_order_are_used_in_place(dtype):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(60_000, 40)).astype(dtype), np.repeat([0, 1], 30_000)
     sample = 10_000 * 40 * 8 * 2
-    assert peak_of(X, labels) < 1.1 * sample + PER_ROW * len(labels) + linear_objective.BLOCK_BYTES
+    assert peak_of(X, labels) < 1.1 * sample + PER_ROW * len(labels) + RowCut().block_bytes
     with opened(X, labels, np.ones(60_000), fit_intercept=False) as objective:
         assert np.shares_memory(objective.features._X, X)
 
@@ -161,9 +161,7 @@ def test_large_arrays_are_not_copied(dtype, order):
     X = np.asarray(X, order=order)
     sample = 4_000 * 80 * 8 * 2
     assert (
-        peak_of(X, labels)
-        < sample + PER_ROW * n_rows + 4 * linear_objective.BLOCK_BYTES
-        < 0.5 * X.nbytes
+        peak_of(X, labels) < sample + PER_ROW * n_rows + 4 * RowCut().block_bytes < 0.5 * X.nbytes
     )
 
 

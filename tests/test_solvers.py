@@ -597,9 +597,8 @@ def test_an_unknown_name_is_refused_with_the_choices(name):
     assert f"got {name!r}" in str(error.value)
 
 
-def test_a_cold_start_on_many_rows_is_warmed_on_few(monkeypatch):
-    monkeypatch.setattr(registry, "COARSE_ROWS", 30)
-    X, labels, weights = small_data(3, n_rows=4000)
+def test_a_cold_start_on_many_rows_is_warmed_on_few():
+    X, labels, weights = small_data(3, n_rows=12_000)
     masses = LabelCVaR(0.5).resolve(np.ones(3) / 3)
     with open_objective(X, labels, weights, n_classes=3, fit_intercept=True) as objective:
         problem = Problem(objective, masses, 1e-3)

@@ -55,7 +55,7 @@ def _held_out(labels: Indices) -> NDArray[np.bool_]:
     Examples
     --------
     >>> int(_held_out(np.array([0] * 20 + [1] * 2 + [2])).sum())
-    4
+    5
     """
     rng, aside = np.random.default_rng(0), np.zeros(len(labels), dtype=bool)
     for label, count in enumerate(np.bincount(labels)):

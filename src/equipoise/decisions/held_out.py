@@ -1,4 +1,4 @@
-"""Probabilities of held-out rows, by models that have not seen them; fits are shared."""
+"""Probabilities of held-out rows, predicted by models of the other folds; fits are shared."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _together(models: Sequence[Any], training: Training, rows: LabelledRows) -> 
 
 
 def predict_fitted(model: Any, rows: LabelledRows, training: Training, seed: int) -> HeldOut:
-    """Rows that a fitted model has not seen, dealt out to folds for the tuning."""
+    """Held-out rows of a fitted model, dealt out to folds for the tuning."""
     used = rows.used
     table = class_probabilities(model, rows.features(used), rows.classes)
     table = rescaled(table, training.factors_for(model))

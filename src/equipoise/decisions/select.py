@@ -27,7 +27,7 @@ def select(values: Vector, without: Matrix, allowed: Mask | None = None) -> Choi
     """The simplest candidate within one standard error of the best.
 
     Candidates come in the order of their simplicity, the simplest first; the lower a value the
-    better. ``without`` has a line for each candidate, its values with each group of rows left out.
+    better. ``without`` has a line for each candidate, its values without each group of rows.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def _fitted(estimator: Any, X: Any, y: NDArray[Any], params: Mapping[str, Any]) 
         classes = np.unique(y)
         if classes.dtype.kind in "biu" and np.array_equal(classes, np.arange(len(classes))):
             raise
-        # Whatever else is wrong goes wrong again.
+        # Any other error occurs again.
         try:
             model = NumberedClasses(estimator).fit(X, y, **params)
         except Exception as with_numbers:
@@ -83,6 +83,9 @@ def unfitted(estimator: Any) -> Any:
 
 class NumberedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that takes classes as numbers 0, 1, ... alone, for classes of any names.
+
+    Use it for base estimators that refuse class names, as XGBoost's do; estimators of this package
+    do so themselves.
 
     ``reason_`` says why names were refused.
 
@@ -117,6 +120,8 @@ class NumberedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 class AveragedTrainings(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fitted models of several training weights, whose probabilities are averaged.
 
+    Use it as the fitted model of ``RobustClassifier(training="average")``.
+
     ``predict_proba`` divides those of each model by its class weights, which puts them on the scale
     of the training class frequencies, and takes their mean.
 
@@ -134,7 +139,7 @@ class AveragedTrainings(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Nothing is learnt: the models are fitted."""
+        """Do nothing: the models are fitted."""
         return self
 
     @property

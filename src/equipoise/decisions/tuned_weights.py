@@ -219,7 +219,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     min_rows: int = 1,
     random_state: int | np.random.RandomState | None = None,
 ) -> TunedWeights:
-    r"""Decision weights for probabilities from anywhere, of rows that their model has not seen.
+    r"""Decision weights for probabilities of held-out rows, from any model.
 
     .. math:: \arg\max_i \; w_i \eta_i(x)
 
@@ -377,7 +377,7 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
         warn(
             f"The largest probability is that of the true class in all {n_rows} rows, which is too "
             "good for most models unless they were trained on these rows. Weights tuned on such "
-            "rows mean nothing, and the risks are too low: give rows that the model has not seen.",
+            "rows mean nothing, and the risks are too low: give held-out rows.",
             SeenRowsWarning,
         )
 

@@ -83,7 +83,10 @@ def _of_tuned(name: str) -> property:
 
 
 class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier around another, which decides by weights that were tuned on held-out rows."""
+    """A classifier around another, with decision weights that were tuned on held-out rows.
+
+    Use it as the base of a classifier with other training weights.
+    """
 
     # Whether decisions that are known are evaluated on held-out rows.
     evaluates_known: ClassVar[bool] = False
@@ -417,7 +420,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
         """Class probabilities on the scale of the population; ``predict`` is not their argmax.
 
         They are for the class frequencies ``class_prior``, by default those of the training rows,
-        whatever the training weights. ``predict`` is the class of the largest *weighted* one.
+        with any training weights. ``predict`` is the class of the largest *weighted* one.
         """
         return self._population(X)
 

@@ -2,7 +2,7 @@ r"""Class offsets under which the decisions of a linear model serve its own goal
 
 .. math:: f(x) = \arg\max_i \; f_i(x) + o_i
 
-The offsets are tuned on scores of rows that the model has not seen: approximate leave-one-out
+The offsets are tuned on scores of held-out rows: approximate leave-one-out
 scores where a Hessian is at hand, and else those of fits to five folds. Scores are those of a model
 that was trained with the worst-case weights; without these they go through the tuner of any
 probabilities.
@@ -97,7 +97,7 @@ def _sampled(labels: Indices, used: Mask, work: int) -> Indices:
 def _held_out_leads(
     model: Any, fit: LinearFit, X: Any, y: NDArray[Any], labels: Indices, weights: Vector
 ) -> tuple[Indices, Matrix]:
-    """Rows that fits to the other folds have not seen, and their leads."""
+    """Held-out rows of five folds, and their leads."""
     used = np.where(weights > 0, labels, -1)
     folds = split(LabelledRows(X, y, used, model.classes_, weights), Splitting())
     copy = unfitted(model).set_params(decisions="argmax", warm_start=False, verbose=0)

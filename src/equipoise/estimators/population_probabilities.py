@@ -1,4 +1,4 @@
-r"""Probabilities of a fitted classifier on the scale of the population, whatever it was trained on.
+r"""Probabilities of a fitted classifier on the scale of the population, for any training weights.
 
 A classifier of this package says two things of its training, both by class:
 

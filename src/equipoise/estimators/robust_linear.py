@@ -122,7 +122,10 @@ def _answer(model: Any, method: str, args: Any, settings: Any, rows: Any) -> NDA
 
 
 class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A linear model of least worst weighted risk; a subclass says of which loss."""
+    """A linear model of least worst weighted risk; a subclass says of which loss.
+
+    Use it as the base of a linear model of another loss.
+    """
 
     def __init__(
         self,
@@ -177,8 +180,8 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features), or Blocks
-            Features; float32 data stay float32. Rows in blocks (see :mod:`equipoise.blocks`), and
-            those of a memory map or of another array that is read in slices and is larger than
+            Features; float32 data stay float32. Out-of-core data (:mod:`equipoise.blocks`), and
+            rows of a memory map or of another array that is read in slices and is larger than
             half of ``memory``, are read again for every pass, a few at a time. Torch tensors and
             CuPy arrays stay on their device, and the model comes back in their library. Partitions
             of Dask arrays and DataFrames stay with the workers that hold them.
@@ -441,7 +444,7 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
 
         It has the same coefficients and predictions: a LogisticRegression where there are
         probabilities, which are those of ``predict_proba`` (not of the population), and a LinearSVC
-        elsewhere, whatever the loss. ``decision_offsets_`` become part of its intercepts: where
+        elsewhere, for any loss. ``decision_offsets_`` become part of its intercepts: where
         decisions are tuned, its probabilities are those that its predictions are the argmax of, and
         not those of this estimator.
         """

@@ -36,11 +36,13 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     ``LabelCVaR`` and evaluated by its class errors on held-out rows, :math:`R_\alpha`. Of these one
     is taken, and fitted to all rows:
 
-    - ``"regret"``: whatever level turns out to be the right one, the least is lost; the least
+    - ``"regret"``: for the least favourable of the levels, the least is lost; the least
       robust level that loses as little, within one standard error;
     - ``"price"``: the lowest risk of the worst class that costs at most so many points of the
       standard risk, 'I give up at most one point';
     - ``"recall"``: the least robust one by which every class has such a recall.
+
+    Use it where the goal is not known: how much overall error the worst class may cost.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     Notes
     -----
-    A price and a recall are kept on the rows left out; on new rows up to the noise of as many rows.
+    A price and a recall are kept on the held-out rows; on new rows up to their sampling error.
     With known probabilities and 2,000 rows, a tenth of them of the rare class, a price of 1 came to
     0.62 points on average and 1.76 in one of twenty tables, and a recall of 0.8 to 0.81 and 0.75
     (``pytest -m slow tests/test_robustness_cv.py`` prints it). ``RecallFloors`` with a confidence
@@ -146,7 +148,7 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_rows, n_features)
-            Whatever the estimator takes.
+            Features as the estimator takes them.
         y : array-like of shape (n_rows,)
             Labels.
         sample_weight : array-like of shape (n_rows,), optional

@@ -37,7 +37,7 @@ def scores_of(estimator: Any, X: Any, intercept: NDArray[Any]) -> Any:
 
 
 def labels_of(scores: Any, classes: NDArray[Any]) -> Any:
-    """The class of the highest score of every row; names that are no numbers come as NumPy."""
+    """The class of the highest score of every row; names that are texts come as NumPy."""
     rows = as_tensor(scores)
     best = (rows > 0).long() if rows.ndim == 1 else rows.argmax(1)
     if classes.dtype.kind not in "biuf":

@@ -37,8 +37,8 @@ class TunedDecisionClassifier(DecidingClassifier):
     ----------
     estimator : classifier with ``predict_proba``
         The base estimator. One that is already fitted goes inside scikit-learn's
-        ``FrozenEstimator``; ``fit`` is then given rows that it has not seen, or the weights and
-        their risks mean nothing.
+        ``FrozenEstimator``; ``fit`` then takes held-out rows, or the weights and their risks mean
+        nothing.
     $goal
     $pooling
     $cv

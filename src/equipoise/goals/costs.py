@@ -23,7 +23,7 @@ class ExpectedCost(KnownRule):
     prior: Vector
 
     def value(self, table: Matrix) -> float:
-        """The expected cost, relative to the largest; decisions that are no class cost that."""
+        """The expected cost, relative to the largest; predictions of other classes cost that."""
         costs = np.full(table.shape, self.regrets.max())
         costs[:, : len(self.regrets)] = self.regrets
         by_class = (table * costs).sum(axis=1) / table.sum(axis=1)

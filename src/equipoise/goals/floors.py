@@ -196,7 +196,7 @@ class RecallFloors(Goal):
     The risk is the least if the probabilities are calibrated: where they keep the floors as they
     are, nothing is changed, and otherwise weights are raised just as far as the floors need.
 
-    With a confidence, whatever the model and the population, the rule that is returned keeps all
+    With a confidence, for any model and population, the rule that is returned keeps all
     floors for new rows of the population, except with probability ``1 - confidence`` at most over
     the draw of the tuning rows. These must be independent rows of the population that one model was
     not trained on: ``TunedDecisionClassifier`` holds some out, and returns the model that has not

@@ -85,7 +85,7 @@ def confusion_table(labels: Indices, predicted: Indices, weights: Vector, k: int
 
 
 def effective_rows(labels: Indices, weights: Vector, k: int) -> Vector:
-    """Rows of each class; rows of unequal weight count as fewer (Kish), whatever their scale."""
+    """Rows of each class; rows of unequal weight count as fewer (Kish), at any scale."""
     totals = np.bincount(labels, weights=weights, minlength=k)
     shares = np.divide(weights, totals[labels], out=np.zeros(len(labels)), where=weights > 0)
     squares = np.bincount(labels, shares**2, minlength=k)
@@ -101,7 +101,7 @@ def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
     """Class indices predicted by decision weights, or by a matrix of costs.
 
     Weighted probabilities that differ by rounding alone are equal, as votes of trees often are: the
-    first class is taken, in whatever order the weights were multiplied.
+    first class is taken, however the products were rounded.
 
     Examples
     --------

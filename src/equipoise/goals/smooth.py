@@ -12,7 +12,7 @@ with the temperature :math:`T` lowered step by step; :math:`g` is the goal, :mat
 weights that it would take if nothing were known (its ``centre``), :math:`n_i` the rows of class
 ``i`` and :math:`c` the strength of the pooling. A goal sees the recalls, and the shares of the
 population that are predicted as each class: derivatives are in closed form, and an evaluation is
-four products of an n x k matrix and a vector, whatever the number of classes.
+four products of an n x k matrix and a vector, for any number of classes.
 """
 
 from __future__ import annotations

@@ -90,20 +90,29 @@ class FusedPass:
         table, sums, count = self.pieces
         shape, device = (self.scores, self.columns), self.rows.device
         parts = torch.from_numpy(self._parts(unfolded)).to(device)
-        found = torch.empty((count, 1 + shape[0] * shape[1]), dtype=torch.float64, device=device)
+        by_piece = torch.empty((count, 1 + shape[0] * shape[1]), dtype=torch.float64, device=device)
         with torch.cuda.device(device):
-            _pass[(count,)](
-                self.rows, parts, self.rows if self.weights is None else self.weights,
-                table, found,
-                D=self.rows.shape[1], DP=self.columns, K=self.n_classes, KP=self.scores,
-                BLOCK=self.block, WEIGHTED=self.weights is not None,
-                num_warps=self.warps, num_stages=self.stages,
-            )  # fmt: skip
-        by_class = (sums @ found).cpu().numpy()
+            weights = self.rows if self.weights is None else self.weights
+            _pass[(count,)](self.rows, parts, weights, table, by_piece, **self._constants)
+        by_class = (sums @ by_piece).cpu().numpy()
         n_scores, width = unfolded.shape
         by_score = by_class[:, 1:].reshape(-1, *shape)[:, :, :width]
         used = by_score[:, 1:2] if n_scores == 1 else by_score[:, :n_scores]
         return by_class[:, 0].copy(), used.reshape(self.n_classes, -1)
+
+    @property
+    def _constants(self) -> dict[str, Any]:
+        """What the kernel is compiled for."""
+        return {
+            "D": self.rows.shape[1],
+            "DP": self.columns,
+            "K": self.n_classes,
+            "KP": self.scores,
+            "BLOCK": self.block,
+            "WEIGHTED": self.weights is not None,
+            "num_warps": self.warps,
+            "num_stages": self.stages,
+        }
 
     def _parts(self, unfolded: Matrix) -> NDArray[np.float32]:
         """A parameter in three parts of 11 bits; one score is that of the second of two classes."""
@@ -127,10 +136,18 @@ if triton:
 
     @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
     def _pass(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0917  Triton knows no structures
-        values, parts, weights, pieces, found,
-        D: tl.constexpr, DP: tl.constexpr, K: tl.constexpr, KP: tl.constexpr,
-        BLOCK: tl.constexpr, WEIGHTED: tl.constexpr,
-    ):  # fmt: skip
+        values,
+        parts,
+        weights,
+        pieces,
+        by_piece,
+        D: tl.constexpr,
+        DP: tl.constexpr,
+        K: tl.constexpr,
+        KP: tl.constexpr,
+        BLOCK: tl.constexpr,
+        WEIGHTED: tl.constexpr,
+    ):
         """Risk and gradient of a piece: rows of ``D`` columns in ``DP``, ``K`` scores in ``KP``."""
         piece = tl.program_id(0)
         start = tl.load(pieces + 3 * piece)
@@ -174,6 +191,6 @@ if triton:
             g = tl.dot(t0, r0, g, input_precision="tf32")
             # Written as a sum it would be added up by the tensor cores.
             total -= g
-        out = found + piece.to(tl.int64) * (1 + KP * DP)
+        out = by_piece + piece.to(tl.int64) * (1 + KP * DP)
         tl.store(out, tl.sum(risk.to(tl.float64), 0))
         tl.store(out + 1 + scores[None, :] * DP + cols[:, None], total.to(tl.float64))

@@ -34,14 +34,10 @@ from equipoise.objectives.thinning import drawn
 from equipoise.threads import Workers
 
 T = TypeVar("T")
-# BLOCK_BYTES: of a block of rows with its scores: what the cache of one core holds.
-BLOCK_BYTES = 1 << 21
 # WORTH_A_THREAD: multiplications that are done before another thread has woken up.
 WORTH_A_THREAD = 1e6
-# PIECES: of the rows, handed to workers: enough to share; BLOCKS_PER_PIECE: at least.
-PIECES, BLOCKS_PER_PIECE = 16, 4
-# WIDE: numbers of a sum that is formed in two pieces: adding up more would cost more than a pass.
-WIDE = 1 << 18
+# BLOCKS_PER_PIECE: at least, so that a piece is worth handing to a worker.
+BLOCKS_PER_PIECE = 4
 # PRODUCTS_PER_COLUMN: stored values per column in blocks of sparse rows that residuals multiply.
 PRODUCTS_PER_COLUMN = 16
 # SAMPLED_PER_PARAMETER: rows of a diagonal block of the Hessian, per parameter of a score;
@@ -49,6 +45,15 @@ PRODUCTS_PER_COLUMN = 16
 SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
 # Floating-point warnings at trial points that lie far out.
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
+
+
+@dataclass(frozen=True)
+class RowCut:
+    """How rows are cut into pieces for workers, and these into blocks."""
+
+    block_bytes: int = 1 << 21  # of a block of rows with its scores: the cache of one core
+    pieces: int = 16  # enough for the cores of most machines to share
+    wide: int = 1 << 18  # numbers of a sum of which adding up more than two would cost a pass
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,10 @@ class LinearObjective(Objective):
         bounds: Indices,
         shares: Vector,
         workers: Workers,
+        cut: RowCut = RowCut(),
     ) -> None:
         super().__init__(features, kernel, len(bounds) - 1)
-        self.bounds, self.shares, self.workers = bounds, shares, workers
+        self.bounds, self.shares, self.workers, self._cut = bounds, shares, workers, cut
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
         # Adding up products of fewer values would cost more than the products.
@@ -89,12 +95,12 @@ class LinearObjective(Objective):
         light = self.n_rows * features.row_cost * features.n_scores <= WORTH_A_THREAD
         self._sharing = Workers() if light else workers
         # Threads that wait for each other would only crowd the cache with their gradients.
-        alone = features.locked and self.size >= WIDE
+        alone = features.locked and self.size >= self._cut.wide
         self._summing = Workers() if alone else self._sharing
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values stay in the cache of one core."""
-        return max(256, int(BLOCK_BYTES / (8 * values_per_row)))
+        return max(256, int(self._cut.block_bytes / (8 * values_per_row)))
 
     def evaluate(self, theta: Vector) -> Evaluation:
         raw, kept = self._begin(theta)
@@ -112,7 +118,7 @@ class LinearObjective(Objective):
         return Evaluation(theta, self._total(work, self._pieces()) + self.offsets, kept)
 
     def evaluate_with_gradients(self, theta: Vector) -> tuple[Evaluation, Matrix]:
-        if self.size >= WIDE:  # no block stays in the cache beside its gradient
+        if self.size >= self._cut.wide:  # no block stays in the cache beside its gradient
             state = self.evaluate(theta)
             return state, self.class_gradients(state)
         # Block by block, while it is in the cache.
@@ -287,7 +293,9 @@ class LinearObjective(Objective):
     def with_loss(self, loss: TrainedLoss) -> "LinearObjective":
         kernel = loss.kernel(self.n_classes)
         return self._like(
-            LinearObjective(self.features, kernel, self.bounds, self.shares, self.workers)
+            LinearObjective(
+                self.features, kernel, self.bounds, self.shares, self.workers, self._cut
+            )
         )
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
@@ -300,7 +308,9 @@ class LinearObjective(Objective):
             bounds.append(bounds[-1] + len(places))
         rows = self.features.take(np.concatenate(chosen)), self.kernel
         return self._like(
-            LinearObjective(*rows, np.array(bounds), np.concatenate(shares), self.workers)
+            LinearObjective(
+                *rows, np.array(bounds), np.concatenate(shares), self.workers, self._cut
+            )
         )
 
     @cached_property
@@ -382,7 +392,7 @@ class LinearObjective(Objective):
 
         It must not depend on the number of threads.
         """
-        count = PIECES if sum_size < WIDE else 2
+        count = self._cut.pieces if sum_size < self._cut.wide else 2
         block_rows = block_rows or self._block_rows
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         for start, stop in pairwise(self.bounds if by_class else [0, self.n_rows]):

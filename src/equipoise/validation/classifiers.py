@@ -24,7 +24,7 @@ _ASKS_ELSEWHERE = ("early_stopping_round", "early_stopping_rounds")
 
 
 def check_base(estimator: Any, *, fitted: bool) -> None:
-    """Refuse what is no classifier with probabilities, or not fitted where it should be."""
+    """Refuse what is not a classifier with probabilities, or not fitted where it should be."""
     if inspect.isclass(estimator) or not hasattr(estimator, "fit"):
         raise InvalidParameterError(
             f"estimator must be a classifier with fit and predict_proba, got {estimator!r}; for "

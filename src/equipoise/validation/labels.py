@@ -140,7 +140,7 @@ def check_length(values: Any, n_rows: int, *, name: str, of: str = "y_true") -> 
 
 
 def predicted_positions(y: Names, classes: Names) -> Indices:
-    """Indices of predicted labels; one that is no class of ``y_true`` is -1, and wrong."""
+    """Indices of predicted labels; one that is not a class of ``y_true`` is -1, and wrong."""
     if _is_text(y) != _is_text(classes):
         raise ClassMismatchError(
             f"y_pred must hold labels of the same type as y_true, got {y.tolist()[0]!r} "
@@ -164,7 +164,7 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
     whole = isinstance(y, np.ndarray) and y.ndim == 1 and y.size > 0 and _is_integer(y)
     if whole and 2 * len(classes := classes_of(y)) <= len(y):
         labels = positions(y, classes)
-    else:  # several sorts, but here whatever is no classification is found out
+    else:  # other types, of which scikit-learn refuses what is not a classification
         objects = np.asarray(y)
         if objects.dtype == object and objects.ndim == 1:
             y = _of_one_type(objects)
@@ -176,7 +176,7 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
         )
     if len(classes) == len(labels) > 2:
         raise InvalidInputError(
-            f"y has as many classes as rows ({len(labels)}): every class would be learnt from a "
+            f"y has as many classes as rows ({len(labels)}): every class would be fitted to a "
             "single row. If y is a number to predict, this is a regression problem."
         )
     return classes, labels

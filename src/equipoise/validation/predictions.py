@@ -92,7 +92,7 @@ def _check_distribution(matrix: Matrix, name: str) -> None:
     if abs(sums[worst] - 1) > _SLACK:
         raise InvalidInputError(
             f"{name} must sum to 1 in every row, got {matrix[worst].tolist()} in row {worst} (sum "
-            f"{sums[worst]:.6g}); raw scores are no probabilities: take predict_proba, calibrate "
+            f"{sums[worst]:.6g}); raw scores are not probabilities: take predict_proba, calibrate "
             "them (CalibratedClassifierCV), or choose a loss that reads scores "
             "('cross_entropy_from_scores')."
         )
