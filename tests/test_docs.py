@@ -62,6 +62,8 @@ def run(name, text, session):
     return said
 
 
+# Eighteen boosters a classifier take longer than other tests.
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_the_code_of_a_page_runs_and_shows_what_it_says(name, tmp_path, monkeypatch):
     text = PAGES[name]
