@@ -102,7 +102,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     accuracy, for the worst class and for the user's goals. Three cards hold the simplest candidate
     within one standard error of the fewest errors overall, of the largest mean recall, and of the
     largest recall of the worst class. A goal adds a card, which is advised. Without one, the second
-    card is advised, unless the rows show no gain over the first (:mod:`equipoise.report.answer`).
+    card is advised, unless the rows show no gain over the first (``equipoise.report.answer``).
 
     Parameters
     ----------
