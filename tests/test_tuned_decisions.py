@@ -470,7 +470,7 @@ def test_what_was_tuned_reads_well():
     assert isinstance(tuned, TunedWeights)
     header, *lines = repr(tuned).splitlines()
     assert header.split() == ["class", "weight", "risk", "lower", "upper"]
-    assert [line.split(":")[0] for line in lines] == NAMES.tolist()
+    assert [line.split()[0] for line in lines] == NAMES.tolist()
     assert tuned.fold_weights.shape == (5, 3) and tuned.threshold is None
 
 

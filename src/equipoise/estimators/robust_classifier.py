@@ -34,9 +34,10 @@ class RobustClassifier(DecidingClassifier):
     with probabilities :math:`\eta` of a model that may be trained with class weights, put on the
     scale of the population. Every row is predicted by a model of the other folds; decision
     weights are tuned on these predictions as in :class:`TunedDecisionClassifier`, and the model is
-    trained once more on all rows. By default, three trainings are averaged: 3 (folds + 1) fits of
-    the base estimator, and a prediction and a model file three times those of the base. On new
-    rows of 91 tables this gains 0.3 points over ``training="plain"``, which costs a third of it.
+    trained once more on all rows. By default, models of three training weights are averaged: 3
+    (folds + 1) fits of the base estimator, and a prediction and a model file three times those of
+    the base. On new rows of 91 tables this gains 0.3 points over ``training="plain"``, at three
+    times its cost.
 
     Use it first, for any model; :class:`RobustLogisticRegression` has certificates, and
     :func:`tune_weights` takes probabilities that exist already.
