@@ -12,7 +12,8 @@ from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.held_out import HeldOut
 from equipoise.decisions.tune import Task, Tuned
 from equipoise.goals import Criterion
-from equipoise.goals.labelled_predictions import confusion_table, decide
+from equipoise.goals.labelled_predictions import confusion_table, decide, most_probable
+from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 
 # GROUPS: groups of rows that the jackknife leaves out in turn: standard errors are then known to
@@ -53,18 +54,18 @@ class Evaluated:
         return np.flatnonzero(~self.few[self.labels])
 
     @cached_property
-    def table(self) -> Matrix:
+    def table(self) -> Table:
         """Weight by true and predicted class, with class frequencies of the population.
 
         Only classes that are evaluated have a row; columns of the others come last.
         """
         return self._table(self.weights[self.rows])
 
-    def _table(self, weights: Vector) -> Matrix:
+    def _table(self, weights: Vector) -> Table:
         rows, k = self.rows, len(self.few)
-        table = confusion_table(self.labels[rows], self.predicted[rows], weights, k)
-        order = np.argsort(self.few, kind="stable")
-        return (table * self._factors[:, None])[~self.few][:, order]
+        labels, order = self.labels[rows], np.argsort(self.few, kind="stable")
+        weights = weights * self._factors[labels]
+        return confusion_table(labels, self.predicted[rows], weights, k)[~self.few][:, order]
 
     @cached_property
     def _factors(self) -> Vector:
@@ -155,14 +156,15 @@ class Evaluated:
         return replace(self, predicted=default, final=default)
 
     @cached_property
-    def counts(self) -> Matrix:
+    def counts(self) -> Table:
         """Weight of the rows by true and predicted class, of all classes."""
         return confusion_table(self.labels, self.predicted, self.weights, len(self.few))
 
     @property
     def predicted_shares(self) -> Vector:
         """Shares of the population that are predicted as each class."""
-        return np.asarray(self._factors @ self.counts)
+        weights = self._factors[self.labels] * self.weights
+        return np.bincount(self.predicted, weights, minlength=len(self.few)).astype(np.float64)
 
     def and_also(self, other: Evaluated) -> Evaluated:
         """These rows and others."""
@@ -200,7 +202,7 @@ def evaluate(held_out: HeldOut, tuned: Tuned, task: Task) -> Evaluated:
     ratio = held_out.tested_per_trained
     if task.goal.is_known and not ratio:
         ratio = None
-    default = np.argmax(rows.probabilities, axis=1)
+    default = most_probable(rows.probabilities)
     weights = rows.sample_weight
     return Evaluated(
         rows.labels, predicted, final, fold, weights, task.few, task.prior, ratio, default

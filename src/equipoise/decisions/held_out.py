@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.parallel import Parallel, delayed
 
 from equipoise.arrays import ROUNDING, Indices, Matrix, Vector
@@ -22,6 +23,7 @@ from equipoise.decisions.trained import (
 )
 from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InvalidInputError
 from equipoise.goals.labelled_predictions import Predictions
+from equipoise.goals.sparse_rows import Table, rows_of, with_values
 from equipoise.validation.classifiers import last_of
 
 
@@ -75,15 +77,18 @@ class Training:
         """Probabilities of the models, on the scale of the population; their mean."""
         weights = self.class_weights
         if len(tables) == 1:
-            return rescaled(tables[0], self.factors / weights[0])
+            return np.asarray(rescaled(tables[0], self.factors / weights[0]))
         rows = mean_probabilities([each / v for each, v in zip(tables, weights, strict=True)])
-        return rescaled(rows, self.factors)
+        return np.asarray(rescaled(rows, self.factors))
 
 
-def rescaled(probabilities: Matrix, factors: Vector) -> Matrix:
+def rescaled(probabilities: Table, factors: Vector) -> Table:
     """Probabilities times factors by class, rows summing to one; equal factors do nothing."""
     if np.all(factors == factors[0]):
         return probabilities
+    if issparse(probabilities):
+        held = with_values(probabilities, probabilities.data * factors[probabilities.indices])
+        return with_values(held, held.data / (held @ np.ones(len(factors)))[rows_of(held)])
     products = probabilities * factors
     totals = products.sum(axis=1, keepdims=True)
     # A row in which only classes without weight are possible stays zero.

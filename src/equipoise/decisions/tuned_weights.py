@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import Evaluated, evaluate
@@ -21,7 +22,8 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.goals import Goal, as_goal
-from equipoise.goals.labelled_predictions import Predictions, decide
+from equipoise.goals.labelled_predictions import Predictions, decide, most_probable
+from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
 from equipoise.validation.labels import (
@@ -32,7 +34,7 @@ from equipoise.validation.labels import (
     weights_and_totals,
 )
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
-from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.predictions import as_probabilities, as_sparse_probabilities
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -151,7 +153,7 @@ class TunedWeights:
 
     def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`."""
-        table = as_probabilities(probabilities, len(self.classes))
+        table = _as_table(probabilities, len(self.classes))
         return np.asarray(self.classes[decide(table, self.rule)])
 
     @property
@@ -231,9 +233,10 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     ----------
     y : array-like of shape (n_rows,)
         True labels.
-    probabilities : array-like of shape (n_rows, n_classes)
+    probabilities : array-like or sparse array of shape (n_rows, n_classes)
         Columns in the order of the sorted labels, or of ``classes``. For two classes also of shape
-        (n_rows,), of the second.
+        (n_rows,), of the second. Of thousands of classes, a SciPy sparse array may hold the most
+        probable of each row: others are not predicted for it.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
         What the weights are for: a set of weightings such as ``LabelCVaR(0.1)``, which is the
         default; ``"worst_class"``; a metric or its name, such as ``"f1_macro"``; floors of recalls;
@@ -277,11 +280,11 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     aim, amount = as_goal(goal), check_number(pooling, "pooling", "[0, inf)")
     rare = check_rare(rare_classes, min_rows, aim)
     names, labels = _named_labels(y, classes)
-    table = as_probabilities(probabilities, len(names))
-    if len(table) != len(labels):
+    table = _as_table(probabilities, len(names))
+    if table.shape[0] != len(labels):
         raise InvalidInputError(
             f"probabilities must have one row for each of the {len(labels)} labels, got "
-            f"{len(table)}."
+            f"{table.shape[0]}."
         )
     weights, seed = row_weights(sample_weight, labels, names), check_seed(random_state)
     used = weights > 0
@@ -303,6 +306,12 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
     return replace(found, folds=None if aim.is_known else every)
+
+
+def _as_table(probabilities: Any, k: int) -> Table:
+    return (as_sparse_probabilities if issparse(probabilities) else as_probabilities)(
+        probabilities, k
+    )
 
 
 def _named_labels(y: Any, classes: Any) -> tuple[NDArray[Any], Indices]:
@@ -372,7 +381,7 @@ def warn_of_seen_rows(predictions: Predictions) -> None:
     """Warn where the model was probably trained on the rows."""
     n_rows = len(predictions.labels)
     if n_rows >= ROWS_WITHOUT_ERROR and np.array_equal(
-        np.argmax(predictions.probabilities, axis=1), predictions.labels
+        most_probable(predictions.probabilities), predictions.labels
     ):
         warn(
             f"The largest probability is that of the true class in all {n_rows} rows, which is too "

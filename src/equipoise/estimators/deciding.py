@@ -367,7 +367,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
     def _population(self, X: Any) -> Matrix:
         check_is_fitted(self)
         table = class_probabilities(self.estimator_, X, self.classes_)
-        return rescaled(table, self.factors_)
+        return np.asarray(rescaled(table, self.factors_))
 
     @property
     def training_masses_(self) -> ByClass:

@@ -9,7 +9,8 @@ Conventions
 A ``table`` holds the weight of rows by true class (first) and predicted class (second). ``prior``
 holds the class frequencies of the population, ``recalls`` the share of each class that is predicted
 right, ``shares`` those of the population that are predicted as each class. All of these are of
-classes that are evaluated; columns of other classes come last in a table, and are errors.
+classes that are evaluated; columns of other classes come last in a table, and are errors. Of very
+many classes a table is a sparse array, which has ``sum``, ``diagonal`` and products like a matrix.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Criterion(ABC):
     measures: ClassVar[Literal["risk", "metric", "other"]] = "other"
 
     @abstractmethod
-    def value(self, table: Matrix) -> float:
+    def value(self, table: Any) -> float:
         """The value of a table of weights by true class (first) and predicted class (second)."""
 
     @abstractmethod
@@ -84,10 +85,10 @@ class SmoothCriterion(Criterion):
         """Log-weights towards which those of classes of few rows are shrunk: balanced ones."""
         return log_ratio(np.ones(len(self.prior)), self.prior)
 
-    def value(self, table: Matrix) -> float:
-        rates = table / table.sum(axis=1, keepdims=True)
-        rates = rates[:, : len(rates)]
-        return float(self.of_rates(np.diag(rates), self.prior @ rates))
+    def value(self, table: Any) -> float:
+        totals = table.sum(axis=1)
+        shares = (self.prior / totals) @ table
+        return float(self.of_rates(table.diagonal() / totals, shares[: len(totals)]))
 
     def tune(
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int

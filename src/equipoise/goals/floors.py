@@ -32,6 +32,7 @@ from equipoise.arrays import ROUNDING, ArrayLike, Indices, Mask, Matrix, NDArray
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals.base import FURTHEST, Criterion, Goal, from_logs, log_ratio, prior_among
 from equipoise.goals.labelled_predictions import Predictions
+from equipoise.goals.sparse_rows import dense
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
@@ -55,8 +56,8 @@ class FlooredRisk(Criterion):
     classes: NDArray[Any]
     confidence: float | None = None
 
-    def value(self, table: Matrix) -> float:
-        recalls = np.diag(table[:, : len(table)]) / table.sum(axis=1)
+    def value(self, table: Any) -> float:
+        recalls = table.diagonal() / table.sum(axis=1)
         short = np.maximum(self.floors - ROUNDING - recalls, 0).sum()
         return float((1 - recalls) @ self.prior + PRICE * short)
 
@@ -172,7 +173,7 @@ def _leads(rows: Predictions, own: int) -> tuple[Matrix, Vector]:
     here = np.flatnonzero((rows.labels == own) & (rows.sample_weight > 0))
     # A class that is impossible for a row is infinitely far behind, or ahead of the own one.
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(rows.probabilities[here])
+        logs = np.log(dense(rows.probabilities[here]))
         lead = np.ascontiguousarray((logs[:, own][:, None] - logs).T)
     lead[np.isnan(lead)] = np.inf  # both impossible: never in the way
     lead[own] = np.inf

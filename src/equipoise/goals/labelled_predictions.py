@@ -2,7 +2,8 @@ r"""Probabilities of rows, and the classes that decision weights or costs predic
 
 Conventions
 -----------
-``probabilities`` : float64, shape ``(n_rows, n_classes)``, columns in class order.
+``probabilities`` : float64, shape ``(n_rows, n_classes)``, columns in class order; or sparse rows,
+    of which each holds the most probable classes (:mod:`equipoise.goals.sparse_rows`).
 ``labels`` : class index of every row.
 ``weights`` : decision weights :math:`w \geq 0`, one per class; only their ratios matter. The
     prediction is :math:`\arg\max_i w_i \eta_i(x)`, the first class in a tie.
@@ -17,12 +18,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import csr_array, issparse
 
 from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, NDArray, Vector
+from equipoise.goals import sparse_rows
+from equipoise.goals.sparse_rows import Table
 
 # BLOCK_VALUES: values that are converted or multiplied at a time, 2 MiB of float64, so that they
 # stay in a processor's cache.
 BLOCK_VALUES = 1 << 18
+# DENSE_CELLS: cells of a confusion table, 128 MiB of float64, beyond which it is sparse: of more
+# than 4,096 classes most pairs are never seen.
+DENSE_CELLS = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +44,7 @@ class Predictions:
            [0., 1.]])
     """
 
-    probabilities: Matrix
+    probabilities: Table
     labels: Indices
     sample_weight: Vector
 
@@ -56,7 +63,7 @@ class Predictions:
         """Share of each class in the weight of the rows."""
         return np.asarray(self.totals / self.totals.sum())
 
-    def confusion(self, rule: Vector | Matrix) -> Matrix:
+    def confusion(self, rule: Vector | Matrix) -> Table:
         """Weight of rows by true class (first) and predicted class (second)."""
         return confusion_table(
             self.labels, decide(self.probabilities, rule), self.sample_weight, self.n_classes
@@ -71,15 +78,20 @@ class Predictions:
         if some.all():
             return self
         rows, classes = np.flatnonzero(some[self.labels]), np.flatnonzero(some)
+        labels = np.searchsorted(classes, self.labels[rows])
+        if issparse(self.probabilities):
+            held = sparse_rows.among(self.probabilities, rows, some)
+            return Predictions(held, labels, self.sample_weight[rows])
         probabilities = self.probabilities[np.ix_(rows, classes)]
         # A row that only other classes are possible for has no preference among these.
         probabilities[~probabilities.any(axis=1)] = 1 / len(classes)
-        labels = np.searchsorted(classes, self.labels[rows])
         return Predictions(probabilities, labels, self.sample_weight[rows])
 
 
-def confusion_table(labels: Indices, predicted: Indices, weights: Vector, k: int) -> Matrix:
+def confusion_table(labels: Indices, predicted: Indices, weights: Vector, k: int) -> Table:
     """Weight of rows by true class (first) and predicted class (second)."""
+    if k * k > DENSE_CELLS:
+        return csr_array((weights, (labels, predicted)), shape=(k, k))
     counts = np.bincount(labels * k + predicted, weights=weights, minlength=k * k)
     return np.asarray(counts, dtype=np.float64).reshape(k, k)
 
@@ -97,7 +109,7 @@ def first_of_equal(rule: Vector) -> Vector:
     return np.asarray(rule * (1 - ROUNDING * np.arange(len(rule))))
 
 
-def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
+def decide(probabilities: Table, rule: Vector | Matrix) -> Indices:
     """Class indices predicted by decision weights, or by a matrix of costs.
 
     Weighted probabilities that differ by rounding alone are equal, as votes of trees often are: the
@@ -112,6 +124,9 @@ def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
     if rule.ndim == 2:
         return np.asarray(np.argmax(scores(probabilities, rule), axis=1), dtype=np.intp)
     rule = first_of_equal(rule)
+    if issparse(probabilities):
+        weighted = probabilities.data * rule[probabilities.indices]
+        return sparse_rows.row_argmax(sparse_rows.with_values(probabilities, weighted))
     if probabilities.shape[1] == 2:
         second = probabilities[:, 1] * rule[1] > probabilities[:, 0] * rule[0]
         return np.asarray(second, dtype=np.intp)
@@ -123,15 +138,23 @@ def decide(probabilities: Matrix, rule: Vector | Matrix) -> Indices:
     return out
 
 
-def scores(probabilities: Matrix, rule: Vector | Matrix) -> NDArray[np.float64]:
+def most_probable(probabilities: Table) -> Indices:
+    """The most probable class of every row, the first of several."""
+    if issparse(probabilities):
+        return sparse_rows.row_argmax(probabilities)
+    return np.asarray(np.argmax(probabilities, axis=1), dtype=np.intp)
+
+
+def scores(probabilities: Table, rule: Vector | Matrix) -> NDArray[np.float64]:
     """What a prediction goes by: the class with the largest score of a row is predicted.
 
     For two classes and weights it is one number a row, positive for the second class.
     """
+    probabilities = sparse_rows.dense(probabilities)
     if rule.ndim == 1:
         weighted = probabilities * first_of_equal(rule)
-        return weighted if len(rule) > 2 else np.asarray(weighted[:, 1] - weighted[:, 0])
-    found = np.zeros_like(probabilities)
+        return np.asarray(weighted if len(rule) > 2 else weighted[:, 1] - weighted[:, 0])
+    found: NDArray[np.float64] = np.zeros_like(probabilities)
     # Class by class and not as one product, whose rounding depends on the number of rows.
     for column, prices in zip(probabilities.T, rule, strict=True):
         found -= column[:, None] * prices

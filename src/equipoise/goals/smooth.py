@@ -22,9 +22,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import issparse
 
-from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.arrays import Indices, Mask, Vector
+from equipoise.goals import sparse_rows
 from equipoise.goals.labelled_predictions import Predictions, effective_rows
+from equipoise.goals.sparse_rows import Table
 
 # TEMPERATURES: of the soft predictions, in units of log-probabilities, each step started from the
 # last. Decided on splits 0 and 1 of 96 tables, confirmed on 2 and 3 (docs/studies/tuner.txt).
@@ -70,18 +73,36 @@ def smooth_weights(
     sample = _sample(predictions)
     rows = predictions if sample is None else predictions.take(sample)
     kept = parts if sample is None else [part[sample] for part in parts]
-    logs = np.log(np.maximum(rows.probabilities, FLOOR)) + centre
-    logs -= logs.max(axis=1, keepdims=True)
+    logs = _shifted_logs(rows.probabilities, centre)
     own = [_rows(rows, part, prior) for part in kept]
     shifts = [np.zeros_like(centre) for _ in parts]
     for temperature in TEMPERATURES:
         # Soft predictions are these, times exp(shift / T) by class, scaled to sum to one.
-        table = np.exp(logs / temperature)
+        table = _exponentials(logs, temperature)
         shifts = [
             _lowered(table, each, goal, shift, temperature, pooling)
             for each, shift in zip(own, shifts, strict=True)
         ]
     return [centre - centre.mean() + shift - shift.mean() for shift in shifts]
+
+
+def _shifted_logs(probabilities: Table, centre: Vector) -> Table:
+    """Log-probabilities and the centre, the largest of each row 0; of what sparse rows hold."""
+    if issparse(probabilities):
+        values = np.log(np.maximum(probabilities.data, FLOOR)) + centre[probabilities.indices]
+        rows = sparse_rows.rows_of(probabilities)
+        logs = sparse_rows.with_values(probabilities, values)
+        return sparse_rows.with_values(logs, values - sparse_rows.row_maxima(logs)[rows])
+    logs = np.log(np.maximum(probabilities, FLOOR)) + centre
+    logs -= logs.max(axis=1, keepdims=True)
+    return logs
+
+
+def _exponentials(logs: Table, temperature: float) -> Table:
+    """The soft predictions at shift 0, up to a factor by row."""
+    if issparse(logs):
+        return sparse_rows.with_values(logs, np.exp(logs.data / temperature))
+    return np.asarray(np.exp(logs / temperature))
 
 
 def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
@@ -94,15 +115,17 @@ def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
 
 
 def _lowered(
-    table: Matrix, rows: Rows, goal: Smooth, shift: Vector, temperature: float, pooling: float
+    table: Table, rows: Rows, goal: Smooth, shift: Vector, temperature: float, pooling: float
 ) -> Vector:
     """Shifts of the log-weights from the centre with a lower value, by L-BFGS."""
     k, penalty = len(shift), pooling / rows.effective
-    own = table[np.arange(len(table)), rows.labels]
+    own = sparse_rows.at_labels(table, rows.labels)
 
     def value_and_gradient(shift: Vector) -> tuple[float, Vector]:
         factors = np.exp((shift - shift.max()) / temperature)
-        scale = 1 / (table @ factors)
+        totals = table @ factors
+        # A sparse row that holds none of the tuned classes is predicted as none of them.
+        scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
         right = own * factors[rows.labels] * scale
         recalls = np.bincount(rows.labels, rows.recall * right, minlength=k)
         shares = factors * ((rows.share * scale) @ table)
@@ -122,9 +145,12 @@ def _lowered(
 
 
 def _sample(predictions: Predictions) -> Indices | None:
-    """At most about ``MOST_ROWS`` rows: of each class as many, or all where there are fewer."""
+    """At most about ``MOST_ROWS`` rows: of each class as many, or all where there are fewer.
+
+    Sparse rows hold little each, and are of many classes: all of them are used.
+    """
     labels = predictions.labels
-    if len(labels) <= MOST_ROWS:
+    if len(labels) <= MOST_ROWS or issparse(predictions.probabilities):
         return None
     counts = np.bincount(labels, minlength=predictions.n_classes)
     least, most = 0, int(counts.max())

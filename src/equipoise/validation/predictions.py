@@ -12,6 +12,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from equipoise.arrays import ArrayLike, Indices, Matrix, on_host
 from equipoise.exceptions import InvalidInputError
@@ -48,6 +49,31 @@ def as_probabilities(
     _check_finite(matrix, name)
     _check_distribution(matrix, name)
     return matrix
+
+
+def as_sparse_probabilities(probabilities: Any, n_classes: int) -> csr_array:
+    """Sparse rows of the largest probabilities: none negative, no row without any or above 1."""
+    table = csr_array(probabilities, dtype=np.float64)
+    if table.shape[1] != n_classes:
+        raise InvalidInputError(
+            f"probabilities must have one column for each of the {n_classes} classes, got shape "
+            f"{table.shape}."
+        )
+    table.sum_duplicates()  # sorts what each row holds by class, too
+    if not np.isfinite(table.data).all() or np.any(table.data < 0):
+        wrong = np.flatnonzero(~(np.isfinite(table.data) & (table.data >= 0)))[0]
+        row = int(np.searchsorted(table.indptr, wrong, side="right")) - 1
+        raise InvalidInputError(
+            f"probabilities must be finite and at least 0, got {table.data[wrong]} in row {row}."
+        )
+    sums = table @ np.ones(n_classes)
+    wrong = np.flatnonzero(~((sums > 0) & (sums <= 1 + _SLACK)))
+    if len(wrong):
+        raise InvalidInputError(
+            "sparse probabilities must sum to more than 0 and at most 1 in every row, got "
+            f"{sums[wrong[0]]:.6g} in row {wrong[0]}: hold the largest probabilities of each row."
+        )
+    return table
 
 
 def probability_eps(probabilities: Any) -> float:
