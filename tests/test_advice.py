@@ -78,15 +78,6 @@ def test_values_are_those_of_scikit_learn():
         assert advice_show.judge(goal, truth, models, 3).own == pytest.approx(value)
 
 
-def test_regrets_are_those_of_the_definition():
-    # Shares 0.9 and 0.1: the level in between is 0.32, and its caps 1 and 0.1 / 0.32.
-    risks, prior = np.array([[0.0, 0.8], [0.2, 0.2]]), np.array([0.9, 0.1])
-    of_level = 0.8 * 0.1 / 0.32
-    first = max(0.4 - 0.2, of_level - 0.2, 0.8 - 0.2)
-    found = advice_show.regrets(risks, prior, n_models=2)
-    assert found == pytest.approx([first, 0.2 - 0.08])
-
-
 def test_rows_of_classes_with_few_rows_left_out_do_not_count():
     truth = np.repeat([0, 1, 2], [20, 20, 9])
     decided = np.where(truth == 2, 0, truth)
