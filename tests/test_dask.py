@@ -567,8 +567,8 @@ def test_labels_have_the_partitions_of_the_rows():
 @pytest.mark.parametrize(
     ("model", "what"),
     [
-        (RobustLogisticRegression(LabelCVaR("auto")), r'The level of LabelCVaR\("auto"\)'),
-        (RobustnessCV(RobustLogisticRegression()), "The level of a linear model"),
+        (RobustLogisticRegression(LabelCVaR("auto")), "The level of LabelCVaR"),
+        (RobustnessCV(RobustLogisticRegression()), "The level of LabelCVaR"),
         (RobustLogisticRegressionCV(), "C"),
     ],
     ids=["auto", "path", "C"],

@@ -44,6 +44,7 @@ def test_no_linear_estimator_is_missing():
     assert {"margin", "squared_hinge"} < {name.split()[-1] for name in LINEAR}
 
 
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("name", LINEAR)

@@ -267,7 +267,7 @@ def test_a_loss_itself_will_do():
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.EquipoiseWarning")
 def test_grid_search_over_the_loss():
     X, y = draw(k=3)
-    grid = {"loss": HINGES, "uncertainty__alpha": [0.3, 0.9], "C": [0.01, 1.0]}
+    grid = {"loss": HINGES, "goal__alpha": [0.3, 0.9], "C": [0.01, 1.0]}
     search = GridSearchCV(RobustLinearClassifier(LabelCVaR(0.5)), grid, cv=3).fit(X, NAMES[y])
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
 
