@@ -163,11 +163,12 @@ def test_the_test_rows_decide_nothing_but_their_own_errors(drawn):
         assert record["worst_class_risk"] > before["worst_class_risk"] + 0.2
 
 
-def test_the_chosen_penalty_has_the_fewest_errors_on_rows_left_out(drawn):
+def test_the_chosen_penalty_is_the_strongest_of_those_about_as_good_as_the_best(drawn):
     for name in OBJECTIVES:
         record = drawn[1][name]
         errors = {C: record[f"left_out[{C:g}]"] for C in HOW["Cs"]}
-        assert errors[record["C"]] == min(errors.values())
+        assert record["C"] <= min(errors, key=errors.get)
+        assert errors[record["C"]] < min(errors.values()) + 0.02
 
 
 def test_the_page_is_made_of_a_small_folder(small, tmp_path):

@@ -156,7 +156,7 @@ def test_only_sample_weights_can_be_requested():
 def test_the_set_is_tuned_by_name():
     scorer = RiskScorer(LabelCVaR(0.5))
     assert scorer.set_params(goal__alpha=0.25).goal.alpha == 0.25
-    assert list(RiskScorer().get_params()) == ["class_prior", "loss", "goal"]
+    assert list(RiskScorer().get_params()) == ["class_prior", "goal", "loss"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -264,6 +264,7 @@ def test_levels_that_nothing_tells_apart_leave_the_least_robust():
         assert clf.alpha_ == max(LEVELS), kind
 
 
+@pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 def test_folds_may_be_of_one_row():
     X, y = draw(60, share=0.3)
     clf = RobustnessCV(RobustLogisticRegression(), alphas=LEVELS, cv=LeaveOneOut()).fit(X, y)

@@ -501,12 +501,12 @@ def test_logits_that_are_no_numbers_are_told_with_class_and_step(value):
     logits[1, 0] = value
     assert not torch.isfinite(loss(logits, targets))
     loss(torch.zeros(4, 3), targets)
-    with pytest.raises(InvalidInputError, match="class 'y' was no finite number in step 2"):
+    with pytest.raises(InvalidInputError, match="class 'y' was not a finite number in step 2"):
         loss.class_risks  # noqa: B018
     # It is said once, and what is remembered was kept clean.
     assert loss.class_risks.to_dict() == pytest.approx(before.to_dict())
     checked = RobustLoss(None, COUNTS, check=True)
-    with pytest.raises(InvalidInputError, match="class 1 was no finite number in step 1"):
+    with pytest.raises(InvalidInputError, match="class 1 was not a finite number in step 1"):
         checked(logits, targets)
 
 

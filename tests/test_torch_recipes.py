@@ -112,7 +112,7 @@ def test_a_trainer_of_hugging_face(tmp_path, monkeypatch):
         def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
             labels = inputs.pop("labels")
             outputs = model(**inputs)
-            # The loss is not a part of the model: it is told whether this is training.
+            # The loss is not a part of the model: set its mode by hand.
             value = self.robust_loss.train(model.training)(outputs.logits, labels)
             return (value, outputs) if return_outputs else value
 
