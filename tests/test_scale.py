@@ -46,7 +46,7 @@ def test_a_plug_in_on_millions_of_rows_takes_less_than_it_may(folder, given):
     command = [sys.executable, "-c", PLUG_IN, str(SCALE.parent), str(folder), given]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["trained"] + found["judged"] == 3_000_000 and found["trained"] > 10_000
+    assert found["trained"] + found["evaluated"] == 3_000_000 and found["trained"] > 10_000
     assert found["rare"] == found["trained"] / 4
     assert found["grown by, MiB"] < 64
 

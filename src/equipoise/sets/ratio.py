@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -26,9 +25,9 @@ from equipoise.weights.priors import masses_of, named_prior
 # Size of a point from which on the maximiser is nearer than the rounded projection: the inverse
 # square root of the machine epsilon, as one is off by 1 / size and the other by epsilon * size.
 _FAR_FROM_CONE = 7e7
-# Newton steps of a projection. On a piecewise linear function each step ends on another piece; a
-# bracket closes by bisection where the steps leave it, to all digits in about 60 steps.
-_MAX_SHIFTS = 200
+# Levels that a projection tries. Newton's steps on a piecewise linear function end on another piece
+# each; the bracket closes by bisection where they leave it, to all digits in about 60 steps.
+_MAX_LEVELS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,55 +88,52 @@ class RatioCone(MassSet):
         return np.asarray(masses / masses.sum())
 
     def project(self, point: ArrayLike) -> Vector:
-        r"""A box at the right :math:`t`, which a shift of the point determines.
+        r"""The nearest of the boxes :math:`[t p, r t p]`, cut by the sum of the masses.
 
-        With the shift :math:`\nu` of the constraint on the sum, masses are the projection of
-        :math:`v - \nu` onto the cone of the ratio. Their sum falls with the shift, piece by piece
-        linearly, and Newton's method finds where it is one.
+        The squared distance to them is convex in :math:`t`. With the shift :math:`\nu` of the box's
+        projection, half its derivative is :math:`\sum_{low} p_i (t p_i - v_i + \nu) +
+        r \sum_{high} p_i (r t p_i - v_i + \nu)`, over the classes at either bound: Newton's steps
+        solve it for these classes, within a bracket.
         """
         vector = check_point(point, self.n_classes)
         if np.abs(vector).max() > _FAR_FROM_CONE:
             return self.maximize(vector)
         p, v = self.prior[self.present], vector[self.present]
-        least, most = float(v.min()) - 1, float(v.max())
-        shift = (float(v.sum()) - 1) / len(v)
-        for _ in range(_MAX_SHIFTS):
-            level, low, high = self._on_cone(v - shift, p)
-            inside = ~(low | high)
-            scaled = float(p @ low + self.ratio * (p @ high))
-            excess = level * scaled + float((v - shift)[inside].sum()) - 1
-            least, most = (shift, most) if excess > 0 else (least, shift)
-            size = float(p[low] @ p[low] + self.ratio**2 * (p[high] @ p[high]))
-            fall = np.count_nonzero(inside) + (scaled**2 / size if size > 0 else 0.0)
-            step = shift + excess / fall if fall > 0 else np.nan
+        least, most = 1 / self.ratio, 1.0
+        t = (least + most) / 2
+        for _ in range(_MAX_LEVELS):
+            found = project_box(v, t * p, self.ratio * t * p, 1.0)
+            rises, step = self._step(v, p, t, found)
+            least, most = (least, t) if rises else (t, most)
             new = step if least < step < most else (least + most) / 2
-            if new in (shift, least, most):
+            if step == t or new in (t, least, most):
                 break
-            shift = new
-        level = min(max(level, 1 / self.ratio), 1.0)
+            t = new
         masses = np.zeros(self.n_classes)
-        masses[self.present] = project_box(v, level * p, self.ratio * level * p, 1.0)
+        masses[self.present] = found
         return masses
 
-    def _on_cone(self, w: Vector, p: Vector) -> tuple[float, Mask, Mask]:
-        """The level ``t`` of the projection onto the cone, and the classes at either bound.
-
-        It is where a piecewise linear function rises through zero: the derivative of half the
-        squared distance between the bounds at ``t`` and ``w``.
-        """
-        r = self.ratio
-
-        def derivative(t: float) -> float:
-            return float(p @ np.maximum(t * p - w, 0) - r * (p @ np.maximum(w - r * t * p, 0)))
-
-        breaks = np.maximum(np.sort(np.concatenate([w / p, w / (r * p)])), 0.0).tolist()
-        end = min(bisect_left(breaks, 0.0, key=derivative), len(breaks) - 1)
-        middle = (breaks[max(end - 1, 0)] + breaks[end]) / 2
-        low, high = w < middle * p, w > r * middle * p
-        size = p[low] @ p[low] + r**2 * (p[high] @ p[high])
-        if size == 0:
-            return middle, low, high
-        return float((p[low] @ w[low] + r * (p[high] @ w[high])) / size), low, high
+    def _step(self, v: Vector, p: Vector, t: float, masses: Vector) -> tuple[bool, float]:
+        """Whether the distance rises at ``t``, and the best level for these classes at bounds."""
+        low, high = masses <= t * p, masses >= self.ratio * t * p
+        slopes = np.where(low, p, 0.0) + np.where(high & ~low, self.ratio * p, 0.0)
+        at_bounds = float(slopes.sum())
+        square, pull = float(slopes @ slopes), float(slopes @ v)
+        inside = ~(low | high)
+        free = int(np.count_nonzero(inside))
+        if free == len(v):
+            return False, t
+        if free:
+            rest = float(v[inside].sum()) - 1
+            step = (pull - at_bounds * rest / free) / (square + at_bounds**2 / free)
+            shift = (t * at_bounds + rest) / free
+            return bool(t * square - pull + shift * at_bounds > 0), step
+        # Any shift between these leaves every class where it is.
+        first = float((v - t * p).max(where=low, initial=-np.inf))
+        last = float((v - self.ratio * t * p).min(where=high, initial=np.inf))
+        if t * square - pull + first * at_bounds > 0:
+            return True, np.nan
+        return False, t if t * square - pull + last * at_bounds >= 0 else np.nan
 
 
 class WeightRatio(Uncertainty):
