@@ -1,6 +1,6 @@
 """Real text in long-tailed classes: what plain, balanced, robust and tuned decisions do.
 
-python benchmarks/long_tail_text.py [sections | maintainers ...]
+python benchmarks/long_tail_text.py [sections | maintainers | times ...]
 
 Debian's package index, as the machine has it (`equipoise.datasets.load_debian_packages`): one-line
 descriptions, in sections of the archive (58 classes of 15 to 6,703 rows) or by maintainer (945
@@ -16,6 +16,9 @@ first run:
   classes of each row; classes of fewer than 3 tuning rows keep weight 1;
 * classes in thirds by their rows: the head, the middle and the tail. Printed are the mean recall of
   each third, macro F1 and the overall error on the test rows, and CPU seconds.
+
+``times`` are CPU seconds of ``tune_weights``, with folds, evaluation and summary, on generated
+sparse rows of classes whose sizes follow a power law.
 """
 
 import argparse
@@ -36,6 +39,7 @@ from equipoise.datasets import load_debian_packages
 
 C, HELD, ALPHA = 10.0, 50, 0.2
 ITERATIONS = {"section": 1_000, "maintainer": 100}
+SIZES = (100_000, 1_000, 20), (1_000_000, 100_000, 10)
 GOALS = {"macro F1": "f1_macro", "balanced accuracy": "balanced_accuracy",
          f"LabelCVaR({ALPHA})": LabelCVaR(ALPHA)}  # fmt: skip
 
@@ -113,6 +117,34 @@ def study(label: str) -> None:
     print(line(name, y_test, robust.predict(X_test), thirds, spent), flush=True)
 
 
+def generated(n: int, k: int, m: int) -> tuple[Any, csr_array]:
+    """Labels, and sparse rows that hold m classes each."""
+    rng = np.random.default_rng(0)
+    share = 1 / np.arange(1, k + 1)
+    share /= share.sum()
+    y, candidates = rng.choice(k, n, p=share), rng.choice(k, (n, m), p=share)
+    known = rng.random(n) < 0.9
+    candidates[known, 0] = y[known]
+    scores = rng.normal(size=(n, m)) + 0.7 * np.log(share[candidates])
+    scores[known, 0] += 2
+    values = np.exp(scores)
+    values *= 0.95 / values.sum(axis=1, keepdims=True)
+    rows = np.repeat(np.arange(n), m)
+    return y, csr_array((values.ravel(), (rows, candidates.ravel())), (n, k))
+
+
+def times() -> None:
+    for n, k, m in SIZES:
+        y, table = generated(n, k, m)
+        spent = []
+        for goal in ("worst_class", "f1_macro", "balanced_accuracy"):
+            began = time.process_time()
+            options = {"classes": np.arange(k), "rare_classes": "keep"}
+            tune_weights(y, table, goal, **options).summary()
+            spent.append(f"{goal} {time.process_time() - began:.1f} s")
+        print(f"{n:,} rows, {m} held of {k:,} classes: {', '.join(spent)}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -120,7 +152,7 @@ def main() -> None:
     parser.add_argument("labels", nargs="*", default=["sections", "maintainers"])
     warnings.simplefilter("ignore")
     for label in parser.parse_args().labels:
-        study(label.rstrip("s"))
+        times() if label == "times" else study(label.rstrip("s"))
 
 
 if __name__ == "__main__":
