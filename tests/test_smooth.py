@@ -13,6 +13,7 @@ from equipoise.decisions import HeldOut, Predictions, Task, decide, tune
 from equipoise.goals import GOALS, MetricGoal, SmoothCriterion, as_goal, smooth
 from equipoise.goals.base import log_ratio
 from equipoise.metrics import METRICS, best_threshold, fbeta
+from equipoise.objectives.sampling import evenly, rows_of_classes
 
 EXAMPLES = [recipe for kind in GOALS.values() for recipe in kind.examples() if not recipe.is_known]
 SMOOTH = [each for each in EXAMPLES if isinstance(each.resolve([0.6, 0.4]), SmoothCriterion)]
@@ -258,10 +259,10 @@ def test_many_rows_are_tuned_on_a_sample_of_every_class(monkeypatch):
     rows = drawn(9, 12_000, 4)
     _, whole = tuned(rows, "worst_class")
     monkeypatch.setattr(smooth, "MOST_ROWS", 3_000)
-    kept = smooth._sample(rows)
+    every = np.bincount(rows.labels, minlength=4)
+    kept = rows_of_classes(rows.labels, evenly(every, 3_000))
     counts = np.bincount(rows.labels[kept], minlength=4)
     assert counts.sum() <= 3_000 and len(set(kept.tolist())) == len(kept)
-    every = np.bincount(rows.labels, minlength=4)
     assert np.all(counts == np.minimum(every, counts.max()))
     assert tuned(rows, "worst_class")[1] <= whole + 0.03
 

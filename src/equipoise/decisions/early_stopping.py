@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, NDArray
-from equipoise.decisions.folds import FOLDS
+from equipoise.decisions.folds import FOLDS, set_aside
 from equipoise.exceptions import InvalidParameterError
 from equipoise.validation.classifiers import library_of
 
@@ -26,7 +26,8 @@ def with_validation_rows(
             "booster of LightGBM, XGBoost or CatBoost that stands alone: fix its number of rounds."
         )
     names, labels = np.unique(y[rows], return_inverse=True)
-    aside = _held_out(labels)
+    # One row in five of each class, at least one; a single row is trained on.
+    aside = set_aside(np.arange(len(labels)), labels, 1 / FOLDS, seed=0)
     validation = rows[aside]
     # XGBoost takes classes as numbers alone.
     classes = labels[aside] if library == "xgboost" else names[labels[aside]]
@@ -47,18 +48,3 @@ def with_validation_rows(
             # Its fit prints a line for each round unless it is told twice.
             own["verbose"] = False
     return rows[~aside], own
-
-
-def _held_out(labels: Indices) -> NDArray[np.bool_]:
-    """One row in five of each class at random, at least one; a single row is trained on.
-
-    Examples
-    --------
-    >>> int(_held_out(np.array([0] * 20 + [1] * 2 + [2])).sum())
-    5
-    """
-    rng, aside = np.random.default_rng(0), np.zeros(len(labels), dtype=bool)
-    for label, count in enumerate(np.bincount(labels)):
-        wanted = max(round(count / FOLDS), 1) if count > 1 else 0
-        aside[rng.permutation(np.flatnonzero(labels == label))[:wanted]] = True
-    return aside

@@ -40,6 +40,7 @@ from equipoise.goals import SetGoal
 from equipoise.goals.base import log_ratio
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.losses import TrainedLoss
+from equipoise.objectives.sampling import evenly, rows_of_classes
 from equipoise.sets import as_uncertainty
 from equipoise.validation.labels import weights_and_totals
 from equipoise.validation.numbers import check_number
@@ -86,12 +87,10 @@ def tuned_decisions(
 
 def _sampled(labels: Indices, used: Mask, work: int) -> Indices:
     """Rows that are used: of each class at most ``MOST_OF_CLASS``, and as the limits of all say."""
-    rng, k = np.random.default_rng(0), int(labels.max()) + 1
+    rows = np.flatnonzero(used)
     in_all = min(MOST_ROWS, int(MOST_PRODUCTS / work))
-    most = max(FOLDS_OF_A_CLASS, min(MOST_OF_CLASS, in_all // k))
-    by_class = (np.flatnonzero(used & (labels == i)) for i in range(k))
-    chosen = [rows if len(rows) <= most else rng.permutation(rows)[:most] for rows in by_class]
-    return np.sort(np.concatenate(chosen))
+    wanted = np.minimum(evenly(np.bincount(labels[rows]), in_all), MOST_OF_CLASS)
+    return rows[rows_of_classes(labels[rows], wanted)]
 
 
 def _held_out_leads(

@@ -96,14 +96,6 @@ def confusion_table(labels: Indices, predicted: Indices, weights: Vector, k: int
     return np.asarray(counts, dtype=np.float64).reshape(k, k)
 
 
-def effective_rows(labels: Indices, weights: Vector, k: int) -> Vector:
-    """Rows of each class; rows of unequal weight count as fewer (Kish), at any scale."""
-    totals = np.bincount(labels, weights=weights, minlength=k)
-    shares = np.divide(weights, totals[labels], out=np.zeros(len(labels)), where=weights > 0)
-    squares = np.bincount(labels, shares**2, minlength=k)
-    return np.divide(1.0, squares, out=np.zeros_like(squares), where=squares > 0)
-
-
 def first_of_equal(rule: Vector) -> Vector:
     """Decision weights by which the first of classes wins whose products differ by rounding."""
     return np.asarray(rule * (1 - ROUNDING * np.arange(len(rule))))

@@ -26,8 +26,9 @@ from scipy.sparse import issparse
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.goals import sparse_rows
-from equipoise.goals.labelled_predictions import Predictions, effective_rows
+from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.sparse_rows import Table
+from equipoise.objectives.sampling import evenly, rows_of_classes
 
 # TEMPERATURES: of the soft predictions, in units of log-probabilities, each step started from the
 # last. Decided on splits 0 and 1 of 96 tables, confirmed on 2 and 3 (docs/studies/tuner.txt).
@@ -70,9 +71,12 @@ def smooth_weights(
     >>> bool(theta[0] < theta[1])
     True
     """
-    sample = _sample(predictions)
-    rows = predictions if sample is None else predictions.take(sample)
-    kept = parts if sample is None else [part[sample] for part in parts]
+    rows, kept = predictions, parts
+    # Sparse rows hold little each, and are of many classes: all of them are used.
+    if len(rows.labels) > MOST_ROWS and not issparse(rows.probabilities):
+        counts = np.bincount(rows.labels, minlength=len(centre))
+        sample = rows_of_classes(rows.labels, evenly(counts, MOST_ROWS))
+        rows, kept = rows.take(sample), [part[sample] for part in parts]
     logs = _shifted_logs(rows.probabilities, centre)
     own = [_rows(rows, part, prior) for part in kept]
     shifts = [np.zeros_like(centre) for _ in parts]
@@ -110,8 +114,10 @@ def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
     labels, weights = predictions.labels, predictions.sample_weight * part
     totals = np.bincount(labels, weights, minlength=len(prior))
     recall = np.divide(weights, totals[labels], out=np.zeros(len(labels)), where=weights > 0)
-    effective = effective_rows(labels, weights, len(prior))
-    return Rows(labels, recall, recall * prior[labels], np.maximum(effective, 1.0))
+    # Kish's effective number of rows: those of unequal weight count as fewer, at any scale.
+    squares = np.bincount(labels, recall**2, minlength=len(prior))
+    effective = np.divide(1.0, squares, out=np.ones(len(prior)), where=squares > 0)
+    return Rows(labels, recall, recall * prior[labels], effective)
 
 
 def _lowered(
@@ -142,24 +148,3 @@ def _lowered(
     options = {"maxiter": MOST_ITERATIONS, "ftol": PRECISION}
     found = minimize(value_and_gradient, shift, jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x)
-
-
-def _sample(predictions: Predictions) -> Indices | None:
-    """At most about ``MOST_ROWS`` rows: of each class as many, or all where there are fewer.
-
-    Sparse rows hold little each, and are of many classes: all of them are used.
-    """
-    labels = predictions.labels
-    if len(labels) <= MOST_ROWS or issparse(predictions.probabilities):
-        return None
-    counts = np.bincount(labels, minlength=predictions.n_classes)
-    least, most = 0, int(counts.max())
-    while least < most:
-        middle = (least + most + 1) // 2
-        enough = np.minimum(counts, middle).sum() <= MOST_ROWS
-        least, most = (middle, most) if enough else (least, middle - 1)
-    # A random order, the first rows of each class in it.
-    order = np.random.default_rng(0).permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.sort(order[rank < max(least, 1)])

@@ -1,6 +1,6 @@
-"""A sample of out-of-core rows: an equal number of every class, all of a rare one.
+"""Samples of rows, an equal number of every class, all of a rare one; one of out-of-core rows.
 
-It is read once and kept in memory.
+The latter is read once and kept in memory.
 """
 
 from dataclasses import dataclass
@@ -47,6 +47,23 @@ def evenly(by_class: Indices, n_rows: int) -> Indices:
             break
         left -= count
     return np.minimum(by_class, level)
+
+
+def rows_of_classes(labels: Indices, wanted: Indices) -> Indices:
+    """Random rows in order, at most as many of each class as are wanted.
+
+    Examples
+    --------
+    >>> rows_of_classes(np.array([0, 0, 1, 1, 1]), np.array([2, 1])).tolist()
+    [0, 1, 4]
+    """
+    rng, ends = np.random.default_rng(0), np.cumsum(np.bincount(labels, minlength=len(wanted)))
+    by_class = np.split(np.argsort(labels, kind="stable"), ends[:-1])
+    chosen = [
+        rows if len(rows) <= most else rng.permutation(rows)[:most]
+        for rows, most in zip(by_class, wanted, strict=True)
+    ]
+    return np.sort(np.concatenate(chosen))
 
 
 def spread(counts: Indices, wanted: Indices, seed: int = 0) -> Indices:
