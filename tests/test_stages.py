@@ -178,6 +178,25 @@ def test_a_training_that_fails_in_one_fold_names_the_fold(kind, names, wrong):
         kind(Base(wrong), cv=parts).fit(X, y)
 
 
+class FailsWeighted(Base):
+    """Fails in one fold where the rows are weighted."""
+
+    def fit(self, X, y, sample_weight=None):
+        if sample_weight is not None and not np.any(X == 77):
+            raise ValueError("too heavy")
+        return super().fit(X, y)
+
+
+def test_one_of_several_trainings_that_fails_is_named_by_its_weights():
+    X, y = table()
+    X[100, 0] = 77
+    parts = [(np.setdiff1d(np.arange(220), test), test) for test in np.arange(220).reshape(4, 55)]
+    with pytest.raises(
+        InvalidInputError, match=r"fold 1 of 4 with training weights 0\.\d+, .*: too heavy"
+    ):
+        RobustClassifier(FailsWeighted(), "worst_class", cv=parts).fit(X, y)
+
+
 class NumbersInOneFold(Base):
     """Takes text in all folds but one, where it takes numbers alone."""
 

@@ -24,6 +24,7 @@ from equipoise.decisions.trained import (
 from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InvalidInputError
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.sparse_rows import Table, rows_of, with_values
+from equipoise.text import listing
 from equipoise.validation.classifiers import last_of
 
 
@@ -214,8 +215,10 @@ def _predicted_part(
         except (EquipoiseError, TypeError):
             raise
         except Exception as error:  # LightGBM and CatBoost have errors of their own
+            shown = listing(float(f"{weight:.4g}") for weight in weights)
             raise InvalidInputError(
-                f"{type(estimator).__name__} failed in fold {index} of {len(folds.parts)}: {error}"
+                f"{type(estimator).__name__} failed in fold {index} of {len(folds.parts)}"
+                f"{f' with training weights {shown}' if np.ptp(weights) else ''}: {error}"
             ) from error
     seconds = fitted - began, perf_counter() - fitted
     scale = own_scale(model, training.shares * weights)
