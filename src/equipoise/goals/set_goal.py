@@ -25,7 +25,7 @@ from equipoise.sets import FixedWeights, LabelCVaR, MassSet, Uncertainty, WorstC
 from equipoise.weights.priors import named_prior, weights_of
 
 # MU: difference of class risks that one unit of mass is worth, so that classes whose risks are
-# within about MU / n_classes share the worst case (docs/studies/tuner.txt compares 0.1 and 0.3).
+# within about MU / n_classes share the worst case (docs/studies/tuner.txt was run with it).
 MU = 0.1
 
 
