@@ -8,7 +8,6 @@ follows from its position, so that none of them is counted and no list of them i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -119,64 +118,52 @@ def _stacked(parts: tuple[Any, ...]) -> Any:
 
 
 class CountedRows(NamedTuple):
-    """Rows that are predicted alike, counted: how many they are, their weight, and its squares.
+    """Rows that are predicted alike, counted.
 
-    ``labels`` are class indices, ``predicted`` of shape (n_rules, n_counted) what rules predict.
+    ``lines`` are class indices: true, as a rule predicts, and the most probable; ``sums`` are how
+    many rows have them, their weight, and the squares of that, each of shape (3, n_counted).
     """
 
-    labels: Indices
-    predicted: Indices
-    times: Indices
-    weights: Vector
-    squares: Vector
-
-    def and_also(self, other: CountedRows) -> CountedRows:
-        """These and others, those that are alike as one."""
-        pairs = zip(self, other, strict=True)
-        return CountedRows(*(np.concatenate(pair, axis=-1) for pair in pairs)).merged()
+    lines: Indices
+    sums: Matrix
 
     def merged(self) -> CountedRows:
         """The same rows, those that are alike as one."""
-        lines = np.vstack([self.labels[None], self.predicted])
-        lines, index = np.unique(lines, axis=1, return_inverse=True)
-        sums = [np.bincount(index.ravel(), each) for each in self[2:]]
-        weights, squares = (each.astype(np.float64) for each in sums[1:])
-        return CountedRows(lines[0], lines[1:], sums[0].astype(np.intp), weights, squares)
+        lines, index = np.unique(self.lines, axis=1, return_inverse=True)
+        return CountedRows(lines, np.array([np.bincount(index.ravel(), s) for s in self.sums]))
 
-
-# Predictions of several rules for rows, of shape (n_rules, n_rows).
-Predict = Callable[[Any], Indices]
-
-
-def _counted_block(
-    place: int, block: Block, *, drawn: DrawnRows, predict: Predict
-) -> CountedRows | None:
-    rows = drawn.rows(place, block, drawn=False)
-    if rows is None:
-        return None
-    times = np.ones(len(rows.labels), dtype=np.intp)
-    alike = CountedRows(rows.labels, predict(rows.X), times, rows.weights, rows.weights**2)
-    return alike.merged()
-
-
-def count_others(stream: Stream, drawn: DrawnRows, predict: Predict) -> CountedRows:
-    """All rows that were not drawn, by class and what rules predict for them: one pass."""
-    blocks = stream.map(partial(_counted_block, drawn=drawn, predict=predict))
-    return reduce(CountedRows.and_also, (each for each in blocks if each is not None))
+    def and_also(self, other: CountedRows) -> CountedRows:
+        """These and others."""
+        pairs = zip(self, other, strict=True)
+        return CountedRows(*(np.concatenate(pair, axis=1) for pair in pairs)).merged()
 
 
 @dataclass(frozen=True, eq=False)
-class RuleOnRows:
-    """Predictions of a rule, and by default, from the probabilities of a model times factors."""
+class OtherRows:
+    """The rows that were not drawn, by the decision rule of a model on probabilities times factors.
 
+    All of them are counted in one pass.
+    """
+
+    drawn: DrawnRows
     model: Any
     rule: Vector | Matrix
     factors: Vector
     classes: NDArray[Any]
 
-    def __call__(self, X: Any) -> Indices:
-        table = rescaled(class_probabilities(self.model, X, self.classes), self.factors)
-        return np.array([decide(table, self.rule), np.argmax(table, axis=1)])
+    def __call__(self, place: int, block: Block) -> CountedRows | None:
+        rows = self.drawn.rows(place, block, drawn=False)
+        if rows is None:
+            return None
+        table = rescaled(class_probabilities(self.model, rows.X, self.classes), self.factors)
+        lines = [rows.labels, decide(table, self.rule), np.argmax(table, axis=1)]
+        sums = [np.ones(len(rows.labels)), rows.weights, rows.weights**2]
+        return CountedRows(np.array(lines), np.array(sums)).merged()
+
+    def counted(self, stream: Stream) -> CountedRows:
+        """All of them, by class and what is predicted."""
+        blocks = stream.map(self)
+        return reduce(CountedRows.and_also, (each for each in blocks if each is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,8 +240,8 @@ def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> Fi
         prior = shares if classifier.class_prior is None else fitted.training.prior
         training, task = replace(fitted.training, shares=shares, prior=prior), fitted.task
         factors = training.factors_for(fitted.model)
-        rule = RuleOnRows(fitted.model, fitted.rules.rule, factors, classes)
-        others = count_others(stream, sample.drawn, rule)
+        rule = fitted.rules.rule
+        others = OtherRows(sample.drawn, fitted.model, rule, factors, classes).counted(stream)
     finally:
         stream.blocks.close()
     evaluated = _evaluated(fitted, sample, others, prior)
@@ -338,11 +325,11 @@ def _evaluated(
     Rows that were tuned on are predicted by the rules that were tuned without their fold, and count
     with the weights that they have among all rows.
     """
-    predicted, default = others.predicted
-    fold = np.zeros(len(others.labels), dtype=np.intp)
+    (labels, predicted, default), (times, weights, squares) = others.lines, others.sums
     evaluated = Evaluated(
-        others.labels, predicted, predicted, fold, others.weights, fitted.task.few, prior,
-        None if fitted.task.goal.is_known else 0.0, default, others.times, others.squares,
+        labels, predicted, predicted, np.zeros(len(labels), dtype=np.intp), weights,
+        fitted.task.few, prior, None if fitted.task.goal.is_known else 0.0, default,
+        times.astype(np.intp), squares,
     )  # fmt: skip
     tuned_on = fitted.evaluated
     if tuned_on is None or not len(fitted.rules.by_fold):
