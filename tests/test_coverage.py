@@ -107,7 +107,7 @@ def held_by_folds(counts, n_columns, seed):
         decided[test], folds[test] = model.fit(X[train], y[train]).predict(X[test]), fold
     none, prior = np.zeros(len(counts), dtype=bool), np.bincount(y) / len(y)
     seen = Evaluated(y, decided, decided, folds, np.ones(len(y)), none, prior, 5 / 4)
-    found = seen.intervals(np.arange(len(counts)))
+    found = counted_intervals(seen.sums, np.arange(len(counts)), refit=5 / 4)
     new, true = gaussian_rows(rng, [8000] * len(counts), n_columns)
     wrong = model.fit(X, y).predict(new) != true
     return [wrong[true == label].mean() in found[label] for label in range(len(counts))]

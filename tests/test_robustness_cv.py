@@ -41,7 +41,7 @@ from equipoise import (
     robust_path,
     tune_weights,
 )
-from equipoise.decisions.alphas import AlphaChoice, alpha_grid, middle_alpha
+from equipoise.decisions.alphas import AlphaChoice, alpha_grid
 from equipoise.display import RobustPathDisplay
 from equipoise.estimators.linear_paths import ADJUSTMENT
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
@@ -142,7 +142,6 @@ def test_the_levels_are_those_of_the_one_grid_or_those_given():
     np.testing.assert_allclose(AlphaChoice().levels(prior), alpha_grid(prior), rtol=1e-12)
     assert AlphaChoice().levels([0.7, 0.0, 0.3]).min() == pytest.approx(0.3)
     assert AlphaChoice(alphas=[0.2, 1, 0.2, 0.5]).levels(prior).tolist() == [1, 0.5, 0.2]
-    assert AlphaChoice().central(prior) == middle_alpha(prior)
 
 
 # What is judged, and what is returned

@@ -127,11 +127,6 @@ class AlphaChoice:
             )
         return np.unique([check_number(a, "alphas", "(0, 1]") for a in alphas.tolist()])[::-1]
 
-    def central(self, prior: ArrayLike) -> float:
-        """The level by which all else is chosen, nearest to that of :func:`middle_alpha`."""
-        levels = self.levels(prior)
-        return float(levels[np.argmin(np.abs(np.log(levels / middle_alpha(prior))))])
-
     def choose(self, class_risks: ArrayLike, alphas: ArrayLike, prior: ArrayLike) -> int:
         """The index among the levels, from class risks of shape (n_alphas, n_classes)."""
         path = path_risks(class_risks, alphas, prior)

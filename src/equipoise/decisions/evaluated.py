@@ -14,7 +14,6 @@ from equipoise.decisions.tune import Task, Tuned
 from equipoise.goals import Criterion
 from equipoise.goals.labelled_predictions import confusion_table, decide, most_probable
 from equipoise.goals.sparse_rows import Table
-from equipoise.risks.intervals import RiskIntervals, counted_intervals
 
 # GROUPS: groups of rows that the jackknife leaves out in turn: standard errors are then known to
 # about a sixth, 1 / sqrt(2 * 19).
@@ -184,11 +183,6 @@ class Evaluated:
             times=np.ones(len(self.labels), dtype=np.intp) if self.times is None else self.times,
             squares=self.weights**2 if self.squares is None else self.squares,
         )
-
-    def intervals(self, classes: NDArray[np.generic], n_candidates: int = 1) -> RiskIntervals:
-        """Class risks with intervals, for one of so many candidates."""
-        refit = self.tested_per_trained
-        return counted_intervals(self.sums, classes, refit=refit, choices=n_candidates)
 
 
 def evaluate(held_out: HeldOut, tuned: Tuned, task: Task) -> Evaluated:

@@ -26,8 +26,6 @@ from equipoise.weights.priors import check_prior
 FOLDS_OF_A_CLASS = 3
 # FOLDS: default number of folds, scikit-learn's default.
 FOLDS = 5
-# TRAINS_ONLY: fold number of rows that are never held out.
-TRAINS_ONLY = -1
 
 # Training rows and held-out rows of every split.
 Parts = list[tuple[Indices, Indices]]
@@ -302,7 +300,7 @@ def dealt_folds(groups: Indices, labels: Indices, n_folds: int, seed: int, few: 
     """
     groups = _apart(groups, labels, max(FOLDS_OF_A_CLASS, n_folds))
     owner = _owners(groups, labels)
-    fold = np.full(len(owner), TRAINS_ONLY, dtype=np.intp)
+    fold = np.full(len(owner), -1, dtype=np.intp)  # of rows that only train
     dealt = np.flatnonzero(~few[owner])
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     parts = splitter.split(dealt, owner[dealt]) if len(dealt) else ()

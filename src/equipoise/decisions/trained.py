@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy.special import softmax
@@ -21,6 +21,8 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.validation.classifiers import last_of, stops_early
 from equipoise.validation.labels import known_labels
 from equipoise.validation.predictions import as_probabilities
+
+Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
 
 def train(
@@ -81,6 +83,18 @@ def unfitted(estimator: Any) -> Any:
         return deepcopy(estimator)
 
 
+def take_fit(estimator: Fitted, model: Any, **learned: Any) -> Fitted:
+    """Give an estimator around a fitted model what it has learned, in place of an earlier fit.
+
+    In one step, so that nothing can be left half-done.
+    """
+    names = "n_features_in_", "feature_names_in_"
+    shape = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    parameters = {name: value for name, value in vars(estimator).items() if not name.endswith("_")}
+    estimator.__dict__ = parameters | learned | shape | {"estimator_": model}
+    return estimator
+
+
 class NumberedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that takes classes as numbers 0, 1, ... alone, for classes of any names.
 
@@ -101,12 +115,9 @@ class NumberedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Fit a copy of the estimator to the indices of the classes among their sorted names."""
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        self.estimator_ = unfitted(self.estimator).fit(X, numbers, **params)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
-        return self
+        classes, numbers = np.unique(y, return_inverse=True)
+        model = unfitted(self.estimator).fit(X, numbers, **params)
+        return take_fit(self, model, classes_=classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The names of the classes that the estimator predicts."""

@@ -286,7 +286,8 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
             f"probabilities must have one row for each of the {len(labels)} labels, got "
             f"{table.shape[0]}."
         )
-    weights, seed = row_weights(sample_weight, labels, names), check_seed(random_state)
+    weights, _ = weights_and_totals(sample_weight, labels, names)
+    seed = check_seed(random_state)
     used = weights > 0
     rows = Predictions(table[used], labels[used], weights[used])
     prior = rows.prior
@@ -346,12 +347,6 @@ def _for_given(tuned: Tuned, factors: Vector, shares: Vector) -> Tuned:
     else:
         moved = [rule * factors / (rule * factors @ shares) for rule in rules]
     return Tuned(moved[0], np.array(moved[1:]), tuned.pooling)
-
-
-def row_weights(sample_weight: Any, labels: Indices, classes: NDArray[Any]) -> Vector:
-    """Weights of the rows; no class that has rows may be without weight."""
-    present, among_present = np.unique(labels, return_inverse=True)
-    return weights_and_totals(sample_weight, among_present, classes[present])[0]
 
 
 def _check_folds(folds: Any, used: Mask) -> Indices:

@@ -43,13 +43,17 @@ from equipoise.decisions.alphas import alpha_choice
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.summary import DecisionSummary, Summarised
-from equipoise.decisions.trained import AveragedTrainings, class_probabilities, weight_argument
+from equipoise.decisions.trained import (
+    AveragedTrainings,
+    class_probabilities,
+    take_fit,
+    weight_argument,
+)
 from equipoise.decisions.tune import POOLING, Tuned, known_rule
 from equipoise.decisions.tuned_weights import (
     check_rare,
     few_classes,
     reported,
-    row_weights,
     warn_of_cost,
     warn_of_seen_rows,
 )
@@ -65,7 +69,12 @@ from equipoise.goals import SetGoal, as_goal, decide
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
-from equipoise.validation.labels import complete_labels, encode_labels, known_labels
+from equipoise.validation.labels import (
+    complete_labels,
+    encode_labels,
+    known_labels,
+    weights_and_totals,
+)
 from equipoise.validation.numbers import check_flag, check_number, check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
 
@@ -176,20 +185,15 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
             fitted = fit_to_sample(self, blocks, params)
         warn_of_cost(fitted.tuned)
         classes, training = fitted.tuned.classes, fitted.training
-        attributes = {
-            "classes_": classes,
-            "estimator_": fitted.model,
-            "tuned_": fitted.tuned,
-            "class_shares_": ByClass(training.shares, classes),
-            "training_weights_": ByClass(training.weights_of_model, classes),
+        return take_fit(
+            self,
+            fitted.model,
+            classes_=classes,
+            tuned_=fitted.tuned,
+            class_shares_=ByClass(training.shares, classes),
+            training_weights_=ByClass(training.weights_of_model, classes),
             **fitted.attributes,
-        }
-        for name in ("n_features_in_", "feature_names_in_"):
-            attributes[name] = getattr(fitted.model, name, None)
-        parameters = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        # In one step, so that nothing can be left half-done.
-        self.__dict__ = parameters | {n: v for n, v in attributes.items() if v is not None}
-        return self
+        )
 
     def fitted_to(
         self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
@@ -313,7 +317,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
             labels = known_labels(y, classes, owner="the fitted estimator")
         else:
             classes, labels = encode_labels(y)
-        weights = row_weights(sample_weight, labels, classes)
+        weights, _ = weights_and_totals(sample_weight, labels, classes)
         to_fit, to_split = self._route(None if sample_weight is None else weights, params)
         # Rows without weight are not used.
         labels = np.where(weights > 0, labels, -1)

@@ -15,10 +15,9 @@ from equipoise.decisions import Evaluated, LabelledRows, Splitting, split
 from equipoise.decisions.alphas import AlphaChoice
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.trained import unfitted
-from equipoise.decisions.tuned_weights import row_weights
 from equipoise.exceptions import EquipoiseWarning, InactiveCapsWarning, InvalidInputError
 from equipoise.sets import LabelCVaR
-from equipoise.validation.labels import complete_labels, encode_labels
+from equipoise.validation.labels import complete_labels, encode_labels, weights_and_totals
 
 # ADJUSTMENT: allowance of linear models for the optimism of small classes where their level is
 # chosen, in standard errors (docs/studies/adjustment.txt).
@@ -35,7 +34,7 @@ def path_rows(model: Any, X: Any, y: Any, sample_weight: Any, what: str) -> Labe
     X, y, sample_weight = on_host(X), complete_labels(on_host(y)), on_host(sample_weight)
     X, y = validate_data(model, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
     classes, labels = encode_labels(y)
-    weights = row_weights(sample_weight, labels, classes)
+    weights, _ = weights_and_totals(sample_weight, labels, classes)
     return LabelledRows(X, y, np.where(weights > 0, labels, -1), classes, weights)
 
 

@@ -125,9 +125,7 @@ def masses_of(model: Any) -> ByClass | None:
     if stated is not None:
         return ByClass(np.asarray(stated), stated.classes)
     within = inside(model)
-    if within is not None and (masses := masses_of(within)) is not None:
-        return masses
-    return None
+    return None if within is None else masses_of(within)
 
 
 def _behind_steps(model: Any, X: Any) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from equipoise.arrays import NDArray
 from equipoise.decisions import Splitting
 from equipoise.decisions.alphas import AlphaChoice
 from equipoise.decisions.summary import DecisionSummary, Summarised, SummaryTable
-from equipoise.decisions.trained import unfitted
+from equipoise.decisions.trained import take_fit, unfitted
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.linear_paths import fit_level
 from equipoise.estimators.logistic import RobustLogisticRegression
@@ -169,13 +169,7 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             weights = to_fit.get("sample_weight")
             model = fit_level(model, choice, X, y, weights, how, self.n_jobs)
         found = {name: model.__dict__.pop(name) for name in ("alpha_", "best_index_", "path_")}
-        found |= {"estimator_": model, "classes_": model.classes_}
-        for name in ("n_features_in_", "feature_names_in_"):
-            found[name] = getattr(model, name, None)
-        parameters = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        # In one step, so that nothing can be left half-done.
-        self.__dict__ = parameters | {n: v for n, v in found.items() if v is not None}
-        return self
+        return take_fit(self, model, classes_=model.classes_, **found)
 
     def _model(self) -> Any:
         """The estimator, not fitted, with the settings that are given here."""

@@ -38,9 +38,9 @@ from equipoise.weights.priors import named_prior
 
 # PRICE: of a recall below its floor, in units of risk, so that no risk makes up for one.
 PRICE = 1e3
-# MARGIN, PRECISION: in log-weights, how far one is raised above what its class needs, so that
-# rounding turns no row, and how closely it is found.
-MARGIN, PRECISION = 1e-9, 1e-10
+# MARGIN: in log-weights, how far one is raised above what its class needs, so that rounding turns
+# no row; it is raised once it lacks a tenth of that.
+MARGIN = 1e-9
 # NEAR: in log-weights, how near classes are that chase each other.
 NEAR = 1e-6
 # SWEEPS: over the classes with a floor, at most.
@@ -115,7 +115,7 @@ class FlooredRisk(Criterion):
             least = {i: own.tight((theta[:, None] - own.lead).max(axis=0)) + MARGIN
                      for i, own in bounds.items()}  # fmt: skip
             for i in bounds:
-                if least[i] > theta[i] + PRECISION:
+                if least[i] > theta[i] + MARGIN / 10:
                     rose[i] = sweep
             if sweep not in rose.values():
                 return theta

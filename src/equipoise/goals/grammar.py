@@ -31,8 +31,6 @@ from equipoise.metrics.fractional import LinearFractional
 from equipoise.sets import SETS, WORDS, as_uncertainty
 from equipoise.text import did_you_mean, listing
 
-# _LONGEST: characters of a goal that are parsed: Python's parser takes a second for a MiB.
-_LONGEST = 1 << 20
 # Goals of one word.
 GOAL_WORDS = (*WORDS, *METRIC_NAMES)
 
@@ -80,7 +78,7 @@ def _tree(text: str) -> ast.expr:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text[:_LONGEST], mode="eval").body
+            return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if not text.startswith(tuple(f"{name}(" for name in goal_names())):
             raise _unknown(text, text) from None

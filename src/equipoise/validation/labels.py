@@ -254,12 +254,16 @@ def row_shares(sample_weight: Any, n_rows: int) -> Vector:
 def weights_and_totals(
     sample_weight: Any, labels: Indices, classes: Names
 ) -> tuple[Vector, Vector]:
-    """Weights of the rows, and their sums over the classes, none of which may be without weight."""
+    """Weights of the rows, and their sums over the classes.
+
+    No class that has rows may be without weight.
+    """
     weights = check_sample_weight(sample_weight, len(labels))
     sums = np.bincount(labels, weights=weights, minlength=len(classes))
     totals = sums.astype(np.float64, copy=False)
-    if np.any(totals <= 0):
-        empty = [repr(name) for name in classes[totals <= 0].tolist()]
+    without = (totals <= 0) & (np.bincount(labels, minlength=len(classes)) > 0)
+    if np.any(without):
+        empty = [repr(name) for name in classes[without].tolist()]
         raise InvalidInputError(
             f"sample_weight is zero for every row of class {', '.join(empty)}: "
             "remove its rows, or give it some weight."
