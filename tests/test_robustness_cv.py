@@ -265,7 +265,7 @@ def test_levels_that_nothing_tells_apart_leave_the_least_robust():
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")
 def test_folds_may_be_of_one_row():
-    X, y = draw(60, share=0.3)
+    X, y = draw(70, share=0.3)
     clf = RobustnessCV(RobustLogisticRegression(), alphas=LEVELS, cv=LeaveOneOut()).fit(X, y)
     errors = clf.path_["largest_regret_error"]
     assert np.all(np.isfinite(errors)) and errors.min() == 0 < errors.max() < 0.3
