@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from copy import copy, deepcopy
@@ -21,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Matrix, NDArray, Vector
+from equipoise.blocks.base import Blocks
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.decisions import (
@@ -58,7 +60,12 @@ from equipoise.decisions.tuned_weights import (
     warn_of_seen_rows,
 )
 from equipoise.estimators.robust_linear import streamed
-from equipoise.estimators.sampled_rows import FittedDecisions, fit_to_sample
+from equipoise.estimators.sampled_rows import (
+    FittedDecisions,
+    draw_sample,
+    evaluated_on_all,
+    stream_of,
+)
 from equipoise.exceptions import (
     EquipoiseWarning,
     InvalidInputError,
@@ -180,9 +187,9 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
         blocks = as_blocks(X, y, sample_weight, check_memory(self.memory))
         if blocks is None:
             X, y = (part[:] if is_sliced(part) else part for part in (X, y))
-            fitted = self.fitted_to(X, y, sample_weight, params)
+            fitted = self._fitted_to(X, y, sample_weight, params)
         else:
-            fitted = fit_to_sample(self, blocks, params)
+            fitted = self._fitted_to_blocks(blocks, params)
         warn_of_cost(fitted.tuned)
         classes, training = fitted.tuned.classes, fitted.training
         return take_fit(
@@ -195,7 +202,35 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
             **fitted.attributes,
         )
 
-    def fitted_to(
+    def _fitted_to_blocks(self, blocks: Blocks, params: dict[str, Any]) -> FittedDecisions:
+        """The stages on a sample of out-of-core rows; all rows outside of it are evaluated."""
+        if params:
+            raise InvalidInputError(
+                f"fit takes no {', '.join(sorted(params))} with out-of-core data: weights come "
+                "with the rows, as (X, y, weights)."
+            )
+        inner, stream = copy(self), stream_of(blocks, self.memory)
+        inner.random_state = check_seed(self.random_state)
+        try:
+            sample = draw_sample(inner, stream)
+            X, y = sample.rows.X, sample.classes[sample.rows.labels]
+            unweighted = bool(np.all(sample.rows.weights == 1))
+            if sample.is_whole:
+                return inner._fitted_to(X, y, None if unweighted else sample.rows.weights, {})
+            inner.min_rows = sample.least_rows(self.min_rows)
+            if not self._is_fitted_before():
+                inner.cv, inner.refit = [sample.parts], False
+            with warnings.catch_warnings():
+                if unweighted:
+                    # Of an estimator that takes no weights a sample has the shares of all rows.
+                    told = ".* does not take sample_weight"
+                    warnings.filterwarnings("ignore", told, EquipoiseWarning)
+                fitted = inner._fitted_to(X, y, sample.weights(), {})
+            return evaluated_on_all(fitted, sample, stream, self.class_prior)
+        finally:
+            stream.blocks.close()
+
+    def _fitted_to(
         self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
     ) -> FittedDecisions:
         """Split, predict, tune, evaluate, select and refit, on rows in memory."""

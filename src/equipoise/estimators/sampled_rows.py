@@ -7,8 +7,6 @@ follows from its position, so that none of them is counted and no list of them i
 
 from __future__ import annotations
 
-import warnings
-from copy import copy
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial, reduce
@@ -26,7 +24,7 @@ from equipoise.decisions.folds import FOLDS, FOLDS_OF_A_CLASS
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.trained import class_probabilities, weight_argument
 from equipoise.decisions.tuned_weights import reported
-from equipoise.exceptions import EquipoiseWarning, InvalidInputError, InvalidParameterError
+from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
 from equipoise.goals import as_goal, decide
 from equipoise.objectives.rows import BLOCK_SHARE, LARGEST_BLOCK
@@ -195,6 +193,11 @@ class Sample:
             found[part] *= scale[labels[part]]
         return found
 
+    def least_rows(self, min_rows: int) -> int:
+        """Rows of the sample that classes have of which there are ``min_rows`` in all."""
+        drawn = np.bincount(self.rows.labels, minlength=len(self.classes))
+        return int(min([min_rows, *drawn[self.counts >= min_rows]]))
+
 
 def draw_sample(classifier: Any, stream: Stream) -> Sample:
     """Look at all blocks, and draw the rows that a classifier is fitted to: two passes."""
@@ -220,36 +223,21 @@ def stream_of(blocks: Blocks, memory: int | str) -> Stream:
     return Stream(blocks.of_at_most(min(LARGEST_BLOCK, n_bytes)))
 
 
-def fit_to_sample(classifier: Any, blocks: Blocks, params: dict[str, Any]) -> FittedDecisions:
-    """Fit a classifier around another to blocks."""
-    if params:
-        raise InvalidInputError(
-            f"fit takes no {', '.join(sorted(params))} with out-of-core data: weights come with "
-            "the rows, as (X, y, weights)."
-        )
-    inner, stream = copy(classifier), stream_of(blocks, classifier.memory)
-    inner.random_state = check_seed(classifier.random_state)
-    try:
-        sample = draw_sample(inner, stream)
-        rows, classes = sample.rows, sample.classes
-        if sample.is_whole:
-            weights = None if np.all(rows.weights == 1) else rows.weights
-            return inner.fitted_to(rows.X, classes[rows.labels], weights, {})  # type: ignore[no-any-return]
-        fitted = _fitted_to(sample, inner)
-        shares = sample.totals / sample.totals.sum()
-        prior = shares if classifier.class_prior is None else fitted.training.prior
-        training, task = replace(fitted.training, shares=shares, prior=prior), fitted.task
-        factors = training.factors_for(fitted.model)
-        rule = fitted.rules.rule
-        others = OtherRows(sample.drawn, fitted.model, rule, factors, classes).counted(stream)
-    finally:
-        stream.blocks.close()
+def evaluated_on_all(
+    fitted: FittedDecisions, sample: Sample, stream: Stream, class_prior: Any
+) -> FittedDecisions:
+    """The same decisions, evaluated on all rows that were not trained on: one more pass."""
+    rows, classes, few = sample.rows, sample.classes, fitted.task.few
+    shares = sample.totals / sample.totals.sum()
+    prior = shares if class_prior is None else fitted.training.prior
+    training, rules = replace(fitted.training, shares=shares, prior=prior), fitted.rules
+    factors = training.factors_for(fitted.model)
+    others = OtherRows(sample.drawn, fitted.model, rules.rule, factors, classes).counted(stream)
     evaluated = _evaluated(fitted, sample, others, prior)
-    rules = fitted.rules
     if not len(rules.by_fold):
         rules = replace(rules, by_fold=rules.rule[None])
-    tuned = reported(replace(task, prior=prior), rules, evaluated, fitted.tuned.n_candidates)
-    few = task.few
+    task = replace(fitted.task, prior=prior)
+    tuned = reported(task, rules, evaluated, fitted.tuned.n_candidates)
     trained, tuned_on = (
         np.bincount(rows.labels[part], minlength=len(classes)) for part in sample.parts
     )
@@ -299,22 +287,6 @@ def _share(cv: Any) -> float:
             f"blocks, got {cv!r}: splitters number rows in memory."
         )
     return check_number(cv, "cv", "(0, 1)")
-
-
-def _fitted_to(sample: Sample, inner: Any) -> FittedDecisions:
-    """A classifier fitted to a sample in which classes weigh as they do in all rows."""
-    rows, weights, key = sample.rows, sample.weights(), weight_argument(inner.estimator)
-    if not inner._is_fitted_before():
-        inner.cv, inner.refit = [sample.parts], False
-    # What counts is how many there are of a class, not how many are drawn.
-    drawn = np.bincount(rows.labels, minlength=len(sample.classes))
-    inner.min_rows = int(min([inner.min_rows, *drawn[sample.counts >= inner.min_rows]]))
-    with warnings.catch_warnings():
-        if key is None and np.all(rows.weights == 1):
-            # Then the sample has the shares of all rows.
-            warnings.filterwarnings("ignore", ".* does not take sample_weight", EquipoiseWarning)
-        fitted: FittedDecisions = inner.fitted_to(rows.X, sample.classes[rows.labels], weights, {})
-    return fitted
 
 
 def _evaluated(
