@@ -45,6 +45,7 @@ from equipoise.tables import (  # noqa: E402
     read_chunks,
     read_table,
     split_target,
+    unseen_rows,
 )
 from equipoise.tables import read as reading  # noqa: E402
 from equipoise.tables.features import MAX_LEVELS, MIN_LEVEL_ROWS  # noqa: E402
@@ -640,6 +641,13 @@ def labelled_tables(draw):
 
 def rows_of(X, y):
     return LabelledTable(X, *np.unique(y, return_inverse=True), (), ())
+
+
+def test_rows_with_weights_may_lack_a_class_that_is_named():
+    table = unseen_rows(["a", "b", "a"], classes=["a", "b", "c"], sample_weight=[1, 2, 0])
+    assert table.weights.tolist() == [1, 2, 0]
+    with pytest.raises(InvalidInputError, match="zero for every row of class 'a'"):
+        unseen_rows(["a", "b"], classes=["a", "b", "c"], sample_weight=[0, 1])
 
 
 @settings(deadline=None, max_examples=80)
