@@ -17,6 +17,8 @@ Decided before any run, and not changed by its outcome:
 * Rules: the simplest within one standard error of the best, or the best, of all candidates or of
   those tuned for the goal. Of all candidates plain ones are simpler than tuned ones, and tuned ones
   come by their overall error; of those tuned for the goal the order is linear, forest, boosting.
+* Added after a look at 'decide', before 'confirm': all candidates in an order that begins with those
+  tuned for the goal, which needs no second rule where a price allows none of them.
 * A rule replaces 'all, the simplest' if it is better by two standard errors over the tables, pooled
   over the goals, or if it needs less code and is no worse.
 """
@@ -47,6 +49,7 @@ OUT = Path(__file__).parent / "results" / "advice_rules.jsonl"
 TABLES = {"decide": NOT_STUDIED, "confirm": ALL}
 GOALS = ("worst_class", "balanced_accuracy", "f1_macro")
 SPLIT, MOST_ROWS = 2, 1_500
+ALL_CANDIDATES, TUNED, TUNED_FIRST = "all", "tuned for the goal", "tuned for the goal first"
 
 
 def work(name: str) -> dict[str, Any]:
@@ -81,13 +84,15 @@ def work(name: str) -> dict[str, Any]:
     return row
 
 
-def chosen(row: dict[str, Any], goal: str, *, tuned_only: bool, simplest: bool) -> int:
+def chosen(row: dict[str, Any], goal: str, *, among: str, simplest: bool) -> int:
     """The position of the candidate that a rule takes."""
-    plain = np.array([each == "plain" for each in row["tuned_for"]])
-    if tuned_only:
-        order = np.flatnonzero([each == goal for each in row["tuned_for"]])
-    else:
+    tuned_for = np.array(row["tuned_for"])
+    if among == ALL_CANDIDATES:
+        plain = tuned_for == "plain"
         order = np.lexsort((np.where(plain, 0.0, row["overall"]), ~plain))
+    else:
+        order = np.argsort(tuned_for != goal, kind="stable")
+        order = order[: np.count_nonzero(tuned_for == goal)] if among == TUNED else order
     values = np.array(row[goal]["values"])[order]
     if not simplest:
         return int(order[np.argmin(values)])
@@ -95,10 +100,10 @@ def chosen(row: dict[str, Any], goal: str, *, tuned_only: bool, simplest: bool) 
 
 
 RULES = {
-    f"{who}, {which}": partial(chosen, tuned_only=tuned_only, simplest=simplest)
-    for who, tuned_only in (("all", False), ("tuned for the goal", True))
+    f"{among}, {which}": partial(chosen, among=among, simplest=simplest)
+    for among in (ALL_CANDIDATES, TUNED)
     for which, simplest in (("the simplest", True), ("the best", False))
-}
+} | {f"{TUNED_FIRST}, the simplest": partial(chosen, among=TUNED_FIRST, simplest=True)}
 
 
 def show(rows: list[dict[str, Any]]) -> None:
@@ -134,7 +139,13 @@ def show(rows: list[dict[str, Any]]) -> None:
             for goal, column in zip((*GOALS, "pooled"), (*by_table.T, pooled), strict=True)
         ]
         shares = ", ".join(f"{share:.2f}" for share in np.mean(close[name], axis=0))
-        print(f"  {name:32} {'; '.join(cells)}; close to the best {shares}")
+        print(f"  {name:40} {'; '.join(cells)}; close to the best {shares}")
+    pooled = {name: np.array(gains[name]).mean(axis=1) for name in RULES}
+    last = list(RULES)[-1]
+    for name in RULES:
+        further = pooled[name] - pooled[last]
+        error = further.std(ddof=1) / np.sqrt(len(further))
+        print(f"  {name}, against '{last}': {further.mean():+.2f} ({error:.2f})")
 
 
 def main() -> None:
@@ -147,7 +158,8 @@ def main() -> None:
     for part in given.tables:
         if given.what == "show":
             print(f"\n{part}:", end=" ")
-            show([rows[name] for name in TABLES[part] if name in rows])
+            if known := [rows[name] for name in TABLES[part] if name in rows]:
+                show(known)
             continue
         OUT.parent.mkdir(parents=True, exist_ok=True)
         for name in [name for name in TABLES[part] if name not in rows]:
