@@ -17,8 +17,8 @@ Decided before any run, and not changed by its outcome:
 * Rules: the simplest within one standard error of the best, or the best, of all candidates or of
   those tuned for the goal. Of all candidates plain ones are simpler than tuned ones, and tuned ones
   come by their overall error; of those tuned for the goal the order is linear, forest, boosting.
-* Added after a look at 'decide', before 'confirm': all candidates in an order that begins with those
-  tuned for the goal, which needs no second rule where a price allows none of them.
+* Added after a look at 'decide', before 'confirm': all candidates, in an order that begins with
+  those tuned for the goal and needs no second rule where a price allows none of them.
 * A rule replaces 'all, the simplest' if it is better by two standard errors over the tables, pooled
   over the goals, or if it needs less code and is no worse.
 """

@@ -66,6 +66,11 @@ def named_goals(goals: Any) -> dict[str, Goal]:
         raise InvalidParameterError("goals must be a goal, or at least one by name, got none.")
     named = {str(name): as_goal(goal) for name, goal in goals.items()}
     for name, goal in named.items():
+        if name == PLAIN or (name in CARD_OF_GOAL and goal_text(goal) not in CARD_OF_GOAL):
+            raise InvalidParameterError(
+                f"goals must have names of their own, got {name!r}, which the report uses for "
+                "something else: give the goal another name."
+            )
         if goal.confidence is not None:
             raise InvalidParameterError(
                 f"goals must have no confidence, got {name}: a confidence is about one model, and "
