@@ -306,12 +306,27 @@ def test_models_are_tuned_for_and_evaluated_by_any_goal(goal):
     assert type(OWN[goal]).__name__ in found.code or found.recommended != f"linear, {goal}"
 
 
-def test_the_cards_hold_the_simplest_within_one_standard_error():
-    summary = compare(X, Y, models=["linear", "forest"], cv=3).to_dict()
-    for card, name in zip(summary["cards"], ("overall", "balanced", "worst"), strict=True):
-        values = [each[name] for each in summary["candidates"]]
-        assert card["candidate"] == card["close"][0]
-        assert int(np.argmin(values)) in card["close"]
+def test_the_cards_hold_the_best_of_those_tuned_for_their_goal():
+    rows, y = mixed_table(600, shares=(0.9, 0.07, 0.03))
+    summary = compare(rows, y, models=["linear", "forest"], cv=3, goals="f1_macro").to_dict()
+    candidates = summary["candidates"]
+    words = ("plain", "balanced_accuracy", "worst_class", "f1_macro")
+    for at, (card, word) in enumerate(zip(summary["cards"], words, strict=True)):
+        own = [each for each in candidates if each["tuned_for"] == word]
+        risks = [
+            (each["overall"], each["balanced"], each["worst"], 1 - each["macro_f1"])[at]
+            for each in own
+        ]
+        assert candidates[card["candidate"]] is own[int(np.argmin(risks))]
+
+
+def test_a_card_that_nobody_asked_for_keeps_the_plain_model_where_no_class_gains():
+    y = np.repeat(["a", "b", "c"], [100, 90, 80])
+    eta = {"mine": probabilities(y, ["a", "b", "c"], good=1.5)}
+    unasked = compare_predictions(y, eta).to_dict()
+    assert [card["candidate"] for card in unasked["cards"]] == [0, 0, 0]
+    asked = compare_predictions(y, eta, goals="worst_class").to_dict()
+    assert advised(asked)["tuned_for"] == "worst_class"
 
 
 def test_a_price_is_kept_on_the_held_out_rows():

@@ -1,11 +1,10 @@
 r"""The frontier, three cards along it and one for the user's goal, and which of them is advised.
 
-A card is for a goal. Its candidates come in an order that begins with those tuned for the goal, and
-it holds the first within one standard error of the best by its measure: see
-:func:`equipoise.decisions.select` and ``docs/studies/advice_rules.txt``. The first card is for
-plain models alone. The card of the user's goal is advised. Without a goal it is the middle card,
-'every class counts the same', if the held-out rows show a gain over the first: with error rates
-:math:`R_i` of the first card's candidate and :math:`S_i` of the middle one,
+The first card holds the plain model with the fewest errors, every other one the best by its measure
+of the candidates tuned for it; with a price, or where none could be tuned, the best of all that the
+price allows (``docs/studies/advice_rules.txt``). The card of the user's goal is advised. Without a
+goal it is the middle card, 'every class counts the same', if the held-out rows show a gain over the
+first: with error rates :math:`R_i` of the first card's candidate and :math:`S_i` of the middle one,
 
 .. math:: t_i = (R_i - S_i) / s_i > z_{1 - 0.05 / k} \text{ for a class } i, \qquad
           \sum_i (R_i - S_i) / k \geq \sum_i p_i (S_i - R_i)
@@ -25,7 +24,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from equipoise.arrays import ROUNDING, Mask, Vector
-from equipoise.decisions import select
 from equipoise.goals import Goal, as_goal
 from equipoise.report.candidates import BALANCED, CARD_OF_GOAL, PLAIN, WORST, goal_text
 from equipoise.report.evaluations import CONFIDENCE, EvaluatedCandidate
@@ -38,12 +36,11 @@ _TUNED_FOR = (PLAIN, BALANCED, WORST)
 
 @dataclass(frozen=True, eq=False)
 class Card:
-    """The candidate that serves a goal, and those that these rows cannot tell from it."""
+    """The candidate that serves a goal."""
 
     name: str
     goal: Goal
     index: int
-    close: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +94,19 @@ class Answer:
         """The candidate of the first card."""
         return self.evaluations[self.cards[FIRST].index]
 
+    @property
+    def ties(self) -> list[int]:
+        """Other candidates for the same purpose that differ from the advised one in no class."""
+        word = self.best.candidate.tuned_for
+        return [
+            at
+            for at, each in enumerate(self.evaluations)
+            if each is not self.best
+            and each.candidate.tuned_for == word
+            and not paired_differences(self.best, each).certain.any()
+            and not paired_differences(each, self.best).certain.any()
+        ]
+
     @cached_property
     def frontier(self) -> Mask:
         """Candidates to which no other is better in overall error or in the worst class.
@@ -141,22 +151,22 @@ def answer(
 
     ``price`` is the limit of the overall error, in points above the smallest.
     """
-    overall = np.array([each.value(as_goal("standard"), classes)[0] for each in evaluations])
+    overall = np.array([each.value(as_goal("standard"), classes) for each in evaluations])
     tuned_for = np.array([each.candidate.tuned_for for each in evaluations])
     limit = np.inf if price is None else overall.min() + price / 100 + ROUNDING
     served = {name: CARD_OF_GOAL.get(goal_text(goal)) for name, goal in goals.items()}
 
-    def card(name: str, goal: Goal, word: str, allowed: Mask) -> Card:
-        order = np.argsort(tuned_for != word, kind="stable")
-        pairs = [evaluations[at].value(goal, classes) for at in order]
-        values, without = (np.array(each) for each in zip(*pairs, strict=True))
-        close = order[list(select(values, without, allowed[order]).close)]
-        return Card(name, goal, int(close[0]), tuple(close.tolist()))
+    def card(name: str, goal: Goal, word: str) -> Card:
+        tuned = tuned_for == word
+        free = word == PLAIN or (price is None and tuned.any())
+        pool = np.flatnonzero(tuned if free else overall <= limit).tolist()
+        values = [evaluations[at].value(goal, classes) for at in pool]
+        return Card(name, goal, pool[np.argmin(values)])
 
-    cards = [card(CARD_NAMES[FIRST], as_goal("standard"), PLAIN, tuned_for == PLAIN)]
+    cards = [card(CARD_NAMES[FIRST], as_goal("standard"), PLAIN)]
     plain = evaluations[cards[FIRST].index]
     for at in (MIDDLE, LAST):
-        usual = card(CARD_NAMES[at], as_goal(_TUNED_FOR[at]), _TUNED_FOR[at], overall <= limit)
+        usual = card(CARD_NAMES[at], as_goal(_TUNED_FOR[at]), _TUNED_FOR[at])
         asked = at in served.values()
         gains = asked or paired_differences(plain, evaluations[usual.index]).certain.any()
         cards.append(usual if gains else replace(usual, index=cards[FIRST].index))
@@ -165,7 +175,7 @@ def answer(
     for name, position in served.items():
         positions.append(len(cards) if position is None else position)
         if position is None:
-            cards.append(card(name, goals[name], name, overall <= limit))
+            cards.append(card(name, goals[name], name))
     advised = next(iter(positions), MIDDLE if shows_gain else FIRST)
     return Answer(evaluations, cards, advised, shows_gain)
 

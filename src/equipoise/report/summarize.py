@@ -101,7 +101,6 @@ def _card(answer: Answer, at: int, design: Design, writer: Writer) -> dict[str, 
     return {
         "name": card.name if usual else f"Your goal: {goal_name(card.name)}",
         "candidate": card.index,
-        "close": list(card.close),
         "measure": goal_name(card.name),
         "value": None if usual else _goal_value(one, card.goal, design),
         "same_as": same[0] if same else None,
@@ -170,7 +169,7 @@ def _candidate(
         "worst_lower": ends.lower,
         "worst_upper": ends.upper,
         "worst_class": worst,
-        "macro_f1": 1 - one.value(as_goal("f1_macro"), design.table.classes)[0],
+        "macro_f1": 1 - one.value(as_goal("f1_macro"), design.table.classes),
         "goals": [_goal_value(one, goal, design) for goal in goals.values()],
         "frontier": bool(answer.frontier[at]),
         "same_as": same,
@@ -182,7 +181,7 @@ def _candidate(
 
 def _goal_value(one: EvaluatedCandidate, goal: Goal, design: Design) -> float:
     """The value of a goal: a metric as it is, a risk or cost otherwise."""
-    value, _ = one.value(goal, design.table.classes)
+    value = one.value(goal, design.table.classes)
     criterion = goal.resolve_some(design.table.prior, design.table.classes, one.few)
     return 1 - value if criterion.measures == "metric" else value
 
@@ -252,13 +251,8 @@ def _reasons(
         sentences.append("The model with the fewest errors overall serves this goal as well.")
     if price is not None:
         sentences.append(f"At most {price:g} points of overall error were allowed.")
-    close = [i for i in answer.card.close if i != answer.card.index]
-    if close:
-        labels = [quoted(answer.evaluations[i].candidate.label) for i in close]
-        sentences.append(
-            f"No difference that these rows can show to {in_words(labels, 3)}: the simplest is "
-            "kept."
-        )
+    if ties := [quoted(answer.evaluations[i].candidate.label) for i in answer.ties]:
+        sentences.append(f"These rows show no difference from {in_words(ties, 3)} in any class.")
     return sentences
 
 
