@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from equipoise.arrays import ROUNDING, ArrayLike, Mask
+from equipoise.analysis.dominance import undominated
+from equipoise.arrays import ArrayLike
 from equipoise.display import style
 from equipoise.display.base import Display, named, responses
 from equipoise.exceptions import InvalidInputError
@@ -100,22 +101,12 @@ class FrontierDisplay(Display):
             found[name] = dict(zip(_COLUMNS, np.ravel(ends).tolist(), strict=True))
         return cls(candidates=found).plot(ax)
 
-    @property
-    def _frontier(self) -> Mask:
-        points = np.array([(each["overall"], each["worst"]) for each in self.candidates.values()])
-        kept = [
-            not np.any(
-                np.all(points <= own + ROUNDING, axis=1) & np.any(points < own - ROUNDING, axis=1)
-            )
-            for own in points
-        ]
-        return np.array(kept)
-
     def to_dict(self) -> dict[str, Any]:
         """One line for each candidate: both errors with intervals, and whether on the frontier."""
         every = self.candidates.values()
         columns = {name: np.array([each[name] for each in every]) for name in _COLUMNS}
-        return {"candidate": list(self.candidates), **columns, "frontier": self._frontier}
+        on = undominated(np.column_stack([columns["overall"], columns["worst"]]))
+        return {"candidate": list(self.candidates), **columns, "frontier": on}
 
     def _title(self) -> str:
         return "Errors overall and in the worst class"
@@ -124,8 +115,8 @@ class FrontierDisplay(Display):
         return 5.4, 4.2
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        columns, on = self.to_dict(), self._frontier
-        x, y = columns["overall"], columns["worst"]
+        columns = self.to_dict()
+        x, y, on = columns["overall"], columns["worst"], columns["frontier"]
         order = np.flatnonzero(on)[np.lexsort((-y[on], x[on]))]
         look = {"color": style.COLORS[0], "linestyle": "--", "linewidth": 1.0, "zorder": 1}
         (self.line_,) = ax.plot(x[order], y[order], **look)

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri
 
+from equipoise.analysis.dominance import undominated
 from equipoise.arrays import ROUNDING, Mask, Vector
 from equipoise.goals import Goal, as_goal
 from equipoise.report.candidates import BALANCED, CARD_OF_GOAL, PLAIN, WORST, goal_text
@@ -109,22 +110,13 @@ class Answer:
 
     @cached_property
     def frontier(self) -> Mask:
-        """Candidates to which no other is better in overall error or in the worst class.
-
-        One that is no worse in both and better in one dominates; of equal ones the first stays.
-        """
-        points = np.array(
+        """Candidates to which no other is better in overall error or in the worst class."""
+        return undominated(
             [
                 (each.overall().estimate, each.intervals.risks[each.worst()])
                 for each in self.evaluations
             ]
         )
-        kept = np.ones(len(points), dtype=bool)
-        for at, point in enumerate(points):
-            no_worse = np.all(points <= point + ROUNDING, axis=1)
-            better = np.any(points < point - ROUNDING, axis=1)
-            kept[at] = not np.any(no_worse & (better | (np.arange(len(points)) < at)))
-        return kept
 
 
 def is_constant(evaluation: EvaluatedCandidate) -> bool:
