@@ -524,6 +524,13 @@ def test_reliability_agrees_with_scikit_learn(strategy):
     np.testing.assert_allclose(ends, frame[["lower", "upper"]], atol=1e-12)
 
 
+def test_a_curve_of_rows_that_all_are_of_the_class_lies_on_top():
+    y, proba = ["yes"] * 4 + ["no"], [0.6, 0.7, 0.9, 0.9, 0.8]
+    weights = [1, 1, 1, 1, 0]
+    curve = display.ReliabilityDisplay.from_predictions(y, proba, n_bins=2, sample_weight=weights)
+    assert curve.to_dict()["observed"].tolist() == [1.0]
+
+
 def test_probabilities_are_judged_before_and_after_they_are_put_back():
     model = make_pipeline(StandardScaler(), RobustLogisticRegression("balanced")).fit(X, Y)
     frame = display.ReliabilityDisplay.from_estimator(model, ROWS, LABELS).to_frame()

@@ -477,3 +477,19 @@ def _limits(
     """The widest bounds around moments of the same classes, for one of several choices."""
     lower, upper = zip(*(bounds(each, tail / choices) for each in moments), strict=True)
     return np.min(lower, axis=0), np.max(upper, axis=0)
+
+
+def binomial_interval(
+    shares: Vector, counts: Vector, confidence: float = 0.95
+) -> tuple[Vector, Vector]:
+    """Clopper and Pearson's intervals for shares of (effective) counts.
+
+    Examples
+    --------
+    >>> lower, upper = binomial_interval(np.array([0.0]), np.array([50.0]))
+    >>> upper.round(4).tolist()
+    [0.0711]
+    """
+    nothing = np.zeros_like(shares)
+    moments = ClassMoments(np.arange(len(shares)), shares, counts, nothing, "")
+    return binomial_bounds(moments, tail_of(confidence))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from equipoise.arrays import Mask, Vector
-from equipoise.risks.intervals import class_risk_intervals
+from equipoise.risks.intervals import binomial_interval
 
 
 def reliability_curve(
@@ -22,12 +22,11 @@ def reliability_curve(
     """
     found = np.searchsorted(edges, probabilities, side="right")
     bins = np.unique(found, return_inverse=True)[1]
-    # A bin is a class whose errors are the events: the same exact binomial interval.
-    shares = class_risk_intervals(bins, np.where(events, -1, bins), sample_weight=weights)
-    return {
-        "predicted": np.bincount(bins, weights * probabilities) / np.bincount(bins, weights),
-        "observed": np.asarray(shares.risks),
-        "lower": np.asarray(shares.lower),
-        "upper": np.asarray(shares.upper),
-        "rows": np.bincount(bins),
-    }
+    totals = np.bincount(bins, weights)
+    observed = np.bincount(bins, weights * events) / totals
+    # Kish's effective numbers of rows: those of the bins where all weights are equal.
+    effective = totals**2 / np.bincount(bins, weights**2)
+    lower, upper = binomial_interval(observed, effective)
+    predicted = np.bincount(bins, weights * probabilities) / totals
+    ends = {"lower": lower, "upper": upper}
+    return {"predicted": predicted, "observed": observed, **ends, "rows": np.bincount(bins)}
