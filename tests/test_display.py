@@ -602,6 +602,14 @@ def test_the_frontier_joins_what_nothing_beats():
         assert own["overall_lower"] <= own["overall"] <= own["overall_upper"]
 
 
+def test_the_advised_candidate_is_named_where_others_beat_it():
+    ends = {f"{name}_{end}": 0.5 for name in ("overall", "worst") for end in ("lower", "upper")}
+    every = {"good": {"overall": 0.1, "worst": 0.2}, "mine": {"overall": 0.2, "worst": 0.3}}
+    candidates = {name: each | ends for name, each in every.items()}
+    drawn = display.FrontierDisplay(candidates=candidates, advised="mine").plot()
+    assert [each.get_label() for each in drawn.points_] == ["good", "mine (advised)"]
+
+
 def test_the_scale_of_a_tradeoff_separates_near_values():
     made = display.TradeoffDisplay(
         risks=[[0.41, 0.43], [0.42, 0.44]], made_for=["a", "b"], judged_under=["c", "d"]

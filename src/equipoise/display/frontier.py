@@ -23,8 +23,8 @@ _COLUMNS = tuple(f"{name}{end}" for name in ("overall", "worst") for end in _END
 class FrontierDisplay(Display):
     """What does each candidate cost overall, and what does its worst class get?
 
-    One point for each candidate; those that no other beats in both errors are joined, named, and
-    have their intervals. Drawn by ``Axes.errorbar``.
+    One point for each candidate; those that no other beats in both errors are joined, and named
+    with their intervals, as is the advised one. Drawn by ``Axes.errorbar``.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class FrontierDisplay(Display):
     Attributes
     ----------
     line_ : matplotlib Line2D that joins the frontier
-    points_ : list of matplotlib ErrorbarContainer, one for each candidate on the frontier
+    points_ : list of matplotlib ErrorbarContainer, one for each candidate that is named
     others_ : matplotlib Line2D of all other candidates
 
     Examples
@@ -124,8 +124,11 @@ class FrontierDisplay(Display):
         (self.others_,) = ax.plot(x[~on], y[~on], markersize=4, label="dominated", **rest)
         names = style.all_shown(columns["candidate"], width=30)
         self.points_ = []
-        for index, i in enumerate(order.tolist()):
-            label = f"{names[i]} (advised)" if columns["candidate"][i] == self.advised else names[i]
+        advised = np.array([name == self.advised for name in columns["candidate"]])
+        # The advised one is named where others beat it, too: a goal has other measures.
+        named_ones = [*order.tolist(), *np.flatnonzero(advised & ~on).tolist()]
+        for index, i in enumerate(named_ones):
+            label = f"{names[i]} (advised)" if advised[i] else names[i]
             ends = [
                 style.reach(columns[n][[i]], columns[f"{n}_lower"][[i]], columns[f"{n}_upper"][[i]])
                 for n in ("overall", "worst")
