@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from equipoise.arrays import Mask, Vector
@@ -28,5 +30,6 @@ def reliability_curve(
     effective = totals**2 / np.bincount(bins, weights**2)
     lower, upper = binomial_interval(observed, effective)
     predicted = np.bincount(bins, weights * probabilities) / totals
+    rows: Any = np.bincount(bins)
     ends = {"lower": lower, "upper": upper}
-    return {"predicted": predicted, "observed": observed, **ends, "rows": np.bincount(bins)}
+    return {"predicted": predicted, "observed": observed, **ends, "rows": rows}
