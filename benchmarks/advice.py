@@ -3,7 +3,7 @@
 python benchmarks/advice.py run [--data NAME ...] [--goals GOAL ...] [--jobs 1]
 python benchmarks/advice.py show
 
-``run`` goes on where it stopped: every piece of work is a line of
+``run`` goes on where it stopped, the smallest tables first: every piece of work is a line of
 ``benchmarks/results/advice.jsonl``, with the decisions of its models on the rows left out. A piece
 is a table in a variant and either the ordinary classifiers, or our candidates for one goal, or the
 page for one goal; without the lines of pages, these alone are made again. Pieces of a table in a
@@ -250,7 +250,9 @@ def run(names: list[str], goals: list[str], jobs: int, out: Path) -> None:
         place: [piece for piece in wanted if (*place, *piece) not in known]
         for place, wanted in pieces(names, goals).items()
     }
-    left = {place: wanted for place, wanted in left.items() if wanted}
+    # The smallest tables first, so that what an interrupt leaves out is decided by size alone.
+    order = sorted(left, key=lambda place: len(tables.load(*place).y))
+    left = {place: left[place] for place in order if left[place]}
     n_left, n_done = sum(map(len, left.values())), 0
     print(f"{n_left} pieces of work, {len(known)} are done", flush=True)
     parallel = Parallel(jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs)

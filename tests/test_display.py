@@ -524,6 +524,13 @@ def test_reliability_agrees_with_scikit_learn(strategy):
     np.testing.assert_allclose(ends, frame[["lower", "upper"]], atol=1e-12)
 
 
+def test_a_curve_of_rows_that_all_are_of_the_class_lies_on_top():
+    y, proba = ["yes"] * 4 + ["no"], [0.6, 0.7, 0.9, 0.9, 0.8]
+    weights = [1, 1, 1, 1, 0]
+    curve = display.ReliabilityDisplay.from_predictions(y, proba, n_bins=2, sample_weight=weights)
+    assert curve.to_dict()["observed"].tolist() == [1.0]
+
+
 def test_probabilities_are_judged_before_and_after_they_are_put_back():
     model = make_pipeline(StandardScaler(), RobustLogisticRegression("balanced")).fit(X, Y)
     frame = display.ReliabilityDisplay.from_estimator(model, ROWS, LABELS).to_frame()
@@ -593,6 +600,14 @@ def test_the_frontier_joins_what_nothing_beats():
         beaten = (frame["overall"] <= own["overall"]) & (frame["worst"] <= own["worst"])
         assert own["frontier"] == (beaten.sum() == 1)
         assert own["overall_lower"] <= own["overall"] <= own["overall_upper"]
+
+
+def test_the_advised_candidate_is_named_where_others_beat_it():
+    ends = {f"{name}_{end}": 0.5 for name in ("overall", "worst") for end in ("lower", "upper")}
+    every = {"good": {"overall": 0.1, "worst": 0.2}, "mine": {"overall": 0.2, "worst": 0.3}}
+    candidates = {name: each | ends for name, each in every.items()}
+    drawn = display.FrontierDisplay(candidates=candidates, advised="mine").plot()
+    assert [each.get_label() for each in drawn.points_] == ["good", "mine (advised)"]
 
 
 def test_the_scale_of_a_tradeoff_separates_near_values():

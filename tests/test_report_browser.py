@@ -256,7 +256,8 @@ def test_the_first_screen_says_what_is_gained_what_it_costs_and_what_to_type(ope
     text = card.inner_text()
     assert f"{best['overall']:.1%}" in text and f"{best['worst']:.1%}" in text
     line = summary["cards"][summary["recommendation"]["card"]]["line"]
-    assert card.locator("code").inner_text() == line
+    assert page.locator("#reasons code").inner_text() == line
+    assert page.locator("#reasons").bounding_box()["y"] < DESK["height"] / 2
 
 
 def test_the_points_of_the_chart_are_where_the_numbers_say(open_page):

@@ -44,7 +44,8 @@ def main(page: str = PAGE) -> None:
     print(INTRODUCTION.format(rows=summary["data"]["rows"], classes=len(classes)))
     print(*risk_table(summary), sep="\n")
     print(f"\nRecommended: {found.recommended}.")
-    print(*map(printable, advice["reasons"]), sep="\n")
+    for reason in advice["reasons"]:
+        print(printable(f"{reason['heading']}: {reason['text']}"))
     print()
     print(CLOSING.format(smallest=min(each["rows"] for each in classes)))
     print(f"The page: {written}")

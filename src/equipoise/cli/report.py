@@ -208,7 +208,8 @@ def _lines(
 ) -> list[str]:
     data, advice = result["data"], result["recommendation"]
     answer = f"Recommended: {short_name(comparison.recommended)}."
-    said = advice["failed"], *advice["reasons"], advice["few"]
+    reasons = (f"{each['heading']}: {each['text']}" for each in advice["reasons"])
+    said = advice["failed"], *reasons, advice["few"]
     return [
         f"{data['rows']:,} rows, {data['columns']} columns, {len(data['classes'])} classes.",
         "Errors on held-out rows:",

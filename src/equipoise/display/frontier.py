@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from equipoise.arrays import ROUNDING, ArrayLike, Mask
+from equipoise.analysis.dominance import undominated
+from equipoise.arrays import ArrayLike
 from equipoise.display import style
 from equipoise.display.base import Display, named, responses
 from equipoise.exceptions import InvalidInputError
@@ -22,8 +23,8 @@ _COLUMNS = tuple(f"{name}{end}" for name in ("overall", "worst") for end in _END
 class FrontierDisplay(Display):
     """What does each candidate cost overall, and what does its worst class get?
 
-    One point for each candidate; those that no other beats in both errors are joined, named, and
-    have their intervals. Drawn by ``Axes.errorbar``.
+    One point for each candidate; those that no other beats in both errors are joined, and named
+    with their intervals, as is the advised one. Drawn by ``Axes.errorbar``.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class FrontierDisplay(Display):
     Attributes
     ----------
     line_ : matplotlib Line2D that joins the frontier
-    points_ : list of matplotlib ErrorbarContainer, one for each candidate on the frontier
+    points_ : list of matplotlib ErrorbarContainer, one for each candidate that is named
     others_ : matplotlib Line2D of all other candidates
 
     Examples
@@ -100,22 +101,12 @@ class FrontierDisplay(Display):
             found[name] = dict(zip(_COLUMNS, np.ravel(ends).tolist(), strict=True))
         return cls(candidates=found).plot(ax)
 
-    @property
-    def _frontier(self) -> Mask:
-        points = np.array([(each["overall"], each["worst"]) for each in self.candidates.values()])
-        kept = [
-            not np.any(
-                np.all(points <= own + ROUNDING, axis=1) & np.any(points < own - ROUNDING, axis=1)
-            )
-            for own in points
-        ]
-        return np.array(kept)
-
     def to_dict(self) -> dict[str, Any]:
         """One line for each candidate: both errors with intervals, and whether on the frontier."""
         every = self.candidates.values()
         columns = {name: np.array([each[name] for each in every]) for name in _COLUMNS}
-        return {"candidate": list(self.candidates), **columns, "frontier": self._frontier}
+        on = undominated(np.column_stack([columns["overall"], columns["worst"]]))
+        return {"candidate": list(self.candidates), **columns, "frontier": on}
 
     def _title(self) -> str:
         return "Errors overall and in the worst class"
@@ -124,8 +115,8 @@ class FrontierDisplay(Display):
         return 5.4, 4.2
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
-        columns, on = self.to_dict(), self._frontier
-        x, y = columns["overall"], columns["worst"]
+        columns = self.to_dict()
+        x, y, on = columns["overall"], columns["worst"], columns["frontier"]
         order = np.flatnonzero(on)[np.lexsort((-y[on], x[on]))]
         look = {"color": style.COLORS[0], "linestyle": "--", "linewidth": 1.0, "zorder": 1}
         (self.line_,) = ax.plot(x[order], y[order], **look)
@@ -133,8 +124,11 @@ class FrontierDisplay(Display):
         (self.others_,) = ax.plot(x[~on], y[~on], markersize=4, label="dominated", **rest)
         names = style.all_shown(columns["candidate"], width=30)
         self.points_ = []
-        for index, i in enumerate(order.tolist()):
-            label = f"{names[i]} (advised)" if columns["candidate"][i] == self.advised else names[i]
+        advised = np.array([name == self.advised for name in columns["candidate"]])
+        # The advised one is named where others beat it, too: a goal has other measures.
+        named_ones = [*order.tolist(), *np.flatnonzero(advised & ~on).tolist()]
+        for index, i in enumerate(named_ones):
+            label = f"{names[i]} (advised)" if advised[i] else names[i]
             ends = [
                 style.reach(columns[n][[i]], columns[f"{n}_lower"][[i]], columns[f"{n}_upper"][[i]])
                 for n in ("overall", "worst")

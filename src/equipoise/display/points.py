@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Indices, Mask, NDArray, Vector
+from equipoise.arrays import ArrayLike, Indices, NDArray, Vector
 from equipoise.display import style
 from equipoise.display.base import Display, last_step, named, responses
 from equipoise.estimators.population_probabilities import (
@@ -18,6 +18,7 @@ from equipoise.estimators.population_probabilities import (
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss
 from equipoise.risks import RiskIntervals, class_risk_intervals
+from equipoise.risks.reliability import reliability_curve
 from equipoise.validation.labels import (
     as_labels,
     check_length,
@@ -320,7 +321,7 @@ class ReliabilityDisplay(Display):
             check_length(probabilities, len(truth), name="y_proba")
             inner = np.quantile(probabilities, edges) if strategy == "quantile" else edges
             events = (truth == names[which])[used]
-            curves[name] = _curve(events, probabilities[used], weights[used], inner)
+            curves[name] = reliability_curve(events, probabilities[used], weights[used], inner)
         return cls(curves=curves, pos_label=names[which]).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
@@ -369,20 +370,3 @@ def _which(truth: Any, classes: Any, pos_label: Any, flat: bool) -> int:
             f"pos_label must be one of the classes {classes.tolist()}, got {pos_label!r}."
         )
     return int(classes.tolist().index(pos_label))
-
-
-def _curve(
-    events: Mask, probabilities: Vector, weights: Vector, edges: Vector
-) -> dict[str, Vector]:
-    """What there is in each bin between the edges that has rows."""
-    found = np.searchsorted(edges, probabilities, side="right")
-    bins = np.unique(found, return_inverse=True)[1]
-    # A bin is a class whose errors are the events: the same exact binomial interval.
-    shares = class_risk_intervals(bins, np.where(events, -1, bins), sample_weight=weights)
-    return {
-        "predicted": np.bincount(bins, weights * probabilities) / np.bincount(bins, weights),
-        "observed": np.asarray(shares.risks),
-        "lower": np.asarray(shares.lower),
-        "upper": np.asarray(shares.upper),
-        "rows": np.bincount(bins),
-    }

@@ -9,6 +9,7 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
 from equipoise.sets import WORDS, LabelCVaR
 from equipoise.tables import MODEL_KINDS, learner_for
+from equipoise.text import share_text
 
 PLAIN, BALANCED, WORST = "plain", "balanced_accuracy", "worst_class"
 # Goals that the first three cards serve, and the card of each.
@@ -47,6 +48,11 @@ def goal_name(text: str) -> str:
     return _NAMES.get(text, text)
 
 
+def value_text(value: float, is_share: bool) -> str:
+    """The value of a goal, rounded as everywhere on the page."""
+    return share_text(value) if is_share else f"{value:.3g}"
+
+
 def about_goal(goal: Goal) -> str:
     """One sentence about a goal that needs one."""
     if isinstance(goal, SetGoal) and isinstance(goal.uncertainty, LabelCVaR):
@@ -66,6 +72,11 @@ def named_goals(goals: Any) -> dict[str, Goal]:
         raise InvalidParameterError("goals must be a goal, or at least one by name, got none.")
     named = {str(name): as_goal(goal) for name, goal in goals.items()}
     for name, goal in named.items():
+        if name == PLAIN or (name in CARD_OF_GOAL and goal_text(goal) not in CARD_OF_GOAL):
+            raise InvalidParameterError(
+                f"goals must have names of their own, got {name!r}, which the report uses for "
+                "something else: give the goal another name."
+            )
         if goal.confidence is not None:
             raise InvalidParameterError(
                 f"goals must have no confidence, got {name}: a confidence is about one model, and "
@@ -75,7 +86,7 @@ def named_goals(goals: Any) -> dict[str, Goal]:
 
 
 def candidates_for(models: Mapping[str, Any], goals: Mapping[str, Goal]) -> tuple[Candidate, ...]:
-    """Every model plain, and tuned for every goal; the simplest candidates come first."""
+    """Every model plain, and tuned for every goal."""
     tuned = {BALANCED: as_goal(BALANCED), WORST: as_goal(WORST)}
     tuned |= {name: goal for name, goal in goals.items() if goal_text(goal) not in CARD_OF_GOAL}
     plain = [Candidate(model) for model in models]

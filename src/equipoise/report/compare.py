@@ -99,10 +99,10 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     r"""Which model, tuned for what? Evaluate candidates on held-out rows, and advise one of them.
 
     Every model is evaluated with default predictions, and with decisions tuned for balanced
-    accuracy, for the worst class and for the user's goals. Three cards hold the simplest candidate
-    within one standard error of the fewest errors overall, of the largest mean recall, and of the
-    largest recall of the worst class. A goal adds a card, which is advised. Without one, the second
-    card is advised, unless the rows show no gain over the first (``equipoise.report.answer``).
+    accuracy, for the worst class and for the user's goals. Three cards hold the plain model with
+    the fewest errors overall, and the best models tuned for the mean recall and for the recall of
+    the worst class. A goal adds a card, which is advised. Without one, the second card is advised,
+    unless the rows show no gain over the first (``equipoise.report.answer``).
 
     Parameters
     ----------

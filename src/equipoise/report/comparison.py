@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from equipoise.extras import require
 from equipoise.files import atomic_write
+from equipoise.report.candidates import value_text
 from equipoise.report.page import page
 from equipoise.text import share_text, short_name, text_table
 from equipoise.validation.numbers import check_word
@@ -51,14 +52,18 @@ class Comparison:
     def lines(self) -> list[str]:
         """The candidates as a table of text."""
         names = [each["name"] for each in self._summary["data"]["classes"]]
-        goals = [each["name"] for each in self._summary["goals"]]
-        header = ["candidate", "overall error", "mean class error", "worst class", "which", *goals]
+        goals = self._summary["goals"]
+        header = ["candidate", "overall error", "mean class error", "worst class", "which"]
+        header += [goal["name"] for goal in goals]
         rows = [
             [
                 short_name(each["label"]),
                 *(share_text(each[risk]) for risk in ("overall", "balanced", "worst")),
                 short_name(names[each["worst_class"]]),
-                *(f"{value:.4g}" for value in each["goals"]),
+                *(
+                    value_text(value, goal["is_share"])
+                    for value, goal in zip(each["goals"], goals, strict=True)
+                ),
             ]
             for each in self._summary["candidates"]
         ]

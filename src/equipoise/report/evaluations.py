@@ -59,10 +59,16 @@ class EvaluatedCandidate:
         """The rows of the classes that count."""
         return replace(self.evaluated, few=self.few)
 
-    def value(self, goal: Goal, classes: Any) -> tuple[float, Vector]:
-        """The value of a goal among the classes that count, and without each group of rows."""
-        criterion = goal.resolve_some(self.evaluated.prior, classes, self.few)
-        return self.counting.value(criterion), self.counting.values_without(criterion)
+    def value(self, goal: Goal, classes: Any) -> float:
+        """The value of a goal among the classes that count."""
+        return self.counting.value(self._criterion(goal, classes))
+
+    def measures(self, goal: Goal, classes: Any) -> str:
+        """What that value is: a risk, one minus a metric, or something else."""
+        return str(self._criterion(goal, classes).measures)
+
+    def _criterion(self, goal: Goal, classes: Any) -> Any:
+        return goal.resolve_some(self.evaluated.prior, classes, self.few)
 
     @cached_property
     def shares(self) -> Matrix:

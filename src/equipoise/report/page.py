@@ -13,6 +13,7 @@ from math import ceil, floor
 from typing import Any
 
 from equipoise.extras import require
+from equipoise.report.candidates import value_text
 from equipoise.text import in_words, points, quoted, share_text
 
 # SHOWN_CLASSES: rows of a table of classes at most, those of the largest risks; MATRIX: classes of
@@ -46,7 +47,6 @@ def page(summary: dict[str, Any]) -> str:
     )
     environment.filters |= {
         "percent": share_text,
-        "goal": lambda value: share_text(value) if value <= 1 else f"{value:.3g}",
         "recall": lambda risk: share_text(1 - risk),
         "count": "{:,.0f}".format,
         "position": _position,
@@ -54,7 +54,7 @@ def page(summary: dict[str, Any]) -> str:
         "short": _short,
         "pieces": _pieces,
     }
-    environment.globals["points"] = points
+    environment.globals |= {"points": points, "value_text": value_text}
     environment.tests["is_long"] = lambda piece: (
         max(map(len, piece.split()), default=0) > _LONG_WORD
     )
@@ -106,7 +106,8 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
     if len(classes) > SHOWN_CLASSES:
         worst = sorted(risks, key=lambda label: -risks[label]["risk"])[:SHOWN_CLASSES]
         shown = sorted(worst)
-    others = {c["candidate"]: c for c in reversed(summary["cards"])}
+    shown_cards = _cards(summary)
+    others = {each["candidate"]: each for each in reversed(shown_cards)}
     others.pop(advice["candidate"], None)
     kept = [at for at, each in enumerate(candidates) if each["same_as"] is None]
     return {
@@ -114,6 +115,7 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "best": best,
         "first": first,
         "described": [_described(each) for each in candidates],
+        "shown_cards": shown_cards,
         "others": list(reversed(others.values())),
         "unfinished": in_words(map(quoted, left)) if left else "",
         "shown": sorted(shown, key=lambda label: -classes[label]["rows"]),
@@ -125,11 +127,29 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
             for at in range(len(candidates))
         ],
         "marks": _marks(candidates),
-        "chart": _chart(summary, kept),
+        "chart": _chart(summary, kept, shown_cards),
         "matrix": _matrix(summary),
         "curve": _curve(summary),
         "largest_share": max(each["share"] for each in classes),
     }
+
+
+def _cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cards as they are shown: the one of the user's goal first, with numbers.
+
+    ``tie`` is the number of an earlier card with the same candidate.
+    """
+    advice, cards = summary["recommendation"], summary["cards"]
+    order = sorted(
+        range(len(cards)), key=lambda at: not (summary["goals"] and at == advice["card"])
+    )
+    shown: list[dict[str, Any]] = []
+    for at in order:
+        same = [each["number"] for each in shown if each["candidate"] == cards[at]["candidate"]]
+        advised = at == advice["card"] and not advice["no_answer"]
+        own = {"number": len(shown) + 1, "advised": advised, "tie": same[0] if same else None}
+        shown.append({**cards[at], **own, "is_first": at == 0})
+    return shown
 
 
 def _headline(summary: dict[str, Any], best: dict[str, Any]) -> str:
@@ -163,13 +183,13 @@ def _marks(candidates: list[dict[str, Any]]) -> list[dict[str, int]]:
     ]
 
 
-def _chart(summary: dict[str, Any], kept: list[int]) -> dict[str, Any]:
+def _chart(summary: dict[str, Any], kept: list[int], cards: list[dict[str, Any]]) -> dict[str, Any]:
     """Overall error against the error of the worst class: points, intervals, and the frontier."""
-    candidates, cards = summary["candidates"], summary["cards"]
-    numbers: dict[int, list[str]] = {}
-    for at, card in enumerate(cards):
+    candidates, numbers = summary["candidates"], dict[int, list[str]]()
+    for card in cards:
         same = candidates[card["candidate"]]["same_as"]
-        numbers.setdefault(card["candidate"] if same is None else same, []).append(str(at + 1))
+        position = card["candidate"] if same is None else same
+        numbers.setdefault(position, []).append(str(card["number"]))
     named = sorted(numbers)
     ends = [candidates[at][f"overall{end}"] for at in named for end in ("_lower", "_upper")]
     across = _scale([candidates[at]["overall"] for at in kept] + ends)

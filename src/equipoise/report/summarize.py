@@ -8,13 +8,13 @@ import numpy as np
 
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.goals import Goal, as_goal
-from equipoise.report.answer import FIRST, LAST, MIDDLE, Answer, is_constant, never_right
+from equipoise.report.answer import LAST, MIDDLE, Answer, is_constant, never_right
 from equipoise.report.answer import paired_differences as paired
-from equipoise.report.candidates import PLAIN, about_goal, goal_name, goal_text
+from equipoise.report.candidates import PLAIN, about_goal, goal_name, goal_text, value_text
 from equipoise.report.design import Design
 from equipoise.report.evaluations import CONFIDENCE, EvaluatedCandidate
 from equipoise.report.written import Writer
-from equipoise.risks.intervals import binomial_interval
+from equipoise.risks.reliability import reliability_curve
 from equipoise.text import in_words, points, quoted, share_text
 
 # BINS: of predicted probabilities in the reliability diagram, equally many rows in each.
@@ -50,7 +50,12 @@ def summarize(
         "data": _data(design),
         "design": _design(design, best, story),
         "goals": [
-            {"name": name, "text": goal_text(goal), "about": about_goal(goal)}
+            {
+                "name": name,
+                "text": goal_text(goal),
+                "about": about_goal(goal),
+                "is_share": _is_share(goal, design, best),
+            }
             for name, goal in goals.items()
         ],
         "candidates": [
@@ -63,7 +68,7 @@ def summarize(
             "no_answer": all(map(is_constant, answer.evaluations)),
             "failed": _failed(answer, names),
             "shows_gain": answer.shows_gain,
-            "reasons": _reasons(answer, names, goals, story.price),
+            "reasons": _reasons(answer, design, goals, story.price),
             "few": _few(design),
         },
         "confusion": best.evaluated.counts.tolist(),
@@ -95,16 +100,16 @@ def _design(design: Design, best: EvaluatedCandidate, story: Story) -> dict[str,
 
 def _card(answer: Answer, at: int, design: Design, writer: Writer) -> dict[str, Any]:
     """A card; of the user's goal also its value."""
-    card, usual = answer.cards[at], at <= LAST
+    card, own = answer.cards[at], None
     one = answer.evaluations[card.index]
-    same = [i for i, each in enumerate(answer.cards[:at]) if each.index == card.index]
+    if at > LAST:
+        is_share = _is_share(card.goal, design, one)
+        own = value_text(_goal_value(one, card.goal, design), is_share)
     return {
-        "name": card.name if usual else f"Your goal: {goal_name(card.name)}",
+        "name": card.name if own is None else f"Your goal: {goal_name(card.name)}",
         "candidate": card.index,
-        "close": list(card.close),
         "measure": goal_name(card.name),
-        "value": None if usual else _goal_value(one, card.goal, design),
-        "same_as": same[0] if same else None,
+        "value": own,
         "line": writer.line(one.candidate),
         "code": writer.code(one.candidate),
     }
@@ -119,8 +124,6 @@ def _data(design: Design) -> dict[str, Any]:
     return {
         "rows": int(table.counts.sum()),
         "columns": len(table.columns),
-        "numeric": sum(column.is_numeric for column in table.columns),
-        "categorical": sum(column.is_categorical for column in table.columns),
         "missing": int(sum(column.n_missing for column in table.columns)),
         "repeated": design.n_repeated,
         "weighted": table.weights is not None,
@@ -170,7 +173,7 @@ def _candidate(
         "worst_lower": ends.lower,
         "worst_upper": ends.upper,
         "worst_class": worst,
-        "macro_f1": 1 - one.value(as_goal("f1_macro"), design.table.classes)[0],
+        "macro_f1": 1 - one.value(as_goal("f1_macro"), design.table.classes),
         "goals": [_goal_value(one, goal, design) for goal in goals.values()],
         "frontier": bool(answer.frontier[at]),
         "same_as": same,
@@ -182,9 +185,13 @@ def _candidate(
 
 def _goal_value(one: EvaluatedCandidate, goal: Goal, design: Design) -> float:
     """The value of a goal: a metric as it is, a risk or cost otherwise."""
-    value, _ = one.value(goal, design.table.classes)
-    criterion = goal.resolve_some(design.table.prior, design.table.classes, one.few)
-    return 1 - value if criterion.measures == "metric" else value
+    value = one.value(goal, design.table.classes)
+    return 1 - value if one.measures(goal, design.table.classes) == "metric" else value
+
+
+def _is_share(goal: Goal, design: Design, one: EvaluatedCandidate) -> bool:
+    """Whether the value of a goal is shown as a percentage."""
+    return one.measures(goal, design.table.classes) != "other"
 
 
 def _of_class(one: EvaluatedCandidate, label: int) -> dict[str, Any]:
@@ -214,69 +221,84 @@ def _failed(answer: Answer, names: list[Any]) -> str:
 
 
 def _reasons(
-    answer: Answer, names: list[Any], goals: Mapping[str, Goal], price: float | None
-) -> list[str]:
-    plain, best = answer.first, answer.best
-    middle = answer.evaluations[answer.cards[MIDDLE].index]
-    sentences = list[str]()
+    answer: Answer, design: Design, goals: Mapping[str, Goal], price: float | None
+) -> list[dict[str, str]]:
+    """What the advice gains and costs against the plain model, or why that one is advised."""
+    parts = list[tuple[str, str]]()
     if all(map(is_constant, answer.evaluations)):
-        return sentences
-    if not goals and answer.advised == FIRST:
-        if middle is plain:
-            said = "No difference that these rows can show: the simpler model is kept."
-        elif not paired(plain, middle).certain.any():
-            said = "These rows cannot show a gain from tuning: keep the plain model."
-        else:
-            cost = points(middle.overall().estimate, plain.overall().estimate)
-            gain = points(middle.balanced().estimate, plain.balanced().estimate)
-            said = (
-                f"Tuning for balanced accuracy costs {cost} points of overall error and changes "
-                f"the mean class error by {gain}: keep the plain model, unless every class counts "
-                "the same for you."
-            )
-        return [said]
-    if best is not plain:
-        sentences.append(_exchange(plain, best))
-        gains = paired(plain, best)
-        gaining = np.flatnonzero(gains.certain)
-        order = gaining[np.argsort(-gains.gains[gaining])].tolist()
-        if order:
-            named = [
-                f"{quoted(names[i])} (recall {_recall(plain, i)} to {_recall(best, i)})"
-                for i in order
-            ]
-            sentences.append(f"Classes that gain beyond noise: {in_words(named, 3)}.")
-        elif goals:
-            sentences.append("No class gains beyond noise on these rows.")
+        return []
+    if answer.best is answer.first:
+        parts.append(("Why", _why_plain(answer, goals)))
     else:
-        sentences.append("The model with the fewest errors overall serves this goal as well.")
+        parts.append(("Gain", _gain(answer, design)))
+        parts.append(("Cost", _cost(answer, design)))
     if price is not None:
-        sentences.append(f"At most {price:g} points of overall error were allowed.")
-    close = [i for i in answer.card.close if i != answer.card.index]
-    if close:
-        labels = [quoted(answer.evaluations[i].candidate.label) for i in close]
-        sentences.append(
-            f"No difference that these rows can show to {in_words(labels, 3)}: the simplest is "
-            "kept."
-        )
-    return sentences
+        parts.append(("Limit", f"at most {price:g} points of overall error."))
+    if ties := [quoted(answer.evaluations[i].candidate.label) for i in answer.ties]:
+        parts.append(("Ties", f"these rows show no difference from {in_words(ties, 3)}."))
+    return [{"heading": heading, "text": text} for heading, text in parts]
+
+
+def _why_plain(answer: Answer, goals: Mapping[str, Goal]) -> str:
+    plain, middle = answer.first, answer.evaluations[answer.cards[MIDDLE].index]
+    if goals:
+        return "the plain model with the fewest errors serves this goal best."
+    if not plain.overall().estimate:
+        return "no held-out row is misclassified."
+    if middle is plain:
+        return "these rows show no gain from tuning: keep the plain model."
+    cost = points(middle.overall().estimate, plain.overall().estimate)
+    gain = points(middle.balanced().estimate, plain.balanced().estimate)
+    return (
+        f"tuning for balanced accuracy costs {cost} points of overall error and changes the mean "
+        f"class error by {gain}: keep the plain model, unless every class counts the same for you."
+    )
+
+
+def _gain(answer: Answer, design: Design) -> str:
+    """The measure that the advice is by, and the classes that gain."""
+    plain, best, card = answer.first, answer.best, answer.card
+    changed = [_changed("mean class error", plain.balanced().estimate, best.balanced().estimate)]
+    if answer.advised == LAST:
+        old, new = (float(each.intervals.risks[each.worst()]) for each in (plain, best))
+        changed = [_changed("worst class error", old, new)]
+    elif answer.advised > LAST:
+        old, new = (_goal_value(each, card.goal, design) for each in (plain, best))
+        is_share = _is_share(card.goal, design, plain)
+        changed = [_changed(goal_name(card.name), old, new, is_share=is_share)]
+    changed += _recalls(plain, best, design) or ["no class gains beyond noise on these rows"]
+    return f"{'; '.join(changed)} (against {quoted(plain.candidate.label)})."
+
+
+def _cost(answer: Answer, design: Design) -> str:
+    """The overall error, and the classes that lose."""
+    plain, best = answer.first, answer.best
+    old, new = plain.overall().estimate, best.overall().estimate
+    losses = _recalls(plain, best, design, lost=True)
+    said = "; ".join([_changed("overall error", old, new), *losses])
+    rises = share_text(new) != share_text(old) and new > old
+    return f"{said}." if losses or rises else f"none: {said}."
+
+
+def _changed(measure: str, old: float, new: float, *, is_share: bool = True) -> str:
+    shown = f"{measure} {value_text(new, is_share)} instead of {value_text(old, is_share)}"
+    return f"{shown} ({points(new, old)} points)" if is_share else shown
+
+
+def _recalls(
+    plain: EvaluatedCandidate, best: EvaluatedCandidate, design: Design, *, lost: bool = False
+) -> list[str]:
+    """The classes whose recall rises, or falls, beyond noise, the largest differences first."""
+    found = paired(best, plain) if lost else paired(plain, best)
+    changed = np.flatnonzero(found.certain)
+    order = changed[np.argsort(-found.gains[changed])].tolist()
+    names = design.table.classes
+    named = [f"{quoted(names[i])} {_recall(plain, i)} to {_recall(best, i)}" for i in order]
+    return [f"recall of {in_words(named, 3)}"] if named else []
 
 
 def _recall(one: EvaluatedCandidate, label: int) -> str:
     return share_text(1 - one.intervals[label].estimate)
-
-
-def _exchange(plain: EvaluatedCandidate, best: EvaluatedCandidate) -> str:
-    """What the advised candidate gains and costs against the one of the fewest errors."""
-    (old, new), (mean, own) = (
-        (plain.overall().estimate, best.overall().estimate),
-        (plain.balanced().estimate, best.balanced().estimate),
-    )
-    return (
-        f"Against {quoted(plain.candidate.label)}: mean class error {share_text(own)} instead of "
-        f"{share_text(mean)} ({points(own, mean)} points), overall error {share_text(new)} instead "
-        f"of {share_text(old)} ({points(new, old)} points)."
-    )
 
 
 def _few(design: Design) -> str:
@@ -315,20 +337,9 @@ def _reliability(best: EvaluatedCandidate, names: list[Any]) -> dict[str, Any]:
         label, top = -1, np.argmax(rows.probabilities, axis=1)
         predicted, events = rows.probabilities.max(axis=1), rows.labels == top
     inner = np.unique(np.quantile(predicted, np.linspace(0, 1, BINS + 1)[1:-1]))
-    bins = np.unique(np.searchsorted(inner, predicted, side="right"), return_inverse=True)[1]
-    weights, counts = rows.sample_weight, np.bincount(bins)
-    totals = np.bincount(bins, weights)
-    observed = np.bincount(bins, weights * events) / totals
-    effective = totals**2 / np.bincount(bins, weights**2)
-    lower, upper = binomial_interval(observed, effective, CONFIDENCE)
-    return {
-        "class": None if label < 0 else label,
-        "predicted": (np.bincount(bins, weights * predicted) / totals).tolist(),
-        "observed": observed.tolist(),
-        "lower": lower.tolist(),
-        "upper": upper.tolist(),
-        "rows": counts.tolist(),
-    }
+    curve = reliability_curve(events, predicted, rows.sample_weight, inner)
+    found = {name: column.tolist() for name, column in curve.items()}
+    return {"class": None if label < 0 else label, **found}
 
 
 # How far the numbers can be trusted: short texts with a heading each.
