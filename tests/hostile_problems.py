@@ -5,7 +5,8 @@ zero, constant, empty, copies of each other or all zero but for a few; rows that
 of any size; every set of the registry, every loss that can be trained, any strength of the penalty.
 
 What a fit reports is compared with the objective of the numbers that it returned, formed anew from
-differences that are exact, and with the best objective of all fits. ::
+differences that are exact, and with the best objective of all fits and of an independent solver
+(CVXPY with Clarabel, where it is installed). ::
 
     PYTHONPATH=src:tests python tests/hostile_problems.py 0 500
 
@@ -27,9 +28,10 @@ from equipoise.arrays import to_numpy
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import EquipoiseError, SeparableDataWarning
 from equipoise.sets import as_uncertainty
+from equipoise.solvers import SOLVERS
 from equipoise.solvers.base import FLOOR
 from equipoise.text import text_table
-from linear_models import class_risks
+from linear_models import class_risks, cp, optimal_model
 from set_examples import every_example
 
 try:
@@ -44,16 +46,15 @@ except ImportError:
 TOL = 1e-6
 MAX_ITER = 100
 PLACES = ("memory", "sparse", "blocks", "sparse blocks", "Dask", "tensors")
-# "auto" takes "sqp-newton" of problems as small as these, and the others of larger ones.
-SOLVERS = ("sqp-lbfgs", "multipliers")
-WAYS = (
-    *((place, "auto") for place in PLACES),
-    *((p, s) for p in ("memory", "sparse", "blocks", "tensors") for s in SOLVERS),
-    ("memory", "descent-ascent"),
-)
+# "auto" takes "sqp-newton" of problems as small as these.
+NAMED = tuple(name for name in SOLVERS if name != "sqp-newton")
+WAYS = tuple((place, solver) for place in PLACES for solver in ("auto", *NAMED))
 # How a fit ends: as good as the best of all fits and converged, stationary with a loss that is not
 # convex, with a warning, refused with a sentence, or wrong without a word.
 ENDS = ("agreed", "not convex", "warned", "refused", "silently off")
+# The independent solver on a problem: within twice the tolerance of the best fit, better or worse
+# than it, without a result, or not asked because the loss is not convex.
+REFERENCES = ("agrees", "is better", "is worse", "fails", "is not asked")
 TRAINED = ("cross_entropy", "cross_entropy", "squared_hinge", "smoothed_hinge", "margin")
 # Rounding of risks, relative to the objective: of sums of some hundred rows in float64, and of rows
 # whose standardised copy is in float32.
@@ -76,6 +77,11 @@ class Hostile(NamedTuple):
     def convex(self):
         return self.settings["loss"] != "margin"
 
+    @property
+    def prior(self):
+        """Shares of the classes."""
+        return np.bincount(self.labels, self.weights) / self.total
+
     def objective(self, model):
         """The objective of the coefficients and intercepts that a model has."""
         used = self.weights > 0
@@ -83,9 +89,38 @@ class Hostile(NamedTuple):
         coef, intercept = to_numpy(model.coef_), to_numpy(model.intercept_)
         moved = exact_scores(coef, intercept, rows[0])
         risks = class_risks(rows - rows[0], labels, weights, coef, moved, self.settings["loss"])
-        prior = np.bincount(labels, weights) / self.total
-        masses = as_uncertainty(self.settings["goal"]).resolve(prior, model.classes_)
-        return masses.support(risks) + float((coef**2).sum()) / (2 * model.C * self.total)
+        return self.support(risks) + float((coef**2).sum()) / (2 * model.C * self.total)
+
+    def support(self, risks):
+        """The robust risk of class risks."""
+        return as_uncertainty(self.settings["goal"]).resolve(self.prior).support(risks)
+
+    def independent(self):
+        """The objective at the optimum of another solver, in centred columns of unit scale."""
+        used, loss = self.weights > 0, self.settings["loss"]
+        rows, labels, weights = self.X[used].astype(float), self.labels[used], self.weights[used]
+        if cp is None or not self.convex:
+            return np.inf
+        if self.settings["fit_intercept"]:
+            rows = rows - rows[0]
+            rows = rows - rows.mean(axis=0)
+        ridge = 1 / (self.settings["C"] * self.total)
+        size = np.maximum(np.sqrt((rows**2).mean(axis=0)), np.sqrt(ridge))
+        size[size == 0] = 1.0
+        rows, ridge = rows / size, ridge / size**2
+        found = optimal_model(
+            (rows, labels, weights),
+            lambda mass: as_uncertainty(self.settings["goal"]).constraints(mass, self.prior, cp),
+            ridge,
+            fit_intercept=self.settings["fit_intercept"],
+            loss=loss,
+            sure=False,  # a point proves what it attains
+        )
+        if found is None:
+            return np.inf
+        _, coef, intercept = found
+        risks = class_risks(rows, labels, weights, coef, intercept, loss)
+        return self.support(risks) + float((ridge * coef**2).sum()) / 2
 
 
 def exact_scores(coef, intercept, row):
@@ -202,26 +237,45 @@ def _rows(problem, place):
     return None if place in ("Dask", "tensors") else (X, y, weights)
 
 
+def ways(index):
+    """Every place with "auto"; every other solver in memory and in a place that takes turns."""
+    other = PLACES[1 + index % (len(PLACES) - 1)]
+    return [way for way in WAYS if way[1] == "auto" or way[0] in ("memory", other)]
+
+
 class Outcome(NamedTuple):
     """How the fits to a problem ended, by place and solver, and what is silently off."""
 
     ends: dict[tuple[str, str], str]
     wrong: dict[tuple[str, str], list[str]]
+    reference: str  # whether the independent solver is as good as the best fit
 
 
 def compare(index):
     """Fit the problem of a number everywhere and with every solver, and compare."""
     problem = draw(index)
-    fits = {way: fit(problem, *way) for way in WAYS}
+    fits = {way: fit(problem, *way) for way in ways(index)}
     fits = {way: found for way, found in fits.items() if found is not None}
     values = {w: problem.objective(found.model) for w, found in fits.items() if found.model}
-    best = min(values.values(), default=np.inf)
+    fitted, independent = min(values.values(), default=np.inf), problem.independent()
+    best = min(fitted, independent)
     wrong = {
         way: _complaints(problem, way[0], found, values.get(way, np.inf), best)
         for way, found in fits.items()
     }
     ends = {way: _end(problem, found, wrong[way]) for way, found in fits.items()}
-    return Outcome(ends, {way: sentences for way, sentences in wrong.items() if sentences})
+    wrong = {way: sentences for way, sentences in wrong.items() if sentences}
+    return Outcome(ends, wrong, _reference(problem, fitted, independent))
+
+
+def _reference(problem, fitted, independent):
+    if cp is None or not problem.convex:
+        return "is not asked"
+    if not np.isfinite(independent):
+        return "fails"
+    if abs(fitted - independent) <= 2 * TOL * max(FLOOR, abs(independent)):
+        return "agrees"
+    return "is better" if independent < fitted else "is worse"
 
 
 def _complaints(problem, place, found, value, best):
@@ -259,6 +313,12 @@ def report(numbers, outcomes):
     lines = [[*way, *(str(counts[way, end]) for end in ENDS)] for way in WAYS]
     yield f"Problems {numbers[0]} to {numbers[-1]}: how fits ended."
     yield from text_table(["rows", "solver", *ENDS], lines)
+    for reference in REFERENCES:
+        those = [
+            n for n, each in zip(numbers, outcomes, strict=True) if each.reference == reference
+        ]
+        which = f": {those}" if reference != REFERENCES[0] and those else ""
+        yield f"The independent solver {reference} for {len(those)}{which}"
     for number, outcome in zip(numbers, outcomes, strict=True):
         for (place, solver), sentences in outcome.wrong.items():
             yield f"{number}: {place}, {solver}: {'; '.join(sentences)}"

@@ -97,9 +97,10 @@ LOSSES = {
 def _cvxpy_risks(X, labels, weights, fit_intercept, loss):
     k, (n, d) = labels.max() + 1, X.shape
     coef = cp.Variable((d, 1 if k == 2 else k))
-    scores = X @ coef
-    if fit_intercept:
-        scores = scores + np.ones((n, 1)) @ cp.Variable((1, coef.shape[1]))
+    intercept = cp.Variable((1, coef.shape[1]))
+    if not fit_intercept:
+        intercept = cp.Constant(np.zeros(intercept.shape))
+    scores = X @ coef + np.ones((n, 1)) @ intercept
     risks = []
     for i in range(k):
         mine, share = scores[labels == i], weights[labels == i] / weights[labels == i].sum()
@@ -110,25 +111,44 @@ def _cvxpy_risks(X, labels, weights, fit_intercept, loss):
         else:
             losses = LOSSES[loss](mine, i)
         risks.append(share @ losses)
-    return coef, cp.hstack(risks)
+    return coef, intercept, cp.hstack(risks)
 
 
-def optimum(data, constraints, ridge, *, fit_intercept=True, loss="cross_entropy", offsets=0.0):
-    """min over models of max <m, R> + ridge/2 |w|^2 over masses m that meet the constraints.
+def optimal_model(
+    data, constraints, ridge, *, fit_intercept=True, loss="cross_entropy", offsets=0.0, sure=True
+):
+    """The value, coefficients and intercepts at the optimum, None where CVXPY is not sure of it.
 
-    Masses are not negative, so the risks may be replaced by anything above them. Offsets are added
-    to the risks.
+    If not ``sure``, they may be those at the best point that it has.
+
+    min over models of max <m, R> + 1/2 sum_j ridge_j |w_j|^2 over masses m that meet the
+    constraints, with one ridge for all columns or one each. Masses are not negative, so the risks
+    may be replaced by anything above them. Offsets are added to the risks.
     """
-    coef, risks = _cvxpy_risks(*data, fit_intercept, loss)
+    coef, intercept, risks = _cvxpy_risks(*data, fit_intercept, loss)
+    roots = np.sqrt(np.broadcast_to(ridge, coef.shape[0]))[:, None]
+    penalty = cp.sum_squares(cp.multiply(roots @ np.ones((1, coef.shape[1])), coef)) / 2
     mass, above = cp.Variable(risks.shape[0]), cp.Variable(risks.shape[0])
     support = cp.suppfunc(mass, [mass >= 0, cp.sum(mass) == 1, *constraints(mass)])
-    problem = cp.Problem(
-        cp.Minimize(support(above) + ridge / 2 * cp.sum_squares(coef)), [risks + offsets <= above]
-    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # its own doubts are asked for below
+        problem = cp.Problem(cp.Minimize(support(above) + penalty), [risks + offsets <= above])
         for tol in (1e-10, 1e-9, 1e-8):
-            problem.solve(solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol)
+            try:
+                problem.solve(solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol)
+            except cp.SolverError:
+                continue
             if problem.status == "optimal":
-                return problem.value
-    pytest.skip("the reference doubts its own result")
+                break
+        else:
+            if sure or coef.value is None:
+                return None
+    return problem.value, coef.value.T, intercept.value[0]
+
+
+def optimum(*given, **settings):
+    """The value of :func:`optimal_model`."""
+    found = optimal_model(*given, **settings)
+    if found is None:
+        pytest.skip("the reference doubts its own result")
+    return found[0]

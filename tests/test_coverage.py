@@ -4,7 +4,9 @@
 """
 
 import os
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from equipoise import RobustLogisticRegression, TunedDecisionClassifier, tune_we
 from equipoise.decisions import decide
 from equipoise.decisions.evaluated import Evaluated
 from equipoise.risks import class_risk_intervals
-from equipoise.risks.intervals import counted_intervals
+from equipoise.risks.intervals import CROSS_FITTED, counted_intervals
 
 REDRAWS = int(os.environ.get("EQUIPOISE_REDRAWS", "500"))
 
@@ -156,6 +158,20 @@ def test_intervals_of_weighted_rows_hold(sigma, n_rows, say):
 
 
 # The same in a few seconds, where intervals for one rule fail
+
+
+STUDY = Path(__file__).parents[1] / "docs" / "studies" / "coverage.txt"
+
+
+@pytest.mark.skipif(not STUDY.is_file(), reason="studies are in the repository only")
+def test_intervals_say_what_the_stored_study_measured():
+    rates = {"tree": [], "other": []}
+    for line in STUDY.read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"(\w+).* held \[(.*?)\]", line):
+            rates["tree" if found[1] == "tree" else "other"] += map(float, found[2].split())
+    least = {name: int(100 * min(held) + 1e-9) for name, held in rates.items()}
+    assert f"{least['other']}% or more held" in CROSS_FITTED
+    assert f"(shallow trees: {least['tree']}%)" in CROSS_FITTED
 
 
 def given_probabilities(rng, counts):
