@@ -150,10 +150,16 @@ def test_bounds_of_a_lipschitz_loss_hold_for_all_functions_of_a_class():
         complexity = {name: float(linear_rademacher(x[:, None], 1.0)) for name, x in rows.items()}
         empirical = np.array([ramp(x) for x in rows.values()])
         bounds = [
-            conditional_bound([60, 25], complexity, uncertainty="worst_class", risks=risks,
-                              confidence=0.8, lipschitz=slope / 2).value
+            conditional_bound(
+                [60, 25],
+                complexity,
+                uncertainty="worst_class",
+                risks=risks,
+                confidence=0.8,
+                lipschitz=slope / 2,
+            ).value
             for risks in empirical.T
-        ]  # fmt: skip
+        ]
         broken += bool(np.any(population > bounds))
     assert broken <= binom.ppf(0.999, trials, 0.2)
 

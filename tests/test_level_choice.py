@@ -57,11 +57,13 @@ def test_the_regret_is_over_the_sets_of_the_grid(found):
     prior = class_risks(Y, Y).prior
     values = np.array(
         [
-            [LabelHCVaR(c=c, kappa=kappa).resolve(np.asarray(prior)).support(row)
-             for row in found.class_risks]
+            [
+                LabelHCVaR(c=c, kappa=kappa).resolve(np.asarray(prior)).support(row)
+                for row in found.class_risks
+            ]
             for c, kappa in zip(found.c, found.kappa, strict=True)
         ]
-    )  # fmt: skip
+    )
     regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
     np.testing.assert_allclose(found.largest_regret, regrets, atol=1e-12)
     assert found.chosen == np.argmin(regrets)

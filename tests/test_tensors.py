@@ -54,9 +54,12 @@ def pair(n_classes, device="cpu", *, fit_intercept=True, long=False, n_rows=200)
     X, labels, weights = small_data(n_classes, n_rows=n_rows)
     X = X * [1.0, 100.0, 0.01] + [0.0, 500.0, 0.0] * np.array(fit_intercept)
     ours = opening.torch_objective(
-        *tensors(device, X, labels), weights,
-        n_classes=n_classes, fit_intercept=fit_intercept, ridge=1e-3,
-    )  # fmt: skip
+        *tensors(device, X, labels),
+        weights,
+        n_classes=n_classes,
+        fit_intercept=fit_intercept,
+        ridge=1e-3,
+    )
     ours._long = long
     order = np.argsort(labels, kind="stable")
     kernel = as_trained("cross_entropy").kernel(n_classes)
@@ -267,9 +270,12 @@ def test_the_fused_pass_has_six_digits(n_classes, weighted):
     X, y, weights = small_data(n_classes, n_rows=100_000, n_features=20)
     X = X.astype(np.float32)
     objective = opening.torch_objective(
-        *tensors("cuda", X, y), weights if weighted else None,
-        n_classes=n_classes, fit_intercept=True, ridge=1e-5,
-    )  # fmt: skip
+        *tensors("cuda", X, y),
+        weights if weighted else None,
+        n_classes=n_classes,
+        fit_intercept=True,
+        ridge=1e-5,
+    )
     theta = 0.3 * np.random.default_rng(0).normal(size=objective.size)
     state, gradients = objective.evaluate_with_gradients(theta)
     assert state.kept is None

@@ -46,9 +46,11 @@ _TREES = {
     "xgboost.XGBClassifier": tree_ensembles.xgboost,
 }
 _LINEAR = (
-    "sklearn.LogisticRegression", "sklearn.LogisticRegressionCV", "sklearn.LinearSVC",
+    "sklearn.LogisticRegression",
+    "sklearn.LogisticRegressionCV",
+    "sklearn.LinearSVC",
     "sklearn.LinearDiscriminantAnalysis",
-)  # fmt: skip
+)
 # Classifiers of scikit-learn whose ONNX models by skl2onnx predict other classes: a setting and the
 # only value of it that is right, if there is one, the reason, and what to do.
 _WRONG = {

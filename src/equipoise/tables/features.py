@@ -321,9 +321,14 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
         return learner
     training = "balanced" if isinstance(word, str) and word == "balanced" else "plain"
     return RobustClassifier(
-        learner, given, training=training, cv=cv, rare_classes="keep", min_rows=FEW_ROWS,
+        learner,
+        given,
+        training=training,
+        cv=cv,
+        rare_classes="keep",
+        min_rows=FEW_ROWS,
         random_state=random_state,
-    )  # fmt: skip
+    )
 
 
 def sampled_model(

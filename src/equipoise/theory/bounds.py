@@ -268,9 +268,16 @@ def iid_bound(  # noqa: PLR0913  the sample, the class of functions, the set, th
     0.216
     """
     return _bound(
-        "Theorem 1", counts, complexity, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=observed, lipschitz=lipschitz,
-    )  # fmt: skip
+        "Theorem 1",
+        counts,
+        complexity,
+        class_prior,
+        uncertainty,
+        risks=risks,
+        confidence=confidence,
+        observed=observed,
+        lipschitz=lipschitz,
+    )
 
 
 def rate_bound(
@@ -304,9 +311,16 @@ def rate_bound(
     """
     check_number(constant, "constant", "[0, inf)")
     return _bound(
-        "Corollary 2", counts, constant, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=False, lipschitz=lipschitz,
-    )  # fmt: skip
+        "Corollary 2",
+        counts,
+        constant,
+        class_prior,
+        uncertainty,
+        risks=risks,
+        confidence=confidence,
+        observed=False,
+        lipschitz=lipschitz,
+    )
 
 
 def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the set, the loss
@@ -353,15 +367,30 @@ def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the
     "3859 more rows of class 'rare' would make the bound 0.1 wide."
     """
     return _bound(
-        "Appendix D", counts, complexity, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=observed, lipschitz=lipschitz,
-    )  # fmt: skip
+        "Appendix D",
+        counts,
+        complexity,
+        class_prior,
+        uncertainty,
+        risks=risks,
+        confidence=confidence,
+        observed=observed,
+        lipschitz=lipschitz,
+    )
 
 
 def _bound(  # noqa: PLR0913  what the theorems have in common
-    theorem: str, counts: Any, complexity: Any, class_prior: Any, uncertainty: Any, *,
-    risks: Any, confidence: Any, observed: bool, lipschitz: Any,
-) -> RiskBound:  # fmt: skip
+    theorem: str,
+    counts: Any,
+    complexity: Any,
+    class_prior: Any,
+    uncertainty: Any,
+    *,
+    risks: Any,
+    confidence: Any,
+    observed: bool,
+    lipschitz: Any,
+) -> RiskBound:
     """The bound of the robust risk, or without risks of the excess risk."""
     classes = _names(counts, class_prior, risks, complexity)
 
