@@ -137,8 +137,7 @@ def bounds_on_covertype(
         classes=fit.classes_,
     )
     counts, prior = (_by_class(y, fit.classes_) for y in (split.y, sources.covertype[1]))
-    found = class_rademacher(train, split.y, _FOREST_RADIUS, n_draws=2, random_state=seed)
-    complexity = {name: float(each) for name, each in found.items()}
+    complexity = class_rademacher(train, split.y, _FOREST_RADIUS)
     told: dict[str, Any] = {"uncertainty": "worst_class", "risks": risks, "confidence": CONFIDENCE}
     bounds = {
         THEOREM: iid_bound(
