@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.dummy import DummyClassifier
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.exceptions import InvalidParameterError
@@ -73,10 +72,6 @@ def _of_scikit_learn(tree: Any) -> Iterator[ExportedTree]:
 
 def gradient_boosting(graph: Graph, model: Any, rows: str) -> str:
     """Probabilities of scikit-learn's GradientBoostingClassifier, which sees rows in float32."""
-    start = model.init_
-    if not isinstance(start, str | DummyClassifier):
-        words = f"it starts from {type(start).__name__}"
-        raise _refused(model, words, "Leave init at None or 'zero'.")
     trees = []
     for iteration in model.estimators_:
         for target, member in enumerate(iteration):
@@ -150,10 +145,6 @@ def _of_lightgbm(model: Any, root: dict[str, Any], target: int) -> ExportedTree:
                     "Encode categories as numbers, and leave zero_as_missing at False.",
                 )
             nodes += [node["left_child"], node["right_child"]]
-        elif "leaf_coeff" in node:
-            raise _refused(
-                model, "it was fitted with linear_tree=True", "Leave linear_tree at False."
-            )
     threshold = np.array([node.get("threshold", 0.0) for node in nodes], dtype=np.float64)
     # Where training has seen no missing value, one counts as zero.
     missing = [
@@ -183,12 +174,6 @@ def xgboost(graph: Graph, model: Any, rows: str) -> str:
     grown = learner["gradient_booster"]["model"]
     trees = []
     for tree, target in zip(grown["trees"], grown["tree_info"], strict=True):
-        if int(tree["tree_param"]["size_leaf_vector"]) > 1:
-            raise _refused(
-                model,
-                "it was fitted with multi_strategy='multi_output_tree'",
-                "Use multi_strategy='one_output_per_tree'.",
-            )
         if any(tree["split_type"]):
             raise _refused(model, "it splits by categories", "Encode categories as numbers.")
         limits = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
