@@ -404,25 +404,14 @@ def test_a_device_that_is_full_says_what_would_fit(monkeypatch):
     opening._check_room(OnDevice(), 2**29)
 
 
-@pytest.mark.filterwarnings("ignore::equipoise.exceptions.NotConvergedWarning")
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_device_without_float64_reaches_the_same_optimum(k, weighted, monkeypatch):
-    for module in (torch_objective, opening):
-        monkeypatch.setattr(module, "has_doubles", lambda device: False)
-    monkeypatch.setattr(opening, "FUSED_ROWS", 1)
-    X, y, weights = small_data(k, n_rows=300)
-    X, given = X.astype(np.float32), weights if weighted else None
-    for tol in (1e-6, 1e-10):
-        memory = RobustLogisticRegression("worst_class", C=10, tol=tol)
-        memory.fit(X, y, sample_weight=given)
-        model = RobustLogisticRegression("worst_class", C=10, tol=tol)
-        model.fit(*tensors("cpu", X, y), sample_weight=given)
-        # Coefficients in float32 are not as good as what the solver found.
-        assert model.status_ == ("converged" if tol == 1e-6 else "stalled")
-        assert model.objective_ == pytest.approx(memory.objective_, rel=max(2 * tol, 1e-6))
-        assert memory.objective_ * (1 - 2 * tol) <= model.lower_bound_
-        assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
+class SinglePass(RoundedPass):
+    """A pass in single precision."""
+
+    error = 0.0
+
+    def __call__(self, unfolded):
+        risks, gradients = super().__call__(unfolded.astype(np.float32))
+        return risks.astype(np.float64), gradients.astype(np.float64)
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.NotConvergedWarning")
@@ -430,8 +419,8 @@ def test_a_device_without_float64_reaches_the_same_optimum(k, weighted, monkeypa
 def test_what_few_digits_have_begun_is_ended_in_doubles(seed, monkeypatch):
     # The second fit begins where the first could go no further: masses of its first step must be as
     # exact as the little that is left.
-    for module in (torch_objective, opening):
-        monkeypatch.setattr(module, "has_doubles", lambda device: False)
+    monkeypatch.setattr(fused_pass, "fits", lambda *_: True)
+    monkeypatch.setattr(fused_pass, "FusedPass", SinglePass)
     monkeypatch.setattr(opening, "FUSED_ROWS", 1)
     X, y, _ = small_data(3, n_rows=300)
     X = (X + 1e-3 * np.random.default_rng(seed).normal(size=X.shape)).astype(np.float32)

@@ -3,8 +3,7 @@ r"""Class risks and derivatives of a linear model whose rows are a torch tensor,
 Rows are copied once: sorted by class, standardised, with the intercept's column. Passes go over
 this copy in blocks, in float64 even where it is float32, and only sums by class come back. Few
 classes of narrow float32 rows on CUDA are evaluated by one fused pass instead, with half of the
-digits, and so are rows on devices without float64 (Apple's); certificates are computed in float64,
-for the latter on the CPU.
+digits; certificates are computed in float64.
 
 Conventions
 -----------
@@ -37,8 +36,6 @@ FEW_CLASSES = 64
 SHORT_SUM = 256
 # HESSIAN_ROWS: of which a Hessian is formed; more would hardly make its steps better.
 HESSIAN_ROWS = 1 << 19
-# BLOCK_OF_FLOATS: rows whose sums are formed in float32.
-BLOCK_OF_FLOATS = 1 << 14
 # FUSED_ROWS: fewer are evaluated in float64 as fast as in float32.
 FUSED_ROWS = 1 << 15
 # DEVICE_ROWS: a device takes as long for fewer.
@@ -55,7 +52,7 @@ class SortedRows:
 
     values: Any  # standardised, the intercept's column last; columns of zeros may follow
     bounds: Indices
-    shares: Any  # float64, on a device that has it
+    shares: Any  # float64
     weighted: bool  # whether shares differ within a class
 
     @property
@@ -73,10 +70,7 @@ class SortedRows:
         index = (ends.diff(prepend=ends.new_zeros(1)) > 0).nonzero()[:, 0]
         counts = on_host(self.labels[index].bincount(minlength=len(self.bounds) - 1))
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        shares, values = (
-            (self.shares / probabilities)[index],
-            self.values[index.to(self.values.device)],
-        )
+        shares, values = (self.shares / probabilities)[index], self.values[index]
         totals = np.add.reduceat(to_numpy(shares), bounds[:-1])
         shares *= one_a_row(1 / totals, counts, shares)
         return SortedRows(values, bounds, shares, weighted=True)
@@ -112,46 +106,12 @@ def _with_last_score(free: Any, shape: tuple[int, int]) -> Any:
     return out.reshape(k * width, k * width)
 
 
-def has_doubles(device: Any) -> bool:
-    """Whether a device computes in float64."""
-    return bool(device.type != "mps")
-
-
 def _room(device: Any) -> int:
     """Values of a block and its temporaries on a device: more where there is much memory."""
     if device.type != "cuda":
         return CPU_VALUES if device.type == "cpu" else DEVICE_VALUES
     memory = torch().cuda.get_device_properties(device).total_memory
     return max(DEVICE_VALUES, int(memory * DEVICE_SHARE) // 8)
-
-
-@dataclass(frozen=True)
-class PlainPass:
-    """What ``FusedPass`` finds, by plain torch in the rows' own precision."""
-
-    rows: Any
-    bounds: Indices
-    weights: Any
-    kernel: TensorKernel
-
-    def __call__(self, unfolded: Matrix) -> tuple[Vector, Matrix]:
-        """Class risks and class gradients; sums over more than a block are in float64."""
-        parameter = torch().as_tensor(unfolded).to(self.rows)
-        found = np.zeros((len(self.bounds) - 1, 1 + unfolded.size))
-        for i, (first, stop) in enumerate(pairwise(self.bounds.tolist())):
-            for start in range(first, stop, BLOCK_OF_FLOATS):
-                block = slice(start, min(start + BLOCK_OF_FLOATS, stop))
-                found[i] += to_numpy(self._part(block, i, parameter)) / (stop - first)
-        return found[:, 0].copy(), found[:, 1:]
-
-    def _part(self, block: slice, owner: int, parameter: Any) -> Any:
-        rows = self.rows[block, : parameter.shape[1]]
-        labels = torch().full((len(rows),), owner, device=rows.device)
-        ones = rows.new_ones(len(rows))
-        weights = ones if self.weights is None else self.weights[block]
-        losses, kept = self.kernel.losses(rows @ parameter.T, labels)
-        products = self.kernel.residual(kept, labels, weights).T @ rows
-        return torch().cat([(losses @ weights)[None], products.reshape(-1)])
 
 
 class TorchObjective(Objective):
@@ -177,22 +137,19 @@ class TorchObjective(Objective):
 
     @cached_property
     def _pass(self) -> Any:
-        """The pass in fewer digits, ``FusedPass`` or ``PlainPass``; None where there is none."""
+        """The pass in fewer digits; None where there is none."""
         if not self._fused:
             return None
         from equipoise.objectives import fused_pass  # it loads Triton
 
         values, bounds = self.rows.values, self.rows.bounds
-        fused = fused_pass.fits(values, self.n_classes)
-        if not fused and (has_doubles(values.device) or not self._by_class):
+        if not fused_pass.fits(values, self.n_classes):
             return None
         weights = None
         if self.rows.weighted:
             scale = self.rows.shares.new_tensor(np.diff(bounds))[self.rows.labels]
             weights = (self.rows.shares * scale).to(values)
-        if fused:
-            return fused_pass.FusedPass(values, bounds, weights)
-        return PlainPass(values, bounds, weights, self._tensors)
+        return fused_pass.FusedPass(values, bounds, weights)
 
     def vector(self, values: Vector) -> Any:
         return self._tensor(values) if self._long else values

@@ -21,7 +21,6 @@ from equipoise.objectives.torch_objective import (
     LONG,
     SortedRows,
     TorchObjective,
-    has_doubles,
     one_a_row,
     torch,
 )
@@ -125,6 +124,8 @@ def checked_rows(X: Any) -> Any:
         raise InvalidInputError(f"X must be a dense tensor of real numbers, got {X.dtype}.")
     if X.dtype not in (torch().float32, torch().float64):
         X = X.to(torch().get_default_dtype() if not X.is_floating_point() else torch().float32)
+    if X.device.type == "mps":
+        raise InvalidInputError("X is on mps, a device without float64: give X.cpu().")
     low, high = (float(end) for end in X.aminmax())
     if not (np.isfinite(low) and np.isfinite(high)):
         row, column = (~X.isfinite()).nonzero()[0].tolist()
@@ -228,13 +229,12 @@ def sorted_rows(
         values[start : start + step, : layout.n_features] = part
     if layout.fit_intercept:
         values[:, layout.n_features] = layout.unit
-    where = X.device if has_doubles(X.device) else "cpu"
     if weights is None:
-        given = torch().ones(n, dtype=torch().float64, device=where)
+        given = torch().ones(n, dtype=torch().float64, device=X.device)
         totals = counts.astype(np.float64)
     else:
         in_order = np.asarray(weights)[to_numpy(order).astype(np.intp)]
-        given = torch().as_tensor(in_order).to(where)
+        given = torch().as_tensor(in_order).to(X.device)
         totals = np.add.reduceat(in_order, bounds[:-1])
     shares = given * one_a_row(1 / totals, counts, given)
     return SortedRows(values, bounds, shares, weighted=weights is not None)

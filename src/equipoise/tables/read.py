@@ -121,14 +121,7 @@ def read_chunks(
 
 
 def as_read(series: Any) -> Any:
-    """A column that was read to be copied, as any other is: with missing values.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_read(pd.Series(["7", "NA", ""])).isna().tolist()
-    [False, True, True]
-    """
+    """A column that was read to be copied, as any other is: with missing values."""
     return series.mask(series.isin(_MISSING)) if series.dtype.kind == "O" else series
 
 
