@@ -17,9 +17,8 @@ from equipoise.objectives.matrices import DenseFeatures, Features
 from equipoise.objectives.rows import TrainingRows
 from equipoise.objectives.torch_objective import (
     DEVICE_VALUES,
-    FUSED_ROWS,
-    LONG,
     SortedRows,
+    TensorCut,
     TorchObjective,
     one_a_row,
     torch,
@@ -63,6 +62,11 @@ class RowsOnDevice(TrainingRows):
     def open(
         self, *, fit_intercept: bool, ridge: float, loss: TrainedLoss
     ) -> Iterator[TorchObjective]:
+        if loss != as_trained("cross_entropy"):
+            raise InvalidParameterError(
+                "On tensors loss='cross_entropy' is the only one that can be fitted, got "
+                f"{loss!r}: give NumPy arrays for other losses."
+            )
         # What is left to NumPy is small; the threads of torch on a CPU are its own.
         on_cpu = self._rows[0].device.type == "cpu"
         with nullcontext() if on_cpu else ONE_BLAS_THREAD.held():
@@ -71,7 +75,6 @@ class RowsOnDevice(TrainingRows):
                 n_classes=len(self.classes),
                 fit_intercept=fit_intercept,
                 ridge=ridge,
-                loss=loss,
             )
 
 
@@ -160,7 +163,7 @@ def torch_objective(
     n_classes: int,
     fit_intercept: bool,
     ridge: float,
-    loss: TrainedLoss | None = None,
+    cut: TensorCut | None = None,
 ) -> TorchObjective:
     """An objective over the rows of ``X`` with class indices ``labels`` on the same device.
 
@@ -169,13 +172,7 @@ def torch_objective(
     InvalidInputError
         If the device has no room for a copy of the rows.
     """
-    entropy = as_trained("cross_entropy")
-    if loss is not None and loss != entropy:
-        raise InvalidParameterError(
-            f"On tensors loss='cross_entropy' is the only one that can be fitted, got {loss!r}: "
-            "give NumPy arrays for other losses."
-        )
-    kernel = entropy.kernel(n_classes)
+    kernel, cut = as_trained("cross_entropy").kernel(n_classes), cut or TensorCut()
     layout: Features = DenseFeatures(
         np.empty((0, X.shape[1])), kernel.n_scores, bool(fit_intercept)
     )
@@ -185,8 +182,7 @@ def torch_objective(
         moments.one_value[column] = bool((X[:, column] == X[0, column]).all())
     layout = _representable(standard_or_raw(layout, moments, ridge), X.dtype)
     rows = sorted_rows(X, labels, weights, layout, n_classes)
-    fused = rows.n_rows >= FUSED_ROWS
-    return TorchObjective(layout, kernel, rows, long=layout.size > LONG, fused=fused)
+    return TorchObjective(layout, kernel, rows, cut, fused=rows.n_rows >= cut.fused_rows)
 
 
 def _representable(layout: Features, dtype: Any) -> Features:
