@@ -26,7 +26,7 @@ from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
 from equipoise.objectives.linear_objective import with_last_score
 from equipoise.objectives.matrices import Features
-from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
+from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors
 
 # CPU_VALUES, DEVICE_VALUES: numbers of a block and its temporaries that stay in the cache of a
 # core, and that fill a device; DEVICE_SHARE: of its memory, where that is more.
@@ -121,7 +121,7 @@ class TorchObjective(Objective):
         super().__init__(layout, kernel, len(rows.bounds) - 1)
         self.rows, self.n_rows, self._cut, self._fused = rows, rows.n_rows, cut, fused
         self._long = layout.size > cut.long
-        self._tensors: TensorKernel = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
+        self._tensors = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
         self.precision = np.float64 if rows.values.dtype == torch().float64 else np.float32
         per_row = layout.width + 4 * kernel.n_scores
         room = _room(rows.values.device)

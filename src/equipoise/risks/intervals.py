@@ -482,7 +482,14 @@ def _limits(
 def binomial_interval(
     shares: Vector, counts: Vector, confidence: float = 0.95
 ) -> tuple[Vector, Vector]:
-    """Clopper and Pearson's intervals for shares of (effective) counts."""
+    """Clopper and Pearson's intervals for shares of (effective) counts.
+
+    Examples
+    --------
+    >>> lower, upper = binomial_interval(np.array([0.0]), np.array([50.0]))
+    >>> upper.round(4).tolist()
+    [0.0711]
+    """
     nothing = np.zeros_like(shares)
     moments = ClassMoments(np.arange(len(shares)), shares, counts, nothing, "")
     return binomial_bounds(moments, tail_of(confidence))

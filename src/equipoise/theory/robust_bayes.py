@@ -250,7 +250,7 @@ def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle)
 
 def _rule(mass: Vector, shares: Vector) -> Vector:
     """Decision weights, summing to one, that are Bayes for masses."""
-    weights = mass / shares
+    weights = weights_of(mass, shares)
     return np.asarray(weights / weights.sum())
 
 
@@ -305,7 +305,7 @@ def _walk(matrix: Matrix, weights: Vector, shares: Vector, masses: MassSet) -> S
     else:
         m = _pair(high if cut > equal else low)
     risks = np.array([np.interp(cut, cuts, each) for each in (first, second)])
-    lower = 1 - float(weights @ np.max(matrix * (m / shares), axis=1))
+    lower = 1 - float(weights @ np.max(matrix * weights_of(m, shares), axis=1))
     below = np.nextafter(np.r_[values, np.inf][group], -1)
     if part > 0:
         return m, _cuts([below, values[group]]), np.array([1 - part, part]), risks, lower
