@@ -403,15 +403,9 @@ def compared(
     elif all(isinstance(each, FrozenEstimator) for each in learners.values()):
         design = design_of_unseen(table, X, seed)
     else:
-        design = design_for(
-            table,
-            X,
-            QUICK_SHARE if request.quick else request.cv,
-            seed,
-            most_rows=QUICK_ROWS if request.quick else MOST_ROWS,
-            groups=request.groups,
-            in_time=request.in_time,
-        )
+        cv, most = (QUICK_SHARE, QUICK_ROWS) if request.quick else (request.cv, MOST_ROWS)
+        held = {"groups": request.groups, "in_time": request.in_time}
+        design = design_for(table, X, cv, seed, most_rows=most, **held)
     candidates = candidates_for(learners, goals)
     for goal in goals.values():
         # What cannot be evaluated is refused before any training.
