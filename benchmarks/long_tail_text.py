@@ -40,11 +40,8 @@ from equipoise.datasets import load_debian_packages
 C, HELD, ALPHA = 10.0, 50, 0.2
 ITERATIONS = {"section": 1_000, "maintainer": 100}
 SIZES = (100_000, 1_000, 20), (1_000_000, 100_000, 10)
-GOALS = {
-    "macro F1": "f1_macro",
-    "balanced accuracy": "balanced_accuracy",
-    f"LabelCVaR({ALPHA})": LabelCVaR(ALPHA),
-}
+GOALS = {"macro F1": "f1_macro", "balanced accuracy": "balanced_accuracy",
+         f"LabelCVaR({ALPHA})": LabelCVaR(ALPHA)}  # fmt: skip
 
 
 def parts(label: str) -> list[Any]:
@@ -94,10 +91,8 @@ def study(label: str) -> None:
     X, y, X_tune, y_tune, X_test, y_test = parts(label)
     rows = np.bincount(y)
     thirds = np.array_split(np.argsort(-rows, kind="stable"), 3)
-    print(
-        f"{label}: {len(rows)} classes of {rows.min()} to {rows.max():,} training rows, "
-        f"{X.shape[0]:,} rows x {X.shape[1]:,} words"
-    )
+    print(f"{label}: {len(rows)} classes of {rows.min()} to {rows.max():,} training rows, "
+          f"{X.shape[0]:,} rows x {X.shape[1]:,} words")  # fmt: skip
     print(f"  {'':36}     head   middle     tail macro F1    error      CPU", flush=True)
     regression = LogisticRegression(C=C, max_iter=ITERATIONS[label])
     plain, spent = fitted(clone(regression), X, y)
