@@ -18,5 +18,6 @@ try:
     import_module("pyarrow")
 except ImportError:
     collect_ignore_glob += [
-        "src/equipoise/blocks/row_groups.py", "src/equipoise/tables/streamed.py",
-    ]  # fmt: skip
+        "src/equipoise/blocks/row_groups.py",
+        "src/equipoise/tables/streamed.py",
+    ]

@@ -76,8 +76,10 @@ def show(rows: list[dict[str, Any]]) -> None:
 def of_tables(rows: list[dict[str, Any]], names: list[str], key: str) -> np.ndarray:
     """Recalls of the worst class, and errors in all, of every table."""
     found = {name: [row["found"][key] for row in rows if row["data"] == name] for name in names}
-    values = [[np.mean([value(one) for one in found[name]]) for name in names]
-              for value in (worst_recall, errors_in_all)]  # fmt: skip
+    values = [
+        [np.mean([value(one) for one in found[name]]) for name in names]
+        for value in (worst_recall, errors_in_all)
+    ]
     return np.array(values)
 
 

@@ -143,10 +143,17 @@ def on_folds() -> list[dict[str, Any]]:
             )
             with threadpool_limits(1):
                 found, seconds = best_time(tuning, 5 if n_rows < 10_000 else 1, time.process_time)
-            rows.append({
-                "rows": n_rows, "classes": n_classes, "goal": str(goal), "seconds": seconds,
-                "ceiling": ceiling, "risk": found.robust_risk, "metric": found.metric_value,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "rows": n_rows,
+                    "classes": n_classes,
+                    "goal": str(goal),
+                    "seconds": seconds,
+                    "ceiling": ceiling,
+                    "risk": found.robust_risk,
+                    "metric": found.metric_value,
+                }
+            )
     return rows
 
 

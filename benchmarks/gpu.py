@@ -148,9 +148,14 @@ def plain(case: Case, target: float, *, history: int, dtype: torch.dtype) -> flo
         weights = torch.zeros(k, X.shape[1], device=DEVICE, dtype=dtype, requires_grad=True)
         intercepts = torch.zeros(k, device=DEVICE, dtype=dtype, requires_grad=True)
         solver = torch.optim.LBFGS(
-            [weights, intercepts], max_iter=3000, max_eval=6000, history_size=history,
-            tolerance_grad=0, tolerance_change=0, line_search_fn="strong_wolfe",
-        )  # fmt: skip
+            [weights, intercepts],
+            max_iter=3000,
+            max_eval=6000,
+            history_size=history,
+            tolerance_grad=0,
+            tolerance_change=0,
+            line_search_fn="strong_wolfe",
+        )
         torch.cuda.synchronize()
         began, there = time.perf_counter(), []
 

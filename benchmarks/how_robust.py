@@ -125,10 +125,11 @@ def show_learner(learner: str, rows: list[dict[str, Any]]) -> None:
     gained = by_set(rows, lambda found: worst_recall(found["price"])) - means[fewest]
     print(f"      for which the worst class's recall rises by {gained.mean():+.4f}")
     reach = [
-        row for row in rows
+        row
+        for row in rows
         if row["found"]["recall"]["worst_class_risk"][row["found"]["recall"]["chosen"]]
         <= 1 - RECALL
-    ]  # fmt: skip
+    ]
     if reach:
         had = by_set(reach, lambda found: worst_recall(found["recall"]))
         words = (

@@ -85,9 +85,15 @@ IMBALANCES, CS = (100, 10), (1e-4, 1e-3, 1e-2, 1e-1)
 SETS = {"worst class": WorstClass(), "LabelCVaR(0.1)": LabelCVaR(0.1)}
 # The cross-entropy first: what stands on top of it takes longest.
 METHODS = (
-    "cross-entropy", "RobustLoss, worst class", "RobustLoss, LabelCVaR(0.1)", "class-balanced",
-    "focal", "LDAM-DRW", "logit adjustment", "group DRO",
-)  # fmt: skip
+    "cross-entropy",
+    "RobustLoss, worst class",
+    "RobustLoss, LabelCVaR(0.1)",
+    "class-balanced",
+    "focal",
+    "LDAM-DRW",
+    "logit adjustment",
+    "group DRO",
+)
 
 
 @dataclass(frozen=True)
@@ -179,9 +185,11 @@ class SmallResNet(nn.Module):
         )
         self.stages = nn.Sequential(
             *[Block(width, width, 1) for _ in range(2)],
-            Block(width, 2 * width, 2), Block(2 * width, 2 * width, 1),
-            Block(2 * width, 4 * width, 2), Block(4 * width, 4 * width, 1),
-        )  # fmt: skip
+            Block(width, 2 * width, 2),
+            Block(2 * width, 2 * width, 1),
+            Block(2 * width, 4 * width, 2),
+            Block(4 * width, 4 * width, 1),
+        )
         self.head = head(4 * width, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -319,10 +327,17 @@ def piece(imbalance: int, seed: int, method: str, small: bool, folder: str) -> d
             outputs = [logits_of(network, part) for part in (held[0], test[0])]
             found[f"RobustHead, {name}"] = judged(*outputs, *names)
     return {
-        "imbalance": imbalance, "seed": seed, "method": method, "small": small, "rows": len(train),
-        "training_seconds": seconds, "seconds": time.perf_counter() - started, "C": extra,
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU", "found": found,
-    }  # fmt: skip
+        "imbalance": imbalance,
+        "seed": seed,
+        "method": method,
+        "small": small,
+        "rows": len(train),
+        "training_seconds": seconds,
+        "seconds": time.perf_counter() - started,
+        "C": extra,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "CPU",
+        "found": found,
+    }
 
 
 # --- all pieces -----------------------------------------------------------------------------------

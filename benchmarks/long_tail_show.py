@@ -68,8 +68,11 @@ def seconds_of(lines: list[dict[str, Any]]) -> dict[str, float]:
 
 def gains_of(values: Values) -> str:
     """What decision weights do to the recalls of every network, from the least to the most."""
-    both = [(values[name], values[name + WAYS["tuned"]]) for name in values
-            if name + WAYS["tuned"] in values]  # fmt: skip
+    both = [
+        (values[name], values[name + WAYS["tuned"]])
+        for name in values
+        if name + WAYS["tuned"] in values
+    ]
     means = [[np.mean(list(each.values()), axis=0) for each in pair] for pair in both]
     low, mean = np.transpose([100 * (tuned - plain) for plain, tuned in means])
     return (
@@ -85,8 +88,11 @@ def verdicts_of(imbalance: int, values: Values) -> list[str]:
         name: 100 * np.mean(list(by_seed.values()), axis=0) for name, by_seed in values.items()
     }
     low, mean = points[BEST]
-    wanted = [("required", f"lowest recall above {n}", low, points[n][0], 0.0)
-              for n in BELOW if n in points]  # fmt: skip
+    wanted = [
+        ("required", f"lowest recall above {n}", low, points[n][0], 0.0)
+        for n in BELOW
+        if n in points
+    ]
     if POST_HOC in points and imbalance == 100:
         other = points[POST_HOC]
         wanted += [

@@ -78,9 +78,15 @@ def run(
 
 
 def main(
-    doc: str | None, names: list[str], out: Path, work: Callable[..., Any],
-    show: Callable[..., Any], *, data: Sequence[str] = tables.ALL, with_remedies: bool = False,
-) -> None:  # fmt: skip
+    doc: str | None,
+    names: list[str],
+    out: Path,
+    work: Callable[..., Any],
+    show: Callable[..., Any],
+    *,
+    data: Sequence[str] = tables.ALL,
+    with_remedies: bool = False,
+) -> None:
     """The command line of a study: run it, or show what it has found."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("what", choices=("run", "show"))

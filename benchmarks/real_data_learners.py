@@ -22,9 +22,15 @@ GOALS = ("worst_class", "balanced_accuracy", "f1_macro")
 BOOSTERS = ("boosting", "lightgbm", "xgboost", "catboost")
 ON_WHOLE_HALVES = ("forest", "boosting")
 GAME_SETS = (
-    "ann_thyroid", "page_blocks", "wine_quality", "mammography", "kr_vs_k", "satimage",
-    "contraceptive", "vehicle",
-)  # fmt: skip
+    "ann_thyroid",
+    "page_blocks",
+    "wine_quality",
+    "mammography",
+    "kr_vs_k",
+    "satimage",
+    "contraceptive",
+    "vehicle",
+)
 ROUNDS = 50
 
 

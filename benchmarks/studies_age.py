@@ -16,8 +16,11 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 NOTE = re.compile(r"commit (?P<commit>[0-9a-f]{7,40}), (?P<day>\d{4}-\d\d-\d\d)")
 SCRIPT = re.compile(r"\b(?:benchmarks|examples|tests)/\w+\.py")
-TARGETS = {"make bench": "benchmarks/run.py", "make bench-quick": "benchmarks/quick.py",
-           "make bench-scale": "benchmarks/scale.py"}  # fmt: skip
+TARGETS = {
+    "make bench": "benchmarks/run.py",
+    "make bench-quick": "benchmarks/quick.py",
+    "make bench-scale": "benchmarks/scale.py",
+}
 
 
 class Study(NamedTuple):

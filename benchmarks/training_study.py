@@ -81,9 +81,11 @@ def prepare(folder: Path, splits: list[int]) -> None:
                 kept = np.concatenate([o[: max(LEAST_TESTED, round(share * len(o)))] for o in own])
             np.savez_compressed(
                 folder / f"{name}.{split}.npz",
-                X=part.X.astype(np.float32), y=part.y.astype(np.int16),
-                X_test=part.X_test[kept].astype(np.float32), y_test=y[kept].astype(np.int16),
-            )  # fmt: skip
+                X=part.X.astype(np.float32),
+                y=part.y.astype(np.int16),
+                X_test=part.X_test[kept].astype(np.float32),
+                y_test=y[kept].astype(np.int16),
+            )
 
 
 class Settings(NamedTuple):
@@ -266,9 +268,12 @@ def show(paths: list[Path], against: list[Path]) -> None:
     for other in ("default", "inverse shares", "class_weight"):
         compared(found, "plain", other)
     for one, other in (
-        ("sqrt", "plain"), ("balanced", "plain"), ("average", "plain"), ("average", "sqrt"),
+        ("sqrt", "plain"),
+        ("balanced", "plain"),
+        ("average", "plain"),
+        ("average", "sqrt"),
         ("leaves", "plain"),
-    ):  # fmt: skip
+    ):
         compared(found, one, other)
     if against:
         old = {(r["table"], r["split"], r["learner"]): r["found"] for p in against for r in read(p)}

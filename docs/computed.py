@@ -46,8 +46,11 @@ def _report(script: Path, folder: Path) -> str:
     command = shlex.split(script.read_text("utf-8").replace("\\\n", " "), comments=True)
     done = subprocess.run(
         [sys.executable, "-m", "equipoise.cli", *command[1:]],
-        cwd=pages, check=True, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=pages,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     (pages / "thyroid.csv").unlink()
     # Long lines end where those of a terminal would.
     lines = [textwrap.fill(line, 96) for line in done.stdout.splitlines()]

@@ -3,10 +3,22 @@
 from pathlib import Path
 
 ORDER = (
-    "weight_or_threshold", "cost_of_weights", "worst_class", "how_robust", "prevalence_shift",
-    "recall_floor", "macro_f1", "costs", "forests_and_boosting", "compare_models",
-    "probabilities", "rows_needed", "own_set", "certificate", "larger_than_memory",
-)  # fmt: skip
+    "weight_or_threshold",
+    "cost_of_weights",
+    "worst_class",
+    "how_robust",
+    "prevalence_shift",
+    "recall_floor",
+    "macro_f1",
+    "costs",
+    "forests_and_boosting",
+    "compare_models",
+    "probabilities",
+    "rows_needed",
+    "own_set",
+    "certificate",
+    "larger_than_memory",
+)
 
 
 class ReadingOrder:

@@ -127,10 +127,12 @@ def exact_scores(coef, intercept, row):
     """Scores of a row, each rounded once."""
     values = [Fraction(value) for value in row.tolist()]
     pairs = zip(coef.tolist(), intercept.tolist(), strict=True)
-    return np.array([
-        float(Fraction(b) + sum(Fraction(w) * x for w, x in zip(each, values, strict=True)))
-        for each, b in pairs
-    ])  # fmt: skip
+    return np.array(
+        [
+            float(Fraction(b) + sum(Fraction(w) * x for w, x in zip(each, values, strict=True)))
+            for each, b in pairs
+        ]
+    )
 
 
 def draw(index):
@@ -159,9 +161,11 @@ def draw(index):
         "max_iter": MAX_ITER,
     }
     return Hostile(
-        X.astype(np.float32 if rng.random() < 0.2 else np.float64), labels, _weights(rng, labels),
+        X.astype(np.float32 if rng.random() < 0.2 else np.float64),
+        labels,
+        _weights(rng, labels),
         settings,
-    )  # fmt: skip
+    )
 
 
 def _hostile_columns(rng, X):
@@ -174,8 +178,11 @@ def _hostile_columns(rng, X):
     if rng.random() < 0.4:
         X = X * 10.0 ** rng.uniform(-6, 6, d)
     more = [
-        np.zeros((n, 2)), np.full((n, 1), 10.0 ** rng.integers(-3, 12)), X[:, :1], 2 * X[:, -1:],
-    ]  # fmt: skip
+        np.zeros((n, 2)),
+        np.full((n, 1), 10.0 ** rng.integers(-3, 12)),
+        X[:, :1],
+        2 * X[:, -1:],
+    ]
     chosen = [columns for columns in more if rng.random() < 0.15]
     return np.hstack([X, *chosen])
 

@@ -61,8 +61,12 @@ def class_risks(X, labels, weights, coef, intercept, loss="cross_entropy"):
         totals = np.bincount(labels, weights)
         scores = scores / ((totals.max() / totals) ** 0.25)[labels, None]
     own = row_losses(scores, labels, loss)
-    return np.array([np.average(own[labels == i], weights=weights[labels == i])
-                     for i in range(labels.max() + 1)])  # fmt: skip
+    return np.array(
+        [
+            np.average(own[labels == i], weights=weights[labels == i])
+            for i in range(labels.max() + 1)
+        ]
+    )
 
 
 def _cross_entropies(scores, own):

@@ -36,7 +36,6 @@ from equipoise.persistence import TrainingFacts
 from equipoise.persistence.archive import packed
 from equipoise.persistence.saved_model import from_bytes, to_bytes
 from equipoise.tables import columns_of, conform, learner_for, model_for, preprocessor
-from equipoise.theory import LocalPolynomialClassifier
 
 # Beyond what the process holds before the first file.
 MEMORY = 2 << 30
@@ -96,7 +95,6 @@ def table_model(kind):
 BARE = {
     "RobustLogisticRegression": lambda: RobustLogisticRegression(LabelCVaR(0.5)),
     "RobustLinearClassifier": lambda: RobustLinearClassifier(LabelCVaR(0.5)),
-    "LocalPolynomialClassifier": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "LogisticRegression": LogisticRegression,
     "RandomForestClassifier": forest,
     "HistGradientBoostingClassifier": boosting,

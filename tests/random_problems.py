@@ -66,9 +66,14 @@ def draw(seed, *, penalty):
     centers = rng.choice([0.0, 0.3, 1.0, 4.0]) * rng.normal(size=(k, d))
     easy = centers[labels] + rng.normal(size=(len(labels), d))
     recipes = [
-        "standard", "balanced", WorstClass(), LabelCVaR(float(rng.choice([0.2, 0.5, 0.9]))),
-        PriorBall(0.1), WeightBox(0.5, 3.0), PriorBox(0.0, 0.95),
-    ]  # fmt: skip
+        "standard",
+        "balanced",
+        WorstClass(),
+        LabelCVaR(float(rng.choice([0.2, 0.5, 0.9]))),
+        PriorBall(0.1),
+        WeightBox(0.5, 3.0),
+        PriorBox(0.0, 0.95),
+    ]
     settings = {
         "C": 10.0 ** rng.uniform(-3, 6) if penalty else np.inf,
         "fit_intercept": bool(rng.random() < 0.8),

@@ -101,8 +101,15 @@ def test_arrays_that_slice_are_fitted_in_parts_or_whole(memory, tmp_path):
 def test_what_is_in_memory_is_not_taken_for_a_file():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     X = np.zeros((3, 2))
-    others = [X, X.tolist(), sp.csr_matrix(X), pandas.DataFrame(X), pandas.Series([1]),
-              polars.DataFrame(X), polars.Series([1])]  # fmt: skip
+    others = [
+        X,
+        X.tolist(),
+        sp.csr_matrix(X),
+        pandas.DataFrame(X),
+        pandas.Series([1]),
+        polars.DataFrame(X),
+        polars.Series([1]),
+    ]
     assert not any(map(is_sliced, others))
 
 
@@ -233,7 +240,7 @@ def with_inf_sparse(X, y):
         (lambda X, y: X, r"Block 3: it must be \(X, y\) or \(X, y, weights\), got ndarray"),
         (lambda X, y: (X, np.where(y > 0, np.nan, y)), "Block 3: y must not have missing labels"),
     ],
-)  # fmt: skip
+)
 def test_blocks_that_cannot_be_used_are_named(change, message):
     refused(changed(3, change), message)
 

@@ -163,8 +163,12 @@ def test_cells_of_tables_that_change_are_noticed(column):
             "tags": [[1, 2]] * 500,
         }
     )
-    value = {"size": 9.0, "town": "Köln", "kind": {"a": "b", "b": "a"}[frame["kind"][ROW]],
-             "tags": [3]}[column]  # fmt: skip
+    value = {
+        "size": 9.0,
+        "town": "Köln",
+        "kind": {"a": "b", "b": "a"}[frame["kind"][ROW]],
+        "tags": [3],
+    }[column]
     other = frame.copy()
     other.at[ROW, column] = value
     y = rng.integers(2, size=500)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
@@ -15,7 +15,6 @@ from equipoise.theory import (
     class_rademacher,
     conditional_bound,
     iid_bound,
-    linear_rademacher,
     rate_bound,
 )
 from set_examples import few_examples
@@ -147,13 +146,19 @@ def test_bounds_of_a_lipschitz_loss_hold_for_all_functions_of_a_class():
     population = ramp(far)
     for _ in range(trials):
         rows = {name: rng.uniform(-1, 2, size=n) for name, n in ((0, 60), (1, 25))}
-        complexity = {name: float(linear_rademacher(x[:, None], 1.0)) for name, x in rows.items()}
+        complexity = {name: of_one_class(x[:, None], 1.0) for name, x in rows.items()}
         empirical = np.array([ramp(x) for x in rows.values()])
         bounds = [
-            conditional_bound([60, 25], complexity, uncertainty="worst_class", risks=risks,
-                              confidence=0.8, lipschitz=slope / 2).value
+            conditional_bound(
+                [60, 25],
+                complexity,
+                uncertainty="worst_class",
+                risks=risks,
+                confidence=0.8,
+                lipschitz=slope / 2,
+            ).value
             for risks in empirical.T
-        ]  # fmt: skip
+        ]
         broken += bool(np.any(population > bounds))
     assert broken <= binom.ppf(0.999, trials, 0.2)
 
@@ -166,6 +171,11 @@ def test_no_masses_of_the_set_are_above_the_bound(recipe):
     assert on_a_grid(recipe, PRIOR, terms) <= bound.width + 1e-9
     assert np.asarray(bound.masses) @ terms == pytest.approx(bound.width)
     assert bound.value <= recipe.resolve(PRIOR).support(RISKS) + bound.width + 1e-12
+
+
+def of_one_class(X, radius):
+    """The bound of the complexity on rows of one class."""
+    return class_rademacher(X, np.zeros(len(X), int), radius)[0]
 
 
 def test_more_confidence_costs_width_and_more_rows_save_it():
@@ -219,71 +229,7 @@ def test_complexities_and_risks_of_data_go_straight_in():
     counts = dict(zip(*np.unique(y, return_counts=True), strict=True))
     by_class = class_rademacher(X, y, radius=0.01)
     bound = conditional_bound(counts, by_class, risks=class_risks(y, scores, loss="margin"))
-    assert bound.complexity["a"] == pytest.approx(8 * by_class["a"].upper)
-
-
-# More rows
-
-
-@each_recipe
-@settings(max_examples=20, deadline=None)
-@given(share=st.floats(0.3, 1.2), place=st.integers(0, 2))
-def test_so_many_rows_are_enough_and_one_less_is_not(recipe, share, place):
-    def width(counts):
-        rate = COMPLEXITY * np.sqrt(COUNTS / counts)
-        return conditional_bound(counts, rate, PRIOR, recipe).width
-
-    bound = conditional_bound(COUNTS, COMPLEXITY, PRIOR, recipe)
-    target = share * bound.width
-    needed = bound.more_rows(target, of=place)
-    endless = COUNTS.copy()
-    endless[place] = 1e30
-    if np.isinf(needed.rows):
-        assert width(endless) >= target * (1 - 1e-9) and "No number of rows" in needed.sentence
-        return
-    more = COUNTS.copy()
-    more[place] += needed.rows
-    # So many rows as nobody has are not counted to the last one.
-    assert width(more) <= target * (1 + (1e-9 if needed.rows < 1e14 else 1e-6))
-    if needed.rows > 0:
-        more[place] -= 1
-        assert width(more) > target * (1 - 1e-9)
-    assert needed.total == needed.rows
-
-
-@pytest.mark.parametrize("share", [0.1, 0.5, 1.0, 2.0])
-def test_iid_rows_come_as_they_are(share):
-    bound = rate_bound(COUNTS, 0.2, PRIOR, WorstClass(), risks=RISKS)
-    target = share * bound.width
-    needed = bound.more_rows(target)
-    n = COUNTS.sum()
-
-    def width(total):
-        return rate_bound(total * PRIOR, 0.2, PRIOR, WorstClass(), risks=RISKS).width
-
-    assert width(n + needed.total) <= target * (1 + 1e-9)
-    if needed.total > 0:
-        assert width(n + needed.total - 1) > target * (1 - 1e-9)
-    assert needed.name == bound.dominant
-    assert needed.rows == pytest.approx(PRIOR[bound.dominant] * needed.total, abs=1)
-
-
-def test_the_class_that_stands_in_the_way_is_named():
-    bound = conditional_bound(
-        {"a": 50, "b": 40}, 0.0, uncertainty=WorstClass(), risks={"a": 0.1, "b": 0.1}
-    )
-    needed = bound.more_rows(0.01)
-    assert (
-        needed.name == "b" and np.isinf(needed.rows) and "'a' first among them" in needed.sentence
-    )
-
-
-def test_the_rows_of_an_unknown_class_cannot_be_counted():
-    bound = conditional_bound([50, 40], 0.01)
-    with pytest.raises(ClassMismatchError, match="of must be one of the classes"):
-        bound.more_rows(0.1, of="c")
-    with pytest.raises(InvalidParameterError, match="width must be a number in"):
-        bound.more_rows(0)
+    assert bound.complexity["a"] == pytest.approx(8 * by_class["a"])
 
 
 # How often they hold
@@ -344,7 +290,7 @@ class World:
     def complexity(self, rows):
         """Proven upper bounds of the complexity of each class, computed on its rows."""
         some = [self.points.repeat(row, axis=0) for row in rows]
-        return [float(linear_rademacher(X, self.radius)) if len(X) else 0.0 for X in some]
+        return [of_one_class(X, self.radius) if len(X) else 0.0 for X in some]
 
 
 def coverage_of_all_classifiers(trials, level, recipe):
@@ -414,7 +360,7 @@ def test_without_its_complexity_term_the_bound_would_be_broken():
     # rows to come, which have directions of their own.
     n, c = 4000, 0.3
     radius = c * np.sqrt(n)
-    rad = linear_rademacher(np.eye(900), radius).value * np.sqrt(900 / n)
+    rad = of_one_class(np.eye(900), radius) * np.sqrt(900 / n)
     assert rad == pytest.approx(c)
     given_ = {"uncertainty": WorstClass(), "observed": False}
     counts, risks = [n, n], [1 - 2 * c, 1 - 2 * c]

@@ -318,9 +318,13 @@ def takers():
 
 # These hand it on to functions that are here.
 HANDED_ON = {
-    "ErrorDecompositionDisplay.from_predictions", "WorstCaseWeightsDisplay.from_predictions",
-    "tune_decisions", "DecisionSummary.__init__", "descent_ascent", "robust_risk_interval",
-}  # fmt: skip
+    "ErrorDecompositionDisplay.from_predictions",
+    "WorstCaseWeightsDisplay.from_predictions",
+    "tune_decisions",
+    "DecisionSummary.__init__",
+    "descent_ascent",
+    "robust_risk_interval",
+}
 
 
 def test_every_function_with_a_class_prior_is_here():

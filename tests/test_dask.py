@@ -111,8 +111,10 @@ def parted(*arrays, ends=(0, 3, 50, 50, 51, 200)):
     """Arrays in partitions of unequal size, one of them empty."""
     ends = [min(end, len(arrays[0])) for end in ends]
     lengths = tuple(np.diff([*ends, len(arrays[0])]).tolist())
-    return [None if a is None else da.from_array(np.asarray(a), chunks=rows_of(a, lengths))
-            for a in arrays]  # fmt: skip
+    return [
+        None if a is None else da.from_array(np.asarray(a), chunks=rows_of(a, lengths))
+        for a in arrays
+    ]
 
 
 def rows_of(array, lengths):
@@ -172,9 +174,12 @@ def test_answers_do_not_depend_on_where_partitions_are(client):
     X, y = draw(k=3, n=2000)
     rows = parted(X, y, ends=range(0, 2000, 90))
     two = robust().fit(*rows)
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
-    ) as other, distributed.Client(other):  # fmt: skip
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=3, processes=False, dashboard_address=":0"
+        ) as other,
+        distributed.Client(other),
+    ):
         one = robust().fit(*rows)
     # Products round differently in arrays that lie differently in memory, by a digit.
     np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-12)
@@ -551,8 +556,11 @@ def test_a_partition_that_is_computed_again_and_is_another_is_named(monkeypatch)
 def test_labels_have_the_partitions_of_the_rows():
     X, y = draw(k=3, n=300)
     rows, labels = da.from_array(X, chunks=(100, -1)), da.from_array(y, chunks=(150,))
-    refused((rows, labels), r"y must have the partitions of X, got 2 \(150, 150 rows\) where X has "
-            r"3 \(100, 100, 100 rows\): use y\.rechunk\(X\.chunks\[0\]\)")  # fmt: skip
+    refused(
+        (rows, labels),
+        r"y must have the partitions of X, got 2 \(150, 150 rows\) where X has "
+        r"3 \(100, 100, 100 rows\): use y\.rechunk\(X\.chunks\[0\]\)",
+    )
     refused((rows, y), r"y must be a Dask array .* got ndarray of shape \(300,\): dask\.array")
     refused((rows, None), "y must be a Dask array .* got NoneType")
     refused((rows, rows), r"y must be a Dask array of one dim.* got Array of shape \(300, 4\)")
@@ -590,8 +598,10 @@ def test_an_asynchronous_client_is_refused(monkeypatch):
 
 def test_fixed_weights_are_fitted_too(anywhere):
     X, y = draw(k=2)
-    fits = [RobustLogisticRegression(FixedWeights("balanced")).fit(*rows)
-            for rows in ((X, y), parted(X, y))]  # fmt: skip
+    fits = [
+        RobustLogisticRegression(FixedWeights("balanced")).fit(*rows)
+        for rows in ((X, y), parted(X, y))
+    ]
     assert fits[1].objective_ == pytest.approx(fits[0].objective_, rel=SAME)
 
 

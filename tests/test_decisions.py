@@ -90,9 +90,12 @@ def test_tuning_is_not_worse_than_the_usual_weights(n_classes, coarse):
     for goal in goals(predictions):
         tables = [
             predictions.confusion(weights)
-            for weights in (tuned_weights(predictions, goal), np.ones(n_classes),
-                            1 / predictions.prior)
-        ]  # fmt: skip
+            for weights in (
+                tuned_weights(predictions, goal),
+                np.ones(n_classes),
+                1 / predictions.prior,
+            )
+        ]
         tuned, *usual = map(goal.value, tables)
         assert tuned <= min(usual) + 0.01, goal
 

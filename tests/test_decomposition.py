@@ -107,8 +107,9 @@ def test_a_third_class_that_never_occurs_near_the_others_changes_no_bound():
     apart = np.array([[0.0, 0.0, 1.0]])
     three = excess_risk(
         *(np.vstack([np.column_stack([each, np.zeros(50)]), apart]) for each in (eta, estimate)),
-        (1, 1, 1), (1, 4, 1),
-    )  # fmt: skip
+        (1, 1, 1),
+        (1, 4, 1),
+    )
     scale = three.judged_under[0] / two.judged_under[0] * 50 / 51
     assert three.irreducible_bound == pytest.approx(two.irreducible_bound * scale)
     assert three.estimation_bound == pytest.approx(two.estimation_bound * scale)
@@ -215,10 +216,14 @@ def mean_errors(sizes, n_replications, **settings):
     tables = []
     for n in sizes:
         found = list(replications(n, n_replications, **settings))
-        tables.append({
-            name: np.mean([[each[name].excess, each[name].irreducible] for each in found], axis=0)
-            for name in found[0]
-        })  # fmt: skip
+        tables.append(
+            {
+                name: np.mean(
+                    [[each[name].excess, each[name].irreducible] for each in found], axis=0
+                )
+                for name in found[0]
+            }
+        )
     return tables
 
 
@@ -259,9 +264,14 @@ def test_all_rows_of_a_sample_are_an_estimate_of_the_model():
     exact = of_model(MODEL, lambda X: X[:, 0] ** 2, "standard", "balanced")
     for labels in (None, y):
         found = excess_risk(
-            eta, estimate, "standard", "balanced", y=labels,
-            n_resamples=50, random_state=0,
-        )  # fmt: skip
+            eta,
+            estimate,
+            "standard",
+            "balanced",
+            y=labels,
+            n_resamples=50,
+            random_state=0,
+        )
         assert isinstance(found, ExcessRisk)
         for part in ("excess", "estimation", "irreducible"):
             assert getattr(found, part) == pytest.approx(getattr(exact, part), abs=0.01)
@@ -277,9 +287,14 @@ def check_coverage(n, n_draws, *, labelled):
     for seed in range(n_draws):
         X, y = MODEL.sample(n, random_state=seed)
         found = excess_risk(
-            MODEL.predict_proba(X), X[:, 0] ** 2, (1, 1), (1, 4),
-            y=y if labelled else None, n_resamples=200, random_state=seed,
-        )  # fmt: skip
+            MODEL.predict_proba(X),
+            X[:, 0] ** 2,
+            (1, 1),
+            (1, 4),
+            y=y if labelled else None,
+            n_resamples=200,
+            random_state=seed,
+        )
         ends = [found.intervals[part] for part in parts]
         values = [getattr(exact, part) for part in parts]
         covered += [low <= value <= high for (low, high), value in zip(ends, values, strict=True)]

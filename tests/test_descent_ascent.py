@@ -67,9 +67,13 @@ def linear_game(masses=None, n_classes=4, size=3, seed=0):
         mass_slope=float(np.linalg.norm(slopes, 2) * radius + np.linalg.norm(offsets)),
     )
     return GameCase(
-        "linear", game, masses or WorstClass().resolve(np.ones(n_classes) / n_classes), constants,
-        value, lambda m: m @ offsets - radius * np.linalg.norm(m @ slopes),
-    )  # fmt: skip
+        "linear",
+        game,
+        masses or WorstClass().resolve(np.ones(n_classes) / n_classes),
+        constants,
+        value,
+        lambda m: m @ offsets - radius * np.linalg.norm(m @ slopes),
+    )
 
 
 def distance_game():
@@ -90,9 +94,13 @@ def distance_game():
         mass_slope=2 * (radius + np.linalg.norm(corners, axis=1).max()),
     )
     return GameCase(
-        "distances", Game(4, 2, risks, slopes), WorstClass().resolve(np.ones(4) / 4), constants,
-        np.sqrt(2), None,
-    )  # fmt: skip
+        "distances",
+        Game(4, 2, risks, slopes),
+        WorstClass().resolve(np.ones(4) / 4),
+        constants,
+        np.sqrt(2),
+        None,
+    )
 
 
 GAMES = [linear_game(), linear_game(n_classes=2, size=1, seed=1), distance_game()]

@@ -590,8 +590,10 @@ def test_the_tradeoff_of_the_analysis_is_drawn_as_it_is():
 def test_the_frontier_joins_what_nothing_beats():
     y = np.repeat([0, 1], [80, 20])
     rng = np.random.default_rng(0)
-    made = {f"{p}, {q}": np.where(rng.random(100) < np.where(y == 1, p, q), 1, 0)
-            for p, q in ((0.2, 0.02), (0.6, 0.1), (0.9, 0.3), (0.5, 0.3))}  # fmt: skip
+    made = {
+        f"{p}, {q}": np.where(rng.random(100) < np.where(y == 1, p, q), 1, 0)
+        for p, q in ((0.2, 0.02), (0.6, 0.1), (0.9, 0.3), (0.5, 0.3))
+    }
     frame = display.FrontierDisplay.from_predictions(y, made).to_frame()
     for _, own in frame.iterrows():
         wrong = made[own["candidate"]] != y

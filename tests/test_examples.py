@@ -38,9 +38,12 @@ def test_an_example_prints_every_number_of_its_answer(path):
     pytest.importorskip("matplotlib")
     pytest.importorskip("pandas")
     ran = subprocess.run(
-        [sys.executable, "-W", "error", path], env=os.environ | {"MPLBACKEND": "Agg"},
-        check=False, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", path],
+        env=os.environ | {"MPLBACKEND": "Agg"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert ran.returncode == 0, ran.stderr
     # What stands between backquotes is code, and may hold settings.
     words = re.sub(r"``[^`]*``", "", _answer(path))

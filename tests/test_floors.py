@@ -169,9 +169,13 @@ def several(seed, name, n_rows):
     means = plane.means
     best = plane.tuned_errors(X, y, means, -0.5 * (means**2).sum(axis=1), np.array([0.0, 1, 0]))
     return {
-        "attained": not np.isnan(found[0]), "missed": np.any(found > plane.errors),
-        "first": found[0], "free": found[1], "third": found[2], "best for free": best[1],
-    }  # fmt: skip
+        "attained": not np.isnan(found[0]),
+        "missed": np.any(found > plane.errors),
+        "first": found[0],
+        "free": found[1],
+        "third": found[2],
+        "best for free": best[1],
+    }
 
 
 @pytest.mark.slow

@@ -119,12 +119,19 @@ def random_problem(seed):
     labels = np.concatenate([np.repeat(np.arange(k), 3), drawn])
     X = rng.choice([0.2, 1.0, 4.0]) * rng.normal(size=(k, d))[labels]
     X = (X + rng.normal(size=(len(labels), d))) * 10.0 ** rng.choice([0, 0, 1, -2], size=d)
-    recipe = [WorstClass(), LabelCVaR(rng.choice([0.1, 0.5, 0.9])), PriorBall(0.1), "balanced",
-              WeightBox(0.5, 3.0), PriorBox(0.0, 0.95)][rng.integers(6)]  # fmt: skip
+    recipe = [
+        WorstClass(),
+        LabelCVaR(rng.choice([0.1, 0.5, 0.9])),
+        PriorBall(0.1),
+        "balanced",
+        WeightBox(0.5, 3.0),
+        PriorBox(0.0, 0.95),
+    ][rng.integers(6)]
     settings = {
-        "C": 10.0 ** rng.integers(-2, 3), "fit_intercept": bool(rng.random() < 0.8),
+        "C": 10.0 ** rng.integers(-2, 3),
+        "fit_intercept": bool(rng.random() < 0.8),
         "loss": HINGES[seed % 2],
-    }  # fmt: skip
+    }
     return X, labels, rng.uniform(0.2, 2, len(labels)), RobustLinearClassifier(recipe, **settings)
 
 

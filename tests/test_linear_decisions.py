@@ -59,9 +59,13 @@ def test_leads_are_those_of_fits_without_the_rows(k):
     # At masses that stay as they are, which those of one weighting do.
     masses = np.asarray(model.worst_case_masses_)
     fit = LinearFit(
-        model.coef_, model.intercept_, True, masses, 1 / (0.3 * len(y)),
+        model.coef_,
+        model.intercept_,
+        True,
+        masses,
+        1 / (0.3 * len(y)),
         as_trained("cross_entropy").kernel(k),
-    )  # fmt: skip
+    )
     rows, leads = left_out_leads(fit, X, labels, np.ones(len(y)), counts.astype(float))
     full = model.decision_function(X)
     for place in (0, 4, 5, 20, 41):

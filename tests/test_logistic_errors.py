@@ -90,7 +90,7 @@ BAD_DATA = {
     "huge weights": (X, Y, np.full(N, 1e308), "finite sum, got a largest value of 1e\\+308"),
     "tiny weights": (X, Y, np.full(N, 5e-324), "C times the sum of the sample weights"),
     "weights of text": (X, Y, ["a"] * N, "sample_weight must hold numbers"),
-}  # fmt: skip
+}
 
 UNKNOWN = (ClassMismatchError, "names 7, not among the classes 0, 1, 2")
 MISSING = (ClassMismatchError, "must name every class; 2 is missing")
@@ -143,13 +143,16 @@ BAD_PARAMETERS = {
     "prior long": ({"class_prior": [0.25] * 4}, *LONG),
     "prior unknown": ({"class_prior": {0: 0.5, 1: 0.5, 2: 0, 7: 0}}, *UNKNOWN),
     "prior missing": ({"class_prior": {0: 0.5, 1: 0.5}}, *MISSING),
-}  # fmt: skip
+}
 
 
 def frozen(estimator):
     """What an estimator is, to compare before and after."""
-    return {name: np.array(value).tolist() for name, value in vars(estimator).items()
-            if name.endswith("_") and name != "history_"}  # fmt: skip
+    return {
+        name: np.array(value).tolist()
+        for name, value in vars(estimator).items()
+        if name.endswith("_") and name != "history_"
+    }
 
 
 def assert_refused(estimator, error, match, X, y, sample_weight=None):

@@ -98,8 +98,11 @@ def test_fitted_attributes(k):
     X, y = draw(k=k)
     clf = RobustLogisticRegression(LabelCVaR(0.5)).fit(X, NAMES[y])
     per_class = (
-        clf.class_risks_, clf.worst_case_weights_, clf.worst_case_masses_, clf.class_prior_,
-    )  # fmt: skip
+        clf.class_risks_,
+        clf.worst_case_weights_,
+        clf.worst_case_masses_,
+        clf.class_prior_,
+    )
     for values in per_class:
         assert isinstance(values, ByClass) and list(values) == NAMES[:k].tolist()
     assert clf.n_iter_ >= 1 and clf.n_evaluations_ >= clf.n_iter_
@@ -336,8 +339,11 @@ def test_other_processes_and_other_numbers_of_threads_give_the_same_bits():
         limits = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
         done = subprocess.run(
             [sys.executable, "-c", PRINT_A_FIT],
-            env=os.environ | limits, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            env=os.environ | limits,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         prints.append(done.stdout.splitlines())
     assert prints[0] == prints[1] and len(prints[0]) == 4
 

@@ -142,9 +142,13 @@ def test_many_rows_are_the_same_as_few():
 def test_margin_by_brute_force(rows):
     true, scores = rows
     for y, f, margin, bounded, convex in zip(
-        true, scores, margins(true, scores), margin_loss(true, scores), hinge(true, scores),
+        true,
+        scores,
+        margins(true, scores),
+        margin_loss(true, scores),
+        hinge(true, scores),
         strict=True,
-    ):  # fmt: skip
+    ):
         a = f[y] - max(f[j] for j in range(len(f)) if j != y)
         assert margin == pytest.approx(a)
         assert bounded == pytest.approx(1.0 if a <= 0 else (1 - a if a <= 1 else 0.0))

@@ -33,7 +33,6 @@ from equipoise.sets import (
     WeightHull,
     WorstClass,
 )
-from equipoise.theory import LocalPolynomialClassifier
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 
@@ -406,7 +405,6 @@ ESTIMATORS = {
         LogisticRegression(), LabelCVaR("auto"), cv=3
     ),
     "hinge": lambda: RobustLinearClassifier(LabelCVaR(0.8), loss="smoothed_hinge"),
-    "local": lambda: LocalPolynomialClassifier(bandwidth=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
     "one step": lambda: make_pipeline(RobustLogisticRegression("balanced")),
 }
@@ -453,8 +451,8 @@ def test_the_model_itself_knows_its_kind_and_its_goal(tmp_path):
         save_model(RobustLogisticRegression(goal).fit(X, y), tmp_path / "m.equipoise")
         facts = load_model(tmp_path / "m.equipoise").facts
         assert (facts.model, facts.goal) == ("RobustLogisticRegression", text)
-    local = LocalPolynomialClassifier(bandwidth=1.0).fit(X, y)
-    assert TrainingFacts.from_model(local).goal is None
+    plain = LogisticRegression().fit(X, y)
+    assert TrainingFacts.from_model(plain).goal is None
     plug_in = TunedDecisionClassifier(RobustLogisticRegression("standard"), cv=2).fit(X, y)
     assert TrainingFacts.from_model(plug_in).goal == "LabelCVaR(alpha=0.1)"
 

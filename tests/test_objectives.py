@@ -101,10 +101,12 @@ every_objective_with_intercept = pytest.mark.parametrize("case", CENTERED, ids=s
 
 def differences(function, theta, step=1e-5):
     """Central differences along each parameter, one row each."""
-    return np.array([
-        (function(theta + step * e) - function(theta - step * e)) / (2 * step)
-        for e in np.eye(len(theta))
-    ])  # fmt: skip
+    return np.array(
+        [
+            (function(theta + step * e) - function(theta - step * e)) / (2 * step)
+            for e in np.eye(len(theta))
+        ]
+    )
 
 
 def assert_close(actual, expected, rtol):
@@ -211,8 +213,11 @@ def test_hessian_matches_differences_of_the_gradient(case):
     change = differences(lambda point: objective.gradient(objective.evaluate(point), mass), theta)
     for direction in model_directions(objective, case):
         assert_close(hessian @ direction, change @ direction, 1e-8)
-        assert_close(objective.hessian_product(objective.evaluate(theta), mass, direction),
-                     change @ direction, 1e-8)  # fmt: skip
+        assert_close(
+            objective.hessian_product(objective.evaluate(theta), mass, direction),
+            change @ direction,
+            1e-8,
+        )
 
 
 @every_objective

@@ -35,7 +35,7 @@ every_storage = pytest.mark.parametrize("storage", STORAGES)
 def opened(X, labels, weights, *, fit_intercept=True):
     return open_objective(
         X, labels, weights, n_classes=labels.max() + 1, fit_intercept=fit_intercept
-    )  # fmt: skip
+    )
 
 
 def matrix_of(features):

@@ -130,9 +130,13 @@ def test_scores_of_columns_far_from_zero_are_exact(kind):
 def test_a_sparse_column_with_two_entries_in_a_place_is_their_sum():
     far, _, _, y = far_data(1e10)
     halves = sp.csr_matrix(
-        (np.repeat(far.ravel() / 2, 2), np.repeat(np.tile(np.arange(3), len(far)), 2),
-         np.arange(0, 6 * len(far) + 1, 6)), shape=far.shape,
-    )  # fmt: skip
+        (
+            np.repeat(far.ravel() / 2, 2),
+            np.repeat(np.tile(np.arange(3), len(far)), 2),
+            np.arange(0, 6 * len(far) + 1, 6),
+        ),
+        shape=far.shape,
+    )
     assert fitted("memory", halves, y).objective_ == pytest.approx(
         fitted("memory", far, y).objective_, rel=1e-6
     )

@@ -81,26 +81,24 @@ def test_lightgbm_takes_the_tiniest_numbers_for_zeros():
     np.testing.assert_allclose(probabilities, model.predict_proba(rows), rtol=0, atol=1e-12)
 
 
-# What is refused by name
+# What is refused
 
 
 def scaled(base):
     return make_pipeline(StandardScaler(), base)
 
 
+# What skl2onnx or the runtime does to classifiers of scikit-learn that are not written here.
 REFUSED = {
-    "distance": (scaled(KNeighborsClassifier(weights="distance")), "weights='distance'.*uniform"),
-    "isotonic": (
-        CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2),
-        "method='isotonic' cannot.*sigmoid",
-    ),
-    "process": (scaled(GaussianProcessClassifier()), "GaussianProcessClassifier.*linear systems"),
-    "radius": (scaled(RadiusNeighborsClassifier(9.0)), "RadiusNeighbors.*KNeighborsClassifier"),
+    "distance": (scaled(KNeighborsClassifier(weights="distance")), "labels differ"),
+    "isotonic": (CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=2), "labels differ"),
+    "process": (scaled(GaussianProcessClassifier()), "not standard"),
+    "radius": (scaled(RadiusNeighborsClassifier(9.0)), "onnxruntime fails on rows"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_known_to_be_written_wrong_is_refused_by_name(name):
+def test_what_predicts_otherwise_or_cannot_be_run_is_refused(name):
     base, message = REFUSED[name]
     with pytest.raises(InvalidParameterError, match=message):
         to_onnx(plugged(base))
@@ -109,17 +107,17 @@ def test_what_is_known_to_be_written_wrong_is_refused_by_name(name):
 def test_the_scores_of_nu_support_vectors_are_refused():
     X, y = draw()
     model = RobustClassifier(scaled(NuSVC(nu=0.1)), "balanced", cv=3).fit(X[:N_TRAIN], y[:N_TRAIN])
-    with pytest.raises(InvalidParameterError, match=r"NuSVC.*float32"):
+    with pytest.raises(InvalidParameterError, match=r"NuSVC has no probabilities"):
         to_onnx(model)
 
 
 def test_trees_with_more_than_a_number_in_a_leaf_are_refused():
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
     linear = lightgbm.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1, linear_tree=True)
-    with pytest.raises(InvalidParameterError, match="linear_tree=True"):
+    with pytest.raises(InvalidParameterError, match=r"LGBMClassifier.*labels differ"):
         to_onnx(plugged(linear))
     several = xgboost.XGBClassifier(n_estimators=3, n_jobs=1, multi_strategy="multi_output_tree")
-    with pytest.raises(InvalidParameterError, match="multi_output_tree"):
+    with pytest.raises(InvalidParameterError, match="XGBClassifier cannot be written as ONNX"):
         to_onnx(plugged(several, 3))
 
 

@@ -73,8 +73,11 @@ STEPS = {
     ),
     "selected by type": lambda: ColumnTransformer(
         [
-            ("texts", OneHotEncoder(min_frequency=30, handle_unknown="infrequent_if_exist"),
-             make_column_selector(dtype_exclude="number")),
+            (
+                "texts",
+                OneHotEncoder(min_frequency=30, handle_unknown="infrequent_if_exist"),
+                make_column_selector(dtype_exclude="number"),
+            ),
             ("numbers", filled(), make_column_selector(dtype_include="number")),
         ],
         transformer_weights={"numbers": 0.5},
@@ -89,11 +92,15 @@ STEPS = {
         ("passthrough", ["size"]),
     ),
     "filled texts": lambda: make_column_transformer(
-        (make_pipeline(SimpleImputer(strategy="most_frequent"),
-                       OneHotEncoder(handle_unknown="ignore")), ["colour"]),
+        (
+            make_pipeline(
+                SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")
+            ),
+            ["colour"],
+        ),
         (filled(), ["size"]),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", STEPS)

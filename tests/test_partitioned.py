@@ -118,9 +118,7 @@ def test_centered_states_have_no_slope_in_the_intercepts(case, opened):
         slopes = other.features.unfold(other.gradient(there, mass))[:, -1]
         if case.fit_intercept:
             assert np.abs(slopes).max() < 1e-4
-        np.testing.assert_allclose(
-            other.gradient(there, mass), one.gradient(here, mass), atol=1e-4
-        )  # fmt: skip
+        np.testing.assert_allclose(other.gradient(there, mass), one.gradient(here, mass), atol=1e-4)
 
     opened(case, compare)
 

@@ -55,13 +55,14 @@ MODELS = {
     "trained": RobustClassifier(
         LogisticRegression(C=1e3), "worst_class", training="balanced", cv=3
     ),
-    "path": RobustnessCV(RobustLogisticRegression(C=1e3), alphas=[1.0, 0.2], rule="recall",
-                         recall=0.5, cv=3),
+    "path": RobustnessCV(
+        RobustLogisticRegression(C=1e3), alphas=[1.0, 0.2], rule="recall", recall=0.5, cv=3
+    ),
     "path of decisions": RobustnessCV(
         TunedDecisionClassifier(LogisticRegression(C=1e3)), alphas=[1.0, 0.5], cv=3
     ),
     "local": LocalPolynomialClassifier(bandwidth=2.5),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MODELS)

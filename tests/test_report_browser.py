@@ -24,9 +24,17 @@ from report_tables import HOSTILE, hostile_table  # noqa: E402
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 CRIMES = {
-    "motor vehicle theft": 160, "assault": 120, "burglary": 100, "fraud": 80, "vandalism": 60,
-    "arson": 40, "disorderly conduct": 40, "trespassing": 30, "embezzlement": 8, "kidnapping": 1,
-}  # fmt: skip
+    "motor vehicle theft": 160,
+    "assault": 120,
+    "burglary": 100,
+    "fraud": 80,
+    "vandalism": 60,
+    "arson": 40,
+    "disorderly conduct": 40,
+    "trespassing": 30,
+    "embezzlement": 8,
+    "kidnapping": 1,
+}
 
 
 def ordinary_comparison():

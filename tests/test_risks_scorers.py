@@ -134,9 +134,13 @@ def test_sample_weights_are_routed(data):
         scorer = RiskScorer(WorstClass(), loss="margin").set_score_request(sample_weight=True)
         found = cross_val_score(
             LogisticRegression().set_fit_request(sample_weight=False),
-            X, y, scoring=scorer, cv=folds, params={"sample_weight": weights},
+            X,
+            y,
+            scoring=scorer,
+            cv=folds,
+            params={"sample_weight": weights},
             error_score="raise",
-        )  # fmt: skip
+        )
     expected = [
         scorer(LogisticRegression().fit(X[train], y[train]), X[test], y[test], weights[test])
         for train, test in folds.split(X)

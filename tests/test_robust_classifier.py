@@ -171,9 +171,12 @@ def test_probabilities_are_those_of_the_population(training, k, given):
     X, y, _ = known_rows(shares, n=5_000, seed=1)
     fresh, _, true = known_rows(population)
     clf = RobustClassifier(
-        GaussianNB(), "worst_class", cv=3, class_prior=population if given else None,
+        GaussianNB(),
+        "worst_class",
+        cv=3,
+        class_prior=population if given else None,
         training=np.arange(1.0, k + 1) if training == "numbers" else training,
-    ).fit(X, y)  # fmt: skip
+    ).fit(X, y)
     table = clf.predict_proba(fresh)
     np.testing.assert_allclose(table.sum(axis=1), 1)
     np.testing.assert_allclose(table.mean(axis=0), population, atol=0.015)
@@ -408,9 +411,11 @@ def test_the_same_again_pickled_cloned_and_for_any_number_of_jobs(training):
 def test_a_search_over_its_own_parameters():
     X, y = draw()
     grid = {
-        "estimator__max_depth": [1, 3], "goal__alpha": [1.0, 0.1],
-        "training": ["plain", "average"], "pooling": [0.0, 5.0],
-    }  # fmt: skip
+        "estimator__max_depth": [1, 3],
+        "goal__alpha": [1.0, 0.1],
+        "training": ["plain", "average"],
+        "pooling": [0.0, 5.0],
+    }
     clf = RobustClassifier(TREE, LabelCVaR(0.5), cv=3)
     search = GridSearchCV(clf, grid, cv=2, scoring=RiskScorer(WorstClass())).fit(X, y)
     assert set(search.best_params_) == set(grid) and np.ptp(search.cv_results_["mean_test_score"])

@@ -139,9 +139,11 @@ def test_uneven_weights_are_approximate_and_even_ones_are_not():
 def test_names_of_classes_are_read_by_sets_and_priors():
     truth, guess = ["ill"] * 20 + ["well"] * 80, ["ill"] * 15 + ["well"] * 85
     found = robust_risk_interval(
-        truth, guess, PriorBox({"ill": 0.01, "well": 0.5}, {"ill": 0.1, "well": 0.99}),
+        truth,
+        guess,
+        PriorBox({"ill": 0.01, "well": 0.5}, {"ill": 0.1, "well": 0.99}),
         class_prior={"ill": 0.05, "well": 0.95},
-    )  # fmt: skip
+    )
     assert found.estimate == pytest.approx(0.1 * 0.25)
 
 

@@ -287,8 +287,9 @@ def test_three_classes_named_by_numbers(kind):
     assert clf.classes_.tolist() == [10, 20, 30] and set(clf.predict(X)) <= {10, 20, 30}
     np.testing.assert_allclose(path["alpha"], alpha_grid(prior))
     np.testing.assert_allclose(path["standard_risk"], path["class_risks"] @ prior)
-    values = np.array([[brute_robust(row, prior, a) for row in path["class_risks"]]
-                       for a in path["alpha"]])  # fmt: skip
+    values = np.array(
+        [[brute_robust(row, prior, a) for row in path["class_risks"]] for a in path["alpha"]]
+    )
     regrets = (values - values.min(axis=1, keepdims=True)).max(axis=0)
     np.testing.assert_allclose(path["largest_regret"], regrets, atol=1e-12)
     assert path["standard_risk"][clf.best_index_] <= path["standard_risk"].min() + 0.1 + 1e-12

@@ -58,9 +58,15 @@ def test_constants_are_true_ones(n_classes, fit_intercept):
     weights = np.random.default_rng(1).integers(1, 4, len(y))
     radius, C = 3.0, 0.05
     found = descent_ascent(
-        X, y, WorstClass(), radius=radius, rounds=1, C=C, fit_intercept=fit_intercept,
+        X,
+        y,
+        WorstClass(),
+        radius=radius,
+        rounds=1,
+        C=C,
+        fit_intercept=fit_intercept,
         sample_weight=weights,
-    )  # fmt: skip
+    )
     rows = np.column_stack([X, np.ones(len(y))]) if fit_intercept else X
     one_hot = (y[:, None] == NAMES[:n_classes]).astype(float)
     shares = one_hot * weights[:, None] / (one_hot * weights[:, None]).sum(axis=0)
@@ -94,11 +100,13 @@ def test_sparse_rows_and_repeated_rows_give_the_same():
     counts = np.random.default_rng(0).integers(1, 3, len(y))
     dense = descent_ascent(X, y, LabelCVaR(0.5), radius=3, rounds=40, sample_weight=counts)
     again = [
-        descent_ascent(sp.csr_matrix(X), y, LabelCVaR(0.5), radius=3, rounds=40,
-                       sample_weight=counts),
-        descent_ascent(np.repeat(X, counts, axis=0), np.repeat(y, counts), LabelCVaR(0.5),
-                       radius=3, rounds=40),
-    ]  # fmt: skip
+        descent_ascent(
+            sp.csr_matrix(X), y, LabelCVaR(0.5), radius=3, rounds=40, sample_weight=counts
+        ),
+        descent_ascent(
+            np.repeat(X, counts, axis=0), np.repeat(y, counts), LabelCVaR(0.5), radius=3, rounds=40
+        ),
+    ]
     for found in again:
         np.testing.assert_allclose(found.coef, dense.coef, rtol=1e-8)
         assert found.bound == pytest.approx(dense.bound)

@@ -284,8 +284,13 @@ def test_bounds_are_the_ends_of_each_mass(recipe, problem):
 
 def test_only_some_sets_are_points():
     prior = [0.5, 0.3, 0.2]
-    points = [FixedWeights("standard"), LabelCVaR(1.0), WeightHull(["balanced"]), PriorBall(0.0),
-              PriorBox([0.2, 0.3, 0.5], 1.0)]  # fmt: skip
+    points = [
+        FixedWeights("standard"),
+        LabelCVaR(1.0),
+        WeightHull(["balanced"]),
+        PriorBall(0.0),
+        PriorBox([0.2, 0.3, 0.5], 1.0),
+    ]
     assert all(recipe.resolve(prior).is_point for recipe in points)
     others = [WorstClass(), LabelCVaR(0.99), WeightHull(["balanced", "standard"]), PriorBall(1e-3)]
     assert not any(recipe.resolve(prior).is_point for recipe in others)

@@ -22,9 +22,15 @@ PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 REFERENCE = "api/generated/equipoise.RobustLogisticRegression.html"
 GALLERY = "auto_examples/plot_worst_class.html"
 OTHERS = [
-    "start.html", "thyroid.html", "guide/index.html", "auto_examples/index.html", "api/index.html",
-    "theory/index.html", "results/README.html", "scale.html",
-]  # fmt: skip
+    "start.html",
+    "thyroid.html",
+    "guide/index.html",
+    "auto_examples/index.html",
+    "api/index.html",
+    "theory/index.html",
+    "results/README.html",
+    "scale.html",
+]
 # Those that differ most are looked at in every way, the others in one way each.
 LOOKS = [
     *product(["index.html", GALLERY, REFERENCE], [PHONE, DESK], ["light", "dark"]),

@@ -116,9 +116,10 @@ def best_by_search(rows, criterion, weights):
 
 @pytest.mark.parametrize("k", [3, 5])
 @pytest.mark.parametrize(
-    "goal", ["worst_class", LabelCVaR(0.3), "balanced_accuracy", "f1_macro", "f2_macro",
-             "geometric_mean"], ids=str,
-)  # fmt: skip
+    "goal",
+    ["worst_class", LabelCVaR(0.3), "balanced_accuracy", "f1_macro", "f2_macro", "geometric_mean"],
+    ids=str,
+)
 def test_tuned_weights_come_within_a_point_of_the_best(goal, k):
     behind = []
     for seed in range(4):
@@ -180,9 +181,10 @@ def test_repeated_rows_with_as_much_more_pooling_give_the_same():
     rows = drawn(5, 400, 3)
     times = 3
     copies = Predictions(
-        np.repeat(rows.probabilities, times, axis=0), np.repeat(rows.labels, times),
+        np.repeat(rows.probabilities, times, axis=0),
+        np.repeat(rows.labels, times),
         np.ones(times * len(rows.labels)),
-    )  # fmt: skip
+    )
     weighted = Predictions(rows.probabilities, rows.labels, times * rows.sample_weight)
     for goal in ("worst_class", "f1_macro"):
         first, again = tuned(rows, goal, 2.0)[0], tuned(copies, goal, 2.0 * times)[0]
@@ -197,9 +199,10 @@ def test_whole_weights_are_repeated_rows_without_pooling(goal):
     times = np.random.default_rng(0).integers(1, 5, 500)
     weighted = Predictions(rows.probabilities, rows.labels, times.astype(float))
     copies = Predictions(
-        np.repeat(rows.probabilities, times, axis=0), np.repeat(rows.labels, times),
+        np.repeat(rows.probabilities, times, axis=0),
+        np.repeat(rows.labels, times),
         np.ones(times.sum()),
-    )  # fmt: skip
+    )
     first, again = (tuned(each, goal, 0.0)[0] for each in (weighted, copies))
     np.testing.assert_allclose(centred(first), centred(again), atol=1e-3)
 
@@ -248,10 +251,14 @@ def evaluations(rows, goal, monkeypatch):
 def test_more_classes_take_no_more_evaluations(goal, monkeypatch):
     # Bounded by two temperatures of sixty iterations, most of one evaluation, in any case.
     ten, hundred = (
-        np.mean([evaluations(drawn(seed, 60 * k, k, sharp=0.4 * k**0.5), goal, monkeypatch)
-                 for seed in range(3)])
+        np.mean(
+            [
+                evaluations(drawn(seed, 60 * k, k, sharp=0.4 * k**0.5), goal, monkeypatch)
+                for seed in range(3)
+            ]
+        )
         for k in (10, 100)
-    )  # fmt: skip
+    )
     assert hundred <= 2 * ten
 
 
@@ -269,10 +276,12 @@ def test_many_rows_are_tuned_on_a_sample_of_every_class(monkeypatch):
 
 @settings(deadline=None, max_examples=40)
 @given(
-    seed=st.integers(0, 10_000), k=st.integers(2, 5), pooling=st.sampled_from([0.0, 0.5, 2.0]),
+    seed=st.integers(0, 10_000),
+    k=st.integers(2, 5),
+    pooling=st.sampled_from([0.0, 0.5, 2.0]),
     goal=st.sampled_from(["worst_class", "f1_macro", "geometric_mean", LabelCVaR(0.2)]),
     power=st.sampled_from([0.1, 1.0, 30.0, 3000.0]),
-)  # fmt: skip
+)
 def test_any_probabilities_give_finite_weights(seed, k, pooling, goal, power):
     rng = np.random.default_rng(seed)
     labels = np.concatenate([np.arange(k), np.arange(k), rng.integers(k, size=20)])

@@ -9,8 +9,15 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal, decide
 from equipoise.goals.labelled_predictions import Predictions, confusion_table
 
-GOALS = ["worst_class", LabelCVaR(0.3), "f1_macro", "balanced_accuracy", "geometric_mean",
-         RecallFloors(0.4), RecallFloors({0: 0.3}, confidence=0.8)]  # fmt: skip
+GOALS = [
+    "worst_class",
+    LabelCVaR(0.3),
+    "f1_macro",
+    "balanced_accuracy",
+    "geometric_mean",
+    RecallFloors(0.4),
+    RecallFloors({0: 0.3}, confidence=0.8),
+]
 
 
 def rows_of_power_law(n, k, m, seed=0):

@@ -58,8 +58,9 @@ def test_the_rule_of_a_fold_does_not_know_labels_of_that_fold(goal):
     # The weights are for probabilities as given, carried over by shares that all labels count in.
     np.testing.assert_allclose(
         first.fold_weights[2] / first.fold_weights[2].sum(),
-        again.fold_weights[2] / again.fold_weights[2].sum(), rtol=1e-12,
-    )  # fmt: skip
+        again.fold_weights[2] / again.fold_weights[2].sum(),
+        rtol=1e-12,
+    )
     assert np.abs(first.fold_weights[1] - again.fold_weights[1]).max() > 1e-6
 
 
@@ -216,9 +217,12 @@ def test_text_is_not_replaced_by_numbers_in_one_fold_in_silence():
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
-    [("rows", "must give probabilities for each of"), ("None", "Base returned None"),
-     ("classes", "Base left no classes_")],
-)  # fmt: skip
+    [
+        ("rows", "must give probabilities for each of"),
+        ("None", "Base returned None"),
+        ("classes", "Base left no classes_"),
+    ],
+)
 @pytest.mark.parametrize("kind", [TunedDecisionClassifier, RobustClassifier])
 def test_a_base_that_breaks_its_contract_is_named(kind, wrong, told):
     with pytest.raises(InvalidInputError, match=told):

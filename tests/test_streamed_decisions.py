@@ -66,12 +66,18 @@ FLOORS = RecallFloors({"rare": 0.6}, confidence=0.9)
 BALANCED, AVERAGE = (partial(RobustClassifier, training=name) for name in ("balanced", "average"))
 each_way = pytest.mark.parametrize(
     ("made", "goal"),
-    [(TunedDecisionClassifier, "worst_class"), (TunedDecisionClassifier, FLOORS),
-    (TunedDecisionClassifier, CHOSEN),
-     (TunedDecisionClassifier, "accuracy"), (RobustClassifier, LabelCVaR(0.3)),
-     (RobustClassifier, "f1_macro"), (BALANCED, "worst_class"), (AVERAGE, "worst_class")],
+    [
+        (TunedDecisionClassifier, "worst_class"),
+        (TunedDecisionClassifier, FLOORS),
+        (TunedDecisionClassifier, CHOSEN),
+        (TunedDecisionClassifier, "accuracy"),
+        (RobustClassifier, LabelCVaR(0.3)),
+        (RobustClassifier, "f1_macro"),
+        (BALANCED, "worst_class"),
+        (AVERAGE, "worst_class"),
+    ],
     ids=str,
-)  # fmt: skip
+)
 
 
 @each_way
@@ -155,8 +161,11 @@ def test_rare_classes_are_kept_whole_and_weights_make_up_for_it():
 
 def test_probabilities_are_those_of_all_rows():
     shares = np.bincount(Y) / N_ROWS
-    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression()),
-                  KNeighborsClassifier(50)):  # fmt: skip
+    for model in (
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        KNeighborsClassifier(50),
+    ):
         clf = TunedDecisionClassifier(model, sample_rows=3000).fit(in_blocks())
         np.testing.assert_allclose(clf.predict_proba(X).mean(axis=0), shares, atol=0.02)
         assert np.mean(clf.estimator_.predict(X) == y) > 0.7

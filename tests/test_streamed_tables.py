@@ -38,12 +38,18 @@ def mixed(n=N_ROWS, seed=0):
     age = 40 + 10 * y + 15 * rng.normal(size=n)
     age[rng.random(n) < 0.1] = np.nan
     late = np.where(np.arange(n) < n / 2, np.nan, rng.normal(size=n))
-    return pandas.DataFrame({
-        "age": age, "town": town, "new": rng.random(n) < 0.3 + 0.2 * y, "late": late,
-        "size": rng.normal(size=n) * 1e4 + y, "nothing": [None] * n,
-        "many": [f"level {i}" for i in rng.geometric(0.03, n)],
-        "kind": np.array(["ham", "spam", "scam"], dtype=object)[y],
-    })  # fmt: skip
+    return pandas.DataFrame(
+        {
+            "age": age,
+            "town": town,
+            "new": rng.random(n) < 0.3 + 0.2 * y,
+            "late": late,
+            "size": rng.normal(size=n) * 1e4 + y,
+            "nothing": [None] * n,
+            "many": [f"level {i}" for i in rng.geometric(0.03, n)],
+            "kind": np.array(["ham", "spam", "scam"], dtype=object)[y],
+        }
+    )
 
 
 def written(frame, folder, ending):
@@ -73,8 +79,10 @@ def test_features_and_model_are_those_of_the_whole_table(tmp_path, ending):
         names = made.get_feature_names_out().tolist()
         assert table.features.get_feature_names_out().tolist() == names
         one, other = (m.transform(whole.X) for m in (made, table.features))
-        dense = [np.asarray(each.todense()) if hasattr(each, "todense") else each
-                 for each in (one, other)]  # fmt: skip
+        dense = [
+            np.asarray(each.todense()) if hasattr(each, "todense") else each
+            for each in (one, other)
+        ]
         np.testing.assert_allclose(dense[1], dense[0], rtol=1e-9, atol=1e-9)
         there = RobustLogisticRegression(WorstClass()).fit(table.blocks)
     assert there.objective_ == pytest.approx(here.objective_, rel=2e-6)

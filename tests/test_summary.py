@@ -65,9 +65,7 @@ def test_precisions_and_errors_are_for_the_population():
 def test_classifiers_tell_time_and_size_too(training):
     X, y = draw()
     clf = RobustClassifier(LogisticRegression(), "balanced_accuracy", training=training).fit(X, y)
-    assert clf.summary().costs.keys() == {
-        "model size", "time of the fit", "time of a prediction"
-    }  # fmt: skip
+    assert clf.summary().costs.keys() == {"model size", "time of the fit", "time of a prediction"}
     html = clf._repr_mimebundle_()["text/html"]
     assert "<td>&lt;b&gt;</td>" in html and "<td><b></td>" not in html
     assert "overall error" not in clone(clf)._repr_mimebundle_()["text/html"]

@@ -24,10 +24,13 @@ from equipoise import (
 from equipoise.arrays import to_numpy
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import as_trained
-from equipoise.objectives import Evaluation, LinearObjective, fused_pass, torch_objective
+from equipoise.objectives import Evaluation, LinearObjective, fused_pass
 from equipoise.objectives import torch_rows as opening
 from equipoise.objectives.matrices import DenseFeatures
+from equipoise.objectives.torch_objective import TensorCut
 from equipoise.persistence import load_model, save_model
+from equipoise.sets import WorstClass
+from equipoise.solvers import Limits, Problem, Progress, run
 from equipoise.solvers.level import _inverse_of
 from equipoise.threads import Workers
 from linear_models import small_data
@@ -49,15 +52,18 @@ def tensors(device, X, y):
     return torch.tensor(X, device=device), torch.tensor(y, device=device)
 
 
-def pair(n_classes, device="cpu", *, fit_intercept=True, long=False, n_rows=200):
+def pair(n_classes, device="cpu", *, fit_intercept=True, n_rows=200, cut=None):
     """The objective on tensors, and one in memory over the same view of the same rows."""
     X, labels, weights = small_data(n_classes, n_rows=n_rows)
     X = X * [1.0, 100.0, 0.01] + [0.0, 500.0, 0.0] * np.array(fit_intercept)
     ours = opening.torch_objective(
-        *tensors(device, X, labels), weights,
-        n_classes=n_classes, fit_intercept=fit_intercept, ridge=1e-3,
-    )  # fmt: skip
-    ours._long = long
+        *tensors(device, X, labels),
+        weights,
+        n_classes=n_classes,
+        fit_intercept=fit_intercept,
+        ridge=1e-3,
+        cut=cut,
+    )
     order = np.argsort(labels, kind="stable")
     kernel = as_trained("cross_entropy").kernel(n_classes)
     rows = DenseFeatures(X[order], kernel.n_scores, fit_intercept)
@@ -68,16 +74,26 @@ def pair(n_classes, device="cpu", *, fit_intercept=True, long=False, n_rows=200)
     return ours, LinearObjective(rows, kernel, bounds, shares, Workers(1))
 
 
+def solved(device, X, y, cut, *, C=1.0, tol=1e-6, solver="auto"):
+    """The worst class's problem on tensors, whose work is cut otherwise than users'."""
+    shares = np.bincount(y) / len(y)
+    settings = {"n_classes": len(shares), "fit_intercept": True, "ridge": 1 / (C * len(y))}
+    objective = opening.torch_objective(*tensors(device, X, y), None, cut=cut, **settings)
+    problem = Problem(objective, WorstClass().resolve(shares), settings["ridge"])
+    start = objective.vector(np.zeros(objective.size)), shares
+    return run(problem, solver, start, Limits(tol, 1000), Progress())
+
+
 @each_device
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("long", [False, True])
 @pytest.mark.parametrize("few_classes", [64, 1])
 def test_the_objective_answers_as_the_one_in_memory(
-    device, n_classes, fit_intercept, long, few_classes, monkeypatch
+    device, n_classes, fit_intercept, long, few_classes
 ):
-    monkeypatch.setattr(torch_objective, "FEW_CLASSES", few_classes)
-    ours, memory = pair(n_classes, device, fit_intercept=fit_intercept, long=long)
+    cut = TensorCut(few_classes=few_classes, long=0 if long else 1500)
+    ours, memory = pair(n_classes, device, fit_intercept=fit_intercept, cut=cut)
     rng = np.random.default_rng(3)
     theta, direction = 0.5 * rng.normal(size=(2, memory.size))
     mass = rng.dirichlet(np.ones(n_classes))
@@ -109,11 +125,10 @@ def test_the_objective_answers_as_the_one_in_memory(
 
 @each_device
 @pytest.mark.parametrize("short", [0, 256])
-def test_sums_by_class_do_not_depend_on_blocks(device, short, monkeypatch):
-    monkeypatch.setattr(torch_objective, "FEW_CLASSES", 1)
-    monkeypatch.setattr(torch_objective, "SHORT_SUM", short)
-    ours, memory = pair(7, device, long=True)
-    ours._block_rows = 23  # classes begin and end within blocks, and go on in the next
+def test_sums_by_class_do_not_depend_on_blocks(device, short):
+    # Classes begin and end within blocks, and go on in the next.
+    cut = TensorCut(few_classes=1, short_sum=short, long=0, block_rows=23)
+    ours, memory = pair(7, device, cut=cut)
     theta, shift = np.full(memory.size, 0.1), np.linspace(-1, 1, 7)
     here, there = ours.evaluate(ours.vector(theta)), memory.evaluate(theta)
     np.testing.assert_allclose(here.risks, there.risks, rtol=1e-9)
@@ -201,14 +216,13 @@ def test_the_optimum_is_that_in_memory(device, recipe, dtype, kind):
 
 @each_device
 @pytest.mark.parametrize("solver", ["sqp-newton", "sqp-lbfgs", "multipliers", "descent-ascent"])
-def test_long_parameters_stay_on_the_device(device, solver, monkeypatch):
-    monkeypatch.setattr(opening, "LONG", 1)
+def test_long_parameters_stay_on_the_device(device, solver):
     X, y, _ = small_data(5, n_rows=200)
     settings = {"solver": solver, "C": 0.01, "tol": 1e-2 if solver == "descent-ascent" else 1e-6}
     memory = RobustLogisticRegression("worst_class", **settings).fit(X, y)
-    model = RobustLogisticRegression("worst_class", **settings).fit(*tensors(device, X, y))
-    assert model.status_ == "converged"
-    assert model.objective_ == pytest.approx(memory.objective_, rel=2 * settings["tol"])
+    found = solved(device, X, y, TensorCut(long=0), **settings)
+    assert found.status.converged and found.theta.device.type == device
+    assert found.objective == pytest.approx(memory.objective_, rel=2 * settings["tol"])
 
 
 def test_without_a_penalty_the_conditions_are_checked_on_tensors_too():
@@ -249,13 +263,12 @@ class RoundedPass:
 def test_what_few_digits_leave_is_finished_in_float64(monkeypatch):
     monkeypatch.setattr(fused_pass, "fits", lambda *_: True)
     monkeypatch.setattr(fused_pass, "FusedPass", RoundedPass)
-    monkeypatch.setattr(opening, "FUSED_ROWS", 1)
     X, y, _ = small_data(3, n_rows=300)
     memory = RobustLogisticRegression("worst_class", C=100.0).fit(X, y)
-    model = RobustLogisticRegression("worst_class", C=100.0).fit(*tensors("cpu", X, y))
-    assert model.status_ == "converged"
-    assert model.objective_ == pytest.approx(memory.objective_, rel=SAME)
-    assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
+    found = solved("cpu", X, y, TensorCut(fused_rows=1), C=100.0)
+    assert found.status.converged
+    assert found.objective == pytest.approx(memory.objective_, rel=SAME)
+    assert found.lower_bound <= memory.objective_ * (1 + 1e-12)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
@@ -267,9 +280,12 @@ def test_the_fused_pass_has_six_digits(n_classes, weighted):
     X, y, weights = small_data(n_classes, n_rows=100_000, n_features=20)
     X = X.astype(np.float32)
     objective = opening.torch_objective(
-        *tensors("cuda", X, y), weights if weighted else None,
-        n_classes=n_classes, fit_intercept=True, ridge=1e-5,
-    )  # fmt: skip
+        *tensors("cuda", X, y),
+        weights if weighted else None,
+        n_classes=n_classes,
+        fit_intercept=True,
+        ridge=1e-5,
+    )
     theta = 0.3 * np.random.default_rng(0).normal(size=objective.size)
     state, gradients = objective.evaluate_with_gradients(theta)
     assert state.kept is None
@@ -398,40 +414,27 @@ def test_a_device_that_is_full_says_what_would_fit(monkeypatch):
     opening._check_room(OnDevice(), 2**29)
 
 
-@pytest.mark.filterwarnings("ignore::equipoise.exceptions.NotConvergedWarning")
-@pytest.mark.parametrize("k", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_a_device_without_float64_reaches_the_same_optimum(k, weighted, monkeypatch):
-    for module in (torch_objective, opening):
-        monkeypatch.setattr(module, "has_doubles", lambda device: False)
-    monkeypatch.setattr(opening, "FUSED_ROWS", 1)
-    X, y, weights = small_data(k, n_rows=300)
-    X, given = X.astype(np.float32), weights if weighted else None
-    for tol in (1e-6, 1e-10):
-        memory = RobustLogisticRegression("worst_class", C=10, tol=tol)
-        memory.fit(X, y, sample_weight=given)
-        model = RobustLogisticRegression("worst_class", C=10, tol=tol)
-        model.fit(*tensors("cpu", X, y), sample_weight=given)
-        # Coefficients in float32 are not as good as what the solver found.
-        assert model.status_ == ("converged" if tol == 1e-6 else "stalled")
-        assert model.objective_ == pytest.approx(memory.objective_, rel=max(2 * tol, 1e-6))
-        assert memory.objective_ * (1 - 2 * tol) <= model.lower_bound_
-        assert model.lower_bound_ <= memory.objective_ * (1 + 1e-12)
+class SinglePass(RoundedPass):
+    """A pass in single precision."""
+
+    error = 0.0
+
+    def __call__(self, unfolded):
+        risks, gradients = super().__call__(unfolded.astype(np.float32))
+        return risks.astype(np.float64), gradients.astype(np.float64)
 
 
-@pytest.mark.filterwarnings("ignore::equipoise.exceptions.NotConvergedWarning")
 @pytest.mark.parametrize("seed", range(10))
 def test_what_few_digits_have_begun_is_ended_in_doubles(seed, monkeypatch):
     # The second fit begins where the first could go no further: masses of its first step must be as
     # exact as the little that is left.
-    for module in (torch_objective, opening):
-        monkeypatch.setattr(module, "has_doubles", lambda device: False)
-    monkeypatch.setattr(opening, "FUSED_ROWS", 1)
+    monkeypatch.setattr(fused_pass, "fits", lambda *_: True)
+    monkeypatch.setattr(fused_pass, "FusedPass", SinglePass)
     X, y, _ = small_data(3, n_rows=300)
     X = (X + 1e-3 * np.random.default_rng(seed).normal(size=X.shape)).astype(np.float32)
-    model = RobustLogisticRegression("worst_class", C=10, tol=1e-8).fit(*tensors("cpu", X, y))
+    found = solved("cpu", X, y, TensorCut(fused_rows=1), C=10, tol=5e-9)
     memory = RobustLogisticRegression("worst_class", C=10, tol=1e-8).fit(X, y)
-    assert model.lower_bound_ >= memory.objective_ * (1 - 3e-8)
+    assert found.lower_bound >= memory.objective_ * (1 - 3e-8)
 
 
 class CupyLike:

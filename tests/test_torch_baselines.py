@@ -46,8 +46,9 @@ def test_logits_are_adjusted_by_priors():
     torch.testing.assert_close(
         LogitAdjustedLoss(COUNTS)(logits, targets),
         expected.gather(1, targets[:, None]).mean(),
-        rtol=1e-6, atol=1e-6,
-    )  # fmt: skip
+        rtol=1e-6,
+        atol=1e-6,
+    )
     posterior = F.softmax(adjusted_logits(logits, COUNTS), 1)
     ratios = logits.softmax(1) / priors
     torch.testing.assert_close(

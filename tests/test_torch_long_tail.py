@@ -62,9 +62,12 @@ def a_line(method, found, seed=0, imbalance=100):
         for name, values in found.items()
     }
     return {
-        "imbalance": imbalance, "seed": seed, "method": method, "found": ways,
+        "imbalance": imbalance,
+        "seed": seed,
+        "method": method,
+        "found": ways,
         "training_seconds": 1.0,
-    }  # fmt: skip
+    }
 
 
 def lines(ours):

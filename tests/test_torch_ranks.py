@@ -32,10 +32,12 @@ def ranks(tmp_path_factory):
     started = [
         subprocess.Popen(
             [*command, str(rank), "2", address, *GOALS],
-            env=environment, stdout=subprocess.PIPE, text=True,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for rank in range(2)
-    ]  # fmt: skip
+    ]
     try:
         outputs = [process.communicate(timeout=100)[0] for process in started]
     finally:

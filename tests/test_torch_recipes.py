@@ -86,9 +86,13 @@ def test_lightning(tmp_path):
     model = Classifier()
     before = robust_risk(model.network, rows, labels)
     trainer = lightning.Trainer(
-        max_epochs=3, accelerator="cpu", logger=False, enable_progress_bar=False,
-        enable_model_summary=False, default_root_dir=tmp_path,
-    )  # fmt: skip
+        max_epochs=3,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )
     trainer.fit(model, DataLoader(TensorDataset(rows, labels), 20, shuffle=True))
     assert robust_risk(model.network, rows, labels) < before
     assert {"risk/0", "risk/1", "risk/2"} <= set(trainer.callback_metrics)
@@ -134,15 +138,27 @@ def test_a_trainer_of_hugging_face(tmp_path, monkeypatch):
 
     torch.manual_seed(0)
     config = transformers.BertConfig(
-        vocab_size=30, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-        intermediate_size=32, max_position_embeddings=8, num_labels=3,
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
+        vocab_size=30,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=8,
+        num_labels=3,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
     model = transformers.BertForSequenceClassification(config)
     options = transformers.TrainingArguments(
-        output_dir=str(tmp_path), num_train_epochs=8, per_device_train_batch_size=16,
-        learning_rate=0.005, report_to=[], save_strategy="no", use_cpu=True, disable_tqdm=True,
-    )  # fmt: skip
+        output_dir=str(tmp_path),
+        num_train_epochs=8,
+        per_device_train_batch_size=16,
+        learning_rate=0.005,
+        report_to=[],
+        save_strategy="no",
+        use_cpu=True,
+        disable_tqdm=True,
+    )
     loss = RobustLoss("worst_class", [90, 40, 20])
     trainer = RobustTrainer(model=model, args=options, train_dataset=Sentences(), robust_loss=loss)
     trainer.train()

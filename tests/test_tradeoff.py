@@ -100,10 +100,8 @@ def test_intervals_shrink_with_rows_and_regret_is_paired():
     small, large = (weight_tradeoff(*draw(n), WORLDS) for n in (200, 20_000))
     narrow, wide = (
         (each.upper - each.lower)
-        for each in (
-            large.interval("bees", "standard"), small.interval("bees", "standard")
-        )
-    )  # fmt: skip
+        for each in (large.interval("bees", "standard"), small.interval("bees", "standard"))
+    )
     assert narrow < wide / 5
     # A classifier against itself: no row tells them apart, and little uncertainty is left.
     itself = large.interval("bees", "bees", regret=True)

@@ -143,15 +143,21 @@ def test_standard_weights_are_the_plain_classifier():
 @pytest.mark.parametrize(
     "goal",
     [
-        FixedWeights({"rare": 8, "common": 2, "middle": 4}), FixedWeights([1, 2, 4]),
+        FixedWeights({"rare": 8, "common": 2, "middle": 4}),
+        FixedWeights([1, 2, 4]),
         FixedWeights(np.array([3.0, 6.0, 12.0])),
         SetGoal(FixedWeights({"common": 1, "middle": 2, "rare": 4})),
         CostMatrix([[0, 1, 1], [2, 0, 2], [4, 4, 0]]),
-        CostMatrix({"common": {"middle": 1, "rare": 1}, "middle": {"common": 2, "rare": 2},
-                    "rare": {"common": 4, "middle": 4, "rare": 0}}),
+        CostMatrix(
+            {
+                "common": {"middle": 1, "rare": 1},
+                "middle": {"common": 2, "rare": 2},
+                "rare": {"common": 4, "middle": 4, "rare": 0},
+            }
+        ),
     ],
     ids=["dict", "list", "array", "recipe", "costs", "costs by name"],
-)  # fmt: skip
+)
 def test_known_weights_can_be_given_in_many_ways(goal):
     X, y = draw()
     clf = TunedDecisionClassifier(BASE, goal).fit(X, y)

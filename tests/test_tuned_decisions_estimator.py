@@ -207,11 +207,13 @@ def test_missing_values_pass_through():
 @pytest.mark.parametrize(
     "base",
     [
-        RandomForestClassifier(10, random_state=0), GaussianNB(), KNeighborsClassifier(15),
+        RandomForestClassifier(10, random_state=0),
+        GaussianNB(),
+        KNeighborsClassifier(15),
         LocalPolynomialClassifier(),
     ],
     ids=lambda base: type(base).__name__,
-)  # fmt: skip
+)
 def test_any_classifier_with_probabilities_will_do(base):
     X, y = draw()
     clf = TunedDecisionClassifier(base, goal=WorstClass(), cv=3).fit(X, y)

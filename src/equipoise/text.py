@@ -77,13 +77,7 @@ def _cell(value: Any) -> str:
 
 
 def share_cell(share: float) -> str:
-    """A share as a percentage of four significant digits, a dash where it is unknown.
-
-    Examples
-    --------
-    >>> share_cell(0.00630946), share_cell(1.0), share_cell(float("nan"))
-    ('0.6309%', '100%', '-')
-    """
+    """A share as a percentage of four significant digits, a dash where it is unknown."""
     return "-" if share != share else f"{100 * share:.4g}%"
 
 
@@ -113,13 +107,7 @@ def _repr(name: Any) -> str:
 
 
 def not_among(name: str, value: object, words: Iterable[str]) -> str:
-    """The sentence that refuses a word: which there are, and which one may be meant.
-
-    Examples
-    --------
-    >>> not_among("rule", "Price", ["regret", "price"])
-    "rule must be one of 'regret', 'price', got 'Price' (did you mean 'price'?)."
-    """
+    """The sentence that refuses a word: which there are, and which one may be meant."""
     known = list(words)
     hint = did_you_mean(value, known)
     return f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}{hint}."

@@ -46,15 +46,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AskedOf:
-    """A question of what is made of a block; None where nothing is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> asked = AskedOf(lambda place, block: block.X, lambda X: (np.sum(X, axis=0),))
-    >>> asked(0, Block([[1.0], [2.0]]))
-    (array([3.]),)
-    """
+    """A question of what is made of a block; None where nothing is."""
 
     make: Callable[[int, Block], Any]
     ask: Callable[[Any], Answer]
@@ -65,14 +57,7 @@ class AskedOf:
 
 
 def added(total: Answer, answer: Answer) -> Answer:
-    """An answer added to others, in the memory of their sum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> added((np.ones(2),), (np.array([1.0, 2.0]),))
-    (array([2., 3.]),)
-    """
+    """An answer added to others, in the memory of their sum."""
     return tuple(map(iadd, total, answer))
 
 
@@ -169,15 +154,7 @@ class Blocks(ABC):
 
 @contextmanager
 def in_block(place: int) -> Iterator[None]:
-    """Errors about data, with the block they are about.
-
-    Examples
-    --------
-    >>> with in_block(3):
-    ...     raise InvalidInputError("weights must not be negative.")
-    Traceback (most recent call last):
-    equipoise.exceptions.InvalidInputError: Block 3: weights must not be negative.
-    """
+    """Errors about data, with the block they are about."""
     try:
         yield
     except InvalidInputError as error:

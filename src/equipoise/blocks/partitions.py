@@ -26,13 +26,7 @@ _KEPT_SHARE = 2
 
 
 def is_dask(X: Any) -> bool:
-    """Whether rows are a collection of Dask.
-
-    Examples
-    --------
-    >>> is_dask([[1.0], [2.0]])
-    False
-    """
+    """Whether rows are a collection of Dask."""
     return hasattr(X, "__dask_graph__") and X.__dask_graph__() is not None
 
 

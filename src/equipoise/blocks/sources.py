@@ -33,13 +33,7 @@ class Sliced(Protocol):
 
 
 def is_sliced(X: Any) -> bool:
-    """Whether an array lies outside of memory and is read a slice at a time.
-
-    Examples
-    --------
-    >>> is_sliced(np.zeros((3, 2)))
-    False
-    """
+    """Whether an array lies outside of memory and is read a slice at a time."""
     if isinstance(X, np.ndarray) or issparse(X):
         return isinstance(X, np.memmap)
     needed = ("shape", "dtype", "__getitem__")
@@ -229,13 +223,7 @@ def from_blocks(blocks: Any) -> Blocks:
 def as_blocks(
     X: Any, y: Any, sample_weight: Any, memory: int, *, labelled: bool = True
 ) -> Blocks | None:
-    """Blocks of rows that would not fit in memory; None where rows can be read whole.
-
-    Examples
-    --------
-    >>> as_blocks(np.zeros((2, 1)), [0, 1], None, 1 << 30) is None
-    True
-    """
+    """Blocks of rows that would not fit in memory; None where rows can be read whole."""
     if isinstance(X, Blocks):
         if y is not None or sample_weight is not None:
             raise InvalidInputError(

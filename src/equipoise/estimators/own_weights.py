@@ -9,9 +9,14 @@ from equipoise.validation.classifiers import last_of
 
 # Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
 _OWN_WEIGHTS = (
-    "class_weight", "class_weights", "auto_class_weights", "is_unbalance", "unbalance",
-    "unbalanced_sets", "scale_pos_weight",
-)  # fmt: skip
+    "class_weight",
+    "class_weights",
+    "auto_class_weights",
+    "is_unbalance",
+    "unbalance",
+    "unbalanced_sets",
+    "scale_pos_weight",
+)
 _NO_WEIGHTS = ("None", "False", "1", "1.0")
 
 

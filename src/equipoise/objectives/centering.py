@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Mask, Vector, like, namespace, to_numpy
+from equipoise.arrays import Mask, Vector, library, like, to_numpy
 
 if TYPE_CHECKING:
     from equipoise.objectives.base import Evaluation, Objective
@@ -80,7 +81,7 @@ def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
     if curvature.ndim == 1:
         # Two classes that are confused with each other make whole steps twice too long.
         return np.asarray(slope / (1.5 * np.maximum(to_numpy(curvature), 1e-300)))
-    step, xp = np.zeros(len(slope)), namespace(curvature)
+    step, solve = np.zeros(len(slope)), import_module(library(curvature)).linalg.solve
     hessian = curvature if np.all(live) else curvature[live][:, live]
     typical, places = float(hessian.trace()) / len(hessian), np.arange(len(hessian))
     if len(slope) == 1:
@@ -89,5 +90,5 @@ def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
         hessian, typical = hessian + typical, 2 * typical
     # Where a loss is linear there is no curvature: the step is then as long as it may be.
     hessian[places, places] += 1e-12 * max(typical, 1e-3)
-    step[live] = to_numpy(xp.linalg.solve(hessian, like(slope[live], hessian, xp)))
+    step[live] = to_numpy(solve(hessian, like(slope[live], hessian)))
     return step

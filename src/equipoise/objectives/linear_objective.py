@@ -206,7 +206,7 @@ class LinearObjective(Objective):
 
         pieces = self._pieces(self.size**2, block_rows=step, fewest=1)
         total = reduce(iadd, self.workers.map(work, pieces))
-        return total if self.features.n_scores == 1 else self._with_last_score(total)
+        return total if self.features.n_scores == 1 else with_last_score(self.features, total)
 
     def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
         return self.workers.map(work, pieces)
@@ -221,23 +221,6 @@ class LinearObjective(Objective):
             self.features, lambda score: kept[score], scale, n_rows, self.workers
         )
         return ScoreInverse(self.features, blocks, ridges)
-
-    def _with_last_score(self, free: Matrix) -> Matrix:
-        """The whole Hessian from the blocks of all scores but the last.
-
-        Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts
-        the matrix is made regular, which no direction that a solver takes can notice.
-        """
-        k, width = self.features.n_scores, self.features.width
-        out = np.zeros((k, width, k, width))
-        out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
-        out[-1] = -out[:-1].sum(axis=0)
-        out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
-        typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
-        out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
-        places = np.arange(float(k * width)).reshape(k, width)
-        order = self.features.fold(places).astype(np.intp)
-        return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
         return Evaluation(theta, risks, ShiftedScores(self.kernel, state.kept, shift))
@@ -397,6 +380,24 @@ class LinearObjective(Objective):
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         for start, stop in pairwise(self.bounds if by_class else [0, self.n_rows]):
             yield from self._blocks(slice(start, stop), step)
+
+
+def with_last_score(features: Features, free: Matrix) -> Matrix:
+    """The whole Hessian from the blocks of all scores but the last.
+
+    Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts the
+    matrix is made regular, which no direction that a solver takes can notice.
+    """
+    k, width = features.n_scores, features.width
+    out = np.zeros((k, width, k, width))
+    out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
+    out[-1] = -out[:-1].sum(axis=0)
+    out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
+    typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
+    out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
+    places = np.arange(float(k * width)).reshape(k, width)
+    order = features.fold(places).astype(np.intp)
+    return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
 
 def by_class(

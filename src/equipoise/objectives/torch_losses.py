@@ -7,73 +7,34 @@ neighbours. What is kept are probabilities, with one score those of the second c
 class indices, ``scale`` is each row's share; ``by`` is a shift of the scores.
 """
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 
-class TensorKernel(ABC):
-    """A loss of the scores of a linear model, on tensors."""
-
-    @abstractmethod
-    def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
-        """Losses of the rows, and what is kept."""
-
-    @abstractmethod
-    def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
-        """Derivative of the scaled losses by the scores."""
-
-    def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
-        """The residual after a shift."""
-        return self.residual(self.moved(kept, by), labels, scale)
-
-    @abstractmethod
-    def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
-        """Second derivative of the scaled losses by the scores, times a change of these."""
-
-    @abstractmethod
-    def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:
-        """Sum over rows of the scaled Hessian, by the parameters of all but the last score.
-
-        With one score, by the parameters of that one.
-        """
-
-    @abstractmethod
-    def moved(self, kept: Any, by: Any) -> Any:
-        """What is kept after a shift."""
-
-    @abstractmethod
-    def growth(self, kept: Any, labels: Any, by: Any) -> Any:
-        """How much a shift adds to the losses; infinite shifts add nothing."""
-
-    @abstractmethod
-    def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
-        """Sums over rows of scaled probabilities and second derivatives by the scores."""
-
-    @abstractmethod
-    def own(self, mass: Any) -> Any:
-        """What scaled probabilities sum to where the gradients by the scores vanish."""
-
-
-class SoftmaxTensors(TensorKernel):
+class SoftmaxTensors:
     """Multinomial: one score a class."""
 
     def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
+        """Losses of the rows, and what is kept."""
         logs = scores.log_softmax(1)
         return -logs.gather(1, labels[:, None])[:, 0], logs.exp_()
 
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
+        """Derivative of the scaled losses by the scores."""
         out = kept * scale[:, None]
         return out.scatter_add_(1, labels[:, None], -scale[:, None])
 
     def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
+        """The residual after a shift."""
         out = kept * by.exp()
         out *= (scale / _positive(out.sum(1)))[:, None]
         return out.scatter_add_(1, labels[:, None], -scale[:, None])
 
     def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
+        """Second derivative of the scaled losses by the scores, times a change of these."""
         return kept * (change - (kept * change).sum(1, keepdim=True)) * scale[:, None]
 
     def hessian(self, rows: Any, kept: Any, scale: Any) -> Any:
+        """Sum over rows of the scaled Hessian, by the parameters of all but the last score."""
         p, width = kept[:, :-1], rows.shape[1]
         spread = rows * scale.sqrt()[:, None]
         wide = (p[:, :, None] * spread[:, None, :]).reshape(len(rows), -1)
@@ -84,15 +45,18 @@ class SoftmaxTensors(TensorKernel):
         return out
 
     def moved(self, kept: Any, by: Any) -> Any:
+        """What is kept after a shift."""
         out = kept * by.exp()
         out /= _positive(out.sum(1, keepdim=True))
         return out
 
     def growth(self, kept: Any, labels: Any, by: Any) -> Any:
+        """How much a shift adds to the losses; infinite shifts add nothing."""
         finite = by.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         return _positive(kept @ by.exp()).log_() - finite[labels]
 
     def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
+        """Sums over rows of scaled probabilities and second derivatives by the scores."""
         weighted = kept * scale[:, None]
         mean = weighted.sum(0)
         if diagonal:
@@ -100,11 +64,12 @@ class SoftmaxTensors(TensorKernel):
         return mean, mean.diag() - weighted.T @ kept
 
     def own(self, mass: Any) -> Any:
+        """What scaled probabilities sum to where the gradients by the scores vanish."""
         return mass
 
 
-class LogisticTensors(TensorKernel):
-    """Two classes: one score."""
+class LogisticTensors:
+    """Two classes, one score: the same methods."""
 
     def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
         wrong = scores[:, 0] * (1 - 2 * labels)
@@ -113,6 +78,9 @@ class LogisticTensors(TensorKernel):
 
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         return (kept - labels[:, None]) * scale[:, None]
+
+    def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
+        return self.residual(self.moved(kept, by), labels, scale)
 
     def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         return kept * (1 - kept) * change * scale[:, None]

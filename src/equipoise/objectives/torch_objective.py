@@ -3,8 +3,7 @@ r"""Class risks and derivatives of a linear model whose rows are a torch tensor,
 Rows are copied once: sorted by class, standardised, with the intercept's column. Passes go over
 this copy in blocks, in float64 even where it is float32, and only sums by class come back. Few
 classes of narrow float32 rows on CUDA are evaluated by one fused pass instead, with half of the
-digits, and so are rows on devices without float64 (Apple's); certificates are computed in float64,
-for the latter on the CPU.
+digits; certificates are computed in float64.
 
 Conventions
 -----------
@@ -25,28 +24,30 @@ from equipoise.extras import require
 from equipoise.losses.base import ScoreKernel
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
+from equipoise.objectives.linear_objective import with_last_score
 from equipoise.objectives.matrices import Features
-from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, TensorKernel
+from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors
 
 # CPU_VALUES, DEVICE_VALUES: numbers of a block and its temporaries that stay in the cache of a
 # core, and that fill a device; DEVICE_SHARE: of its memory, where that is more.
 CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
-# FEW_CLASSES: up to this number blocks end where a class does: sums by class are sums of blocks.
-FEW_CLASSES = 64
-# SHORT_SUM: rows whose sum one thread of a device forms.
-SHORT_SUM = 256
 # HESSIAN_ROWS: of which a Hessian is formed; more would hardly make its steps better.
 HESSIAN_ROWS = 1 << 19
-# BLOCK_OF_FLOATS: rows whose sums are formed in float32.
-BLOCK_OF_FLOATS = 1 << 14
-# FUSED_ROWS: fewer are evaluated in float64 as fast as in float32.
-FUSED_ROWS = 1 << 15
 # DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
 # FEW_DIGITS_PATIENCE: iterations without progress, after which passes in float32 end.
 FEW_DIGITS_PATIENCE = 5
-# LONG: parameters and gradients with more numbers stay on the device.
-LONG = 1500
+
+
+@dataclass(frozen=True)
+class TensorCut:
+    """From where on work is cut, or left on a device."""
+
+    few_classes: int = 64  # up to which blocks end where a class does: sums by class are of blocks
+    short_sum: int = 256  # rows whose sum one thread of a device forms
+    fused_rows: int = 1 << 15  # fewer are evaluated in float64 as fast as in float32
+    long: int = 1500  # parameters and gradients with more numbers stay on the device
+    block_rows: int | None = None  # None for what the cache of a core, or a device, has room for
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class SortedRows:
 
     values: Any  # standardised, the intercept's column last; columns of zeros may follow
     bounds: Indices
-    shares: Any  # float64, on a device that has it
+    shares: Any  # float64
     weighted: bool  # whether shares differ within a class
 
     @property
@@ -73,10 +74,7 @@ class SortedRows:
         index = (ends.diff(prepend=ends.new_zeros(1)) > 0).nonzero()[:, 0]
         counts = on_host(self.labels[index].bincount(minlength=len(self.bounds) - 1))
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        shares, values = (
-            (self.shares / probabilities)[index],
-            self.values[index.to(self.values.device)],
-        )
+        shares, values = (self.shares / probabilities)[index], self.values[index]
         totals = np.add.reduceat(to_numpy(shares), bounds[:-1])
         shares *= one_a_row(1 / totals, counts, shares)
         return SortedRows(values, bounds, shares, weighted=True)
@@ -100,23 +98,6 @@ def torch() -> Any:
     return require("torch", extra="torch")
 
 
-def _with_last_score(free: Any, shape: tuple[int, int]) -> Any:
-    """``with_last_score`` of ``objectives.base``, on a tensor."""
-    k, width = shape
-    out = free.new_zeros((k, width, k, width))
-    out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
-    out[-1] = -out[:-1].sum(0)
-    out[:, :, -1, :] = -out[:, :, :-1, :].sum(2)
-    typical = out.reshape(k * width, -1).diagonal().reshape(k, width).mean(0).clamp(min=1e-300)
-    out += (typical / k).diag()[None, :, None, :]
-    return out.reshape(k * width, k * width)
-
-
-def has_doubles(device: Any) -> bool:
-    """Whether a device computes in float64."""
-    return bool(device.type != "mps")
-
-
 def _room(device: Any) -> int:
     """Values of a block and its temporaries on a device: more where there is much memory."""
     if device.type != "cuda":
@@ -125,49 +106,27 @@ def _room(device: Any) -> int:
     return max(DEVICE_VALUES, int(memory * DEVICE_SHARE) // 8)
 
 
-@dataclass(frozen=True)
-class PlainPass:
-    """What ``FusedPass`` finds, by plain torch in the rows' own precision."""
-
-    rows: Any
-    bounds: Indices
-    weights: Any
-    kernel: TensorKernel
-
-    def __call__(self, unfolded: Matrix) -> tuple[Vector, Matrix]:
-        """Class risks and class gradients; sums over more than a block are in float64."""
-        parameter = torch().as_tensor(unfolded).to(self.rows)
-        found = np.zeros((len(self.bounds) - 1, 1 + unfolded.size))
-        for i, (first, stop) in enumerate(pairwise(self.bounds.tolist())):
-            for start in range(first, stop, BLOCK_OF_FLOATS):
-                block = slice(start, min(start + BLOCK_OF_FLOATS, stop))
-                found[i] += to_numpy(self._part(block, i, parameter)) / (stop - first)
-        return found[:, 0].copy(), found[:, 1:]
-
-    def _part(self, block: slice, owner: int, parameter: Any) -> Any:
-        rows = self.rows[block, : parameter.shape[1]]
-        labels = torch().full((len(rows),), owner, device=rows.device)
-        ones = rows.new_ones(len(rows))
-        weights = ones if self.weights is None else self.weights[block]
-        losses, kept = self.kernel.losses(rows @ parameter.T, labels)
-        products = self.kernel.residual(kept, labels, weights).T @ rows
-        return torch().cat([(losses @ weights)[None], products.reshape(-1)])
-
-
 class TorchObjective(Objective):
     """Class risks of a linear model with the cross-entropy, on a tensor's device."""
 
     def __init__(
-        self, layout: Features, kernel: ScoreKernel, rows: SortedRows, *, long: bool, fused: bool
+        self,
+        layout: Features,
+        kernel: ScoreKernel,
+        rows: SortedRows,
+        cut: TensorCut = TensorCut(),
+        *,
+        fused: bool,
     ) -> None:
         super().__init__(layout, kernel, len(rows.bounds) - 1)
-        self.rows, self.n_rows, self._long, self._fused = rows, rows.n_rows, long, fused
-        self._tensors: TensorKernel = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
+        self.rows, self.n_rows, self._cut, self._fused = rows, rows.n_rows, cut, fused
+        self._long = layout.size > cut.long
+        self._tensors = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
         self.precision = np.float64 if rows.values.dtype == torch().float64 else np.float32
         per_row = layout.width + 4 * kernel.n_scores
         room = _room(rows.values.device)
-        self._block_rows = max(256, room // per_row)
-        self._by_class = self.n_classes <= FEW_CLASSES
+        self._block_rows = cut.block_rows or max(256, room // per_row)
+        self._by_class = self.n_classes <= cut.few_classes
         self._known: tuple[Evaluation, Any] | None = None  # what the last pass found besides risks
         self._counted: dict[tuple[int, int], tuple[int, Any]] = {}  # rows by class, of blocks
         if rows.values.device.type != "cpu":
@@ -177,22 +136,19 @@ class TorchObjective(Objective):
 
     @cached_property
     def _pass(self) -> Any:
-        """The pass in fewer digits, ``FusedPass`` or ``PlainPass``; None where there is none."""
+        """The pass in fewer digits; None where there is none."""
         if not self._fused:
             return None
         from equipoise.objectives import fused_pass  # it loads Triton
 
         values, bounds = self.rows.values, self.rows.bounds
-        fused = fused_pass.fits(values, self.n_classes)
-        if not fused and (has_doubles(values.device) or not self._by_class):
+        if not fused_pass.fits(values, self.n_classes):
             return None
         weights = None
         if self.rows.weighted:
             scale = self.rows.shares.new_tensor(np.diff(bounds))[self.rows.labels]
             weights = (self.rows.shares * scale).to(values)
-        if fused:
-            return fused_pass.FusedPass(values, bounds, weights)
-        return PlainPass(values, bounds, weights, self._tensors)
+        return fused_pass.FusedPass(values, bounds, weights)
 
     def vector(self, values: Vector) -> Any:
         return self._tensor(values) if self._long else values
@@ -213,7 +169,7 @@ class TorchObjective(Objective):
     def sharper(self) -> "TorchObjective | None":
         if self._pass is None:
             return None
-        out = TorchObjective(self.features, self.kernel, self.rows, long=self._long, fused=False)
+        out = TorchObjective(self.features, self.kernel, self.rows, self._cut, fused=False)
         out.n_evaluations = self.n_evaluations
         return self._like(out)
 
@@ -280,7 +236,8 @@ class TorchObjective(Objective):
             rows = self._load(block)
             kept = self._tensors.losses(rows @ raw.T, self.rows.labels[block])[1]
             total += self._tensors.hessian(rows[:, : self._shape[1]], kept, scale[block])
-        return to_numpy(total if self._shape[0] == 1 else _with_last_score(total, self._shape))
+        found = to_numpy(total)
+        return found if self._shape[0] == 1 else with_last_score(self.features, found)
 
     @cached_property
     def _few(self) -> "TorchObjective":
@@ -290,9 +247,7 @@ class TorchObjective(Objective):
     def thin(self, rows_per_class: int) -> "TorchObjective":
         rows = self.rows.take((rows_per_class * self._sizes).clamp(max=1.0))
         fused = self._pass is not None
-        return self._like(
-            TorchObjective(self.features, self.kernel, rows, long=self._long, fused=fused)
-        )
+        return self._like(TorchObjective(self.features, self.kernel, rows, self._cut, fused=fused))
 
     @cached_property
     def _sizes(self) -> Any:
@@ -328,7 +283,7 @@ class TorchObjective(Objective):
         found = sum(sums)
         slope = to_numpy(found[: len(shift)]) - self._tensors.own(mass)
         curvature = found[len(shift) :].reshape((-1,) if many else (len(shift), -1))
-        few = len(shift) <= FEW_CLASSES
+        few = len(shift) <= self._cut.few_classes
         return ShiftMoments(growths, slope, to_numpy(curvature) if few else curvature)
 
     def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
@@ -406,7 +361,7 @@ class TorchObjective(Objective):
             totals = np.bincount(owners, weights=sums, minlength=self.n_classes)
             return totals.astype(np.float64, copy=False)
         values = blocks[0] if len(blocks) == 1 else torch().cat(blocks)
-        if int(np.diff(self.rows.bounds).max()) > SHORT_SUM:
+        if int(np.diff(self.rows.bounds).max()) > self._cut.short_sum:
             return np.add.reduceat(to_numpy(values), self.rows.bounds[:-1])
         _, counts = self._counts(slice(0, self.n_rows))
         return to_numpy(_sums(values, counts))

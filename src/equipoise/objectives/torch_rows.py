@@ -17,11 +17,9 @@ from equipoise.objectives.matrices import DenseFeatures, Features
 from equipoise.objectives.rows import TrainingRows
 from equipoise.objectives.torch_objective import (
     DEVICE_VALUES,
-    FUSED_ROWS,
-    LONG,
     SortedRows,
+    TensorCut,
     TorchObjective,
-    has_doubles,
     one_a_row,
     torch,
 )
@@ -64,6 +62,11 @@ class RowsOnDevice(TrainingRows):
     def open(
         self, *, fit_intercept: bool, ridge: float, loss: TrainedLoss
     ) -> Iterator[TorchObjective]:
+        if loss != as_trained("cross_entropy"):
+            raise InvalidParameterError(
+                "On tensors loss='cross_entropy' is the only one that can be fitted, got "
+                f"{loss!r}: give NumPy arrays for other losses."
+            )
         # What is left to NumPy is small; the threads of torch on a CPU are its own.
         on_cpu = self._rows[0].device.type == "cpu"
         with nullcontext() if on_cpu else ONE_BLAS_THREAD.held():
@@ -72,7 +75,6 @@ class RowsOnDevice(TrainingRows):
                 n_classes=len(self.classes),
                 fit_intercept=fit_intercept,
                 ridge=ridge,
-                loss=loss,
             )
 
 
@@ -125,6 +127,8 @@ def checked_rows(X: Any) -> Any:
         raise InvalidInputError(f"X must be a dense tensor of real numbers, got {X.dtype}.")
     if X.dtype not in (torch().float32, torch().float64):
         X = X.to(torch().get_default_dtype() if not X.is_floating_point() else torch().float32)
+    if X.device.type == "mps":
+        raise InvalidInputError("X is on mps, a device without float64: give X.cpu().")
     low, high = (float(end) for end in X.aminmax())
     if not (np.isfinite(low) and np.isfinite(high)):
         row, column = (~X.isfinite()).nonzero()[0].tolist()
@@ -159,7 +163,7 @@ def torch_objective(
     n_classes: int,
     fit_intercept: bool,
     ridge: float,
-    loss: TrainedLoss | None = None,
+    cut: TensorCut | None = None,
 ) -> TorchObjective:
     """An objective over the rows of ``X`` with class indices ``labels`` on the same device.
 
@@ -168,13 +172,7 @@ def torch_objective(
     InvalidInputError
         If the device has no room for a copy of the rows.
     """
-    entropy = as_trained("cross_entropy")
-    if loss is not None and loss != entropy:
-        raise InvalidParameterError(
-            f"On tensors loss='cross_entropy' is the only one that can be fitted, got {loss!r}: "
-            "give NumPy arrays for other losses."
-        )
-    kernel = entropy.kernel(n_classes)
+    kernel, cut = as_trained("cross_entropy").kernel(n_classes), cut or TensorCut()
     layout: Features = DenseFeatures(
         np.empty((0, X.shape[1])), kernel.n_scores, bool(fit_intercept)
     )
@@ -184,8 +182,7 @@ def torch_objective(
         moments.one_value[column] = bool((X[:, column] == X[0, column]).all())
     layout = _representable(standard_or_raw(layout, moments, ridge), X.dtype)
     rows = sorted_rows(X, labels, weights, layout, n_classes)
-    fused = rows.n_rows >= FUSED_ROWS
-    return TorchObjective(layout, kernel, rows, long=layout.size > LONG, fused=fused)
+    return TorchObjective(layout, kernel, rows, cut, fused=rows.n_rows >= cut.fused_rows)
 
 
 def _representable(layout: Features, dtype: Any) -> Features:
@@ -228,13 +225,12 @@ def sorted_rows(
         values[start : start + step, : layout.n_features] = part
     if layout.fit_intercept:
         values[:, layout.n_features] = layout.unit
-    where = X.device if has_doubles(X.device) else "cpu"
     if weights is None:
-        given = torch().ones(n, dtype=torch().float64, device=where)
+        given = torch().ones(n, dtype=torch().float64, device=X.device)
         totals = counts.astype(np.float64)
     else:
         in_order = np.asarray(weights)[to_numpy(order).astype(np.intp)]
-        given = torch().as_tensor(in_order).to(where)
+        given = torch().as_tensor(in_order).to(X.device)
         totals = np.add.reduceat(in_order, bounds[:-1])
     shares = given * one_a_row(1 / totals, counts, given)
     return SortedRows(values, bounds, shares, weighted=weights is not None)

@@ -46,35 +46,11 @@ _TREES = {
     "xgboost.XGBClassifier": tree_ensembles.xgboost,
 }
 _LINEAR = (
-    "sklearn.LogisticRegression", "sklearn.LogisticRegressionCV", "sklearn.LinearSVC",
+    "sklearn.LogisticRegression",
+    "sklearn.LogisticRegressionCV",
+    "sklearn.LinearSVC",
     "sklearn.LinearDiscriminantAnalysis",
-)  # fmt: skip
-# Classifiers of scikit-learn whose ONNX models by skl2onnx predict other classes: a setting and the
-# only value of it that is right, if there is one, the reason, and what to do.
-_WRONG = {
-    "KNeighborsClassifier": (
-        ("weights", "uniform"),
-        "skl2onnx computes distances otherwise, and neighbours of nearly equal distance change "
-        "places",
-        "Use weights='uniform'.",
-    ),
-    "CalibratedClassifierCV": (
-        ("method", "sigmoid"),
-        "skl2onnx writes the steps of isotonic regression with other ends, and no temperatures",
-        "Use method='sigmoid'.",
-    ),
-    "NuSVC": (None, "its operator computes in float32, up to 1e-4 away", "Use SVC."),
-    "GaussianProcessClassifier": (
-        None,
-        "runtimes have no standard operator that solves linear systems",
-        "Use another classifier, or predict in Python.",
-    ),
-    "RadiusNeighborsClassifier": (
-        None,
-        "its graph fails where rows have different numbers of neighbours",
-        "Use KNeighborsClassifier.",
-    ),
-}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +261,6 @@ def _of_member(member: Member, features: GraphColumns) -> tuple[str, str]:
     """Scores of rows, of a linear classifier, and its own probabilities."""
     head, graph = member.head, features.graph
     kind = f"{type(head).__module__.split('.')[0]}.{type(head).__name__}"
-    _refuse_wrong(head)
     rows = _front(member.steps, features)
     if kind in _LINEAR and _is_joint(head):
         coef = np.asarray(head.coef_, float)
@@ -310,16 +285,6 @@ def _of_member(member: Member, features: GraphColumns) -> tuple[str, str]:
         )
     output = graph.include(model, 1, rows.matrix())
     return output, output
-
-
-def _refuse_wrong(head: Any) -> None:
-    """Refuse a classifier that skl2onnx is known to write incorrectly."""
-    setting, why, remedy = _WRONG.get(type(head).__name__, (("", None), "", ""))
-    if setting is None or getattr(head, setting[0], None) != setting[1]:
-        words = "" if setting is None else f" with {setting[0]}={getattr(head, setting[0])!r}"
-        raise InvalidParameterError(
-            f"{type(head).__name__}{words} cannot be written as ONNX: {why}. {remedy}"
-        )
 
 
 def _is_joint(head: Any) -> bool:

@@ -19,9 +19,18 @@ from equipoise.extras import require
 
 # Public attributes of fitted estimators that hold points among the rows, a column for each feature.
 _POINTS = (
-    "mean_", "center_", "means_", "theta_", "data_min_", "data_max_", "max_abs_", "statistics_",
-    "support_vectors_", "quantiles_", "centroids_",
-)  # fmt: skip
+    "mean_",
+    "center_",
+    "means_",
+    "theta_",
+    "data_min_",
+    "data_max_",
+    "max_abs_",
+    "statistics_",
+    "support_vectors_",
+    "quantiles_",
+    "centroids_",
+)
 # Those that hold fitted estimators of the same rows.
 _MEMBERS = ("estimators_", "calibrated_classifiers_", "estimator_", "estimator")
 

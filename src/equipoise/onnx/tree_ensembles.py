@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.dummy import DummyClassifier
 
 from equipoise.arrays import Indices, Mask, Vector
 from equipoise.exceptions import InvalidParameterError
@@ -25,10 +24,16 @@ _SUM = 1
 _LIGHTGBM_ZERO = float(np.float32(1e-35))
 _TENSORS = ("nodes_splits", "leaf_weights")
 _NODES = (
-    "nodes_featureids", "nodes_splits", "nodes_truenodeids", "nodes_falsenodeids",
-    "nodes_trueleafs", "nodes_falseleafs", "nodes_missing_value_tracks_true",
-    "leaf_targetids", "leaf_weights",
-)  # fmt: skip
+    "nodes_featureids",
+    "nodes_splits",
+    "nodes_truenodeids",
+    "nodes_falsenodeids",
+    "nodes_trueleafs",
+    "nodes_falseleafs",
+    "nodes_missing_value_tracks_true",
+    "leaf_targetids",
+    "leaf_weights",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +72,6 @@ def _of_scikit_learn(tree: Any) -> Iterator[ExportedTree]:
 
 def gradient_boosting(graph: Graph, model: Any, rows: str) -> str:
     """Probabilities of scikit-learn's GradientBoostingClassifier, which sees rows in float32."""
-    start = model.init_
-    if not isinstance(start, str | DummyClassifier):
-        words = f"it starts from {type(start).__name__}"
-        raise _refused(model, words, "Leave init at None or 'zero'.")
     trees = []
     for iteration in model.estimators_:
         for target, member in enumerate(iteration):
@@ -144,10 +145,6 @@ def _of_lightgbm(model: Any, root: dict[str, Any], target: int) -> ExportedTree:
                     "Encode categories as numbers, and leave zero_as_missing at False.",
                 )
             nodes += [node["left_child"], node["right_child"]]
-        elif "leaf_coeff" in node:
-            raise _refused(
-                model, "it was fitted with linear_tree=True", "Leave linear_tree at False."
-            )
     threshold = np.array([node.get("threshold", 0.0) for node in nodes], dtype=np.float64)
     # Where training has seen no missing value, one counts as zero.
     missing = [
@@ -155,10 +152,14 @@ def _of_lightgbm(model: Any, root: dict[str, Any], target: int) -> ExportedTree:
         for node, limit in zip(nodes, threshold, strict=True)
     ]
     return ExportedTree(
-        np.array([node.get("split_feature", 0) for node in nodes]), threshold,
-        np.array(left), np.array(right), np.array(missing, dtype=bool),
-        np.full(len(nodes), target), np.array([node.get("leaf_value", 0.0) for node in nodes]),
-    )  # fmt: skip
+        np.array([node.get("split_feature", 0) for node in nodes]),
+        threshold,
+        np.array(left),
+        np.array(right),
+        np.array(missing, dtype=bool),
+        np.full(len(nodes), target),
+        np.array([node.get("leaf_value", 0.0) for node in nodes]),
+    )
 
 
 def xgboost(graph: Graph, model: Any, rows: str) -> str:
@@ -173,12 +174,6 @@ def xgboost(graph: Graph, model: Any, rows: str) -> str:
     grown = learner["gradient_booster"]["model"]
     trees = []
     for tree, target in zip(grown["trees"], grown["tree_info"], strict=True):
-        if int(tree["tree_param"]["size_leaf_vector"]) > 1:
-            raise _refused(
-                model,
-                "it was fitted with multi_strategy='multi_output_tree'",
-                "Use multi_strategy='one_output_per_tree'.",
-            )
         if any(tree["split_type"]):
             raise _refused(model, "it splits by categories", "Encode categories as numbers.")
         limits = np.array(tree["split_conditions"], dtype=np.float32).astype(np.float64)
@@ -201,9 +196,14 @@ def xgboost(graph: Graph, model: Any, rows: str) -> str:
 
 
 def _boosted(
-    graph: Graph, rows: str, trees: list[ExportedTree], base: Vector, steepness: float = 1.0,
-    *, compare: int = _AT_MOST,
-) -> str:  # fmt: skip
+    graph: Graph,
+    rows: str,
+    trees: list[ExportedTree],
+    base: Vector,
+    steepness: float = 1.0,
+    *,
+    compare: int = _AT_MOST,
+) -> str:
     """Probabilities from sums of leaves: one a row for two classes, else one a class."""
     total = _sums(graph, rows, trees, len(base), compare)
     scores = graph.add("Add", total, graph.constant(base))
@@ -236,10 +236,16 @@ def _sums(
         left, right = (some, some) if not len(inner) else (tree.left[inner], tree.right[inner])
         roots.append(n_nodes)
         found = (
-            np.maximum(tree.feature[some], 0), tree.threshold[some], place[left], place[right],
-            tree.left[left] < 0, tree.left[right] < 0, tree.missing_left[some],
-            tree.target[leaf], tree.weight[leaf],
-        )  # fmt: skip
+            np.maximum(tree.feature[some], 0),
+            tree.threshold[some],
+            place[left],
+            place[right],
+            tree.left[left] < 0,
+            tree.left[right] < 0,
+            tree.missing_left[some],
+            tree.target[leaf],
+            tree.weight[leaf],
+        )
         for name, values in zip(_NODES, found, strict=True):
             columns[name].append(values)
         n_nodes, n_leaves = n_nodes + len(some), n_leaves + len(leaf)
@@ -247,10 +253,16 @@ def _sums(
     tensors = {n: graph.tensor(joined.pop(n).astype(np.float64)) for n in _TENSORS}
     whole = {n: v.astype(np.int64).tolist() for n, v in joined.items()}
     return graph.add(
-        "TreeEnsemble", rows, domain="ai.onnx.ml", n_targets=n_targets, aggregate_function=_SUM,
-        nodes_modes=graph.tensor(np.full(n_nodes, compare, dtype=np.uint8)), tree_roots=roots,
-        **tensors, **whole,
-    )  # fmt: skip
+        "TreeEnsemble",
+        rows,
+        domain="ai.onnx.ml",
+        n_targets=n_targets,
+        aggregate_function=_SUM,
+        nodes_modes=graph.tensor(np.full(n_nodes, compare, dtype=np.uint8)),
+        tree_roots=roots,
+        **tensors,
+        **whole,
+    )
 
 
 def _refused(model: Any, why: str, remedy: str) -> InvalidParameterError:

@@ -82,11 +82,10 @@ class RampSample:
         """Rows of the model, as they come."""
         X, y = PowerImbalance(P).sample(n_rows, seed)
         rows = np.column_stack([X, np.ones(len(X))])
-        # The proven upper bounds are used; what is drawn is only an estimate beside them.
-        found = class_rademacher(rows, y, RADIUS, n_draws=2, random_state=seed)
+        found = class_rademacher(rows, y, RADIUS)
         risks = _class_risks(X[:, 0], ((y == 0).astype(float), (y == 1).astype(float)))
         counts = np.bincount(y, minlength=2).astype(float)
-        return cls(counts, risks, np.array([float(found[0]), float(found[1])]))
+        return cls(counts, risks, np.array([found[0], found[1]]))
 
 
 def corners_of(method: Method) -> Matrix:

@@ -129,12 +129,15 @@ def bounds_on_covertype(
     train, test = (np.column_stack([X, np.ones(len(X))]) for X in (split.X, split.X_test))
     risks = dict(class_risks(split.y, train @ weights.T, loss="margin", classes=fit.classes_))
     judged = robust_risk_interval(
-        split.y_test, test @ weights.T, "worst_class",
-        confidence=CONFIDENCE, loss="margin", classes=fit.classes_,
-    )  # fmt: skip
+        split.y_test,
+        test @ weights.T,
+        "worst_class",
+        confidence=CONFIDENCE,
+        loss="margin",
+        classes=fit.classes_,
+    )
     counts, prior = (_by_class(y, fit.classes_) for y in (split.y, sources.covertype[1]))
-    found = class_rademacher(train, split.y, _FOREST_RADIUS, n_draws=2, random_state=seed)
-    complexity = {name: float(each) for name, each in found.items()}
+    complexity = class_rademacher(train, split.y, _FOREST_RADIUS)
     told: dict[str, Any] = {"uncertainty": "worst_class", "risks": risks, "confidence": CONFIDENCE}
     bounds = {
         THEOREM: iid_bound(

@@ -46,7 +46,6 @@ from equipoise.persistence import tree_models as trees
 from equipoise.persistence.archive import MAX_JSON_BYTES, array_from_bytes, array_to_bytes
 from equipoise.persistence.kinds import Kind
 from equipoise.tables import AsTable, OrderedForest
-from equipoise.theory import LocalPolynomialClassifier
 from equipoise.weights.by_class import ByClass
 
 # All estimators that a model may hold, by public name.
@@ -60,12 +59,6 @@ KINDS = {
         Kind(RobustClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(AveragedTrainings, {}, check=kinds.check_averaged),
         Kind(RobustnessCV, kinds.PATH, rebuild=kinds.rebuild_path),
-        Kind(
-            LocalPolynomialClassifier,
-            kinds.POLYNOMIALS,
-            kinds.keep_polynomials,
-            kinds.rebuild_polynomials,
-        ),
         Kind(LogisticRegression, kinds.LINEAR | {"n_iter_": "plain?"}),
         Kind(RandomForestClassifier, trees.FOREST, trees.keep_forest, trees.rebuild_forest),
         Kind(OrderedForest, trees.FOREST, trees.keep_forest, trees.rebuild_forest),

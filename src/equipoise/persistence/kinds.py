@@ -264,10 +264,6 @@ PLUG_IN = dict.fromkeys(("tuned_", "class_shares_", "training_weights_"), "plain
 PLUG_IN |= {"estimator_": "estimator"} | _LEVEL
 PATH = {"estimator_": "estimator"} | _LEVEL
 
-POLYNOMIALS = {"classes_": "classes", "bandwidth_": "float d", "cv_results_": "plain?"}
-POLYNOMIALS |= {"points": "float n d", "weights": "float n", "targets": "float n o"}
-POLYNOMIALS |= {"origin": "float d"}
-
 
 def rebuild_linear(linear: Any, kept: dict[str, Any], _spend: Spend) -> None:
     """Check the offsets that decisions add to the scores."""
@@ -335,21 +331,3 @@ def rebuild_path(path: Any, kept: dict[str, Any], _spend: Spend) -> None:
         raise impossible(path)
     inherited = {name: getattr(inner, name, None) for name in ("classes_", *_EVERY)}
     vars(path).update({name: value for name, value in inherited.items() if value is not None})
-
-
-def keep_polynomials(local: Any) -> dict[str, Any]:
-    """The rows that the model smooths over."""
-    rows = {name: getattr(local._smoother, name) for name in ("points", "weights", "targets")}
-    return {**rows, "origin": local._origin}
-
-
-def rebuild_polynomials(local: Any, kept: dict[str, Any], _spend: Spend) -> None:
-    """Check the parameters, and smooth the same rows."""
-    width, weights, targets = kept["n_features_in_"], kept["weights"], kept["targets"]
-    local._check_parameters(width)
-    positive = np.all(kept["bandwidth_"] > 0) and np.all(weights > 0)
-    if not positive or targets.shape[1] != len(kept["classes_"]) - 1:
-        raise impossible(local)
-    local._origin = kept["origin"]
-    # The points are in units of the bandwidth already.
-    local._smoother = local._smooth(kept["points"], targets, weights, np.ones(width))

@@ -136,9 +136,11 @@ def never_right(evaluation: EvaluatedCandidate) -> Mask:
 
 
 def answer(
-    evaluations: Sequence[EvaluatedCandidate], goals: Mapping[str, Goal], classes: object,
+    evaluations: Sequence[EvaluatedCandidate],
+    goals: Mapping[str, Goal],
+    classes: object,
     price: float | None = None,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """The cards for three usual goals and the user's, and the one that is advised.
 
     ``price`` is the limit of the overall error, in points above the smallest.

@@ -155,9 +155,18 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     ['compensated', 'hypothyroid', 'normal']
     """
     request = Request(
-        models, goals, price, cv, check_seed(random_state), quick, progress, perf_counter(),
-        groups=groups, in_time=time is not None, sample_weight=sample_weight,
-    )  # fmt: skip
+        models,
+        goals,
+        price,
+        cv,
+        check_seed(random_state),
+        quick,
+        progress,
+        perf_counter(),
+        groups=groups,
+        in_time=time is not None,
+        sample_weight=sample_weight,
+    )
     own = isinstance(models, Mapping)
     blocks = as_blocks(X, y, sample_weight, check_memory(memory))
     if blocks is not None:
@@ -240,10 +249,18 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         progress(0.0, "reading")
     names = [word for name in drop for word in ("--drop", name)]
     request = Request(
-        models, goals, price, FOLDS, check_seed(random_state), quick, progress, began,
-        title=f"Report on {Path(path).name}", in_time=time is not None,
+        models,
+        goals,
+        price,
+        FOLDS,
+        check_seed(random_state),
+        quick,
+        progress,
+        began,
+        title=f"Report on {Path(path).name}",
+        in_time=time is not None,
         file=[str(path), "--target", target, *names, *(["--text-labels"] if text_labels else [])],
-    )  # fmt: skip
+    )
     room = allowed_memory(memory)
     if size_in_memory(path) > room:
         if group is not None or time is not None:
@@ -257,9 +274,15 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
 
 
 def _compared_in_memory(
-    request: Request, path: str | Path, target: str, drop: Sequence[str], *, group: str | None,
-    time: str | None, text_labels: bool,
-) -> Comparison:  # fmt: skip
+    request: Request,
+    path: str | Path,
+    target: str,
+    drop: Sequence[str],
+    *,
+    group: str | None,
+    time: str | None,
+    text_labels: bool,
+) -> Comparison:
     """Compare on a file, whose column of groups or of times is no feature."""
     frame = read_table(path)
     lines, groups = [f"table = read_table({literal(str(path))})"], None
@@ -285,16 +308,24 @@ def _compared_in_memory(
     as_text = ", text_labels=True" if text_labels else ""
     lines += [f"X, y = split_target(table, {literal(target)}{as_text})"]
     request = replace(
-        request, groups=groups, goals=bound_goals(request.goals, table.classes),
+        request,
+        groups=groups,
+        goals=bound_goals(request.goals, table.classes),
         loading=({"equipoise.tables": {"read_table", "split_target"}}, lines),
-    )  # fmt: skip
+    )
     return compared(request, table, table.X)
 
 
 def _compared_in_parts(
-    request: Request, path: str | Path, target: str, drop: Sequence[str], room: int,
-    memory: int | str | None, *, text_labels: bool,
-) -> Comparison:  # fmt: skip
+    request: Request,
+    path: str | Path,
+    target: str,
+    drop: Sequence[str],
+    room: int,
+    memory: int | str | None,
+    *,
+    text_labels: bool,
+) -> Comparison:
     """Compare on a file that does not fit in memory."""
     reading: dict[str, Any] = {"drop": tuple(drop)} if drop else {}
     reading |= {"text_labels": True} if text_labels else {}
@@ -304,13 +335,18 @@ def _compared_in_parts(
     file = [*request.file, *([] if memory is None else ["--memory", str(memory)])]
     with opened() as table:
         source = InBlocks(
-            partial(_blocks_of, opened), _sample(room, quick=request.quick), table.columns, opening,
+            partial(_blocks_of, opened),
+            _sample(room, quick=request.quick),
+            table.columns,
+            opening,
             "table.blocks",
-        )  # fmt: skip
+        )
         request = replace(
-            request, file=file, goals=bound_goals(request.goals, table.classes),
+            request,
+            file=file,
+            goals=bound_goals(request.goals, table.classes),
             loading=({"equipoise.tables": {"streamed_table"}}, ()),
-        )  # fmt: skip
+        )
         return _compared_in_blocks(request, table.blocks, source)
 
 
@@ -352,9 +388,12 @@ def _compared_in_blocks(request: Request, blocks: Blocks, source: InBlocks) -> C
 
 
 def compared(
-    request: Request, table: LabelledTable, X: Any, blocks: SampledBlocks | None = None,
+    request: Request,
+    table: LabelledTable,
+    X: Any,
+    blocks: SampledBlocks | None = None,
     source: InBlocks | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """Compare on a table, or on a sample and all other rows of out-of-core data."""
     seed, goals = request.seed, named_goals(request.goals)
     columns = table.columns if source is None else source.columns_like
@@ -364,11 +403,9 @@ def compared(
     elif all(isinstance(each, FrozenEstimator) for each in learners.values()):
         design = design_of_unseen(table, X, seed)
     else:
-        design = design_for(
-            table, X, QUICK_SHARE if request.quick else request.cv, seed,
-            most_rows=QUICK_ROWS if request.quick else MOST_ROWS, groups=request.groups,
-            in_time=request.in_time,
-        )  # fmt: skip
+        cv, most = (QUICK_SHARE, QUICK_ROWS) if request.quick else (request.cv, MOST_ROWS)
+        held = {"groups": request.groups, "in_time": request.in_time}
+        design = design_for(table, X, cv, seed, most_rows=most, **held)
     candidates = candidates_for(learners, goals)
     for goal in goals.values():
         # What cannot be evaluated is refused before any training.
@@ -382,13 +419,27 @@ def compared(
     found = answer(evaluations, goals, table.classes, request.price)
     evaluator.end()
     writer = Writer(
-        whole, learners, kinds, seed, X, table.y,
-        request.sample_weight, request.groups, request.loading, request.file, source,
-    )  # fmt: skip
+        whole,
+        learners,
+        kinds,
+        seed,
+        X,
+        table.y,
+        request.sample_weight,
+        request.groups,
+        request.loading,
+        request.file,
+        source,
+    )
     story = Story(
-        request.title, request.price, tuple(evaluator.notes.values()), unfinished,
-        None if blocks is None else blocks.rows_seen, seed, perf_counter() - request.began,
-    )  # fmt: skip
+        request.title,
+        request.price,
+        tuple(evaluator.notes.values()),
+        unfinished,
+        None if blocks is None else blocks.rows_seen,
+        seed,
+        perf_counter() - request.began,
+    )
     summary = summarize(found, whole, goals, writer, story)
     best = found.best.candidate
     return Comparison(summary, partial(writer.fit, best), partial(writer.save, best))

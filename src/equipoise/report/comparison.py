@@ -41,9 +41,11 @@ class Comparison:
     """
 
     def __init__(
-        self, summary: dict[str, Any], fit: Callable[[], Any] | None = None,
+        self,
+        summary: dict[str, Any],
+        fit: Callable[[], Any] | None = None,
         save_model: Callable[[str | Path], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._summary, self._fit, self._save_model = summary, fit, save_model
 
     def __repr__(self) -> str:

@@ -68,9 +68,15 @@ class Design:
 
 
 def design_for(
-    table: LabelledTable, X: Any, cv: float, seed: int, *, most_rows: int, groups: Any = None,
+    table: LabelledTable,
+    X: Any,
+    cv: float,
+    seed: int,
+    *,
+    most_rows: int,
+    groups: Any = None,
     in_time: bool = False,
-) -> Design:  # fmt: skip
+) -> Design:
     """Folds for a table; one part is held out of a large one where nothing else is asked for.
 
     Rows with equal ``groups`` are in one fold; rows in time order train on what came before.

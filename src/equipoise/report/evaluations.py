@@ -116,16 +116,21 @@ class EvaluatedCandidate:
             for each in (evaluated.predicted, evaluated.final)
         )
         one = replace(
-            evaluated, labels=np.zeros(len(rows), dtype=np.intp), predicted=wrong,
-            final=finally_wrong, fold=evaluated.fold[rows], default=None,
+            evaluated,
+            labels=np.zeros(len(rows), dtype=np.intp),
+            predicted=wrong,
+            final=finally_wrong,
+            fold=evaluated.fold[rows],
+            default=None,
             weights=evaluated.weights[rows] * class_weights[labels],
-            few=np.array([False, True]), prior=np.array([1.0, 0.0]),
+            few=np.array([False, True]),
+            prior=np.array([1.0, 0.0]),
             times=None if evaluated.times is None else evaluated.times[rows],
             squares=None
             if evaluated.squares is None
             else evaluated.squares[rows] * class_weights[labels] ** 2,
             clusters=None if evaluated.clusters is None else evaluated.clusters[rows],
-        )  # fmt: skip
+        )
         refit = evaluated.tested_per_trained
         return counted_intervals(one.sums, np.arange(2), CONFIDENCE, refit=refit)[0]
 
@@ -209,9 +214,11 @@ class Evaluator:
             # In the order of the folds, as all other models have the rows.
             at = np.argsort(np.argsort(order))
             predictions = replace(
-                found.predictions, probabilities=found.predictions.probabilities[at],
-                labels=rows.labels[order], sample_weight=rows.weights[order],
-            )  # fmt: skip
+                found.predictions,
+                probabilities=found.predictions.probabilities[at],
+                labels=rows.labels[order],
+                sample_weight=rows.weights[order],
+            )
             found = replace(found, predictions=predictions, fold=design.folds.fold)
         else:
             with warnings.catch_warnings(record=True) as caught:

@@ -201,9 +201,14 @@ def _chart(summary: dict[str, Any], kept: list[int], cards: list[dict[str, Any]]
         x = {end: across["at"](each[f"overall{end}"]) for end in ("", "_lower", "_upper")}
         y = {end: round(100 - up["at"](each[f"worst{end}"]), 3) for end in ("", "_lower", "_upper")}
         points_drawn.append(
-            {"candidate": at, "x": x, "y": y, "cards": ", ".join(numbers.get(at, [])),
-             "frontier": each["frontier"]}
-        )  # fmt: skip
+            {
+                "candidate": at,
+                "x": x,
+                "y": y,
+                "cards": ", ".join(numbers.get(at, [])),
+                "frontier": each["frontier"],
+            }
+        )
     line = sorted(
         ((each["x"][""], each["y"][""]) for each in points_drawn if each["frontier"]),
         key=lambda point: (point[0], point[1]),
@@ -268,11 +273,17 @@ def _curve(summary: dict[str, Any]) -> dict[str, Any] | None:
     )
     drawn = [
         {
-            "x": _position(x, 1.0), "y": 100 - _position(y, 1.0), "from": 100 - _position(low, 1.0),
-            "to": 100 - _position(high, 1.0), "predicted": x, "observed": y, "lower": low,
-            "upper": high, "rows": rows,
+            "x": _position(x, 1.0),
+            "y": 100 - _position(y, 1.0),
+            "from": 100 - _position(low, 1.0),
+            "to": 100 - _position(high, 1.0),
+            "predicted": x,
+            "observed": y,
+            "lower": low,
+            "upper": high,
+            "rows": rows,
         }
         for x, y, low, high, rows in columns
-    ]  # fmt: skip
+    ]
     ticks = [{"at": 25.0 * at, "text": f"{25 * at}%"} for at in range(5)]
     return {"points": drawn, "ticks": ticks, "class": found["class"]}

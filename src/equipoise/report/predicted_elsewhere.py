@@ -73,9 +73,16 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
             )
         models[str(name)] = FrozenEstimator(GivenRows(probabilities, table.classes))
     request = Request(
-        models, goals, price, FOLDS, check_seed(random_state), False, progress, began,
+        models,
+        goals,
+        price,
+        FOLDS,
+        check_seed(random_state),
+        False,
+        progress,
+        began,
         sample_weight=sample_weight,
-    )  # fmt: skip
+    )
     return compared(request, table, np.arange(len(table.labels)))
 
 

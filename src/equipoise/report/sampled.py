@@ -61,9 +61,13 @@ class SampledBlocks:
 
     @classmethod
     def draw(
-        cls, blocks: Blocks, models: Mapping[str, Any], seed: int, memory: int | str,
+        cls,
+        blocks: Blocks,
+        models: Mapping[str, Any],
+        seed: int,
+        memory: int | str,
         sample_rows: int | None = None,
-    ) -> "SampledBlocks":  # fmt: skip
+    ) -> "SampledBlocks":
         """The sample that candidates are fitted to; all must take weights that make up for it."""
         for name, each in models.items():
             frozen = isinstance(each, FrozenEstimator)
@@ -75,9 +79,12 @@ class SampledBlocks:
                 )
         learner = next(iter(models.values()))
         like = RobustClassifier(
-            learner.estimator if isinstance(learner, FrozenEstimator) else learner, cv=HELD_OUT,
-            random_state=seed, memory=memory, sample_rows=sample_rows,
-        )  # fmt: skip
+            learner.estimator if isinstance(learner, FrozenEstimator) else learner,
+            cv=HELD_OUT,
+            random_state=seed,
+            memory=memory,
+            sample_rows=sample_rows,
+        )
         stream = stream_of(blocks, memory)
         sample = draw_sample(like, stream)
         if not np.all(sample.rows.weights == 1):
@@ -138,9 +145,16 @@ def _with_rest(own: Evaluated, predicted: Indices, labels: Indices, times: Indic
     """Held-out rows of a sample, and all rows outside of it, each of the weight one."""
     fold, weights = np.zeros(len(labels), dtype=np.intp), times.astype(np.float64)
     rest = Evaluated(
-        labels, predicted, predicted, fold, weights, own.few, own.prior, times=times,
+        labels,
+        predicted,
+        predicted,
+        fold,
+        weights,
+        own.few,
+        own.prior,
+        times=times,
         squares=weights,
-    )  # fmt: skip
+    )
     few = own.few & ~np.isin(np.arange(len(own.few)), labels)
     # Rows of the sample count as they are among all rows: one each.
     ones = np.ones(len(own.labels))

@@ -381,9 +381,11 @@ def _how(design: Design, rows_seen: dict[str, int] | None) -> str:
         said += f" Models were fitted to at most {design.sampled:,} rows, a stratified sample."
     if design.n_repeated:
         said += f" {design.n_repeated:,} rows repeat the features of an earlier one"
-        said += "." if design.kind in ("groups", "time", "unseen") else (
-            "; they were kept on the same side of every split."
-        )  # fmt: skip
+        said += (
+            "."
+            if design.kind in ("groups", "time", "unseen")
+            else ("; they were kept on the same side of every split.")
+        )
     return said
 
 

@@ -237,10 +237,15 @@ class Writer:
                 return made.fit(blocks)
         if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
             return tune_weights(
-                self.y, learner.estimator.probabilities, candidate.goal or "standard",
-                classes=learner.classes_, sample_weight=self.sample_weight, rare_classes="keep",
-                min_rows=FEW_ROWS, random_state=self.seed,
-            )  # fmt: skip
+                self.y,
+                learner.estimator.probabilities,
+                candidate.goal or "standard",
+                classes=learner.classes_,
+                sample_weight=self.sample_weight,
+                rare_classes="keep",
+                min_rows=FEW_ROWS,
+                random_state=self.seed,
+            )
         if isinstance(made, FrozenEstimator):
             return made
         given = {}
@@ -357,9 +362,13 @@ class Writer:
             options["sample_weight"] = "sample_weight"
         options |= {"rare_classes": '"keep"', "min_rows": f"{FEW_ROWS}"}
         made = Call.of(
-            script.use("equipoise", "tune_weights"), "y", named, self._goal_code(goal, script),
-            **options, random_state=f"{self.seed}",
-        )  # fmt: skip
+            script.use("equipoise", "tune_weights"),
+            "y",
+            named,
+            self._goal_code(goal, script),
+            **options,
+            random_state=f"{self.seed}",
+        )
         body = [f"model = {made.text(0, 8)}", f"predicted = model.decide({named})"]
         return script.text((), body)
 

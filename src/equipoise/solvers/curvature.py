@@ -20,9 +20,7 @@ from equipoise.arrays import (
     Vector,
     is_tensor,
     like,
-    namespace,
     to_numpy,
-    weighted_sum,
 )
 from equipoise.objectives import Hessians, offered
 from equipoise.objectives.capabilities import Inverse
@@ -71,7 +69,7 @@ class NewtonInverse:
         """The inverse times each row."""
         given = (to_numpy(rows) * self._unit).T
         solved = sl.cho_solve((self._factor, True), given, check_finite=False)
-        return like(np.asarray(solved).T * self._unit, rows, namespace(rows))
+        return like(np.asarray(solved).T * self._unit, rows)
 
 
 def _regular_cholesky(matrix: Matrix) -> Matrix:
@@ -216,7 +214,7 @@ class InverseCurvature:
     def combine(self, weights: Vector, rows: Any) -> Any:
         """Rows as long as the parameter, added up with weights."""
         if is_tensor(rows):
-            return weighted_sum(weights, rows)
+            return like(weights, rows) @ rows
         out = np.empty(rows.shape[1])
 
         def part(cut: slice) -> None:

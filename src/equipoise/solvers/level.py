@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Vector, is_tensor, library, like, namespace, to_numpy
+from equipoise.arrays import Vector, is_tensor, library, like, to_numpy
 from equipoise.objectives import Evaluation, RiskGradients, offered
 from equipoise.solvers.problem import Problem
 
@@ -85,7 +85,7 @@ class Leveling:
         """A shift towards equal risks, by the inverse of the last point."""
         shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
         while self._inverse is not None and before > SETTLED:
-            given = like(_differences(risks), self._inverse, namespace(self._inverse))
+            given = like(_differences(risks), self._inverse)
             step = to_numpy(self._inverse @ given)[:-1]
             size = float(np.abs(step).max())
             if not size <= SHRINKING * before:
@@ -98,8 +98,7 @@ class Leveling:
         self, system: Any, side: Vector, accuracy: float, *, across: bool = False
     ) -> Vector | None:
         """The solution of a system, or its transpose, without its last entry; None if singular."""
-        xp = namespace(system)
-        given = like(side, system, xp)
+        given = like(side, system)
         for _ in range(2):
             if self._inverse is not None:
                 pair = (system.T, self._inverse.T) if across else (system, self._inverse)

@@ -321,22 +321,20 @@ def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
         return learner
     training = "balanced" if isinstance(word, str) and word == "balanced" else "plain"
     return RobustClassifier(
-        learner, given, training=training, cv=cv, rare_classes="keep", min_rows=FEW_ROWS,
+        learner,
+        given,
+        training=training,
+        cv=cv,
+        rare_classes="keep",
+        min_rows=FEW_ROWS,
         random_state=random_state,
-    )  # fmt: skip
+    )
 
 
 def sampled_model(
     learner: Any, goal: Any, cv: Any, random_state: int, training: Any = None, **sample: Any
 ) -> Any:
-    """A classifier for rows in blocks, not fitted; the plain one keeps its default predictions.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> sampled_model(LogisticRegression(), "standard", 0.25, 0, sample_rows=1000).training
-    'plain'
-    """
+    """A classifier for rows in blocks, not fitted; the plain one keeps its default predictions."""
     made = made_for(learner, goal, cv=cv, random_state=random_state)
     if made is learner:
         made = made_for(learner, "balanced", cv=cv, random_state=random_state)

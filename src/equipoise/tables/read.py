@@ -39,9 +39,27 @@ _FOREIGN = {
 }
 # Texts that are missing values: those of pandas, and one that is common beside them.
 _MISSING = (
-    "", "?", "NA", "N/A", "n/a", "<NA>", "#NA", "#N/A", "#N/A N/A", "NULL", "null", "None",
-    "NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
-)  # fmt: skip
+    "",
+    "?",
+    "NA",
+    "N/A",
+    "n/a",
+    "<NA>",
+    "#NA",
+    "#N/A",
+    "#N/A N/A",
+    "NULL",
+    "null",
+    "None",
+    "NaN",
+    "nan",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "-1.#IND",
+    "1.#QNAN",
+    "-1.#QNAN",
+)
 _DELIMITERS = (",", ";", "\t", "|")
 # Lines before the header, after the mark that some texts begin with.
 _BLANK_LINES = re.compile(rb"(?:\xef\xbb\xbf)?((?:[ \t]*(?:\r\n|\n|\r))*)")
@@ -103,14 +121,7 @@ def read_chunks(
 
 
 def as_read(series: Any) -> Any:
-    """A column that was read to be copied, as any other is: with missing values.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> as_read(pd.Series(["7", "NA", ""])).isna().tolist()
-    [False, True, True]
-    """
+    """A column that was read to be copied, as any other is: with missing values."""
     return series.mask(series.isin(_MISSING)) if series.dtype.kind == "O" else series
 
 

@@ -246,8 +246,11 @@ class TableSource:
 
 
 def _schema(arrow: Any, columns: tuple[Column, ...], target: str) -> Any:
-    kinds = [(c.name, arrow.float64() if c.is_numeric else arrow.string()) for c in columns
-             if c.kind != "empty"]  # fmt: skip
+    kinds = [
+        (c.name, arrow.float64() if c.is_numeric else arrow.string())
+        for c in columns
+        if c.kind != "empty"
+    ]
     return arrow.schema([*kinds, (target, arrow.string())])
 
 

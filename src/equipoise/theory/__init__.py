@@ -3,7 +3,6 @@
 from equipoise.solvers.descent_ascent import StepConstants
 from equipoise.theory.bounds import (
     RiskBound,
-    RowsNeeded,
     conditional_bound,
     iid_bound,
     rate_bound,
@@ -15,11 +14,7 @@ from equipoise.theory.decomposition import (
     excess_risk_in_class,
 )
 from equipoise.theory.local_polynomial import LocalPolynomialClassifier
-from equipoise.theory.rademacher import (
-    RademacherComplexity,
-    class_rademacher,
-    linear_rademacher,
-)
+from equipoise.theory.rademacher import class_rademacher
 from equipoise.theory.robust_bayes import RobustBayes, robust_bayes, robust_bayes_known
 from equipoise.theory.saddle_point import SaddleAverages, descent_ascent
 from equipoise.theory.shifted_margin import MarginCondition, margin_condition
@@ -29,10 +24,8 @@ __all__ = [
     "ExcessRisk",
     "LocalPolynomialClassifier",
     "MarginCondition",
-    "RademacherComplexity",
     "RiskBound",
     "RobustBayes",
-    "RowsNeeded",
     "SaddleAverages",
     "StepConstants",
     "class_rademacher",
@@ -41,7 +34,6 @@ __all__ = [
     "excess_risk",
     "excess_risk_in_class",
     "iid_bound",
-    "linear_rademacher",
     "margin_condition",
     "rate_bound",
     "robust_bayes",

@@ -42,44 +42,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, Literal
 
 import numpy as np
 
 from equipoise.arrays import NDArray, Vector
-from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
-from equipoise.sets import MassSet, as_uncertainty
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.sets import as_uncertainty
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior
-
-# Rows beyond which a number of rows is no plan.
-_MANY_ROWS = 1e15
-
-
-@dataclass(frozen=True)
-class RowsNeeded:
-    """How many more rows of a class a bound needs to have a given width.
-
-    Attributes
-    ----------
-    name : class name
-    rows, total : float
-        More rows of this class, infinite where no number is enough, and in all: more where rows
-        come as they are and only some of them are of the class.
-    sentence : str
-
-    Examples
-    --------
-    >>> conditional_bound([900, 100], 0.001, uncertainty="worst_class").more_rows(0.5).rows
-    291.0
-    """
-
-    name: Any
-    rows: float
-    total: float
-    sentence: str
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -100,7 +72,6 @@ class RiskBound:
     theorem : str
         Where the bound stands in the paper.
     confidence : float
-    mass_set : MassSet
 
     Examples
     --------
@@ -120,7 +91,6 @@ class RiskBound:
     sampling: Literal["iid", "conditional"]
     theorem: str
     confidence: float
-    mass_set: MassSet
 
     @property
     def terms(self) -> ByClass:
@@ -152,52 +122,6 @@ class RiskBound:
             what = "the robust risk of the empirical minimiser is above the lowest by at most"
         end = ": the bound is vacuous, because no risk exceeds 1." if self.vacuous else "."
         return f"With probability at least {self.confidence:g}, {what} {self.value:.4g}{end}"
-
-    def more_rows(self, width: float, of: Any = None) -> RowsNeeded:
-        r"""How many more rows of a class, the dominant one if not given, make the bound so wide.
-
-        With conditional sampling the other classes keep their rows; with iid sampling all classes
-        grow in proportion. Complexities are taken to shrink like :math:`1/\sqrt{n_i}` as rows are
-        added, as those of norm-bounded linear functions do.
-        """
-        target = check_number(width, "width", "(0, inf)")
-        name, names = self.dominant if of is None else of, self.counts.classes.tolist()
-        if name not in names:
-            raise ClassMismatchError(f"of must be one of the classes {names}, got {name!r}.")
-        end = f"would make the bound {target:.4g} wide"
-        if self.sampling == "iid":
-            n = float(np.asarray(self.counts).sum())  # every term is a constant over its root
-            total = max(0, ceil(n * (self.width / target) ** 2 * (1 - 1e-12) - n))
-            rows = ceil(self.prior[name] * total)
-            said = f"{total:.6g} more rows in all, about {rows:.6g} of them of class {name!r}, "
-            return RowsNeeded(name, rows, total, f"{said}{end}.")
-        place = names.index(name)
-        least = self._width_with(place, np.inf)
-        if least < target or self.width <= target:
-            more = self._smallest(place, target)
-            return RowsNeeded(name, more, more, f"{more:.6g} more rows of class {name!r} {end}.")
-        others = {each: adds for each, adds in self.contributions.items() if each != name}
-        said = (
-            f"No number of rows of class {name!r} {end}: it stays at {least:.4g} because of the "
-            f"other classes, {max(others, key=others.__getitem__)!r} first among them."
-        )
-        return RowsNeeded(name, np.inf, np.inf, said)
-
-    def _smallest(self, place: int, target: float) -> float:
-        """The smallest number of rows that is enough, by bisection: more rows never hurt."""
-        low, high = -1.0, 1.0
-        while self._width_with(place, high) > target and high < _MANY_ROWS:
-            low, high = high, 2 * high
-        while high - low > 1:
-            middle = float(np.floor((low + high) / 2))
-            wide = self._width_with(place, middle) > target
-            low, high = (middle, high) if wide else (low, middle)
-        return high
-
-    def _width_with(self, place: int, more: float) -> float:
-        terms, rows = np.asarray(self.terms), float(np.asarray(self.counts)[place])
-        terms[place] *= 0.0 if np.isinf(more) else np.sqrt(rows / (rows + more))
-        return self._factor * float(self.mass_set.support(terms))
 
     @property
     def _factor(self) -> float:
@@ -268,9 +192,16 @@ def iid_bound(  # noqa: PLR0913  the sample, the class of functions, the set, th
     0.216
     """
     return _bound(
-        "Theorem 1", counts, complexity, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=observed, lipschitz=lipschitz,
-    )  # fmt: skip
+        "Theorem 1",
+        counts,
+        complexity,
+        class_prior,
+        uncertainty,
+        risks=risks,
+        confidence=confidence,
+        observed=observed,
+        lipschitz=lipschitz,
+    )
 
 
 def rate_bound(
@@ -304,9 +235,16 @@ def rate_bound(
     """
     check_number(constant, "constant", "[0, inf)")
     return _bound(
-        "Corollary 2", counts, constant, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=False, lipschitz=lipschitz,
-    )  # fmt: skip
+        "Corollary 2",
+        counts,
+        constant,
+        class_prior,
+        uncertainty,
+        risks=risks,
+        confidence=confidence,
+        observed=False,
+        lipschitz=lipschitz,
+    )
 
 
 def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the set, the loss
@@ -349,19 +287,32 @@ def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the
     class    rows mass complexity deviation   adds
     common: 90000   0%      0.008    0.0148      0
     rare:    1000 100%       0.08    0.1404 0.2204
-    >>> bound.more_rows(0.1).sentence
-    "3859 more rows of class 'rare' would make the bound 0.1 wide."
     """
     return _bound(
-        "Appendix D", counts, complexity, class_prior, uncertainty,
-        risks=risks, confidence=confidence, observed=observed, lipschitz=lipschitz,
-    )  # fmt: skip
+        "Appendix D",
+        counts,
+        complexity,
+        class_prior,
+        uncertainty,
+        risks=risks,
+        confidence=confidence,
+        observed=observed,
+        lipschitz=lipschitz,
+    )
 
 
 def _bound(  # noqa: PLR0913  what the theorems have in common
-    theorem: str, counts: Any, complexity: Any, class_prior: Any, uncertainty: Any, *,
-    risks: Any, confidence: Any, observed: bool, lipschitz: Any,
-) -> RiskBound:  # fmt: skip
+    theorem: str,
+    counts: Any,
+    complexity: Any,
+    class_prior: Any,
+    uncertainty: Any,
+    *,
+    risks: Any,
+    confidence: Any,
+    observed: bool,
+    lipschitz: Any,
+) -> RiskBound:
     """The bound of the robust risk, or without risks of the excess risk."""
     classes = _names(counts, class_prior, risks, complexity)
 
@@ -407,7 +358,6 @@ def _bound(  # noqa: PLR0913  what the theorems have in common
         sampling="iid" if iid else "conditional",
         theorem=theorem,
         confidence=level,
-        mass_set=mass_set,
     )
 
 

@@ -3,13 +3,8 @@ r"""Local polynomial regression: one small weighted least-squares problem for ev
 The problem is that of :class:`LocalPolynomialClassifier`, with points scaled beforehand so that
 every window has radius one. All that a query needs are the moments
 :math:`\sum_j w_j K(u_j) \phi_a \phi_b` and :math:`\sum_j w_j K(u_j) \phi_a y_j` with
-:math:`u_j = z_j - x`. Queries that stand close together are served as a block:
-
-* on a line by differences of running sums, since :math:`K` is a polynomial inside the window;
-* in a crowd by one matrix product, monomials taken about the centre of the block and then moved,
-  which loses no digits because the block is no wider than a few windows;
-* in thin air, where a block is much wider than a window, pair by pair;
-* with many monomials query by query, since there each of them is work enough.
+:math:`u_j = z_j - x`. On a line, queries that stand close together get them as differences of
+running sums, since :math:`K` is a polynomial inside the window; elsewhere each window is added up.
 
 Conventions
 -----------
@@ -45,16 +40,14 @@ def n_monomials(degree: int, n_features: int) -> int:
 class Smoother:
     """Local polynomial regression with windows of radius one.
 
-    ``points`` have shape (n, d), positive ``weights`` (n,) and ``targets`` (n, t). ``power`` is the
-    exponent ``r`` of the kernel; ``ridge`` penalises all coefficients but the constant, in the unit
-    of the weights.
+    ``points`` have shape (n, d), positive ``weights`` (n,) and ``targets`` (n, t). ``ridge``
+    penalises all coefficients but the constant, in the unit of the weights.
     """
 
     points: Matrix
     weights: Matrix
     targets: Matrix
     degree: int
-    power: int
     ridge: float
 
     def __getstate__(self) -> dict[str, Any]:
@@ -114,8 +107,7 @@ class Smoother:
         windows = self.tree.query_radius(queries, 1 + 1e-9)
         for place, rows in enumerate(windows):
             u = self.points[rows] - queries[place]
-            room = 1 - np.einsum("ij,ij->i", u, u)
-            kernel = np.where(room >= 0, np.maximum(room, 0.0) ** self.power, 0.0)
+            kernel = np.maximum(1 - np.einsum("ij,ij->i", u, u), 0.0)
             phi = monomials(u, self.degree)
             weighted = (phi * (self.weights[rows] * kernel)[:, None]).T
             gram[place], cross[place] = weighted @ phi, weighted @ self.targets[rows]
@@ -133,7 +125,7 @@ class Smoother:
 
     def _moments_on_a_line(self, queries: Matrix) -> Moments:
         """Sums over windows as differences of running sums of powers about a common centre."""
-        order, r = self._order, self.power
+        order, degree = self._order, self.degree
         centre = (queries.min(axis=0) + queries.max(axis=0)) / 2
         line = self.points[order, 0]
         q = queries[:, 0]
@@ -142,19 +134,16 @@ class Smoother:
         rows = order[first:last]
         values = np.hstack([np.ones((len(rows), 1)), self.targets[rows]])
         values *= self.weights[rows, None]
-        powers = (line[first:last] - centre[0])[:, None] ** np.arange(2 * self.degree + 2 * r + 1)
+        powers = (line[first:last] - centre[0])[:, None] ** np.arange(2 * degree + 3)
         table = powers[:, :, None] * values[:, None, :]
         running = np.concatenate([np.zeros((1, *table.shape[1:])), np.cumsum(table, axis=0)])
         sums = running[right - first] - running[left - first]
         moved = _moved_powers(sums, q - centre[0])
-        weighted = sum(
-            comb(r, s) * (-1) ** s * moved[:, 2 * s : 2 * (s + self.degree) + 1]
-            for s in range(r + 1)
-        )
-        places = np.arange(self.degree + 1)
+        weighted = moved[:, : 2 * degree + 1] - moved[:, 2:]
+        places = np.arange(degree + 1)
         gram = weighted[:, places[:, None] + places, 0]
         gram[gram[:, 0, 0] <= ROUNDING * float(values[:, 0].sum())] = 0.0
-        return gram, weighted[:, : self.degree + 1, 1:]
+        return gram, weighted[:, : degree + 1, 1:]
 
 
 def monomials(u: Matrix, degree: int) -> Matrix:

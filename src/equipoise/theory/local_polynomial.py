@@ -6,20 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import check_cv
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, unchanged_on_failure
 from equipoise.theory.local_moments import Smoother, n_monomials
 from equipoise.validation.labels import complete_labels, encode_labels, weights_and_totals
-from equipoise.validation.numbers import check_number, check_word
+from equipoise.validation.numbers import check_number
 from equipoise.weights.by_class import ByClass
 
-# The exponent r of the kernel (1 - |u|^2)^r.
-_KERNELS = {"uniform": 0, "epanechnikov": 1, "biweight": 2}
-# _FACTORS: bandwidths that cross-validation tries, in multiples of the bandwidth by rate.
-_FACTORS = 2.0 ** np.arange(-2.0, 2.5, 0.5)
 # _MOST_TERMS: monomials at most; with more, a window needs thousands of rows.
 _MOST_TERMS = 512
 
@@ -32,7 +27,7 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
               \Bigl(1\{y_j = i\} - \textstyle\sum_a \theta_a
               \phi_a\bigl(\frac{x_j - x}{h}\bigr)\Bigr)^2 + \lambda \sum_{a > 0} \theta_a^2
 
-    with :math:`\phi` the monomials up to ``degree`` and :math:`K(u) = (1 - |u|^2)_+^r`. The
+    with :math:`\phi` the monomials up to ``degree`` and :math:`K(u) = (1 - |u|^2)_+`. The
     estimates of all classes sum to one; they are clipped to [0, 1] and scaled to do so again.
     Degree 0 is kernel regression (Nadaraya and Watson). Where no row lies within a bandwidth, the
     nearest rows decide.
@@ -47,26 +42,20 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     ----------
     degree : {0, 1, 2}, default=1
         Degree of the polynomials.
-    bandwidth : "rate", "cv", float, or array-like of shape (n_features,), default="rate"
+    bandwidth : "rate", float, or array-like of shape (n_features,), default="rate"
         Radius :math:`h` of the windows, for each feature. ``"rate"`` is
 
         .. math:: h_j = c \, s_j \, n^{-1/(2 \beta + d)}
 
         with :math:`s_j` the standard deviation of the feature, :math:`n` the sum of the sample
         weights, :math:`d` the number of features, and :math:`c` such that the kernel has standard
-        deviation one along each feature. ``"cv"`` multiplies it by one of nine factors from 1/4
-        to 4, the one with the least cross-validated Brier score. Numbers are in the unit of the
-        features.
+        deviation one along each feature. Numbers are in the unit of the features.
     smoothness : float in (0, degree + 1], default=None
         The smoothness :math:`\beta` of the class probabilities; ``degree + 1`` if not given, the
         most that the degree can make use of.
-    kernel : {"epanechnikov", "biweight", "uniform"}, default="epanechnikov"
-        The kernel: ``r`` is 1, 2 and 0.
     ridge : float, default=0.3
         The penalty :math:`\lambda` of all coefficients but the constant, in rows: it keeps
         polynomials bounded where a window holds few rows.
-    cv : int, splitter or iterable of splits, default=5
-        How ``bandwidth="cv"`` splits the rows; stratified if a number.
 
     Attributes
     ----------
@@ -74,8 +63,6 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Class names.
     bandwidth_ : ndarray of shape (n_features,)
         The bandwidths, in the unit of the features.
-    cv_results_ : dict of ndarray, or None
-        ``factor`` and ``brier`` for every bandwidth tried by ``"cv"``.
     n_features_in_ : int
         Number of features.
     class_prior_ : ByClass
@@ -103,16 +90,12 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         *,
         bandwidth: Any = "rate",
         smoothness: float | None = None,
-        kernel: str = "epanechnikov",
         ridge: float = 0.3,
-        cv: Any = 5,
     ) -> None:
         self.degree = degree
         self.bandwidth = bandwidth
         self.smoothness = smoothness
-        self.kernel = kernel
         self.ridge = ridge
-        self.cv = cv
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows ``X`` with labels ``y``.
@@ -131,15 +114,8 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         weights, _ = weights_and_totals(sample_weight, labels, self.classes_)
         # The estimates of all classes sum to one, so the first class needs no regression.
         targets = (labels[:, None] == np.arange(1, len(self.classes_))).astype(np.float64)
-        self.cv_results_: dict[str, Vector] | None = None
-        if isinstance(self.bandwidth, str) and self.bandwidth in ("rate", "cv"):
-            factor = 1.0
-            if self.bandwidth == "cv":
-                self.cv_results_ = self._cross_validate(X, labels, targets, weights)
-                # The largest of the best: what the data cannot tell apart is made smooth.
-                brier = self.cv_results_["brier"]
-                factor = float(_FACTORS[np.flatnonzero(brier == brier.min())[-1]])
-            self.bandwidth_ = factor * self._rate(X, weights)
+        if isinstance(self.bandwidth, str) and self.bandwidth == "rate":
+            self.bandwidth_ = self._rate(X, weights)
         else:
             self.bandwidth_ = _given_bandwidth(self.bandwidth, X.shape[1])
         self._origin = np.average(X, axis=0, weights=weights)
@@ -166,7 +142,6 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _check_parameters(self, width: int) -> None:
         if isinstance(self.degree, bool | np.bool_) or self.degree not in (0, 1, 2):
             raise InvalidParameterError(f"degree must be 0, 1 or 2, got {self.degree!r}.")
-        check_word(self.kernel, "kernel", tuple(_KERNELS))
         check_number(self.ridge, "ridge", "[0, inf)")
         if self.smoothness is not None:
             most = self.degree + 1
@@ -186,36 +161,14 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         # A constant feature has no spread, and any bandwidth does.
         spread = np.where(spread > 0, spread, 1.0)
         smoothness = self.degree + 1 if self.smoothness is None else self.smoothness
-        # The kernel (1 - |u|^2)^r has variance 1 / (d + 2 + 2 r) along each feature.
-        width = np.sqrt(d + 2 + 2 * _KERNELS[self.kernel])
+        # The kernel has variance 1 / (d + 4) along each feature.
+        width = np.sqrt(d + 4)
         return np.asarray(width * spread * weights.sum() ** (-1 / (2 * smoothness + d)))
 
     def _smooth(self, X: Matrix, targets: Matrix, weights: Vector, bandwidth: Vector) -> Smoother:
         used = weights > 0
-        shape = int(self.degree), _KERNELS[self.kernel], float(self.ridge)
-        return Smoother(X[used] / bandwidth, weights[used], targets[used], *shape)
-
-    def _cross_validate(
-        self, X: Matrix, labels: NDArray[np.intp], targets: Matrix, weights: Vector
-    ) -> dict[str, Vector]:
-        """Brier scores of the factors, each fold with bandwidths by the rate of its own rows."""
-        sums, total = np.zeros(len(_FACTORS)), 0.0
-        X = X - np.average(X, axis=0, weights=weights)
-        for train, test in check_cv(self.cv, labels, classifier=True).split(X, labels):
-            if not np.any(weights[train] > 0):
-                raise InvalidInputError(
-                    "every split of cv needs a row of positive weight to learn from, one has none."
-                )
-            rate = self._rate(X[train], weights[train])
-            for place, factor in enumerate(_FACTORS):
-                h = factor * rate
-                smoother = self._smooth(X[train], targets[train], weights[train], h)
-                found = _probabilities(smoother(X[test] / h))
-                errors = np.sum((found[:, 1:] - targets[test]) ** 2, axis=1)
-                errors += (found[:, 0] - (labels[test] == 0)) ** 2
-                sums[place] += float(errors @ weights[test])
-            total += float(weights[test].sum())
-        return {"factor": _FACTORS.copy(), "brier": sums / total}
+        points, degree = X[used] / bandwidth, int(self.degree)
+        return Smoother(points, weights[used], targets[used], degree, float(self.ridge))
 
 
 def _probabilities(others: Matrix) -> Matrix:
@@ -232,7 +185,7 @@ def _given_bandwidth(bandwidth: Any, n_features: int) -> Vector:
         given = np.zeros(1)
     if not np.all(np.isfinite(given) & (given > 0)):
         raise InvalidParameterError(
-            f'bandwidth must be "rate", "cv", a positive finite number, or one for each of the '
+            f'bandwidth must be "rate", a positive finite number, or one for each of the '
             f"{n_features} features, got {bandwidth!r}."
         )
     return given

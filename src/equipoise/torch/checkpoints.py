@@ -28,14 +28,7 @@ _LONGEST_SET = 120
 def describe(
     goal: Uncertainty, classes: NDArray[Any], prior: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """A description of what a loss is for.
-
-    Examples
-    --------
-    >>> from equipoise.sets import LabelCVaR
-    >>> describe(LabelCVaR(0.1), np.array(["a", "b"]), np.array([0.9, 0.1]))
-    {'set': ['LabelCVaR', {'alpha': 0.1}], 'classes': ['a', 'b'], 'prior': [0.9, 0.1]}
-    """
+    """A description of what a loss is for."""
     params = goal.get_params(deep=False)
     return {
         "set": [type(goal).__name__, _plain(params)],
@@ -56,25 +49,12 @@ def _plain(value: Any) -> Any:
 
 
 def as_bytes(description: dict[str, Any]) -> Any:
-    """The description as a tensor.
-
-    Examples
-    --------
-    >>> as_bytes({"classes": [0, 1]}).dtype
-    torch.uint8
-    """
+    """The description as a tensor."""
     return torch.tensor(list(json.dumps(description).encode()), dtype=torch.uint8)
 
 
 def check_description(state: Any, ours: dict[str, Any]) -> None:
-    """Refuse the state of a loss for another set, other classes or other priors.
-
-    Examples
-    --------
-    >>> from equipoise.sets import LabelCVaR
-    >>> ours = describe(LabelCVaR(0.1), np.arange(2), np.array([0.9, 0.1]))
-    >>> check_description(as_bytes(ours), ours)
-    """
+    """Refuse the state of a loss for another set, other classes or other priors."""
     theirs = json.loads(bytes(state.tolist()))
     difference = _difference(theirs, json.loads(json.dumps(ours)))
     if difference:

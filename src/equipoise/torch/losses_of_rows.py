@@ -16,24 +16,12 @@ LossOfRows = Callable[[Any, Any], Any]
 
 
 def squared_hinge_of_rows(logits: Any, labels: Any) -> Any:
-    """The squared hinge loss, summed over the rivals of the true class.
-
-    Examples
-    --------
-    >>> squared_hinge_of_rows(torch.tensor([[0.5, 0.0, -2.0]]), torch.tensor([0])).tolist()
-    [0.25]
-    """
+    """The squared hinge loss, summed over the rivals of the true class."""
     return (_excess(logits, labels).clamp_min(0.0) ** 2).sum(1)
 
 
 def smoothed_hinge_of_rows(logits: Any, labels: Any) -> Any:
-    """The multiclass hinge loss, its corners rounded by quadratics.
-
-    Examples
-    --------
-    >>> smoothed_hinge_of_rows(torch.tensor([[0.5, 0.0, -2.0]]), torch.tensor([0])).tolist()
-    [0.125]
-    """
+    """The multiclass hinge loss, its corners rounded by quadratics."""
     excess = _excess(logits, labels).clamp_min(0.0)
     order = excess.sort(1, descending=True).values
     counts = torch.arange(1, logits.shape[1] + 1, device=logits.device)
@@ -56,13 +44,7 @@ _BY_NAME: dict[str, LossOfRows] = {
 
 
 def loss_of_rows(loss: str | LossOfRows, label_smoothing: float = 0.0) -> LossOfRows:
-    """The loss of that name, or a function of ``(logits, labels)`` of the user's own.
-
-    Examples
-    --------
-    >>> loss_of_rows("squared_hinge") is squared_hinge_of_rows
-    True
-    """
+    """The loss of that name, or a function of ``(logits, labels)`` of the user's own."""
     smoothing = check_number(label_smoothing, "label_smoothing", "[0, 1]")
     if loss == "cross_entropy":
         return CrossEntropyOfRows(smoothing)
@@ -80,13 +62,7 @@ def loss_of_rows(loss: str | LossOfRows, label_smoothing: float = 0.0) -> LossOf
 
 @dataclass(frozen=True, eq=False)
 class CrossEntropyOfRows:
-    """The cross-entropy of softmax(logits), with shares of every row spread over all classes.
-
-    Examples
-    --------
-    >>> round(float(CrossEntropyOfRows(0.0)(torch.zeros(1, 2), torch.tensor([0]))[0]), 4)
-    0.6931
-    """
+    """The cross-entropy of softmax(logits), with shares of every row spread over all classes."""
 
     label_smoothing: float
 

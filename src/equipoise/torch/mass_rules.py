@@ -32,17 +32,7 @@ KEPT = 1e-6
 
 
 def mass_rule(mass_set: MassSet, prior: Vector) -> MassRule:
-    """The rule of a numerical set; mirror ascent starts as near to the prior as the set allows.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from equipoise.sets import LabelCVaR
-    >>> prior = np.array([0.9, 0.1])
-    >>> rule = mass_rule(LabelCVaR(0.5).resolve(prior), prior)
-    >>> [round(mass, 12) for mass in rule(torch.tensor([0.2, 0.6]).double()).tolist()]
-    [0.8, 0.2]
-    """
+    """The rule of a numerical set; mirror ascent starts as near to the prior as the set allows."""
     if mass_set.box is not None:
         return BoxRule(*mass_set.box, prior)
     if mass_set.corners is not None:
@@ -202,14 +192,7 @@ torch.library.custom_op("equipoise::on_host", _on_host, mutates_args=()).registe
 
 
 def check_ascent(ascent: Any, mass_set: MassSet) -> float | None:
-    """How far the masses go from their mean, or None for the exact maximiser.
-
-    Examples
-    --------
-    >>> from equipoise.sets import WorstClass
-    >>> check_ascent("auto", WorstClass().resolve([0.9, 0.1]))
-    1.0
-    """
+    """How far the masses go from their mean, or None for the exact maximiser."""
     if isinstance(ascent, str) and ascent == "auto":
         ascent = DEFAULT_ASCENT
     number = isinstance(ascent, int | float) and not isinstance(ascent, bool)
@@ -251,12 +234,5 @@ def mean_share(passes: Any, window: float) -> Any:
         The share of the data set that the batch is.
     window : float
         Passes over which risks are remembered.
-
-    Examples
-    --------
-    >>> round(mean_share(torch.tensor(1.0), 0.5).item(), 4)  # one batch a pass: 21 steps
-    0.0476
-    >>> round(1 / mean_share(torch.tensor(0.01), 0.5).item(), 2)  # a hundred: 120 steps
-    120.0
     """
     return passes / (SPAN * (STEPS_LATE * passes + window))

@@ -127,11 +127,6 @@ class Centering(nn.Module):  # type: ignore[misc]
         Zero for columns that are left as they are.
     like : Tensor
         Of which device and dtype the origin is.
-
-    Examples
-    --------
-    >>> Centering([2.0, 0.0], torch.zeros(1))(torch.tensor([[2.5, 1.0]])).tolist()
-    [[0.5, 1.0]]
     """
 
     def __init__(self, origin: Any, like: Any) -> None:

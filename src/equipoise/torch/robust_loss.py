@@ -356,13 +356,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
 
 def check_counts(class_counts: Any, classes: Any = None) -> tuple[Any, Any]:
-    """Numbers of rows of each class, all positive, and the names of the classes.
-
-    Examples
-    --------
-    >>> check_counts([90, 10])
-    (array([90., 10.]), array([0, 1]))
-    """
+    """Numbers of rows of each class, all positive, and the names of the classes."""
     if isinstance(class_counts, torch.Tensor):
         class_counts = class_counts.tolist()
     if classes is None:
