@@ -1,6 +1,7 @@
 """Warnings point at the user's line, however deep the call and whoever passed it on."""
 
 import inspect
+import sys
 import warnings
 
 import numpy as np
@@ -49,10 +50,11 @@ def test_a_warning_points_at_the_line_that_led_to_it(call):
         assert first < one.lineno < first + len(lines)
 
 
-def test_the_robust_bayes_rule_warns_at_the_line_that_asked():
+def test_the_robust_bayes_rule_warns_at_the_line_that_asked(monkeypatch):
+    monkeypatch.setattr(sys.modules["equipoise.theory.tied_rules"], "TEMPERATURES", 1)
     probabilities = RNG.dirichlet(np.ones(4), size=50)
     with pytest.warns(NotConvergedWarning, match="certified to") as caught:
-        robust_bayes(probabilities, WorstClass(), max_iter=1)
+        robust_bayes(probabilities, WorstClass())
     assert caught[0].filename == __file__
 
 

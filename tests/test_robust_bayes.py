@@ -16,7 +16,7 @@ from equipoise.datasets import PowerImbalance
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.risks import ClassRisks
 from equipoise.sets import CappedSimplex
-from equipoise.theory import robust_bayes, robust_bayes_known
+from equipoise.theory import robust_bayes, robust_bayes_known, tied_rules
 from set_examples import few_examples
 
 each_set = pytest.mark.parametrize("recipe", few_examples(), ids=repr)
@@ -176,11 +176,15 @@ def test_the_worst_class_rule_has_equal_risks():
     assert np.ptp(risks) <= 1e-4
 
 
-def test_a_dozen_classes_are_mixed_of_as_many_rules():
-    probabilities, _ = draw(1000, 12, seed=0)
+def test_a_hundred_classes_take_few_steps(monkeypatch):
+    asked, slopes = [], tied_rules.Smoothed.at
+    monkeypatch.setattr(
+        tied_rules.Smoothed, "at", lambda self, mass: asked.append(0) or slopes(self, mass)
+    )
+    probabilities, _ = draw(3000, 100, seed=0)
     found = robust_bayes(probabilities, WorstClass())
-    assert found.gap <= 1.1e-7
-    assert len(found.rules) <= 13 and np.ptp(np.asarray(found.class_risks)) <= 1e-6
+    assert found.gap <= 1e-7 and len(asked) <= 250
+    assert len(found.rules) <= 101 and np.ptp(np.asarray(found.class_risks)) <= 1e-6
 
 
 def test_one_weighting_is_the_bayes_rule():

@@ -10,9 +10,9 @@ maximisers are the *least favourable* masses. Rules that are Bayes for them diff
 classes tie; a mixture of such rules attains the robust risk, and often no single one does.
 
 Two classes are solved exactly: the rules are thresholds on :math:`\eta`, so it is enough to walk
-along them. More classes are a game between masses and rules, solved on the masses and rules seen so
-far; each round adds the best answer of either side, and both answers bound the value. It is meant
-for tens of classes: 20 take a second, 40 ten.
+along them. Rows of more classes are smoothed (:mod:`equipoise.theory.tied_rules`). A known model of
+more classes is a game between masses and rules, solved on the masses and rules seen so far; each
+round adds the best answer of either side, and both answers bound the value.
 
 References
 ----------
@@ -32,8 +32,8 @@ from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.decisions import decide
 from equipoise.exceptions import InvalidInputError, NotConvergedWarning, warn
 from equipoise.sets import MassSet, as_uncertainty
+from equipoise.theory.tied_rules import tied_rules
 from equipoise.validation.labels import class_names, row_shares
-from equipoise.validation.numbers import check_count
 from equipoise.validation.predictions import as_probabilities
 from equipoise.weights.by_class import ByClass, class_lines
 from equipoise.weights.priors import check_prior, weights_of
@@ -44,8 +44,9 @@ Oracle = Callable[[Vector], Vector]
 # bound of the robust risk of any rule.
 Saddle = tuple[Vector, Matrix, Vector, Vector, float]
 
-# The certified gap that is asked for, and the one that is reported as missed.
+# The certified gap that is asked for, and the one that is reported as missed; the rounds of a game.
 _TOLERANCE, _MISSED = 1e-7, 2e-7
+_ROUNDS = 500
 # New rules are sought between the masses of the game and the best ones so far, nearer to these.
 _CAUTION = 0.8
 # Halvings that exhaust the digits of a mass in [0, 1], and what rounding takes of a threshold's.
@@ -131,7 +132,6 @@ def robust_bayes(
     class_prior: Any = None,
     sample_weight: ArrayLike | None = None,
     classes: ArrayLike | None = None,
-    max_iter: int = 500,
 ) -> RobustBayes:
     r"""The robust Bayes rule for an estimated regression function, or one known at points.
 
@@ -155,8 +155,6 @@ def robust_bayes(
         Weights of the rows: of a survey, or of a quadrature.
     classes : array-like of shape (n_classes,), optional
         Class names, ``0..k-1`` if not given.
-    max_iter : int, default=500
-        Rounds of the game between more than two classes, at most.
 
     Examples
     --------
@@ -186,12 +184,13 @@ def robust_bayes(
 
     if len(names) == 2:
         return _result(masses, p, names, _walk(matrix, weights, shares, masses))
-    return _result(
-        masses, p, names, _play(oracle, masses, shares, check_count(max_iter, "max_iter"))
-    )
+    m, rules, rule_shares = tied_rules(matrix, weights, masses, _TOLERANCE)
+    risks = rule_shares @ np.array([oracle(rule) for rule in rules])
+    lower = 1 - float(weights @ np.max(matrix * (m / shares), axis=1))
+    return _result(masses, p, names, (m, rules, rule_shares, risks, lower))
 
 
-def robust_bayes_known(model: Any, uncertainty: Any = None, *, max_iter: int = 500) -> RobustBayes:
+def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
     r"""The robust Bayes rule of a model whose Bayes rules are known in closed form.
 
     .. math:: \max_{m \in M} \sum_i m_i R_i(f^*_m)
@@ -200,7 +199,7 @@ def robust_bayes_known(model: Any, uncertainty: Any = None, *, max_iter: int = 5
     ----------
     model : object with ``prior`` and ``bayes_class_risks(weights)``
         Such as :class:`equipoise.datasets.PowerImbalance`.
-    uncertainty, max_iter
+    uncertainty
         As in :func:`robust_bayes`.
 
     Examples
@@ -222,9 +221,8 @@ def robust_bayes_known(model: Any, uncertainty: Any = None, *, max_iter: int = 5
     def oracle(rule: Vector) -> Vector:
         return np.asarray(model.bayes_class_risks(rule), dtype=np.float64)
 
-    if len(p) == 2:
-        return _result(masses, p, names, _bisect(oracle, masses, p))
-    return _result(masses, p, names, _play(oracle, masses, p, check_count(max_iter, "max_iter")))
+    saddle = (_bisect if len(p) == 2 else _play)(oracle, masses, p)
+    return _result(masses, p, names, saddle)
 
 
 def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle) -> RobustBayes:
@@ -332,13 +330,13 @@ def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> Saddle:
     return _pair(low), around, shares, shares @ sides, float(_pair(low) @ sides[1])
 
 
-def _play(oracle: Oracle, masses: MassSet, shares: Vector, rounds: int) -> Saddle:
+def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
     """Masses against rules, until the best answers of both sides agree."""
     best = np.asarray(masses.project(np.full(len(shares), 1 / len(shares))), dtype=np.float64)
     worlds, rules = [best], [_rule(best, shares)]
     found = [oracle(rules[0])]
     lower, upper, kept = float(best @ found[0]), np.inf, np.ones(1)
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         mass, mix = _equilibrium(np.array(worlds), np.array(found))
         risks = mix @ np.array(found)
         answer = np.asarray(masses.maximize(risks), dtype=np.float64)
