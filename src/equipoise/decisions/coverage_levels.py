@@ -5,7 +5,7 @@ r"""Errors by class that make sets small, while their mean is bounded under ever
 
 :math:`S_i(\epsilon)` is the share of all rows whose set holds class ``i`` if the share
 :math:`\epsilon` of the rows of class ``i`` may be without it; its lower convex hull is taken. Each
-step takes the smallest sets for one mass, by a price of its mean error, and moves the mass along
+step takes the smallest sets for one mass, whose steepest steps come first, and moves the mass along
 the errors and back into the set by its ``project``; the mean of the errors tends to the solution.
 It is scaled down to the set's ``maximize``, so that it is feasible whatever remains, and compared
 with equal errors. The rows are not those that thresholds are calibrated on.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from equipoise.arrays import ROUNDING, Indices, Matrix, Vector
+from equipoise.arrays import ROUNDING, Indices, Vector
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.sets import MassSet
 
@@ -25,8 +25,6 @@ from equipoise.sets import MassSet
 CORNERS = 64
 # STEPS: of the mass; within 1% of the linear programme's sizes for 6 to 18 classes.
 STEPS = 300
-# PRICES, HALVINGS: the largest logarithm of a price, and those of its bracket.
-PRICES, HALVINGS = 12.0, 30
 # SAMPLE: rows that the sizes are counted on, at most: a share is known to a third of a point.
 SAMPLE = 20_000
 
@@ -62,39 +60,31 @@ def tuned_levels(rows: Predictions, masses: MassSet, error: float, prior: Vector
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Steps along the hulls of the classes, of shape (n_classes, n_steps), and what they save."""
+    """Steps along the hulls of all classes, what they save by their lengths, and their classes."""
 
-    steps: Matrix
-    saved: Matrix
+    steps: Vector
+    saved: Vector
+    owner: Indices
+    n_classes: int
 
     def smallest(self, mass: Vector, error: float) -> Vector:
-        """The errors of this mean that make the sets smallest, between two prices of it."""
-        ends = [self._at(mass, sign * PRICES) for sign in (1.0, -1.0)]
-        low, high = -PRICES, PRICES
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            levels = self._at(mass, middle)
-            if mass @ levels > error:
-                low, ends[1] = middle, levels
-            else:
-                high, ends[0] = middle, levels
-        few, many = ends
-        beyond = mass @ (many - few)
-        share = (error - mass @ few) / beyond if beyond > 0 else 0.0
-        return np.asarray(few + np.clip(share, 0.0, 1.0) * (many - few))
-
-    def _at(self, mass: Vector, log_price: float) -> Vector:
-        prices = np.exp(log_price) * len(mass) * mass
-        return np.asarray(np.sum(self.steps * (self.saved > prices[:, None]), axis=1))
+        """The errors of this mean that make the sets smallest: what saves most comes first."""
+        costs = mass[self.owner]
+        worth = np.divide(self.saved, costs, out=np.full(len(costs), np.inf), where=costs > 0)
+        order = np.argsort(-worth, kind="stable")
+        spent = np.cumsum((costs * self.steps)[order])
+        before = np.append(0.0, spent[:-1])
+        cost = np.maximum(spent - before, np.finfo(float).tiny)
+        taken = np.empty_like(self.steps)
+        taken[order] = np.where(spent <= error, 1.0, np.clip((error - before) / cost, 0.0, 1.0))
+        return np.bincount(self.owner, taken * self.steps, minlength=self.n_classes)
 
 
 def _curves(hulls: list[tuple[Vector, Vector]]) -> Curves:
-    shape = len(hulls), max(len(x) for x, _ in hulls) - 1
-    steps, saved = np.zeros(shape), np.zeros(shape)
-    for i, (x, y) in enumerate(hulls):
-        steps[i, : len(x) - 1] = np.diff(x)
-        saved[i, : len(x) - 1] = -np.diff(y) / np.diff(x)
-    return Curves(steps, saved)
+    steps = [np.diff(x) for x, _ in hulls]
+    saved = [-np.diff(y) / np.diff(x) for x, y in hulls]
+    owner = np.repeat(np.arange(len(hulls)), [len(each) for each in steps])
+    return Curves(np.concatenate(steps), np.concatenate(saved), owner, len(hulls))
 
 
 def within(levels: Vector, masses: MassSet, error: float) -> Vector:
