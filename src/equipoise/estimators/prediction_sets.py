@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.arrays import Mask, Matrix, NDArray, Vector
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks
 from equipoise.decisions import (
@@ -37,8 +36,16 @@ from equipoise.decisions.conformal import (
     thresholds,
 )
 from equipoise.decisions.coverage_levels import tuned_levels, within
-from equipoise.decisions.folds import FOLDS, deal
+from equipoise.decisions.folds import FOLDS
 from equipoise.decisions.held_out import rescaled
+from equipoise.decisions.set_goals import (
+    abstentions,
+    check_abstention,
+    coverage_task,
+    held_out_share,
+    parts_of,
+    rule_of,
+)
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
 from equipoise.decisions.tune import Tuned
@@ -46,24 +53,15 @@ from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.parameters import documented
 from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import FittedDecisions
-from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
 from equipoise.goals.labelled_predictions import Predictions
-from equipoise.sets import MassSet, as_uncertainty
+from equipoise.sets import MassSet
 from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
-from equipoise.validation.numbers import (
-    check_interval,
-    check_number,
-    check_numbers,
-    check_seed,
-)
+from equipoise.validation.numbers import check_number, check_seed
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
-
-# TUNING_FOLDS: of the five folds of a fitted model's rows, those that error levels are tuned on.
-TUNING_FOLDS = 2
-ABSTENTIONS = ("empty", "several", "empty or several")
 
 
 @documented
@@ -149,8 +147,8 @@ class PredictionSets(DecidingClassifier):
            [ True, False, False]])
     """
 
-    memory: ClassVar[str] = "1 GiB"
-    rare_classes: ClassVar[str] = "keep"
+    # As DecidingClassifier has it, for the rows of predictions; not a parameter here.
+    memory = "1 GiB"
 
     def __init__(
         self,
@@ -211,7 +209,7 @@ class PredictionSets(DecidingClassifier):
         """Split, predict and calibrate, on rows in memory."""
         rows, to_split = self._labelled(X, y, sample_weight, params)
         training, seed = self._training(rows), check_seed(self.random_state)
-        task, masses = coverage_task(self, training.prior, rows.classes)
+        task, masses = self._task_at(training.prior, rows.classes)
         if self._is_fitted_before():
             held_out = predict_fitted(self.estimator, rows, training, seed)
             models, tuning, held_out = [self.estimator], *parts_of(held_out, masses is not None)
@@ -260,9 +258,12 @@ class PredictionSets(DecidingClassifier):
         self, rows: LabelledRows, training: Training, to_split: Any, seed: int, tunes: bool
     ) -> tuple[list[Any], HeldOut, Predictions | None]:
         """The models, their held-out rows, and rows that they are not calibrated on."""
-        once = self.confidence is not None or not self._is_crossed
-        rare = RareClasses("keep")
-        folds = split(rows, Splitting(self.cv, seed, to_split, once, rare))
+        rare, share = RareClasses("keep"), self._share
+        if share is None:
+            once = self.confidence is not None
+            folds = split(rows, Splitting(self.cv, seed, to_split, once, rare))
+        else:
+            folds = held_out_share(rows, share, seed)
         fits = Fits(self.n_jobs, quiet=False)
         held_out = predict(self.estimator, rows, folds, training, fits)
         models = [part.model for each in fits.tables.values() for part in each]
@@ -277,8 +278,11 @@ class PredictionSets(DecidingClassifier):
         return models, held_out, other.predictions
 
     @property
-    def _is_crossed(self) -> bool:
-        return isinstance(self.cv, Integral) or not isinstance(self.cv, Real)
+    def _share(self) -> float | None:
+        """The share of the rows to calibrate on, if one model is trained on the others."""
+        if isinstance(self.cv, Integral) and int(self.cv) > 1:
+            return None if self.confidence is None else 1 / int(self.cv)
+        return check_number(self.cv, "cv", "(0, 1)") if isinstance(self.cv, Real) else None
 
     def predict_set(self, X: Any, *, labels: bool = False) -> NDArray[Any]:
         """The set of every row.
@@ -354,6 +358,10 @@ class PredictionSets(DecidingClassifier):
             for each in models
         ]
 
+    def _task_at(self, prior: Vector, classes: NDArray[Any]) -> tuple[CoverageTask, MassSet | None]:
+        """What is to be covered at these class frequencies, and the set to tune levels for."""
+        return coverage_task(self.goal, self.coverage, self.confidence, prior, classes)
+
     @property
     def _calibration(self) -> Calibration:
         kept = self.calibration_
@@ -362,7 +370,7 @@ class PredictionSets(DecidingClassifier):
     @property
     def _task(self) -> CoverageTask:
         prior = np.asarray(self.class_prior_)
-        task, _ = coverage_task(self, prior, self.classes_)
+        task, _ = self._task_at(prior, self.classes_)
         given = getattr(self, "masses_", None)
         masses = None if given is None else np.asarray(given)
         return replace(
@@ -387,7 +395,7 @@ class PredictionSets(DecidingClassifier):
         """
         check_is_fitted(self)
         prior = check_prior(class_prior, self.classes_)
-        task, masses = coverage_task(self, prior, self.classes_)
+        task, masses = self._task_at(prior, self.classes_)
         if masses is not None:
             task = replace(task, errors=within(1 - np.asarray(self.levels_), masses, task.error))
         task = replace(task, prior=np.asarray(self.calibration_["prior"]))
@@ -397,7 +405,7 @@ class PredictionSets(DecidingClassifier):
         if task.masses is not None:
             found.masses_ = ByClass(task.masses, self.classes_)
         found.tuned_ = replace(self.tuned_, prior=prior, rule=rule_of(task, lowest))
-        vars(found).pop("summary_", None)
+        found.summary_ = None
         return found
 
     def evaluate(self, X: Any, y: Any) -> SetSummary:
@@ -422,80 +430,10 @@ class PredictionSets(DecidingClassifier):
         a file, and adapted ones, have none: use ``evaluate`` with new rows.
         """
         check_is_fitted(self)
-        if not hasattr(self, "summary_"):
+        found: SetSummary | None = getattr(self, "summary_", None)
+        if found is None:
             raise InvalidInputError(
                 "There is no summary of a model from a file, or one that was adapted: use "
                 "evaluate(X, y) with new rows."
             )
-        return self.summary_
-
-
-def coverage_task(
-    sets: PredictionSets, prior: Vector, classes: NDArray[Any]
-) -> tuple[CoverageTask, MassSet | None]:
-    """What is to be covered at these class frequencies, and the set that levels are tuned for."""
-    error = 1 - check_number(sets.coverage, "coverage", "(0, 1)")
-    tail = None
-    if sets.confidence is not None:
-        tail = 1 - check_number(sets.confidence, "confidence", "(0, 1)")
-    if isinstance(sets.goal, Mapping):
-        levels = check_numbers(sets.goal, classes, name="goal", default=1 - error)
-        check_interval(levels, classes, "goal", "[0, 1)")
-        return CoverageTask(1 - levels, prior, tail=tail), None
-    masses = as_uncertainty("balanced" if sets.goal is None else sets.goal).resolve(prior, classes)
-    task = CoverageTask(np.full(len(prior), error), prior, error=error, tail=tail)
-    if masses.is_point:
-        return replace(task, masses=np.asarray(masses.project(prior))), None
-    if masses.is_simplex:
-        return task, None
-    return replace(task, robust=masses), masses
-
-
-def parts_of(held_out: HeldOut, tunes: bool) -> tuple[Predictions | None, HeldOut]:
-    """Rows of a fitted model to tune levels on, if they are tuned, and those to calibrate on."""
-    rows, fold = held_out.predictions, held_out.fold
-    if not tunes:
-        return None, held_out
-    part = fold < TUNING_FOLDS
-    own = np.flatnonzero(~part)
-    again = deal(rows.labels[own], 0)
-    return rows.take(np.flatnonzero(part)), replace(
-        held_out, predictions=rows.take(own), fold=again
-    )
-
-
-def rule_of(task: CoverageTask, lowest: Vector) -> Vector:
-    """Decision weights by which the label that is in the set the longest is predicted."""
-    if task.masses is not None:
-        return task.decision_weights
-    usual = (lowest > 0) & (lowest < np.inf)
-    weights = np.divide(1.0, lowest, out=np.zeros_like(lowest), where=usual)
-    weights[lowest <= 0] = weights.max() if usual.any() else 1.0
-    return np.asarray(weights) if weights.any() else np.ones_like(weights)
-
-
-def check_abstention(abstain: Any) -> Any:
-    """When no label is predicted: a word, a largest size of sets, or None."""
-    whole = isinstance(abstain, Integral) and not isinstance(abstain, bool)
-    if abstain is None or (whole and abstain >= 1) or abstain in ABSTENTIONS:
-        return abstain
-    words = ", ".join(map(repr, ABSTENTIONS))
-    raise InvalidParameterError(
-        f"abstain must be None, one of {words}, or the largest size of a set, got {abstain!r}."
-    )
-
-
-def abstentions(sizes: Indices, abstain: Any) -> Mask | None:
-    """Rows for which no label is predicted; None where there is always one.
-
-    Examples
-    --------
-    >>> abstentions(np.array([0, 1, 2, 3]), 2)
-    array([ True, False, False,  True])
-    """
-    if check_abstention(abstain) is None:
-        return None
-    if not isinstance(abstain, str):
-        return np.asarray((sizes == 0) | (sizes > abstain))
-    several, empty = "several" in abstain, "empty" in abstain
-    return np.asarray((several & (sizes > 1)) | (empty & (sizes == 0)))
+        return found
