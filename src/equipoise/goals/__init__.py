@@ -10,6 +10,7 @@ from equipoise.goals.grammar import GOAL_WORDS, bind_classes, format_goal, goal_
 from equipoise.goals.labelled_predictions import Predictions, decide
 from equipoise.goals.metric_goal import MetricGoal
 from equipoise.goals.registry import GOALS, as_goal
+from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.set_goal import SetGoal
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "as_goal",
     "bind_classes",
     "decide",
+    "decide_by_costs",
     "format_goal",
     "goal_names",
     "parse_goal",
