@@ -326,11 +326,14 @@ class PredictionSets(DecidingClassifier):
         return np.asarray(np.mean(tables, axis=0) * self.tuned_.rule)
 
     @streamed
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
         """The likeliest label of each set, of all labels for an empty set; None if abstained.
 
-        The labels are weighted as in the sets.
+        The labels are weighted as in the sets; with ``costs`` of the rows, which leave sets
+        out of account, the label of the least expected cost is predicted.
         """
+        if costs is not None:
+            return np.asarray(super().predict(X, costs=costs))
         tables = self._tables(X)
         sets, weighted = self._in_sets(tables), self._weighted(tables)
         size = sets.sum(axis=1)

@@ -9,6 +9,7 @@ from equipoise.goals.floors import RecallFloors
 from equipoise.goals.grammar import GOAL_WORDS, bind_classes, format_goal, goal_names, parse_goal
 from equipoise.goals.labelled_predictions import Predictions, decide
 from equipoise.goals.metric_goal import MetricGoal
+from equipoise.goals.rate_floors import Floors, PrecisionFloors
 from equipoise.goals.registry import GOALS, as_goal
 from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.set_goal import SetGoal
@@ -18,9 +19,11 @@ __all__ = [
     "GOAL_WORDS",
     "CostMatrix",
     "Criterion",
+    "Floors",
     "Goal",
     "KnownRule",
     "MetricGoal",
+    "PrecisionFloors",
     "Predictions",
     "RecallFloors",
     "SetGoal",

@@ -64,8 +64,8 @@ class TableMetric(Criterion):
         for cell in np.ndindex(shares.shape):
             up, down = shares.copy(), shares.copy()
             up[cell] += step
-            down[cell] = max(down[cell] - step, 0.0)
-            found[cell] = (self.of_shares(up) - self.of_shares(down)) / (up[cell] - down[cell])
+            down[cell] = max(float(down[cell]) - step, 0.0)
+            found[cell] = (self.of_shares(up) - self.of_shares(down)) / float(up[cell] - down[cell])
         return found
 
     def tune(
@@ -147,15 +147,13 @@ def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
         # More decisions than true classes: those are of classes that are not evaluated.
         return score(true, decided, shares[:k, :k].ravel())
 
-    rng = np.random.default_rng(0)
-    rows = rng.integers(k, size=(2, ROWS_TO_CHECK))
-    rows[:, :k] = np.arange(k)
+    rng, ones = np.random.default_rng(0), np.ones(ROWS_TO_CHECK)
+    labels, given = rng.integers(k, size=(2, ROWS_TO_CHECK))
+    labels[:k] = given[:k] = np.arange(k)
+    table = confusion_table(labels, given, ones, k) / ROWS_TO_CHECK
     refusal = f"metric must be determined by the confusion matrix, and the scorer {scorer!r} is not"
     try:
-        values = (
-            score(*rows, np.ones(ROWS_TO_CHECK)),
-            of_table(confusion_table(*rows, np.ones(ROWS_TO_CHECK), k) / ROWS_TO_CHECK),
-        )
+        values = score(labels, given, ones), of_table(table)
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidParameterError(f"{refusal}: {error}") from error
     if not np.allclose(*values, rtol=1e-9, atol=1e-12):

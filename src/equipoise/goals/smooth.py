@@ -153,7 +153,7 @@ def _of_rates(table: Table, rows: Rows, goal: Smooth) -> Soft:
         value, by_recall, by_share = goal(np.asarray(recalls, dtype=np.float64), shares)
         added = by_recall[rows.labels] * rows.recall * right
         lost = added
-        gradient = np.bincount(rows.labels, added, minlength=k)
+        gradient = np.asarray(np.bincount(rows.labels, added, minlength=k), dtype=np.float64)
         if by_share.any():
             lost = added + rows.share * scale * (table @ (factors * by_share))
             gradient = gradient + by_share * shares
