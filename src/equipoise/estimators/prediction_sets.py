@@ -129,8 +129,7 @@ class PredictionSets(DecidingClassifier):
       the draw, for all classes, or the whole set, at once;
     - with folds the coverage over all rows is at least ``2 coverage - 1`` up to
       ``sqrt(2 / n_rows)``, on average over draws and for equal folds (Barber et al. 2021), for
-      ``"standard"``; nothing is proven of other goals, and simulations show ``coverage``
-      (``docs/studies/prediction_sets.txt``).
+      ``"standard"``; nothing is proven of other goals.
 
     Rows of unequal weight within a class are drawn by their weight, and those kept count one each.
     A class without calibration rows is in every set.

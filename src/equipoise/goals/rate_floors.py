@@ -35,6 +35,7 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError, Unatt
 from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_among
 from equipoise.goals.labelled_predictions import Predictions, confusion_table, decide
 from equipoise.goals.smooth import FLOOR
+from equipoise.goals.sparse_rows import dense
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
@@ -131,7 +132,7 @@ class FlooredRates(Criterion):
 
     def _moved(self, rows: Predictions) -> Vector:
         theta = log_ratio(self.prior, rows.prior)
-        logs = np.log(np.maximum(rows.probabilities, FLOOR))
+        logs = np.log(np.maximum(dense(rows.probabilities), FLOOR))
         shares = rows.sample_weight / rows.sample_weight.sum()
         best = float(self._of(self._counted(rows, theta)))
         bound = sum(self.floors.values()) > 0
