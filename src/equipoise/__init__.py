@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from equipoise import sets as sets
     from equipoise.analysis import robust_path as robust_path
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
+    from equipoise.estimators import PredictionSets as PredictionSets
     from equipoise.estimators import RobustClassifier as RobustClassifier
     from equipoise.estimators import RobustLinearClassifier as RobustLinearClassifier
     from equipoise.estimators import RobustLogisticRegression as RobustLogisticRegression
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from equipoise.sets import WeightHull as WeightHull
     from equipoise.sets import WeightRatio as WeightRatio
     from equipoise.sets import WorstClass as WorstClass
-    from equipoise.weights import ByClass as ByClass
 
 __version__ = "0.1.0"
 
@@ -73,6 +73,7 @@ PUBLIC_MODULES = (*_LOADED_MODULES, "onnx", "torch")
 _NAMES = {
     "analysis": ["robust_path", "weight_tradeoff"],
     "estimators": [
+        "PredictionSets",
         "RobustClassifier",
         "RobustLinearClassifier",
         "RobustLogisticRegression",
@@ -103,7 +104,6 @@ _NAMES = {
         "WeightRatio",
         "WorstClass",
     ],
-    "weights": ["ByClass"],
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -23,6 +23,7 @@ from equipoise.exceptions import (
 )
 from equipoise.goals import Goal, as_goal
 from equipoise.goals.labelled_predictions import Predictions, decide, most_probable
+from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
@@ -151,9 +152,15 @@ class TunedWeights:
         rows = self.default_held_out[:, 0].sum(axis=0).astype(np.intp)
         return DecisionSummary(self.prior, rows, default, found, *self.shares)
 
-    def decide(self, probabilities: ArrayLike) -> NDArray[Any]:
-        """The class of every row of probabilities, which are as in :func:`tune_weights`."""
+    def decide(self, probabilities: ArrayLike, *, costs: Any = None) -> NDArray[Any]:
+        """The class of every row of probabilities, which are as in :func:`tune_weights`.
+
+        ``costs`` of each row, as in :func:`equipoise.goals.decide_by_costs`, take the place of the
+        weights.
+        """
         table = _as_table(probabilities, len(self.classes))
+        if costs is not None:
+            return np.asarray(self.classes[decide_by_costs(table, costs)])
         return np.asarray(self.classes[decide(table, self.rule)])
 
     @property

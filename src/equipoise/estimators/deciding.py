@@ -72,7 +72,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
     warn,
 )
-from equipoise.goals import SetGoal, as_goal, decide
+from equipoise.goals import SetGoal, as_goal, decide, decide_by_costs
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
@@ -390,9 +390,20 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
         return router.add(splitter=self.cv, method_mapping=to_split)
 
     @streamed
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of the largest weighted probability, or of the least expected cost."""
+    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+        """The class of the largest weighted probability, or of the least expected cost.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, as the base estimator takes them.
+        costs : array-like of shape (n_rows, n_classes, n_classes) or (n_rows, n_classes), optional
+            Costs of each row, by true class and decision or of missing each class, which take the
+            place of the tuned weights (:func:`~equipoise.goals.decide_by_costs`).
+        """
         table = self._population(X)
+        if costs is not None:
+            return np.asarray(self.classes_[decide_by_costs(table, costs)])
         return np.asarray(self.classes_[decide(table, self.tuned_.rule)])
 
     @streamed

@@ -17,7 +17,8 @@ import numpy as np
 from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal, SmoothCriterion, log_ratio
-from equipoise.metrics.fractional import METRICS, LinearFractional, Metric, as_metric, fbeta
+from equipoise.goals.own_metric import TableMetric, is_scorer, scorer_function
+from equipoise.metrics.fractional import METRICS, LinearFractional, as_metric, fbeta
 from equipoise.text import did_you_mean, listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import named_prior
@@ -145,11 +146,26 @@ METRIC_NAMES = sorted({*AVERAGES, "f1_macro", *METRICS})
 LIKELY_METRICS = [*METRIC_NAMES, "f2", "f0.5", "f2_macro", "f0.5_macro"]
 
 
+# Names that stand for metrics of ours, whatever scorers have them.
+_KNOWN = frozenset(METRIC_NAMES)
+
+
 def is_metric(value: Any) -> bool:
     """Whether a value names or is a metric."""
     if isinstance(value, str):
-        return value in METRIC_NAMES or _F_BETA.fullmatch(value) is not None
+        known = value in METRIC_NAMES or _F_BETA.fullmatch(value) is not None
+        return known or is_scorer(value)
     return isinstance(value, LinearFractional) or (callable(value) and not isinstance(value, type))
+
+
+def _is_of_table(metric: Any) -> bool:
+    """Whether a function is one of confusion matrices, not one that makes a metric from a share."""
+    if isinstance(metric, str | LinearFractional):
+        return False
+    try:
+        return not isinstance(metric(0.5), LinearFractional)
+    except Exception:
+        return True
 
 
 class MetricGoal(Goal):
@@ -161,27 +177,40 @@ class MetricGoal(Goal):
         For any number of classes ``"f1_macro"`` (or another beta, ``"f2_macro"``),
         ``"geometric_mean"``, ``"balanced_accuracy"`` and ``"accuracy"``; for two classes, of which
         the second is the positive one, also ``"f1"`` (``"f0.5"``), ``"jaccard"`` and every
-        linear-fractional metric of :mod:`equipoise.metrics`.
+        linear-fractional metric of :mod:`equipoise.metrics`. A function of your own takes the
+        confusion matrix of population shares (rows by true class, columns by decision, all cells
+        summing to one) and returns a number that is to be large. Scorers of scikit-learn, by name
+        or as objects, are taken where the confusion matrix determines them.
+    gradient : callable, default=None
+        The derivatives of a function of your own by the cells of the confusion matrix, of its
+        shape; None takes differences, whose number is twice that of the cells.
 
     Examples
     --------
     >>> from equipoise.goals import MetricGoal
     >>> MetricGoal("accuracy").resolve([0.7, 0.3]).value(np.array([[7.0, 0.0], [2.0, 1.0]]))
     0.2
+    >>> MetricGoal("matthews_corrcoef").resolve([0.5, 0.5]).value(np.eye(2))
+    0.0
     """
 
-    def __init__(self, metric: Metric) -> None:
+    def __init__(self, metric: Any, gradient: Any = None) -> None:
         self.metric = metric
+        self.gradient = gradient
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
         """One minus the metric, for classes of these frequencies."""
-        vector, _ = named_prior(prior, classes)
+        vector, names = named_prior(prior, classes)
+        if is_scorer(self.metric) and self.metric not in _KNOWN:
+            return TableMetric(vector, scorer_function(self.metric, names))
         if not is_metric(self.metric):
             raise InvalidParameterError(
                 "metric must be a linear-fractional metric or one of "
                 f"{listing(METRIC_NAMES)}, got {self.metric!r}"
                 f"{did_you_mean(self.metric, LIKELY_METRICS)}."
             )
+        if _is_of_table(self.metric):
+            return TableMetric(vector, self.metric, self.gradient)
         if self.metric in AVERAGES:
             return AVERAGES[self.metric](vector)
         named = _F_BETA.fullmatch(self.metric) if isinstance(self.metric, str) else None

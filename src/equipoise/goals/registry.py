@@ -9,12 +9,15 @@ from equipoise.goals.base import Goal
 from equipoise.goals.costs import CostMatrix
 from equipoise.goals.floors import RecallFloors
 from equipoise.goals.metric_goal import LIKELY_METRICS, METRIC_NAMES, MetricGoal, is_metric
+from equipoise.goals.rate_floors import Floors, PrecisionFloors
 from equipoise.goals.set_goal import SetGoal
 from equipoise.registry import Registry
 from equipoise.sets import SETS, WORDS, Uncertainty, as_uncertainty
 from equipoise.text import did_you_mean
 
-GOALS: Registry[type[Goal]] = Registry("goal", SetGoal, MetricGoal, CostMatrix, RecallFloors)
+GOALS: Registry[type[Goal]] = Registry(
+    "goal", SetGoal, MetricGoal, CostMatrix, RecallFloors, Floors, PrecisionFloors
+)
 
 
 def as_goal(value: Any = None) -> Goal:

@@ -18,6 +18,7 @@ four products of an n x k matrix and a vector, for any number of classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,10 @@ MOST_ROWS = 100_000
 Smooth = Callable[[Vector, Vector], tuple[float, Vector, Vector]]
 
 
+# One goal of soft predictions: its value and gradient by the logarithms of factors of the classes.
+Soft = Callable[[Vector], tuple[float, Vector]]
+
+
 class Rows(NamedTuple):
     """Rows of one tuning: their classes, and what each adds to a recall and a predicted share."""
 
@@ -71,6 +76,25 @@ def smooth_weights(
     >>> bool(theta[0] < theta[1])
     True
     """
+    soft = partial(_of_rates, goal=goal)
+    return smooth_logs(predictions, parts, soft, centre=centre, prior=prior, pooling=pooling)
+
+
+def smooth_logs(
+    predictions: Predictions, parts: Sequence[Mask], soft: Callable[[Table, Rows], Soft], *,
+    centre: Vector, prior: Vector, pooling: float,
+) -> list[Vector]:  # fmt: skip
+    """The same for any function of soft predictions, from a table of them and its rows.
+
+    Examples
+    --------
+    >>> table = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+    >>> rows = Predictions(table, np.array([0, 0, 1, 1]), np.ones(4))
+    >>> nothing = lambda table, rows: lambda factors: (0.0, np.zeros(2))
+    >>> options = {"centre": np.array([0.0, 1.0]), "prior": np.ones(2) / 2, "pooling": 0.01}
+    >>> smooth_logs(rows, [np.ones(4, bool)], nothing, **options)[0]
+    array([-0.5,  0.5])
+    """
     rows, kept = predictions, parts
     # Sparse rows hold little each, and are of many classes: all of them are used.
     if len(rows.labels) > MOST_ROWS and not issparse(rows.probabilities):
@@ -84,7 +108,7 @@ def smooth_weights(
         # Soft predictions are these, times exp(shift / T) by class, scaled to sum to one.
         table = _exponentials(logs, temperature)
         shifts = [
-            _lowered(table, each, goal, shift, temperature, pooling)
+            _lowered(soft(table, each), each, shift, temperature, pooling)
             for each, shift in zip(own, shifts, strict=True)
         ]
     return [centre - centre.mean() + shift - shift.mean() for shift in shifts]
@@ -120,15 +144,12 @@ def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
     return Rows(labels, recall, recall * prior[labels], effective)
 
 
-def _lowered(
-    table: Table, rows: Rows, goal: Smooth, shift: Vector, temperature: float, pooling: float
-) -> Vector:
-    """Shifts of the log-weights from the centre with a lower value, by L-BFGS."""
-    k, penalty = len(shift), pooling / rows.effective
+def _of_rates(table: Table, rows: Rows, goal: Smooth) -> Soft:
+    """A goal of the recalls and the predicted shares, for these soft predictions."""
+    k = table.shape[1]
     own = sparse_rows.at_labels(table, rows.labels)
 
-    def value_and_gradient(shift: Vector) -> tuple[float, Vector]:
-        factors = np.exp((shift - shift.max()) / temperature)
+    def value_and_gradient(factors: Vector) -> tuple[float, Vector]:
         totals = table @ factors
         # A sparse row that holds none of the tuned classes is predicted as none of them.
         scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
@@ -138,12 +159,22 @@ def _lowered(
         value, by_recall, by_share = goal(np.asarray(recalls, dtype=np.float64), shares)
         added = by_recall[rows.labels] * rows.recall * right
         lost = added
-        gradient = np.bincount(rows.labels, added, minlength=k)
+        gradient = np.asarray(np.bincount(rows.labels, added, minlength=k), dtype=np.float64)
         if by_share.any():
             lost = added + rows.share * scale * (table @ (factors * by_share))
             gradient = gradient + by_share * shares
-        gradient = (gradient - factors * ((scale * lost) @ table)) / temperature
-        return value + float(penalty @ shift**2), gradient + 2 * penalty * shift
+        return value, np.asarray(gradient - factors * ((scale * lost) @ table))
+
+    return value_and_gradient
+
+
+def _lowered(soft: Soft, rows: Rows, shift: Vector, temperature: float, pooling: float) -> Vector:
+    """Shifts of the log-weights from the centre with a lower value, by L-BFGS."""
+    penalty = pooling / rows.effective
+
+    def value_and_gradient(shift: Vector) -> tuple[float, Vector]:
+        value, gradient = soft(np.exp((shift - shift.max()) / temperature))
+        return value + float(penalty @ shift**2), gradient / temperature + 2 * penalty * shift
 
     options = {"maxiter": MOST_ITERATIONS, "ftol": PRECISION}
     found = minimize(value_and_gradient, shift, jac=True, method="L-BFGS-B", options=options)

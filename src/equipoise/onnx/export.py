@@ -16,6 +16,7 @@ from equipoise.arrays import Matrix, NDArray, Vector, to_numpy
 from equipoise.decisions.trained import AveragedTrainings, NumberedClasses
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.population_probabilities import inside
+from equipoise.estimators.prediction_sets import PredictionSets
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
@@ -196,6 +197,11 @@ def _taken_apart(model: Any) -> ClassifierParts:
     while (inside := _inside(head)) is not None:
         if isinstance(head, Pipeline):
             steps += [step for _, step in head.steps[:-1]]
+        elif isinstance(head, PredictionSets):
+            raise InvalidParameterError(
+                "model must give single labels, got PredictionSets: write its estimator_ and "
+                "compare predict_proba with thresholds_ there."
+            )
         elif isinstance(head, DecidingClassifier):
             if rule is None:
                 rule, classes = head.tuned_.rule, head.classes_

@@ -32,6 +32,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.decisions import TunedWeights
 from equipoise.decisions.trained import AveragedTrainings
 from equipoise.estimators import (
+    PredictionSets,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -57,6 +58,7 @@ KINDS = {
         Kind(RobustLinearClassifier, kinds.ROBUST, rebuild=kinds.rebuild_linear),
         Kind(TunedDecisionClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
         Kind(RobustClassifier, kinds.PLUG_IN, rebuild=kinds.rebuild_plug_in),
+        Kind(PredictionSets, kinds.SETS, rebuild=kinds.rebuild_sets),
         Kind(AveragedTrainings, {}, check=kinds.check_averaged),
         Kind(RobustnessCV, kinds.PATH, rebuild=kinds.rebuild_path),
         Kind(LogisticRegression, kinds.LINEAR | {"n_iter_": "plain?"}),

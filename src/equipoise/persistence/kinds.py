@@ -262,6 +262,8 @@ def example_row(estimator: Any) -> Any:
 
 PLUG_IN = dict.fromkeys(("tuned_", "class_shares_", "training_weights_"), "plain")
 PLUG_IN |= {"estimator_": "estimator"} | _LEVEL
+SETS = PLUG_IN | {"thresholds_": "plain", "levels_": "plain", "masses_": "plain?"}
+SETS |= {"calibration_": "plain"}
 PATH = {"estimator_": "estimator"} | _LEVEL
 
 
@@ -299,6 +301,28 @@ def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
     plug_in.classes_ = tuned.classes
     inner = {name: getattr(kept["estimator_"], name, None) for name in _EVERY}
     vars(plug_in).update({name: value for name, value in inner.items() if value is not None})
+
+
+def rebuild_sets(sets: Any, kept: dict[str, Any], spend: Spend) -> None:
+    """Check the thresholds, levels and calibration rows beside the decision rule."""
+    rebuild_plug_in(sets, kept, spend)
+    sizes, rows = {"k": len(kept["tuned_"].classes)}, kept["calibration_"]
+    by_class = [kept["thresholds_"], kept["levels_"]]
+    by_class += [] if kept["masses_"] is None else [kept["masses_"]]
+    if (
+        not all(isinstance(each, ByClass) for each in by_class)
+        or not all(_has_form(each.to_numpy(), "real k", sizes) for each in by_class)
+        or not isinstance(rows, dict)
+        or set(rows) != {"own", "labels", "fold", "prior"}
+        or not _has_form(rows["own"], "float n", sizes)
+        or not all(_has_form(rows[name], "int n", sizes) for name in ("labels", "fold"))
+        or not _are_frequencies(rows["prior"], sizes)
+        or not 0 <= rows["labels"].min(initial=0) <= rows["labels"].max(initial=0) < sizes["k"]
+    ):
+        raise impossible(sets)
+    if kept["masses_"] is None:
+        # A goal without a weighting has no such attribute.
+        kept.pop("masses_")
 
 
 def _are_frequencies(shares: Any, sizes: dict[str, int]) -> bool:

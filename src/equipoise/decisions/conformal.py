@@ -1,0 +1,222 @@
+r"""Sets of labels that hold the true one with a given probability, under a chosen weighting.
+
+The set of a row is :math:`C(x) = \{i : w_i \eta_i(x) \geq T_i\}`. Among all sets of the same
+mean size those with :math:`w_i = m_i / p_i` and one threshold have the largest coverage under the
+masses :math:`m` (Neyman and Pearson), for exact probabilities :math:`\eta` at the class
+frequencies :math:`p`. What follows holds for any scores :math:`s_i(x)`.
+
+**Together.** With :math:`n_i` calibration rows of class ``i``, of which :math:`N_i(t)` have a score
+of their own class of at most :math:`t`,
+
+.. math:: T_i = \inf \Bigl\{t : \sum_l \frac{m_l}{n_l} N_l(t) + \frac{m_i}{n_i} > \alpha\Bigr\}
+
+gives :math:`\sum_i m_i P(Y \notin C(X) \mid Y = i) \leq \alpha`, over draws of the calibration rows
+with these counts. Proof: for a new row of class ``i``, leave out one random calibration row of that
+class. Then class ``l`` has :math:`n_l` exchangeable rows for every ``l``, the new one among them,
+and the threshold :math:`h` at which their weighted share of smaller or equal scores exceeds
+:math:`\alpha` is a symmetric function of all, with the same law whatever ``i`` is. As
+:math:`T_i \leq h`, the new row is left out with the probability
+:math:`E[N_i(h^-) / n_i]` at most, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always.
+
+**By class.** :math:`T_i` is the own scores' order statistic :math:`r_i = \lfloor \alpha_i (n_i + 1)
+\rfloor`, which gives :math:`P(Y \notin C(X) \mid Y = i) \leq r_i / (n_i + 1)` (Vovk). Under every
+mass of a set :math:`M` the error is then at most :math:`\max_{m \in M} \sum_i m_i r_i / (n_i + 1)`.
+
+With a confidence both are about the rule at hand (:mod:`equipoise.risks.tolerance`).
+
+References
+----------
+Vovk (2012), "Conditional validity of inductive conformal predictors"; Sadinle, Lei and Wasserman
+(2019), "Least ambiguous set-valued classifiers with bounded error levels"; Podkopaev and Ramdas
+(2021), "Distribution-free uncertainty quantification for classification under label shift";
+Barber, Candes, Ramdas and Tibshirani (2021), "Predictive inference with the jackknife+".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, Vector
+from equipoise.decisions.coverage_levels import whole_ranks
+from equipoise.risks.intervals import sidak
+from equipoise.risks.tolerance import allowed_misses, allowed_weighted_error
+from equipoise.sets import MassSet
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageTask:
+    """The largest errors of the classes: each its own, or their mean under ``masses``.
+
+    ``errors`` are the levels by class, where ``masses`` is given the same for all. Where
+    ``robust`` is given, they may be rounded up as far as the largest mean over that set is no more
+    than ``error``. ``prior`` are the class frequencies on whose scale the probabilities are, and
+    ``tail`` the probability that the rule may break what it promises; None is a mean over rules.
+    """
+
+    errors: Vector
+    prior: Vector
+    masses: Vector | None = None
+    robust: MassSet | None = None
+    error: float = 0.0
+    tail: float | None = None
+
+    @property
+    def decision_weights(self) -> Vector:
+        """Factors of the probabilities, 1 where each class has a level of its own."""
+        if self.masses is None:
+            return np.ones_like(self.errors)
+        ratios = np.zeros_like(self.prior)
+        return np.divide(self.masses, self.prior, out=ratios, where=self.prior > 0)
+
+    def ranks(self, counts: Indices) -> Indices:
+        """The order statistic of each class that is its threshold, 0 for none."""
+        if self.tail is None:
+            return whole_ranks(self.errors, counts, self.robust, self.error)
+        each = sidak(self.tail, max(1, int(np.count_nonzero(counts))))
+        return allowed_misses(counts, self.errors, each) + 1
+
+    def allowed(self, counts: Indices) -> Vector:
+        """The weighted share of scores that a threshold of each class must exceed."""
+        assert self.masses is not None
+        if self.tail is not None:
+            masses = np.where(counts > 0, self.masses, 0.0)
+            found = allowed_weighted_error(masses, counts, float(self.errors[0]), self.tail)
+            return np.where(counts > 0, found, -np.inf)
+        own = np.divide(self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0)
+        return np.asarray(self.errors - own)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Rows to calibrate on: the probability of the true class, its index, and its fold.
+
+    The rows of a fold have the same model; there is one fold where one model predicted all.
+    """
+
+    own: Vector
+    labels: Indices
+    fold: Indices
+    n_classes: int
+
+    @property
+    def counts(self) -> Indices:
+        """Rows of each class."""
+        return np.bincount(self.labels, minlength=self.n_classes)
+
+    def take(self, rows: Mask) -> Calibration:
+        """Some of the rows."""
+        return replace(self, own=self.own[rows], labels=self.labels[rows], fold=self.fold[rows])
+
+
+def calibration_rows(
+    probabilities: Matrix, labels: Indices, fold: Indices | None = None
+) -> Calibration:
+    """The rows of one table of probabilities, or of the tables of several folds."""
+    own = probabilities[np.arange(len(labels)), labels]
+    fold = np.zeros(len(labels), dtype=np.intp) if fold is None else fold
+    return Calibration(own, labels, fold, int(probabilities.shape[1]))
+
+
+def thresholds(rows: Calibration, task: CoverageTask) -> Vector:
+    """Probabilities from which on a class is in the set; minus infinity for every row.
+
+    Examples
+    --------
+    >>> rows = Calibration(np.linspace(0.05, 0.95, 19), np.zeros(19, int), np.zeros(19, int), 2)
+    >>> thresholds(rows, CoverageTask(np.array([0.1, 0.1]), np.array([0.5, 0.5]))).round(3)
+    array([ 0.1, -inf])
+    """
+    counts = rows.counts
+    if task.masses is None:
+        found = _by_class(rows, task.ranks(counts))
+    else:
+        found = _together(rows, task, counts)
+    # A little lower, so that the rounding of another batch of rows leaves nothing out.
+    return np.asarray(found * (1 - ROUNDING))
+
+
+def _by_class(rows: Calibration, ranks: Indices) -> Vector:
+    counts = rows.counts
+    order = np.lexsort((rows.own, rows.labels))
+    first = np.cumsum(counts) - counts
+    at = np.clip(first + ranks - 1, 0, len(order) - 1)
+    found = rows.own[order][at]
+    return np.where(ranks <= 0, -np.inf, np.where(ranks > counts, np.inf, found))
+
+
+def _together(rows: Calibration, task: CoverageTask, counts: Indices) -> Vector:
+    assert task.masses is not None
+    weights, allowed = task.decision_weights, task.allowed(counts)
+    scores = weights[rows.labels] * rows.own
+    order = np.argsort(scores, kind="stable")
+    shares = np.cumsum((task.masses / np.maximum(counts, 1))[rows.labels][order])
+    at = np.searchsorted(shares, allowed + ROUNDING, side="right")
+    found = np.append(scores[order], np.inf)[at]
+    return _on_probabilities(np.where(allowed < 0, -np.inf, found), weights, task.masses)
+
+
+def _on_probabilities(found: Vector, weights: Vector, masses: Vector) -> Vector:
+    """Thresholds of scores as those of probabilities; a class without mass is never in a set."""
+    lowered = np.divide(found, weights, out=np.full(len(found), np.inf), where=weights > 0)
+    return np.where((masses > 0) & (weights == 0), -np.inf, lowered)
+
+
+def in_sets(probabilities: Matrix, lowest: Vector) -> Mask:
+    """Which classes are in the set of each row, from their thresholds."""
+    return np.asarray(probabilities >= lowest)
+
+
+def in_cross_sets(tables: Sequence[Matrix], rows: Calibration, task: CoverageTask) -> Mask:
+    """Which classes are in the set of each row, compared with each fold by the fold's model.
+
+    Examples
+    --------
+    >>> rows = Calibration(np.linspace(0.05, 0.95, 19), np.zeros(19, int), np.arange(19) % 2, 2)
+    >>> task = CoverageTask(np.array([0.1, 0.1]), np.array([0.5, 0.5]))
+    >>> in_cross_sets([np.array([[0.1, 0.9], [0.04, 0.96]])] * 2, rows, task)
+    array([[ True,  True],
+           [False,  True]])
+    """
+    counts, weights = rows.counts, task.decision_weights
+    if task.masses is None:
+        steps, least = np.ones(rows.n_classes), task.ranks(counts) - 0.5
+    else:
+        steps, least = task.masses / np.maximum(counts, 1), task.allowed(counts) + ROUNDING
+    total = np.zeros_like(tables[0])
+    for index, table in enumerate(tables):
+        own = rows.take(rows.fold == index)
+        scores, own_scores = table * weights * (1 + ROUNDING), weights[own.labels] * own.own
+        for i in range(rows.n_classes):
+            among = own.labels == i if task.masses is None else slice(None)
+            order = np.argsort(own_scores[among], kind="stable")
+            shares = np.append(0.0, np.cumsum(steps[own.labels[among]][order]))
+            at = np.searchsorted(own_scores[among][order], scores[:, i], side="right")
+            total[:, i] += shares[at]
+    if task.masses is None:
+        return np.asarray(total > least)
+    never, always = task.masses == 0, (task.masses > 0) & ((weights == 0) | (least < 0))
+    return np.asarray(((total > least) | always) & ~never)
+
+
+def equal_rows_of_weights(weights: Vector, labels: Indices, seed: int) -> Mask:
+    """Rows of unequal weight within a class, drawn so that those kept count one each.
+
+    Given the largest weight of a class, the rows that are drawn are independent ones of the
+    weighted population, up to that weight; the row of the largest weight itself is left out.
+
+    Examples
+    --------
+    >>> equal_rows_of_weights(np.array([2.0, 2.0, 1.0]), np.array([0, 0, 1]), 0)
+    array([ True,  True,  True])
+    """
+    kept, rng = np.ones(len(weights), dtype=bool), np.random.default_rng(seed)
+    for label in np.unique(labels).tolist():
+        rows = np.flatnonzero(labels == label)
+        own = weights[rows]
+        if own.min() < own.max():
+            kept[rows] = rng.random(len(own)) * own.max() < own
+            kept[rows[np.argmax(own)]] = False
+    return kept

@@ -1,0 +1,105 @@
+"""What prediction sets are for, which rows they are calibrated on, and when they abstain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from equipoise.arrays import Indices, Mask, NDArray, Vector
+from equipoise.decisions.conformal import CoverageTask
+from equipoise.decisions.folds import Folds, LabelledRows, deal, set_aside
+from equipoise.decisions.held_out import HeldOut
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.goals.labelled_predictions import Predictions
+from equipoise.sets import MassSet, as_uncertainty
+from equipoise.validation.numbers import check_interval, check_number, check_numbers
+
+# TUNING_FOLDS: of the five folds of a fitted model's rows, those that error levels are tuned on.
+TUNING_FOLDS = 2
+ABSTENTIONS = ("empty", "several", "empty or several")
+
+
+def coverage_task(
+    goal: Any, coverage: Any, confidence: Any, prior: Vector, classes: NDArray[Any]
+) -> tuple[CoverageTask, MassSet | None]:
+    """What is to be covered at these class frequencies, and the set that levels are tuned for."""
+    error = 1 - check_number(coverage, "coverage", "(0, 1)")
+    tail = None
+    if confidence is not None:
+        tail = 1 - check_number(confidence, "confidence", "(0, 1)")
+    if isinstance(goal, Mapping):
+        levels = check_numbers(goal, classes, name="goal", default=1 - error)
+        check_interval(levels, classes, "goal", "[0, 1)")
+        return CoverageTask(1 - levels, prior, tail=tail), None
+    masses = as_uncertainty("balanced" if goal is None else goal).resolve(prior, classes)
+    task = CoverageTask(np.full(len(prior), error), prior, error=error, tail=tail)
+    if masses.is_point:
+        return replace(task, masses=np.asarray(masses.project(prior))), None
+    if masses.is_simplex:
+        return task, None
+    return replace(task, robust=masses), masses
+
+
+def parts_of(held_out: HeldOut, tunes: bool) -> tuple[Predictions | None, HeldOut]:
+    """Rows of a fitted model to tune levels on, if they are tuned, and those to calibrate on."""
+    rows, fold = held_out.predictions, held_out.fold
+    if not tunes:
+        return None, held_out
+    part = fold < TUNING_FOLDS
+    own = np.flatnonzero(~part)
+    again = deal(rows.labels[own], 0)
+    return rows.take(np.flatnonzero(part)), replace(
+        held_out, predictions=rows.take(own), fold=again
+    )
+
+
+def held_out_share(rows: LabelledRows, share: float, seed: int) -> Folds:
+    """A share of the rows of every class to calibrate on; a class of a single row trains."""
+    labels = rows.labels[rows.used]
+    aside = set_aside(np.arange(len(labels)), labels, share, seed)
+    if np.count_nonzero(np.bincount(labels)) < 2:
+        classes = rows.classes.tolist()
+        raise InvalidInputError(f"y must hold at least two classes, got one: {classes}.")
+    parts = [(rows.used[~aside], rows.used[aside])]
+    return Folds(parts, np.zeros(len(rows.classes), dtype=bool), deal(labels[aside], seed))
+
+
+def rule_of(task: CoverageTask, lowest: Vector) -> Vector:
+    """Decision weights by which the label that is in the set the longest is predicted."""
+    if task.masses is not None:
+        return task.decision_weights
+    usual = (lowest > 0) & (lowest < np.inf)
+    weights = np.divide(1.0, lowest, out=np.zeros_like(lowest), where=usual)
+    weights[lowest <= 0] = weights.max() if usual.any() else 1.0
+    return np.asarray(weights) if weights.any() else np.ones_like(weights)
+
+
+def check_abstention(abstain: Any) -> Any:
+    """When no label is predicted: a word, a largest size of sets, or None."""
+    whole = isinstance(abstain, Integral) and not isinstance(abstain, bool)
+    if abstain is None or (whole and abstain >= 1) or abstain in ABSTENTIONS:
+        return abstain
+    words = ", ".join(map(repr, ABSTENTIONS))
+    raise InvalidParameterError(
+        f"abstain must be None, one of {words}, or the largest size of a set, got {abstain!r}."
+    )
+
+
+def abstentions(sizes: Indices, abstain: Any) -> Mask | None:
+    """Rows for which no label is predicted; None where there is always one.
+
+    Examples
+    --------
+    >>> abstentions(np.array([0, 1, 2, 3]), 2)
+    array([ True, False, False,  True])
+    """
+    if check_abstention(abstain) is None:
+        return None
+    if not isinstance(abstain, str):
+        return np.asarray((sizes == 0) | (sizes > abstain))
+    several, empty = "several" in abstain, "empty" in abstain
+    return np.asarray((several & (sizes > 1)) | (empty & (sizes == 0)))

@@ -1,0 +1,52 @@
+"""A classifier whose rows are their own probabilities, for those that exist already."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from equipoise.arrays import Matrix, NDArray
+from equipoise.validation.predictions import as_probabilities
+
+
+class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows of probabilities as a fitted classifier, for probabilities from anywhere.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,)
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from equipoise import PredictionSets
+    >>> from equipoise.estimators import GivenProbabilities
+    >>> table = np.linspace([0.95, 0.05], [0.05, 0.95], 40)
+    >>> given = FrozenEstimator(GivenProbabilities(["a", "b"]))
+    >>> sets = PredictionSets(given, 0.8).fit(table, ["a"] * 20 + ["b"] * 20)
+    >>> sets.predict_set([[0.9, 0.1]])
+    array([[ True, False]])
+    """
+
+    def __init__(self, classes: Any) -> None:
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing: there is nothing to fit."""
+        return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class names."""
+        return np.asarray(self.classes)
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """The rows themselves."""
+        return as_probabilities(X, len(self.classes_))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of the largest probability."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])

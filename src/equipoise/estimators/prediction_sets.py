@@ -1,0 +1,441 @@
+"""Sets of labels around any classifier, whose coverage holds under a chosen weighting, or many."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from equipoise.arrays import Mask, Matrix, NDArray, Vector
+from equipoise.blocks.memory import check_memory
+from equipoise.blocks.sources import as_blocks
+from equipoise.decisions import (
+    Fits,
+    HeldOut,
+    LabelledRows,
+    RareClasses,
+    Splitting,
+    Task,
+    Training,
+    TunedWeights,
+    predict,
+    predict_fitted,
+    split,
+)
+from equipoise.decisions.conformal import (
+    Calibration,
+    CoverageTask,
+    calibration_rows,
+    equal_rows_of_weights,
+    in_cross_sets,
+    in_sets,
+    thresholds,
+)
+from equipoise.decisions.coverage_levels import tuned_levels, within
+from equipoise.decisions.folds import FOLDS
+from equipoise.decisions.held_out import rescaled
+from equipoise.decisions.set_goals import (
+    abstentions,
+    check_abstention,
+    coverage_task,
+    held_out_share,
+    parts_of,
+    rule_of,
+)
+from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
+from equipoise.decisions.trained import AveragedTrainings, class_probabilities
+from equipoise.decisions.tune import Tuned
+from equipoise.estimators.deciding import DecidingClassifier
+from equipoise.estimators.parameters import documented
+from equipoise.estimators.robust_linear import streamed
+from equipoise.estimators.sampled_rows import FittedDecisions
+from equipoise.exceptions import InvalidInputError
+from equipoise.goals import as_goal
+from equipoise.goals.labelled_predictions import Predictions
+from equipoise.sets import MassSet
+from equipoise.validation.classifiers import check_base
+from equipoise.validation.labels import known_labels
+from equipoise.validation.numbers import check_number, check_seed
+from equipoise.weights.by_class import ByClass
+from equipoise.weights.priors import check_prior
+
+
+@documented
+class PredictionSets(DecidingClassifier):
+    r"""Sets of labels that hold the true one with a given probability, class by class or weighted.
+
+    .. math:: C(x) = \{i : w_i \eta_i(x) \geq T_i\}
+
+    With decision weights :math:`w_i = q_i` for class weights ``q`` the sets are the smallest of
+    their ``q``-weighted coverage :math:`\sum_i q_i p_i P(Y \in C(X) \mid Y = i)`, for exact
+    probabilities. The coverage holds for any probabilities.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+        The base estimator. One that is already fitted goes inside scikit-learn's
+        ``FrozenEstimator``; ``fit`` then takes held-out rows.
+    coverage : float in (0, 1), default=0.9
+        The probability that a set holds the true label.
+    goal : "balanced", "standard", "worst_class", Uncertainty or dict, default="balanced"
+        Whose coverage: the mean over the classes; that over all rows; that of each class; the
+        smallest one over a set of weightings, such as ``LabelCVaR(0.2)`` or ``PriorBox(...)``; or
+        ``{class: level}``, where the classes that are not named have the level ``coverage``.
+    confidence : float in (0, 1), default=None
+        The probability with which the coverage holds for the fitted rule. None is a mean over draws
+        of the calibration rows.
+    abstain : None, "empty", "several", "empty or several" or int, default=None
+        When ``predict`` gives None instead of a label: for sets of no label, of several, of either,
+        or of none and of more than a number.
+    cv : int, float, splitter, iterable or "prefit", default=0.25
+        The share of the rows to calibrate on, which the model is not trained on; or a number of
+        folds or a splitter of several parts for cross-conformal sets, whose models are all kept. A
+        confidence is about one model, and takes one split.
+    $class_prior
+    $n_jobs
+    $random_state
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class names, in the order of the columns of the sets.
+    thresholds_ : ByClass
+        Probabilities from which on a class is in a set; minus infinity for a class that is in every
+        set, as too few calibration rows show more. With folds those of all rows together, which
+        ``predict`` alone uses.
+    levels_ : ByClass
+        The coverage that is asked for each class; with a weighting that of all together.
+    masses_ : ByClass
+        The masses of the weighting, where the classes share one level; no attribute otherwise.
+    estimator_ : classifier
+        The fitted base estimator; with folds the mean of their models.
+
+    Notes
+    -----
+    What is proven of new rows with the calibration rows' distribution in each class, whatever the
+    model is and given how many calibration rows each class has, with one split:
+
+    - one weighting: the coverage at the class frequencies :math:`m_i = q_i p_i` is at least
+      ``coverage``, on average over draws of the calibration rows;
+    - ``{class: level}`` and ``"worst_class"``: that of each class is at least its level, on
+      average over draws;
+    - a set of weightings: that at every class frequencies of the set is at least ``coverage``, on
+      average over draws;
+    - with a ``confidence`` each of these holds for the returned rule with that probability over
+      the draw, for all classes, or the whole set, at once;
+    - with folds the coverage over all rows is at least ``2 coverage - 1`` up to
+      ``sqrt(2 / n_rows)``, on average over draws and for equal folds (Barber et al. 2021), for
+      ``"standard"``; nothing is proven of other goals.
+
+    Rows of unequal weight within a class are drawn by their weight, and those kept count one each.
+    A class without calibration rows is in every set.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.datasets import load_iris
+    >>> from equipoise import PredictionSets
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = PredictionSets(LogisticRegression(max_iter=500), 0.95, random_state=0).fit(X, y)
+    >>> sets.predict_set(X[:2])
+    array([[ True, False, False],
+           [ True, False, False]])
+    """
+
+    # As DecidingClassifier has it, for the rows of predictions; not a parameter here.
+    memory = "1 GiB"
+
+    def __init__(
+        self,
+        estimator: Any,
+        coverage: Any = 0.9,
+        goal: Any = "balanced",
+        *,
+        confidence: float | None = None,
+        abstain: Any = None,
+        cv: Any = 0.25,
+        class_prior: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.coverage = coverage
+        self.goal = goal
+        self.confidence = confidence
+        self.abstain = abstain
+        self.cv = cv
+        self.class_prior = class_prior
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
+        """Train the base estimator on a part of the rows, and calibrate on the others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Features as the base estimator takes them.
+        y : array-like of shape (n_rows,)
+            Labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows, for the training and for the calibration.
+        **params : dict
+            For the base estimator's ``fit``, and ``groups`` for the splitter. With metadata
+            routing they go to the objects that requested them.
+        """
+        self._check_estimator()
+        check_abstention(self.abstain)
+        if as_blocks(X, y, sample_weight, check_memory(self.memory)) is not None:
+            raise InvalidInputError(
+                "X must be in memory for PredictionSets, got out-of-core data: fit the model first "
+                "and give FrozenEstimator(model) with calibration rows."
+            )
+        return super().fit(X, y, sample_weight, **params)
+
+    def _check_estimator(self) -> None:
+        check_base(self.estimator, fitted=self._is_fitted_before())
+
+    def _class_weights(self, classes: NDArray[Any], shares: Vector) -> Matrix:
+        return np.ones((1, len(shares)))
+
+    def fitted_to(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> FittedDecisions:
+        """Split, predict and calibrate, on rows in memory."""
+        rows, to_split = self._labelled(X, y, sample_weight, params)
+        training, seed = self._training(rows), check_seed(self.random_state)
+        task, masses = self._task_at(training.prior, rows.classes)
+        if self._is_fitted_before():
+            held_out = predict_fitted(self.estimator, rows, training, seed)
+            models, tuning, held_out = [self.estimator], *parts_of(held_out, masses is not None)
+        else:
+            models, held_out, tuning = self._trained(
+                rows, training, to_split, seed, masses is not None
+            )
+        if masses is not None:
+            assert tuning is not None
+            levels = tuned_levels(tuning, masses, task.error, training.prior)
+            task = replace(task, errors=levels)
+        kept = equal_rows_of_weights(
+            held_out.predictions.sample_weight, held_out.predictions.labels, seed
+        )
+        found = held_out.predictions.take(np.flatnonzero(kept))
+        fold = held_out.fold[kept]
+        of_model = fold if len(models) > 1 else None
+        calibration = calibration_rows(found.probabilities, found.labels, of_model)
+        lowest = thresholds(calibration, task)
+        sets = sets_without_fold(found.probabilities, found.labels, fold, task)
+        evaluated = evaluated_sets(sets, found.labels, rows.classes, training.prior, fold, lowest)
+        rule = rule_of(task, lowest)
+        named = {
+            "thresholds_": ByClass(lowest, rows.classes),
+            "levels_": ByClass(1 - task.errors, rows.classes),
+            "masses_": None if task.masses is None else ByClass(task.masses, rows.classes),
+            "summary_": evaluated,
+            "calibration_": {
+                "own": calibration.own,
+                "labels": calibration.labels,
+                "fold": calibration.fold,
+                "prior": training.prior,
+            },
+        }
+        model = models[0]
+        if len(models) > 1:
+            model = AveragedTrainings(models, np.ones((len(models), len(lowest))), rows.classes)
+        few = np.zeros(len(lowest), dtype=bool)
+        decided = Task(as_goal("standard"), rows.classes, training.prior, few)
+        tuned = TunedWeights(rows.classes, training.prior, rule)
+        return FittedDecisions(
+            model, training, decided, Tuned(rule, np.empty((0, len(rule))), 0.0), tuned, None, named
+        )
+
+    def _trained(
+        self, rows: LabelledRows, training: Training, to_split: Any, seed: int, tunes: bool
+    ) -> tuple[list[Any], HeldOut, Predictions | None]:
+        """The models, their held-out rows, and rows that they are not calibrated on."""
+        rare, share = RareClasses("keep"), self._share
+        if share is None:
+            once = self.confidence is not None
+            folds = split(rows, Splitting(self.cv, seed, to_split, once, rare))
+        else:
+            folds = held_out_share(rows, share, seed)
+        fits = Fits(self.n_jobs, quiet=False)
+        held_out = predict(self.estimator, rows, folds, training, fits)
+        models = [part.model for each in fits.tables.values() for part in each]
+        if not tunes or len(models) > 1:
+            return models, held_out, held_out.predictions
+        trained = np.full(len(rows.labels), -1)
+        part = folds.parts[0][0]
+        trained[part] = rows.labels[part]
+        inner = replace(rows, labels=trained)
+        parts = split(inner, Splitting(FOLDS, seed, rare=rare))
+        other = predict(self.estimator, inner, parts, training, Fits(self.n_jobs))
+        return models, held_out, other.predictions
+
+    @property
+    def _share(self) -> float | None:
+        """The share of the rows to calibrate on, if one model is trained on the others."""
+        if isinstance(self.cv, Integral) and int(self.cv) > 1:
+            return None if self.confidence is None else 1 / int(self.cv)
+        return check_number(self.cv, "cv", "(0, 1)") if isinstance(self.cv, Real) else None
+
+    def predict_set(self, X: Any, *, labels: bool = False) -> NDArray[Any]:
+        """The set of every row.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, as the base estimator takes them.
+        labels : bool, default=False
+            Whether to give lists of class names, the most likely first, instead of flags.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_rows, n_classes), or of lists of shape (n_rows,)
+            Columns in the order of ``classes_``.
+        """
+        if not labels:
+            return self._sets(X)
+        return self._listed(X)
+
+    @streamed
+    def _sets(self, X: Any) -> Mask:
+        return self._in_sets(self._tables(X))
+
+    @streamed
+    def _listed(self, X: Any) -> NDArray[Any]:
+        tables = self._tables(X)
+        sets, weighted = self._in_sets(tables), self._weighted(tables)
+        order = np.argsort(-weighted, axis=1, kind="stable")
+        found = np.empty(len(sets), dtype=object)
+        for row, ranked in enumerate(order):
+            found[row] = self.classes_[ranked[sets[row, ranked]]].tolist()
+        return found
+
+    def _in_sets(self, tables: list[Matrix]) -> Mask:
+        if len(tables) == 1:
+            return in_sets(tables[0], np.asarray(self.thresholds_))
+        return in_cross_sets(tables, self._calibration, self._task)
+
+    def _weighted(self, tables: list[Matrix]) -> Matrix:
+        return np.asarray(np.mean(tables, axis=0) * self.tuned_.rule)
+
+    @streamed
+    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+        """The likeliest label of each set, of all labels for an empty set; None if abstained.
+
+        The labels are weighted as in the sets; with ``costs`` of the rows, which leave sets
+        out of account, the label of the least expected cost is predicted.
+        """
+        if costs is not None:
+            return np.asarray(super().predict(X, costs=costs))
+        tables = self._tables(X)
+        sets, weighted = self._in_sets(tables), self._weighted(tables)
+        size = sets.sum(axis=1)
+        best = np.argmax(np.where(sets | (size == 0)[:, None], weighted, -1.0), axis=1)
+        found = np.asarray(self.classes_[best])
+        abstained = abstentions(size, self.abstain)
+        if abstained is None:
+            return found
+        given = found.astype(object)
+        given[abstained] = None
+        return given
+
+    def _tables(self, X: Any) -> list[Matrix]:
+        """Probabilities of each model, on the scale that they were calibrated on."""
+        check_is_fitted(self)
+        crossed = isinstance(self.estimator_, AveragedTrainings)
+        models = self.estimator_.estimators if crossed else [self.estimator_]
+        training = Training(
+            np.asarray(self.training_weights_)[None],
+            np.asarray(self.class_shares_),
+            np.asarray(self.calibration_["prior"]),
+        )
+        return [
+            rescaled(class_probabilities(each, X, self.classes_), training.factors_for(each))
+            for each in models
+        ]
+
+    def _task_at(self, prior: Vector, classes: NDArray[Any]) -> tuple[CoverageTask, MassSet | None]:
+        """What is to be covered at these class frequencies, and the set to tune levels for."""
+        return coverage_task(self.goal, self.coverage, self.confidence, prior, classes)
+
+    @property
+    def _calibration(self) -> Calibration:
+        kept = self.calibration_
+        return Calibration(kept["own"], kept["labels"], kept["fold"], len(self.classes_))
+
+    @property
+    def _task(self) -> CoverageTask:
+        prior = np.asarray(self.class_prior_)
+        task, _ = self._task_at(prior, self.classes_)
+        given = getattr(self, "masses_", None)
+        masses = None if given is None else np.asarray(given)
+        return replace(
+            task,
+            errors=1 - np.asarray(self.levels_),
+            masses=masses,
+            prior=np.asarray(self.calibration_["prior"]),
+        )
+
+    def adapted(self, class_prior: Any) -> Self:
+        """The same model with sets for new class frequencies, from the same calibration rows.
+
+        Goals that no class frequencies enter, such as ``"balanced"`` and ``{class: level}``, keep
+        their sets; ``"standard"`` and sets of weightings relative to the class frequencies change.
+        What is proven is as before, at the new frequencies; the sets are the smallest for rows of
+        the old ones.
+
+        Parameters
+        ----------
+        class_prior : dict by class or array-like of shape (n_classes,)
+            The new class frequencies.
+        """
+        check_is_fitted(self)
+        prior = check_prior(class_prior, self.classes_)
+        task, masses = self._task_at(prior, self.classes_)
+        if masses is not None:
+            task = replace(task, errors=within(1 - np.asarray(self.levels_), masses, task.error))
+        task = replace(task, prior=np.asarray(self.calibration_["prior"]))
+        lowest, found = thresholds(self._calibration, task), copy(self)
+        found.thresholds_ = ByClass(lowest, self.classes_)
+        found.levels_ = ByClass(1 - task.errors, self.classes_)
+        if task.masses is not None:
+            found.masses_ = ByClass(task.masses, self.classes_)
+        found.tuned_ = replace(self.tuned_, prior=prior, rule=rule_of(task, lowest))
+        found.summary_ = None
+        return found
+
+    def evaluate(self, X: Any, y: Any) -> SetSummary:
+        """Coverage by class with exact intervals, and sizes, on rows that nothing was fitted to.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and labels.
+        """
+        sets = self.predict_set(X)
+        labels = known_labels(np.asarray(y), self.classes_)
+        lowest = np.asarray(self.thresholds_)
+        return evaluated_sets(
+            sets, labels, self.classes_, np.asarray(self.class_prior_), None, lowest
+        )
+
+    def summary(self) -> SetSummary:  # type: ignore[override]
+        """Coverage by class and sizes on the calibration rows, in five parts.
+
+        The sets of each part are calibrated without it; the intervals are approximate. Models from
+        a file, and adapted ones, have none: use ``evaluate`` with new rows.
+        """
+        check_is_fitted(self)
+        found: SetSummary | None = getattr(self, "summary_", None)
+        if found is None:
+            raise InvalidInputError(
+                "There is no summary of a model from a file, or one that was adapted: use "
+                "evaluate(X, y) with new rows."
+            )
+        return found

@@ -1,0 +1,161 @@
+r"""Any function of the confusion matrix as a goal: of one's own, or a scorer of scikit-learn.
+
+The function takes the shares :math:`C_{ij}` of the population that are of class ``i`` and predicted
+as ``j``, which sum to one, and returns a number that is to be large. Its derivatives are given, or
+taken by differences, of :math:`2 k^2` values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.goals.base import Criterion, from_logs, log_ratio
+from equipoise.goals.labelled_predictions import Predictions, confusion_table
+from equipoise.goals.smooth import Rows, Soft, smooth_logs
+from equipoise.goals.sparse_rows import Table, dense
+
+TableFunction = Callable[[Matrix], float]
+# ROWS_TO_CHECK: of random labels and decisions, on which a scorer must equal its value for their
+# confusion matrix.
+ROWS_TO_CHECK = 200
+
+
+@dataclass(frozen=True, eq=False)
+class TableMetric(Criterion):
+    """One minus a function of the confusion matrix of population shares."""
+
+    prior: Vector
+    function: TableFunction
+    gradient: Callable[[Matrix], Any] | None = None
+    measures = "metric"
+
+    def value(self, table: Matrix) -> float:
+        shares = table * (self.prior / table.sum(axis=1))[:, None]
+        # Decisions for classes that are not evaluated are errors of no class's own.
+        square = np.zeros((table.shape[1], table.shape[1]))
+        square[: len(shares)] = shares
+        return 1 - self.of_shares(square)
+
+    def of_shares(self, shares: Matrix) -> float:
+        """The function's value, which must be a finite number."""
+        found = np.asarray(self.function(shares), dtype=np.float64)
+        if found.ndim or not np.isfinite(found):
+            raise InvalidInputError(
+                "metric, as a function of the confusion matrix, must return a finite number, got "
+                f"{found!r} for {shares.tolist()}."
+            )
+        return float(found)
+
+    def derivatives(self, shares: Matrix) -> Matrix:
+        """Of the function, by the shares."""
+        if self.gradient is not None:
+            return np.asarray(self.gradient(shares), dtype=np.float64)
+        # Central differences are the most exact at the cube root of the rounding error.
+        step, found = float(np.cbrt(np.finfo(np.float64).eps)), np.empty_like(shares)
+        for cell in np.ndindex(shares.shape):
+            up, down = shares.copy(), shares.copy()
+            up[cell] += step
+            down[cell] = max(float(down[cell]) - step, 0.0)
+            found[cell] = (self.of_shares(up) - self.of_shares(down)) / float(up[cell] - down[cell])
+        return found
+
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        centre = log_ratio(np.ones(len(self.prior)), self.prior) / 2
+        found = smooth_logs(
+            rows, parts, self._soft, centre=centre, prior=self.prior, pooling=pooling
+        )
+        return [from_logs(own) for own in found]
+
+    def _soft(self, table: Table, rows: Rows) -> Soft:
+        """One minus the function of soft predictions, and its gradient, by factors of classes."""
+        table = dense(table)
+        n, k = table.shape
+        of_class = csr_array((rows.share, (rows.labels, np.arange(n))), shape=(k, n))
+
+        def value_and_gradient(factors: Vector) -> tuple[float, Vector]:
+            soft = table * factors
+            soft /= np.maximum(soft.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+            shares = of_class @ soft
+            by_row = self.derivatives(shares)[rows.labels]
+            added = soft * (by_row - np.sum(by_row * soft, axis=1, keepdims=True))
+            return 1 - self.of_shares(shares), -(rows.share @ added)
+
+        return value_and_gradient
+
+
+class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier whose rows hold the class index that it predicts."""
+
+    def __init__(self, classes: Any) -> None:
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing."""
+        return self
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Class names."""
+        return np.asarray(self.classes)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The classes that the rows say."""
+        return np.asarray(self.classes_[np.asarray(X)[:, 0]])
+
+
+def is_scorer(value: Any) -> bool:
+    """Whether a value names or is a scorer of scikit-learn.
+
+    Examples
+    --------
+    >>> is_scorer("matthews_corrcoef"), is_scorer("nonsense")
+    (True, False)
+    """
+    if isinstance(value, str):
+        return value in get_scorer_names()
+    return hasattr(value, "set_score_request") and callable(value)
+
+
+def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
+    """A scorer as a function of the confusion matrix, if that is what it is.
+
+    Examples
+    --------
+    >>> accuracy = scorer_function("accuracy", np.array(["a", "b"]))
+    >>> round(accuracy(np.array([[0.5, 0.1], [0.2, 0.2]])), 6)
+    0.7
+    """
+    made = get_scorer(scorer) if isinstance(scorer, str) else scorer
+    model, k = _Decided(classes), len(classes)
+    true, decided = (each.ravel() for each in np.indices((k, k)))
+
+    def score(true: Indices, decided: Indices, weights: Vector) -> float:
+        return float(made(model, decided[:, None], classes[true], sample_weight=weights))
+
+    def of_table(shares: Matrix) -> float:
+        # More decisions than true classes: those are of classes that are not evaluated.
+        return score(true, decided, shares[:k, :k].ravel())
+
+    rng, ones = np.random.default_rng(0), np.ones(ROWS_TO_CHECK)
+    labels, given = rng.integers(k, size=(2, ROWS_TO_CHECK))
+    labels[:k] = given[:k] = np.arange(k)
+    table = confusion_table(labels, given, ones, k) / ROWS_TO_CHECK
+    refusal = f"metric must be determined by the confusion matrix, and the scorer {scorer!r} is not"
+    try:
+        values = score(labels, given, ones), of_table(table)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidParameterError(f"{refusal}: {error}") from error
+    if not np.allclose(*values, rtol=1e-9, atol=1e-12):
+        raise InvalidParameterError(f"{refusal}: {values[0]:.6g} and {values[1]:.6g} differ.")
+    return of_table

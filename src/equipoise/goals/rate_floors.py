@@ -1,0 +1,383 @@
+r"""Floors of precisions and recalls, and ceilings of false-positive rates, at the least risk.
+
+Log-weights start where the risk is the least, and one after another is moved to where the risk,
+and :math:`10^3` for a rate that is short by one, is the least over all its values: as a weight
+rises, row after row moves to its class, so that all tables along the way are sums over the first
+rows. For two classes this is the best rule.
+
+With a ``confidence`` :math:`1 - \delta` the rows are parted at random. On the first half rules are
+tuned for floors that are raised by some standard errors, and ordered by how well that half shows
+their floors. On the second half each floor of a rule is tested exactly: of ``N`` rows that count,
+the right ones are :math:`\mathrm{Bin}(N, r)`, given ``N``; those that count are the rows of the
+class for a recall, the rows predicted as the class for a precision, and the rows of other classes
+for a false-positive rate. A rule passes if every test of a rate at its floor rejects at the level
+:math:`\delta` (intersection-union); rules are tested in order until one fails (fixed sequence), and
+of those that passed the one of the least risk is returned. A rule that breaks a floor is returned
+with probability :math:`\delta` at most.
+
+References
+----------
+Angelopoulos, Bates, Candes, Jordan and Lei (2021), "Learn then Test".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import binom
+
+from equipoise.arrays import ROUNDING, ArrayLike, Mask, Matrix, NDArray, Vector
+from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
+from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_among
+from equipoise.goals.labelled_predictions import Predictions, confusion_table, decide
+from equipoise.goals.smooth import FLOOR
+from equipoise.goals.sparse_rows import dense
+from equipoise.validation.numbers import check_interval, check_number, check_numbers
+from equipoise.weights.priors import named_prior
+
+# SHORT: cost of a rate that is short of its floor, in units of risk.
+SHORT = 1e3
+# MOST_SWEEPS: over the classes, at most; each lowers the value or is the last.
+MOST_SWEEPS = 20
+# CAUTION: standard errors by which floors are raised on the rows that rules are tuned on.
+CAUTION = (4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """Weights of rows that are right and predicted, by class; any leading axes."""
+
+    right: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+    totals: Vector
+
+    @property
+    def rates(self) -> dict[str, NDArray[np.float64]]:
+        """Recalls, precisions and true-negative rates; 1 where no row counts."""
+        others = self.totals.sum() - self.totals
+        pairs = {
+            "recall": (self.right, np.broadcast_to(self.totals, self.right.shape)),
+            "precision": (self.right, self.predicted),
+            "true-negative rate": (others - self.predicted + self.right, others),
+        }
+        return {name: _ratio(*pair) for name, pair in pairs.items()}
+
+
+def _ratio(some: Any, every: Any) -> NDArray[np.float64]:
+    every = np.broadcast_to(every, np.shape(some))
+    found = np.divide(some, every, out=np.ones(np.shape(some)), where=every > ROUNDING)
+    return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class FlooredRates(Criterion):
+    """The standard risk, with rates no smaller than floors; 0 leaves one free."""
+
+    floors: dict[str, Vector]
+    prior: Vector
+    classes: NDArray[Any]
+    confidence: float | None = None
+
+    def value(self, table: Matrix) -> float:
+        scaled = table * (self.prior / table.sum(axis=1))[:, None]
+        k = len(scaled)
+        return float(self._of(Counted(np.diag(scaled), scaled.sum(axis=0)[:k], self.prior)))
+
+    def _of(self, counted: Counted) -> Any:
+        return 1 - counted.right.sum(axis=-1) + SHORT * self._short(counted)
+
+    def _short(self, counted: Counted) -> Any:
+        rates = counted.rates
+        gaps = (np.maximum(f - ROUNDING - rates[n], 0) for n, f in self.floors.items())
+        return sum(gap.sum(axis=-1) for gap in gaps)
+
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        found = []
+        for part in parts:
+            own = rows.take(np.flatnonzero(part))
+            theta = self._least(own) if self.confidence is None else self._tested(own, seed)
+            found.append(from_logs(theta))
+        return found
+
+    def _least(self, rows: Predictions) -> Vector:
+        """The log-weights of the least risk that keep all floors on these rows."""
+        theta = self._moved(rows)
+        counted = self._counted(rows, theta)
+        if self._short(counted) <= ROUNDING:
+            return theta
+        asked = [
+            f"a {name} of {floor:.6g} for class {label!r} (at best {best:.3g} beside the others)"
+            for name, floors in self.floors.items()
+            for floor, best, label in zip(
+                floors, counted.rates[name], self.classes.tolist(), strict=True
+            )
+            if floor > best + ROUNDING
+        ]
+        raise UnattainableError(
+            f"No decision weights were found that reach {' and '.join(asked)} on the tuning rows. "
+            "Lower a floor, improve the model, or predict sets that may be empty (PredictionSets)."
+        )
+
+    def _counted(self, rows: Predictions, theta: Vector) -> Counted:
+        predicted = decide(rows.probabilities, from_logs(theta))
+        shares = rows.sample_weight / rows.sample_weight.sum()
+        table = confusion_table(rows.labels, predicted, shares, rows.n_classes)
+        return Counted(np.diag(table), table.sum(axis=0), table.sum(axis=1))
+
+    def _moved(self, rows: Predictions) -> Vector:
+        theta = log_ratio(self.prior, rows.prior)
+        logs = np.log(np.maximum(dense(rows.probabilities), FLOOR))
+        shares = rows.sample_weight / rows.sample_weight.sum()
+        best = float(self._of(self._counted(rows, theta)))
+        bound = sum(self.floors.values()) > 0
+        order = np.argsort(~bound, kind="stable").tolist()
+        for _ in range(MOST_SWEEPS):
+            before = best
+            for i in order:
+                value, at = self._along(logs + theta, rows.labels, shares, i)
+                if value < best - ROUNDING:
+                    theta = theta + at * (np.arange(len(theta)) == i)
+                    best = value
+            if best >= before - ROUNDING:
+                break
+        return np.asarray(theta)
+
+    def _along(
+        self, scores: Matrix, labels: NDArray[Any], shares: Vector, i: int
+    ) -> tuple[float, float]:
+        """The least value as one weight moves, and how far to move it."""
+        k = scores.shape[1]
+        others = scores.copy()
+        others[:, i] = -np.inf
+        rival = np.argmax(others, axis=1)
+        gaps = others[np.arange(len(labels)), rival] - scores[:, i]
+        order = np.argsort(gaps, kind="stable")
+        gaps, rival, labels, shares = gaps[order], rival[order], labels[order], shares[order]
+        # Row after row leaves its rival for class i.
+        leave = np.zeros((len(gaps) + 1, k))
+        leave[np.arange(1, len(leave)), rival] = shares
+        lost = leave * np.append(False, labels == rival)[:, None]
+        predicted = leave.sum(axis=0) - np.cumsum(leave, axis=0)
+        right = lost.sum(axis=0) - np.cumsum(lost, axis=0)
+        predicted[1:, i] = np.cumsum(shares)
+        right[1:, i] = np.cumsum(shares * (labels == i))
+        predicted[0, i] = right[0, i] = 0.0
+        totals = np.asarray(np.bincount(labels, shares, minlength=k), dtype=np.float64)
+        values = self._of(Counted(right, predicted, totals))
+        # Rows of the same gap move together.
+        values[1:-1][gaps[1:] - gaps[:-1] <= ROUNDING] = np.inf
+        at = int(np.argmin(values))
+        ends = np.concatenate([[gaps[0] - 2], gaps, [gaps[-1] + 2]])
+        return float(values[at]), float((ends[at] + ends[at + 1]) / 2)
+
+    # With a confidence
+
+    def _tested(self, rows: Predictions, seed: int) -> Vector:
+        counts = np.bincount(rows.labels, minlength=rows.n_classes)
+        # A stratified part has the shares of all rows but for a row of each class.
+        slack = 2 / max(int(counts.min()), 2)
+        if rows.sample_weight.max() > (1 + slack) * rows.sample_weight.min():
+            raise InvalidInputError(
+                "A confidence of floors needs rows of equal weight at the class frequencies of the "
+                "population, got unequal weights: leave out sample_weight and class_prior, or the "
+                "confidence."
+            )
+        rows = replace(rows, sample_weight=np.ones(len(rows.labels)))
+        half = np.random.default_rng(seed).random(len(rows.labels)) < 1 / 2
+        tuning, testing = (rows.take(np.flatnonzero(part)) for part in (half, ~half))
+        assert self.confidence is not None
+        rules, passed = [], []
+        for caution in CAUTION:
+            with suppress(UnattainableError):
+                rules.append(self._raised(tuning, caution)._least(tuning))
+        for theta in sorted(rules, key=lambda rule: self._tail(tuning, rule)):
+            if self._tail(testing, theta) > 1 - self.confidence:
+                break
+            passed.append(theta)
+        if passed:
+            return min(passed, key=lambda rule: float(self._of(self._counted(tuning, rule))))
+        tail = 1 - self.confidence
+        least = max(
+            int(np.ceil(np.log(tail) / np.log(floor)))
+            for floors in self.floors.values()
+            for floor in floors[floors > 0].tolist()
+        )
+        raise UnattainableError(
+            f"{len(testing.labels)} rows to test on do not show the floors with confidence "
+            f"{self.confidence:.6g}: of the rows that a floor counts, at least {least} are needed, "
+            "all of them right, and more if some are wrong. Lower a floor or the confidence, give "
+            "more rows, or hold out a larger share of them, such as cv=0.5."
+        )
+
+    def _raised(self, rows: Predictions, caution: float) -> FlooredRates:
+        """Floors that are higher by standard errors of rates on as many rows as there are here."""
+        counted = self._counted(rows, log_ratio(self.prior, rows.prior))
+        n = len(rows.labels)
+        sizes = {
+            "recall": counted.totals,
+            "precision": counted.predicted,
+            "true-negative rate": 1 - counted.totals,
+        }
+        raised = {
+            name: np.where(
+                f > 0,
+                f + caution * np.sqrt(f * (1 - f) / np.maximum(n * sizes[name], 1)),
+                0.0,
+            )
+            for name, f in self.floors.items()
+        }
+        return replace(self, floors={name: np.minimum(f, 1.0) for name, f in raised.items()})
+
+    def _tail(self, rows: Predictions, theta: Vector) -> float:
+        """The largest p-value of the tests that a rate is below its floor."""
+        counted, n = self._counted(rows, theta), len(rows.labels)
+        right, predicted, totals = (
+            np.round(n * each) for each in (counted.right, counted.predicted, counted.totals)
+        )
+        pairs = {
+            "recall": (right, totals),
+            "precision": (right, predicted),
+            "true-negative rate": (n - totals - predicted + right, n - totals),
+        }
+        tails = [
+            binom.sf(pairs[name][0][f > 0] - 1, pairs[name][1][f > 0], f[f > 0])
+            for name, f in self.floors.items()
+        ]
+        return float(np.max(np.concatenate(tails), initial=0.0))
+
+
+class Floors(Goal):
+    """The least standard risk among all weights that keep recalls, precisions or specificities.
+
+    Parameters
+    ----------
+    recall, precision : float, dict by class, or array-like of shape (n_classes,), default=None
+        Smallest recalls and precisions, from 0 to 1; a dict leaves the classes that it does not
+        name free. A class that is never predicted keeps its precision.
+    false_positive_rate : float, dict by class, or array-like of shape (n_classes,), default=None
+        Largest shares of the rows of other classes that are predicted as a class.
+    confidence : float in (0, 1), default=None
+        The probability with which all floors together shall hold for new rows of the population.
+        None keeps them on the tuning rows alone.
+
+    Notes
+    -----
+    With a confidence a half of the tuning rows tests what the other half has tuned: the returned
+    rule breaks a floor with probability ``1 - confidence`` at most over the draw of independent
+    rows of the population, for any model. Where the rows cannot show that, there is an
+    ``UnattainableError`` with the rows that are needed. For recalls alone
+    :class:`~equipoise.RecallFloors` needs fewer rows.
+
+    Examples
+    --------
+    >>> from equipoise.goals import Floors
+    >>> goal = Floors(recall={"ill": 0.8}, precision={"ill": 0.5})
+    >>> goal.resolve([0.9, 0.1], ["well", "ill"]).floors["precision"]
+    array([0. , 0.5])
+    """
+
+    def __init__(
+        self,
+        recall: Any = None,
+        precision: Any = None,
+        false_positive_rate: Any = None,
+        confidence: float | None = None,
+    ) -> None:
+        self.recall = recall
+        self.precision = precision
+        self.false_positive_rate = false_positive_rate
+        self.confidence = confidence
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRates:
+        """The standard risk with floors of rates."""
+        p, names = named_prior(prior, classes)
+        given = {
+            "recall": ("recall", self.recall),
+            "precision": ("precision", self.precision),
+            "true-negative rate": ("false_positive_rate", self.false_positive_rate),
+        }
+        confidence = self.confidence
+        if confidence is not None:
+            confidence = check_number(confidence, "confidence", "(0, 1)")
+        floors = {}
+        for rate, (name, value) in given.items():
+            if value is None:
+                continue
+            free = 1.0 if name == "false_positive_rate" else 0.0
+            own = check_numbers(value, names, name=name, default=free)
+            own = check_interval(own, names, name, "[0, 1]")
+            floors[rate] = 1 - own if free else own
+            if confidence is not None and np.any(floors[rate] == 1):
+                raise InvalidParameterError(
+                    f"{name} must leave room for errors where there is a confidence, got "
+                    f"{own.tolist()}: no number of rows shows that errors never happen."
+                )
+        if not floors:
+            raise InvalidParameterError(
+                "Floors needs recall, precision or false_positive_rate, got none of them."
+            )
+        return FlooredRates(floors, p, names, confidence)
+
+    def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRates:
+        """The same among the classes that have rows enough; no other may have a floor."""
+        found = self.resolve(prior, classes)
+        unknown = few & (sum(found.floors.values()) > 0)
+        if np.any(unknown):
+            raise InvalidParameterError(
+                f"floors must not name {classes[unknown].tolist()}, which has too few rows to be "
+                "tuned; leave it out of the floors, or collect more rows."
+            )
+        some = {name: floors[~few] for name, floors in found.floors.items()}
+        return FlooredRates(
+            some, prior_among(prior, classes, ~few), classes[~few], found.confidence
+        )
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """Floors that are kept on the rows at hand."""
+        return [cls(recall=0.1), cls(precision=0.05, false_positive_rate=0.99)]
+
+
+class PrecisionFloors(Goal):
+    """The least standard risk among all weights that keep the precision of some classes.
+
+    Parameters
+    ----------
+    floors : float, dict by class, or array-like of shape (n_classes,)
+        Smallest precisions, as in :class:`Floors`.
+    confidence : float in (0, 1), default=None
+        As in :class:`Floors`.
+
+    Examples
+    --------
+    >>> from equipoise.goals import PrecisionFloors
+    >>> PrecisionFloors({"ill": 0.5}).resolve([0.9, 0.1], ["well", "ill"]).floors
+    {'precision': array([0. , 0.5])}
+    """
+
+    def __init__(self, floors: Any, confidence: float | None = None) -> None:
+        self.floors = floors
+        self.confidence = confidence
+
+    def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRates:
+        """The standard risk with floors of precisions."""
+        return self._as_floors.resolve(prior, classes)
+
+    def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRates:
+        """The same among the classes that have rows enough."""
+        return self._as_floors.resolve_some(prior, classes, few)
+
+    @property
+    def _as_floors(self) -> Floors:
+        return Floors(precision=self.floors, confidence=self.confidence)
+
+    @classmethod
+    def examples(cls) -> list[Self]:
+        """A floor for every class, kept on the rows at hand."""
+        return [cls(0.05)]

@@ -1,0 +1,108 @@
+"""Goals of one's own: functions of the confusion matrix, and scorers of scikit-learn."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import cohen_kappa_score, log_loss, make_scorer, matthews_corrcoef
+
+from equipoise import RobustClassifier, tune_weights
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.goals import MetricGoal, as_goal
+
+RNG = np.random.default_rng(0)
+PRIOR = np.array([0.75, 0.2, 0.05])
+
+
+def kappa(shares):
+    """Cohen's kappa."""
+    expected = shares.sum(axis=0) @ shares.sum(axis=1)
+    return (np.trace(shares) - expected) / (1 - expected)
+
+
+def kappa_gradient(shares):
+    by_true, by_decision = shares.sum(axis=1), shares.sum(axis=0)
+    expected, right = by_true @ by_decision, np.trace(shares)
+    of_expected = by_decision[:, None] + by_true[None, :]
+    return np.eye(len(shares)) / (1 - expected) - of_expected * (1 - right) / (1 - expected) ** 2
+
+
+def accuracy(shares):
+    return np.trace(shares)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    y = RNG.choice(3, 1200, p=PRIOR)
+    logits = np.eye(3)[y] * 1.5 + np.log(PRIOR) + RNG.normal(size=(1200, 3))
+    table = np.exp(logits)
+    return y, table / table.sum(axis=1, keepdims=True)
+
+
+def test_differences_are_the_derivatives():
+    shares = RNG.dirichlet(np.ones(9)).reshape(3, 3)
+    found = MetricGoal(kappa).resolve(PRIOR).derivatives(shares)
+    np.testing.assert_allclose(found, kappa_gradient(shares), rtol=1e-6, atol=1e-7)
+    given = MetricGoal(kappa, kappa_gradient).resolve(PRIOR).derivatives(shares)
+    np.testing.assert_array_equal(given, kappa_gradient(shares))
+
+
+def test_the_gradient_of_soft_predictions_is_that_of_their_value(rows):
+    from scipy.optimize import check_grad
+
+    from equipoise.goals.labelled_predictions import Predictions
+    from equipoise.goals.smooth import _rows
+
+    y, table = rows
+    criterion = MetricGoal(kappa, kappa_gradient).resolve(PRIOR)
+    own = _rows(Predictions(table, y, np.ones(len(y))), np.ones(len(y), bool), PRIOR)
+    soft = criterion._soft(table, own)
+    error = check_grad(lambda t: soft(np.exp(t))[0], lambda t: soft(np.exp(t))[1], np.zeros(3))
+    assert error < 1e-6
+
+
+def test_a_function_is_tuned_as_the_metric_that_it_is(rows):
+    y, table = rows
+    own, known = (tune_weights(y, table, goal) for goal in (MetricGoal(accuracy), "accuracy"))
+    assert own.metric_value == pytest.approx(known.metric_value, abs=0.01)
+
+
+def test_tuning_raises_the_function_above_default_predictions(rows):
+    y, table = rows
+    shifted = table * np.array([3.0, 1.0, 0.3])
+    shifted /= shifted.sum(axis=1, keepdims=True)
+    found = tune_weights(y, shifted, MetricGoal(kappa, kappa_gradient))
+    default = cohen_kappa_score(y, shifted.argmax(axis=1))
+    assert found.metric_value > default + 0.02
+    assert cohen_kappa_score(y, found.decide(shifted)) > default + 0.02
+
+
+def test_scorers_are_functions_of_the_confusion_matrix(rows):
+    y, table = rows
+    for scorer in ("matthews_corrcoef", make_scorer(cohen_kappa_score)):
+        goal = as_goal(scorer)
+        assert isinstance(goal, MetricGoal) and isinstance(clone(goal), MetricGoal)
+        criterion = goal.resolve(np.bincount(y) / len(y))
+        predicted = table.argmax(axis=1)
+        counts = np.zeros((3, 3))
+        np.add.at(counts, (y, predicted), 1.0)
+        metric = matthews_corrcoef if isinstance(scorer, str) else cohen_kappa_score
+        assert 1 - criterion.value(counts) == pytest.approx(metric(y, predicted))
+
+
+def test_an_estimator_takes_a_function():
+    X = RNG.normal(size=(200, 2))
+    y = (X[:, 0] + RNG.normal(size=200) > 0.8).astype(int)
+    model = RobustClassifier(LogisticRegression(), MetricGoal(kappa), cv=3, training="plain")
+    assert 0 < model.fit(X, y).metric_value_ < 1
+
+
+@pytest.mark.parametrize("scorer", ["roc_auc", "neg_log_loss", "r2", make_scorer(log_loss)])
+def test_a_scorer_of_something_else_is_refused(scorer):
+    with pytest.raises(InvalidParameterError, match="determined by the confusion matrix"):
+        MetricGoal(scorer).resolve(PRIOR, ["a", "b", "c"])
+
+
+def test_a_function_must_return_a_number():
+    with pytest.raises(InvalidInputError, match="must return a finite number, got"):
+        MetricGoal(lambda shares: shares[0]).resolve(PRIOR).value(np.eye(3))
