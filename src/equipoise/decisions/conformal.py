@@ -14,7 +14,7 @@ gives :math:`\sum_i m_i P(Y \notin C(X) \mid Y = i) \leq \alpha`, over draws of 
 with these counts. Proof: for a new row of class ``i``, leave out one random calibration row of that
 class. Then class ``l`` has :math:`n_l` exchangeable rows for every ``l``, the new one among them,
 and the threshold :math:`h` at which their weighted share of smaller or equal scores exceeds
-:math:`\alpha` is a symmetric function of all, with the same law whatever ``i`` is. As
+:math:`\alpha` is a symmetric function of all, with the same law for every ``i``. As
 :math:`T_i \leq h`, the new row is left out with the probability
 :math:`E[N_i(h^-) / n_i]` at most, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always.
 

@@ -7,7 +7,7 @@ r"""Errors by class that make sets small, while their mean is bounded under ever
 :math:`\epsilon` of the rows of class ``i`` may be without it; its lower convex hull is taken. Each
 step takes the smallest sets for one mass, whose steepest steps come first, and moves the mass along
 the errors and back into the set by its ``project``; the mean of the errors tends to the solution.
-It is scaled down to the set's ``maximize``, so that it is feasible whatever remains, and compared
+It is scaled down to the set's ``maximize``, so that it is feasible in any case, and compared
 with equal errors. The rows are not those that thresholds are calibrated on.
 """
 
@@ -97,7 +97,7 @@ def within(levels: Vector, masses: MassSet, error: float) -> Vector:
 def whole_ranks(
     levels: Vector, counts: Indices, robust: MassSet | None = None, error: float = 0.0
 ) -> Indices:
-    """Order statistics of so many rows that have at most these errors, or a mean over a set.
+    """Order statistics of ``counts`` rows that have at most these errors, or a mean over a set.
 
     Where a set is given, those that are rounded down most are rounded up as long as the set allows
     it; this goes by the numbers of rows alone, and no threshold depends on scores.

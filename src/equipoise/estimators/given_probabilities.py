@@ -14,6 +14,8 @@ from equipoise.validation.predictions import as_probabilities
 class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Rows of probabilities as a fitted classifier, for probabilities from anywhere.
 
+    Use it where an estimator is asked for and only probabilities exist.
+
     Parameters
     ----------
     classes : array-like of shape (n_classes,)

@@ -74,6 +74,9 @@ class PredictionSets(DecidingClassifier):
     their ``q``-weighted coverage :math:`\sum_i q_i p_i P(Y \in C(X) \mid Y = i)`, for exact
     probabilities. The coverage holds for any probabilities.
 
+    Use it where several labels, or none, are a better answer than a wrong one;
+    :class:`RobustClassifier` predicts one label for every row.
+
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
@@ -116,8 +119,8 @@ class PredictionSets(DecidingClassifier):
 
     Notes
     -----
-    What is proven of new rows with the calibration rows' distribution in each class, whatever the
-    model is and given how many calibration rows each class has, with one split:
+    What is proven of new rows with the calibration rows' distribution in each class, for any
+    model and given how many calibration rows each class has, with one split:
 
     - one weighting: the coverage at the class frequencies :math:`m_i = q_i p_i` is at least
       ``coverage``, on average over draws of the calibration rows;
@@ -202,7 +205,7 @@ class PredictionSets(DecidingClassifier):
     def _class_weights(self, classes: NDArray[Any], shares: Vector) -> Matrix:
         return np.ones((1, len(shares)))
 
-    def fitted_to(
+    def _fitted_to(
         self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
     ) -> FittedDecisions:
         """Split, predict and calibrate, on rows in memory."""

@@ -1,4 +1,4 @@
-r"""Any function of the confusion matrix as a goal: of one's own, or a scorer of scikit-learn.
+r"""Any function of the confusion matrix as a goal: your own, or a scorer of scikit-learn.
 
 The function takes the shares :math:`C_{ij}` of the population that are of class ``i`` and predicted
 as ``j``, which sum to one, and returns a number that is to be large. Its derivatives are given, or
