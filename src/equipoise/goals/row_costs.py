@@ -41,7 +41,7 @@ def decide_by_costs(probabilities: Matrix, costs: Any) -> Indices:
     probabilities : array-like of shape (n_rows, n_classes)
         Probabilities on the scale of the population.
     costs : array-like of shape (n_rows, n_classes, n_classes) or (n_rows, n_classes)
-        By row, true class and decision; or by row the cost of missing each class, whatever is
+        By row, true class and decision; or by row the cost of missing each class, for all that is
         decided instead, such as the amount of a fraud and the price of a false alarm.
 
     Returns
