@@ -128,7 +128,7 @@ BAD_SETTINGS = {
     "a class for an estimator": ({"estimator": LogisticRegression}, InvalidParameterError,
         "estimator must be a classifier with fit and predict_proba"),
     "an array for an estimator": ({"estimator": TABLE.tolist()}, InvalidParameterError,
-        "for given probabilities use tune_weights"),
+        "for probabilities use tune_weights"),
     "not fitted": ({"cv": "prefit"}, NotFittedError, "already fitted, and LogisticRegression is"),
     "frozen, not fitted": ({"estimator": FrozenEstimator(LogisticRegression())}, NotFittedError,
         "fit it first"),
@@ -215,7 +215,7 @@ BAD_TUNING = {
         InvalidInputError,
         r"Too few rows of class 'd' \(0 rows\): decision weights need at least 3 rows"),
     "unknown class": ({"classes": ["a", "b", "d"]}, ClassMismatchError,
-        "y must hold classes that classes knows, .* got 'c'"),
+        "y must hold no labels but those of classes, .* got 'c'"),
     "repeated classes": ({"classes": ["a", "b", "b"]}, ClassMismatchError, "must be distinct"),
     "a dict for a goal": ({"goal": {"a": 2}}, InvalidParameterError, r"FixedWeights\(\.\.\.\)"),
     "floors": ({"goal": RecallFloors({"a": 1.0, "b": 1.0})}, UnattainableError,
@@ -250,7 +250,7 @@ def test_a_class_missing_from_the_tuning_part_is_named():
 
 
 def test_labels_unknown_to_a_fitted_estimator_are_named():
-    with pytest.raises(ClassMismatchError, match=r"the fitted estimator knows, .* got 'z'"):
+    with pytest.raises(ClassMismatchError, match=r"those of the fitted estimator, .* got 'z'"):
         TunedDecisionClassifier(FITTED, cv="prefit").fit(X, np.where(Y == "a", "z", Y))
 
 

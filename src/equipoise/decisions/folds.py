@@ -120,7 +120,10 @@ class RareClasses:
         if not np.any(few) or (self.action in ("keep", "drop") and enough):
             return few
         rare = np.flatnonzero(few)
-        named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in rare)
+        named = ", ".join(
+            f"{classes.tolist()[i]!r} ({counts[i]} {'row' if counts[i] == 1 else 'rows'})"
+            for i in rare
+        )
         what, remedy = (
             "decision weights need",
             (
@@ -134,8 +137,8 @@ class RareClasses:
         elif enough:
             remedy = (
                 "Collect more rows, merge it with another class, use fewer folds (cv), or set "
-                "rare_classes='drop' (without its rows) or 'keep' (its weight is not tuned; no "
-                "confidence)."
+                "rare_classes='drop' (without its rows) or 'keep' (its weight is not tuned; not "
+                "for floors with a confidence)."
             )
         raise InvalidInputError(f"Too few rows of class {named}: {what} {needed}. {remedy}")
 
@@ -178,6 +181,11 @@ def _parts(rows: LabelledRows, how: Splitting) -> tuple[Parts, Mask, str]:
         raise InvalidParameterError(
             "cv must be a number of folds, a share of rows to hold out, a splitter or an iterable "
             f"of splits{fitted}, got {cv!r}."
+        )
+    if isinstance(cv, Integral) and (isinstance(cv, bool) or cv < 2):
+        raise InvalidParameterError(
+            f"cv must be at least 2 folds, got {cv!r}; to hold out a share of the rows once, give "
+            "a float, such as cv=0.2."
         )
     used = rows.used
     labels = rows.labels[used]

@@ -31,6 +31,7 @@ from equipoise.validation.labels import (
     check_classes,
     encode_labels,
     known_labels,
+    one_label_per_row,
     weights_and_totals,
 )
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
@@ -279,7 +280,13 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     """
     aim, amount = as_goal(goal), check_number(pooling, "pooling", "[0, inf)")
     rare = check_rare(rare_classes, min_rows, aim)
-    names, labels = _named_labels(y, classes)
+    shape = np.shape(y)
+    if len(shape) == 2 and np.ndim(probabilities) == 1:
+        raise InvalidInputError(
+            f"y must be labels, got an array of shape {shape}: labels come first, as in "
+            "tune_weights(y, probabilities, goal)."
+        )
+    names, labels = _named_labels(one_label_per_row(y), classes)
     table = _as_table(probabilities, len(names))
     if table.shape[0] != len(labels):
         raise InvalidInputError(

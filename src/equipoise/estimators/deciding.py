@@ -55,6 +55,7 @@ from equipoise.decisions.tuned_weights import (
 )
 from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import FittedDecisions, fit_to_sample
+from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
     EquipoiseWarning,
     InvalidInputError,
@@ -65,7 +66,12 @@ from equipoise.goals import SetGoal, as_goal, decide
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
-from equipoise.validation.labels import complete_labels, encode_labels, known_labels
+from equipoise.validation.labels import (
+    complete_labels,
+    encode_labels,
+    known_labels,
+    one_label_per_row,
+)
 from equipoise.validation.numbers import check_flag, check_number, check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
 
@@ -82,7 +88,14 @@ def _of_tuned(name: str) -> property:
     return property(read)
 
 
-class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class DecidingClassifier(
+    RefusesUnknownParameters,
+    Summarised,
+    ClassifierMixin,  # type: ignore[misc]
+    MetaEstimatorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    ABC,
+):
     """A classifier around another, with decision weights that were tuned on held-out rows.
 
     Use it as the base of a classifier with other training weights.
@@ -90,6 +103,11 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
 
     # Whether decisions that are known are evaluated on held-out rows.
     evaluates_known: ClassVar[bool] = False
+    instead: ClassVar[dict[str, str]] = {
+        "class_weight": "training='balanced' of RobustClassifier trains with class weights, and "
+        "the estimator of TunedDecisionClassifier may have its own",
+        "uncertainty": "the uncertainty set is its goal",
+    }
 
     def __init__(
         self,
@@ -304,7 +322,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
             raise InvalidInputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X, y = indexable(X, y)
+        X, y = indexable(X, one_label_per_row(y))
         y = complete_labels(column_or_1d(y, warn=True))
         assert_all_finite(y, input_name="y")
         if self._is_fitted_before():

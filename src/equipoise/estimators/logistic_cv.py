@@ -13,7 +13,7 @@ from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegressio
 from equipoise.estimators.parameters import documented
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
-from equipoise.sets import as_uncertainty
+from equipoise.goals.registry import as_training_set
 from equipoise.validation.numbers import check_count, check_number, check_seed
 
 
@@ -109,7 +109,7 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         grid, seed = _grid(self.Cs), check_seed(self.random_state)
-        aim = as_uncertainty(self.goal) if self.selection_goal is None else self.selection_goal
+        aim = as_training_set(self.goal) if self.selection_goal is None else self.selection_goal
         goal, rows = as_goal(aim), path_rows(self, X, y, sample_weight, "C")
         if isinstance(goal, CostMatrix):
             raise InvalidParameterError(

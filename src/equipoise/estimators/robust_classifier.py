@@ -153,6 +153,8 @@ def training_weights(training: Any, classes: NDArray[Any], shares: Vector) -> Ma
     if isinstance(training, str):
         powers = TRAININGS[check_word(training, "training", tuple(TRAININGS))]
         weights = np.array([np.where(shares > 0, shares, 1.0) ** -power for power in powers])
+    elif training is None:
+        raise InvalidParameterError("training must name class weights, got None: use 'plain'.")
     else:
         weights = check_numbers(training, classes, name="training")[None]
         if not np.all((weights > 0) & np.isfinite(weights)):

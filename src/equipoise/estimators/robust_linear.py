@@ -43,6 +43,7 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.goals.labelled_predictions import BLOCK_VALUES
+from equipoise.goals.registry import as_training_set
 from equipoise.losses import TrainedLoss
 from equipoise.objectives import (
     Objective,
@@ -53,9 +54,9 @@ from equipoise.objectives import (
     offered,
 )
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
-from equipoise.sets import MassSet, Uncertainty, as_uncertainty
+from equipoise.sets import MassSet, Uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
-from equipoise.validation.labels import complete_labels
+from equipoise.validation.labels import complete_labels, one_label_per_row
 from equipoise.validation.numbers import (
     check_count,
     check_flag,
@@ -217,7 +218,7 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         prior = np.asarray(totals / totals.sum())
         if self.class_prior is not None:
             prior = check_prior(self.class_prior, classes, name="class_prior")
-        masses = as_uncertainty(self.goal).resolve(prior, classes)
+        masses = as_training_set(self.goal).resolve(prior, classes)
         total = float(totals.sum())
         if not self.C * total > np.finfo(np.float64).tiny:
             raise InvalidParameterError(
@@ -272,7 +273,7 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         blocks = as_blocks(X, y, sample_weight, memory)
         if blocks is None:
             X, y = (part[:] if is_sliced(part) else part for part in (X, y))
-            y = complete_labels(y)
+            y = complete_labels(one_label_per_row(y))
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
             return RowsInMemory(X, y, sample_weight)
         if self.decisions == "tuned":

@@ -121,9 +121,11 @@ class FlooredRisk(Criterion):
                 return theta
             for i in bounds:
                 theta[i] = max(theta[i], least[i])
+            if theta.max() > FURTHEST:
+                break
             chasing = [i for i in bounds if sweep - rose[i] < len(bounds)]
             step = _step(theta, {i: bounds[i] for i in chasing})
-            if theta.max() > FURTHEST or step == np.inf:
+            if step == np.inf:
                 break
             theta[chasing] += step if step > NEAR else 0.0
         together = "together on the tuning rows"

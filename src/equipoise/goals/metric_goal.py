@@ -134,11 +134,16 @@ def _mean_fbeta(beta: float, prior: Vector) -> MeanFBeta:
     return MeanFBeta(prior, beta)
 
 
-# For any number of classes, given their frequencies.
+def _mean_recall(prior: Vector) -> MeanRecall:
+    return MeanRecall(prior, np.full(len(prior), 1 / len(prior)))
+
+
+# For any number of classes, given their frequencies; scikit-learn has two names for one of them.
 AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
     "accuracy": lambda prior: MeanRecall(prior, prior),
-    "balanced_accuracy": lambda prior: MeanRecall(prior, np.full(len(prior), 1 / len(prior))),
+    "balanced_accuracy": _mean_recall,
     "geometric_mean": GeometricMean,
+    "recall_macro": _mean_recall,
 }
 METRIC_NAMES = sorted({*AVERAGES, "f1_macro", *METRICS})
 # What a word that is no metric may mean.
@@ -159,9 +164,10 @@ class MetricGoal(Goal):
     ----------
     metric : str, LinearFractional or callable
         For any number of classes ``"f1_macro"`` (or another beta, ``"f2_macro"``),
-        ``"geometric_mean"``, ``"balanced_accuracy"`` and ``"accuracy"``; for two classes, of which
-        the second is the positive one, also ``"f1"`` (``"f0.5"``), ``"jaccard"`` and every
-        linear-fractional metric of :mod:`equipoise.metrics`.
+        ``"geometric_mean"``, ``"balanced_accuracy"`` (or ``"recall_macro"``, which is the same) and
+        ``"accuracy"``; for two classes, of which the second is the positive one, also ``"f1"``
+        (``"f0.5"``), ``"jaccard"`` and every linear-fractional metric of
+        :mod:`equipoise.metrics`.
 
     Examples
     --------
