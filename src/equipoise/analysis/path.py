@@ -94,7 +94,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
     parameter: str | None = None,
     estimator: RobustLogisticRegression | None = None,
     sample_weight: Any = None,
-    judge: tuple[Any, Any] | None = None,
+    held_out: tuple[Any, Any] | None = None,
     loss: str = "zero_one",
 ) -> RobustPath:
     """Fit along a grid of one hyper-parameter of the uncertainty set, each fit warm-started.
@@ -115,9 +115,9 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
         Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its set is replaced.
     sample_weight : array-like, optional
         Weights of the training rows.
-    judge : tuple (X, y), optional
-        Rows on which the risks are measured. The default is the training rows, whose risks are
-        too low by what was memorised.
+    held_out : tuple (X, y), optional
+        Held-out rows and labels for the risks. By default the risks are those of the training
+        rows, which are too low.
     loss : str, default="zero_one"
         The loss in which the risks are measured.
 
@@ -147,7 +147,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
             warnings.simplefilter("ignore", InactiveCapsWarning)
             fit.fit(X, y, sample_weight)
         fits.append(fit.set_params(warm_start=base.warm_start))
-    rows, labels, weights = (X, y, sample_weight) if judge is None else (*judge, None)
+    rows, labels, weights = (X, y, sample_weight) if held_out is None else (*held_out, None)
     options = {"loss": loss, "sample_weight": weights, "class_prior": base.class_prior}
     risks = [classifier_risks(fit, rows, labels, **options) for fit in fits]
     names = fits[0].classes_.tolist()

@@ -72,7 +72,7 @@ class RobustPathDisplay(Display):
         *,
         values: Sequence[float] | None = None,
         sample_weight: ArrayLike | None = None,
-        judge: tuple[Any, Any] | None = None,
+        held_out: tuple[Any, Any] | None = None,
         loss: str = "zero_one",
         ax: Any = None,
     ) -> Self:
@@ -93,7 +93,7 @@ class RobustPathDisplay(Display):
             values = list(alpha_grid() if values is None else values)
             if not np.isclose(values, own, rtol=1e-12, atol=0).any():
                 values = sorted([*values, float(own)], reverse=values[0] >= values[-1])
-        how: Any = {"sample_weight": sample_weight, "judge": judge, "loss": loss}
+        how: Any = {"sample_weight": sample_weight, "held_out": held_out, "loss": loss}
         path = robust_path(X, y, recipe, values=values, estimator=estimator, **how)
         return cls.from_path(path, chosen=own, ax=ax)
 
