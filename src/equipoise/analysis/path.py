@@ -99,20 +99,24 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
 ) -> RobustPath:
     """Fit along a grid of one hyper-parameter of the uncertainty set, each fit warm-started.
 
+    Use it to see the cost of robustness: the standard risk and the risk of the worst class of a
+    linear model for every value.
+
     Parameters
     ----------
     X, y : array-like
         Training rows and labels.
     goal : Uncertainty, default=LabelCVaR(alpha=0.1)
-        The recipe whose hyper-parameter moves.
+        The recipe whose hyper-parameter varies.
     values : sequence of float, optional
-        Its values. For a share in (0, 1] the default is ten values from 1 down to 0.01, evenly
-        spaced on a logarithmic scale; for ``kappa`` ten from 16 down to 1, the worst class.
+        The values of the hyper-parameter. For a share in (0, 1] the default is ten values from 1
+        down to 0.01, evenly spaced on a logarithmic scale; for ``kappa`` ten from 16 down to 1,
+        the worst class.
     parameter : str, optional
-        Its name; by default the recipe's ``alpha``, ``c`` or ``radius``. For ``LabelHCVaR`` it can
-        be ``"kappa"``.
+        The name of the hyper-parameter; by default the recipe's ``alpha``, ``c`` or ``radius``. For
+        ``LabelHCVaR`` it can be ``"kappa"``.
     estimator : RobustLogisticRegression, optional
-        Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its set is replaced.
+        Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its goal is replaced.
     sample_weight : array-like, optional
         Weights of the training rows.
     held_out : tuple (X, y), optional

@@ -226,9 +226,10 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
 
     .. math:: \arg\max_i \; w_i \eta_i(x)
 
-    is predicted, with the ``w`` that are best for the goal: for probabilities that exist already,
-    of any library; :class:`~equipoise.RobustClassifier` also trains the model. The rows are dealt
-    out to five folds; what is reported of a fold comes from weights tuned without it.
+    is predicted, with the weights ``w`` that are the best for the goal. Use it for held-out
+    probabilities that exist already, of any library; :class:`~equipoise.RobustClassifier` also
+    trains the model. The rows are dealt out to five folds, and each fold is evaluated with weights
+    that were tuned on the others.
 
     Parameters
     ----------
@@ -239,9 +240,9 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         (n_rows,), of the second. Of thousands of classes, a SciPy sparse array may hold the most
         probable of each row: others are not predicted for it.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
-        What the weights are for: a set of weightings such as ``LabelCVaR(0.1)``, which is the
-        default; ``"worst_class"``; a metric or its name, such as ``"f1_macro"``; floors of recalls;
-        costs.
+        What the weights are tuned for: an uncertainty set such as ``LabelCVaR(0.1)``, which is the
+        default, or ``"worst_class"``; a metric or its name, such as ``"f1_macro"``;
+        ``RecallFloors``; or a ``CostMatrix``.
     classes : array-like of shape (n_classes,), default=None
         Names of the columns, where they are not the sorted labels.
     sample_weight : array-like of shape (n_rows,), default=None
@@ -250,23 +251,23 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         Fold of every row, ``0..n_folds-1``, at least three, where rows belong together. None deals
         the rows out to five folds at random.
     pooling : float, default=2.0
-        How strongly the weights of a class of few rows are shrunk towards those that the goal would
-        take if nothing were known; 0 turns it off.
+        How strongly the weights of small classes are shrunk towards the starting weights of the
+        goal (balanced ones, for recalls); 0 turns it off.
     class_prior : dict or array-like of shape (n_classes,), default=None
-        Class frequencies of the population, where those of the rows differ. The weights are for
-        probabilities as they are given.
+        Class frequencies of the population, where those of the rows differ. The weights multiply
+        the probabilities as they are given.
     rare_classes : {"error", "keep", "drop"}, default="error"
-        What to do with a class of too few rows to be tuned: refuse; leave its weight at 1; or give
-        it the weight 0.
+        What to do with classes that have too few rows to be tuned: refuse them; leave their weights
+        at 1; or set their weights to 0.
     min_rows : int, default=1
-        A class of fewer rows has too few.
+        Classes of fewer rows than this count as rare too.
     random_state : int, RandomState or None, default=None
         Seed of the folds. None is deterministic: the same in every call.
 
     Notes
     -----
-    Whether the model has seen the rows cannot be known in general; a ``SeenRowsWarning`` says so
-    where a hundred rows or more show no error at all.
+    The rows must be held out from the training of the model, which cannot be checked in general; a
+    ``SeenRowsWarning`` is given where at least a hundred rows show no error at all.
 
     Examples
     --------

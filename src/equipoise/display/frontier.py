@@ -20,7 +20,7 @@ _COLUMNS = tuple(f"{name}{end}" for name in ("overall", "worst") for end in _END
 
 @dataclass(kw_only=True, eq=False)
 class FrontierDisplay(Display):
-    """What does each candidate cost overall, and what does its worst class get?
+    """Overall error against the error of the worst class, a point for each candidate.
 
     One point for each candidate; those that no other beats in both errors are joined, named, and
     have their intervals. Drawn by ``Axes.errorbar``.

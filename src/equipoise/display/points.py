@@ -192,8 +192,8 @@ class ReliabilityDisplay(Display):
 
     In each bin the mean of :math:`\hat\eta_i(x)` stands against the share of rows that are of
     class ``i``, with its exact binomial interval: calibrated probabilities lie on the diagonal.
-    A reweighted fit speaks of a world in which rare classes are common;
-    :func:`~equipoise.population_proba` puts its probabilities back. Drawn by
+    Probabilities of a class-weighted fit are too high for rare classes;
+    :func:`~equipoise.population_proba` returns those of the population. Drawn by
     ``Axes.errorbar``.
 
     Parameters

@@ -33,7 +33,7 @@ _ALONG = {
 
 @dataclass(kw_only=True, eq=False)
 class RobustPathDisplay(Display):
-    """What does more robustness cost? Standard against worst-class risk along a hyper-parameter.
+    """The cost of robustness: standard against worst-class risk along a hyper-parameter.
 
     Hollow points are those where no cap binds any more. Drawn by ``Axes.plot``.
 
@@ -154,7 +154,7 @@ class RobustPathDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class PathDisplay(Display):
-    """How much robustness was chosen, and what every other level does on held-out rows.
+    """The chosen level of robustness, and the held-out risks of all levels.
 
     The standard risk and that of the worst class from the least robust level to the most, with
     intervals that hold for all levels together as bands, and the level that was chosen; of a rule
@@ -266,7 +266,7 @@ class PathDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class ConvergenceDisplay(Display):
-    """How did a fit get to its optimum, and how far from it is it certain to be?
+    """How a fit converged, and its certified distance from the optimum.
 
     Gaps along the way are estimates: the intercepts, which carry no penalty, are taken as they
     are. The last one, ``duality_gap_``, is proven. Drawn by ``Axes.plot`` on a logarithmic scale,

@@ -202,7 +202,7 @@ class TradeoffDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class ErrorDecompositionDisplay(Display):
-    """Which part of the excess risk would more data cure? Irreducible and estimation error.
+    """The parts of an excess risk: estimation error, which more data reduce, and irreducible error.
 
     The parts are those of :func:`equipoise.theory.excess_risk`, of classifiers fitted for one
     weighting and evaluated under another. The irreducible one is the cost of the wrong weighting
@@ -315,11 +315,11 @@ class ErrorDecompositionDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class WorstCaseWeightsDisplay(Display):
-    r"""Which world was a classifier made robust against? The worst-case weights.
+    r"""The worst-case weights of a robust fit, class by class.
 
     Each class's share of the rows, and its share :math:`m_i = q_i p_i` of the objective. The
-    quotient, written beside the bars, is the weight :math:`q_i`: how many times a row of the class
-    counts in the world that was the worst. Drawn by ``Axes.barh``.
+    quotient, written beside the bars, is the weight :math:`q_i` of a row of the class in the worst
+    case. Drawn by ``Axes.barh``.
 
     Parameters
     ----------

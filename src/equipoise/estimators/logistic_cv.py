@@ -22,8 +22,8 @@ class RobustLogisticRegressionCV(LogisticModel):
     r"""Cross-validated ``C``; ``predict_proba`` is on the scale of the worst-case weights.
 
     :class:`RobustLogisticRegression` with a penalty that is chosen on held-out rows. Use it where
-    ``C`` is not known. In every fold the model is fitted for all values of ``C``, from the strongest
-    penalty to the weakest, and the goal is evaluated on the predicted classes of the held-out rows.
+    ``C`` is not known. In every fold the model is fitted for all values of ``C``, and the goal is
+    evaluated on the predicted classes of the held-out rows.
     The strongest penalty within one standard error of the best is fitted to all rows,
 
     .. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}

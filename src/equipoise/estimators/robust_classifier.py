@@ -38,8 +38,8 @@ class RobustClassifier(DecidingClassifier):
     and the weights :math:`w` are tuned for the goal on held-out rows. Use it first, for any model:
     where the recall of a rare class, macro F1 or costs count and not the overall error.
     :class:`TunedDecisionClassifier` keeps the training of the classifier as it is,
-    :class:`RobustLogisticRegression` has a certificate, and :func:`tune_weights` takes probabilities
-    that exist already.
+    :class:`RobustLogisticRegression` has a certificate, and :func:`tune_weights` takes the
+    probabilities of any other model.
 
     Parameters
     ----------

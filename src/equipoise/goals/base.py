@@ -175,7 +175,7 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
         """The criterion for these class frequencies (and names, ``0..k-1`` when not given)."""
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
-        """The criterion among the classes that have rows enough, as if there were no others."""
+        """The criterion for the classes that have enough rows, without the others."""
         return self.resolve(prior_among(prior, classes, ~few), classes[~few])
 
     @classmethod

@@ -42,15 +42,16 @@ class ExpectedCost(KnownRule):
 
 
 class CostMatrix(Goal):
-    r"""The least expected cost :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`, never tuned.
+    r"""Predict the class of the smallest expected cost, :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`.
 
-    Where all errors of a class cost the same, these are decision weights.
+    Use it where the cost of each error is known. Nothing is tuned, so the probabilities must be
+    calibrated. Where all errors of a class cost the same, the costs are decision weights.
 
     Parameters
     ----------
     costs : array-like of shape (n_classes, n_classes), dict of dicts, or float
-        Cost of deciding ``j`` (second) where ``i`` is true (first); a dict may leave out right
-        decisions, which then cost nothing. A number is the cost of every error.
+        Cost of predicting ``j`` (second) where ``i`` is true (first); a dict may leave out correct
+        predictions, which then cost nothing. A number is the cost of every error.
 
     Examples
     --------

@@ -158,7 +158,7 @@ def is_metric(value: Any) -> bool:
 
 
 class MetricGoal(Goal):
-    """A metric that is to be large on new rows.
+    """A metric whose value on new rows is to be large.
 
     Parameters
     ----------
