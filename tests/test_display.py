@@ -681,7 +681,7 @@ BAD = {
         lambda: display.WorstCaseWeightsDisplay.from_estimator(
             TunedDecisionClassifier(TREE, "f1_macro", cv=3).fit(X, Y)
         ),
-        "its goal, MetricGoal.*, is no set of weightings. Give X, y",
+        "its goal, MetricGoal.*, is not a set of weightings. Give X, y",
     ),
     "a set without rows": (
         lambda: display.WorstCaseWeightsDisplay.from_estimator(FITS["robust"], goal=WorstClass()),

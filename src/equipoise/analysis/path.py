@@ -20,7 +20,8 @@ from equipoise.risks import classifier_risks
 from equipoise.sets import Uncertainty, as_uncertainty
 from equipoise.validation.numbers import check_numbers, check_word
 
-# What a path moves when nothing is named, by what the recipe was given: c is 1 beside a kappa.
+# The hyper-parameters that may vary, in the order in which they are looked for in a recipe: c is
+# 1 beside a kappa.
 _KNOBS = {"alpha": "alpha", "c": "c", "radius": "radius", "kappa": "c"}
 # Values of kappa: from levels that go like the 16th root of the priors, and hardly differ, down to
 # 1, which is the worst class whatever c.
@@ -38,7 +39,7 @@ class RobustPath:
     classes : ndarray of shape (n_classes,)
         Class names.
     class_risks : ndarray of shape (n_values, n_classes)
-        Risk of each class on the evaluation rows; NaN for a class that has none.
+        Risk of each class on the evaluation rows; NaN for a class without rows.
     standard_risk, balanced_risk, worst_class_risk : ndarray of shape (n_values,)
         Summaries of the class risks, under the estimator's ``class_prior`` where it has one and
         else under the priors of those rows. A class without rows is left out.

@@ -97,7 +97,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class RareClasses:
-    """What to do with classes of too few rows.
+    """What to do with classes that have too few rows.
 
     ``action`` is ``"error"``, ``"keep"`` (for training alone) or ``"drop"``, and None where the
     user has no choice. A class of fewer than ``min_rows`` rows has too few.
@@ -107,7 +107,7 @@ class RareClasses:
     min_rows: int = 1
 
     def among(self, few: Mask, needed: str, counts: Indices, classes: NDArray[Any]) -> Mask:
-        """Classes of too few rows: refused, or those to be kept or dropped.
+        """Classes with too few rows: refused, or those to be kept or dropped.
 
         Where fewer than two classes have ``min_rows``, ``"keep"`` ignores that number.
         """
@@ -158,7 +158,7 @@ class Splitting:
 
 
 def split(rows: LabelledRows, how: Splitting) -> Folds:
-    """The folds, with classes of too few rows refused, kept for training, or dropped.
+    """The folds, with classes that have too few rows refused, kept for training, or dropped.
 
     No row is tested twice, and none that is unused.
     """
@@ -215,7 +215,7 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
     """Splits of a splitter, which may leave out rows, but test none twice."""
     n_rows = len(labels)
     with warnings.catch_warnings():
-        # Classes of few rows are refused or kept below, with a sentence of our own.
+        # Small classes are refused or kept below, with a message of our own.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         parts = [(_rows_of(train, n_rows), _rows_of(test, n_rows)) for train, test in splits]
     if not parts:
@@ -269,7 +269,7 @@ def _used(parts: Parts, labels: Indices) -> Parts:
 
 
 def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
-    """One stratified split of groups; classes of few rows are for training alone."""
+    """One stratified split of groups; classes with too few rows only train."""
     if not 0 < share < 1:
         raise InvalidParameterError(
             f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "

@@ -60,7 +60,7 @@ class TunedWeights:
     threshold : for two classes, the second is predicted where its probability is above this.
     costs : costs beyond those of the right decision, where they make the decision.
     class_prior : class frequencies of the population.
-    class_risks : error rate of each class; nan for a class of too few rows.
+    class_risks : error rate of each class; nan for a class with too few rows.
     class_risk_intervals : the same with intervals of 95% confidence. None where nothing was
         evaluated. Those of tuned weights are approximate: see ``TunedDecisionClassifier``.
     held_out : sums over held-out rows that the risks are made of: number of rows, their weight,
@@ -145,7 +145,7 @@ class TunedWeights:
         found = self.class_risk_intervals
         if found is None or self.default_held_out is None or self.shares is None:
             raise UnidentifiableError(
-                "Nothing was evaluated on held-out rows, so that there is nothing to summarise: "
+                "Nothing was evaluated on held-out rows, so there is nothing to summarise: "
                 "compare predictions on rows of your own by class_risk_intervals(y, y_pred)."
             )
         default = counted_intervals(self.default_held_out, self.classes, refit=self.refit)
@@ -378,7 +378,7 @@ def _check_folds(folds: Any, used: Mask) -> Indices:
 
 
 def check_rare(rare_classes: Any, min_rows: Any, goal: Goal) -> RareClasses:
-    """What to do with a class of few rows; an untuned one would break a promised confidence."""
+    """What to do with small classes; an untuned weight would break the confidence of floors."""
     action = check_word(rare_classes, "rare_classes", ("error", "keep", "drop"))
     if action == "keep" and goal.confidence is not None:
         action = "error"
@@ -413,7 +413,7 @@ def warn_of_cost(tuned: TunedWeights) -> None:
     warn(
         f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
         f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
-        f"{few} A goal that asks for less costs less: a larger alpha, floors for single classes, "
+        f"{few} A weaker goal costs less: a larger alpha, floors for single classes, "
         "or a metric such as 'f1_macro'.",
         CostlyDecisionsWarning,
     )

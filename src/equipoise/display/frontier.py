@@ -78,7 +78,7 @@ class FrontierDisplay(Display):
         cls, y_true: ArrayLike, y_pred: Any, *, sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:  # fmt: skip
-        """Evaluate predicted labels, by the name of what predicted them.
+        """Evaluate predicted labels, by the name of the classifier.
 
         Parameters
         ----------

@@ -253,7 +253,7 @@ class ReliabilityDisplay(Display):
         if not hasattr(classifier, "predict_proba"):
             raise InvalidInputError(
                 f"the reliability of {type(classifier).__name__} cannot be shown: it has no "
-                "predict_proba; scikit-learn's CalibratedClassifierCV makes some of scores."
+                "predict_proba: wrap it in scikit-learn's CalibratedClassifierCV."
             )
         # A pipeline passes on predict_proba alone.
         rows = X if classifier is estimator else estimator[:-1].transform(X)

@@ -85,7 +85,7 @@ class RobustPathDisplay(Display):
             raise InvalidInputError(
                 f"a robust path of {type(last_step(estimator)).__name__} cannot be shown, but one "
                 "of RobustLogisticRegression: transform the rows first if it stands in a pipeline. "
-                "PathDisplay shows RobustnessCV, which takes plug-ins of any classifier."
+                "PathDisplay shows RobustnessCV, which takes any tuned classifier."
             )
         recipe = as_uncertainty(estimator.goal)
         own = getattr(recipe, moved_parameter(recipe))

@@ -122,7 +122,7 @@ class TradeoffDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Evaluate predicted labels, by the name of what they were tuned for, under weightings.
+        """Evaluate predicted labels, by the name of their weighting, under weightings.
 
         Parameters
         ----------
@@ -443,7 +443,7 @@ def _worst_case(fitted: Any) -> dict[str, ByClass]:
     if not isinstance(goal, SetGoal):
         raise InvalidInputError(
             f"the worst case of {type(fitted).__name__} cannot be shown without rows: its goal, "
-            f"{goal!r}, is no set of weightings. Give X, y and a set of weightings as goal."
+            f"{goal!r}, is not a set of weightings. Give X, y and a set of weightings as goal."
         )
     # A known weighting is the worst one whatever the risks, which then do not matter.
     risks = np.asarray(getattr(fitted, "class_risks_", np.zeros(len(prior))))

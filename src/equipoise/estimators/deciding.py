@@ -265,7 +265,7 @@ class DecidingClassifier(
     def _held_out(
         self, task: Task, rows: LabelledRows, training: Training, to_split: dict[str, Any]
     ) -> tuple[HeldOut, Task]:
-        """Predictions for held-out rows, and the task with the classes of too few rows."""
+        """Predictions for held-out rows, and the task with the classes that have too few rows."""
         goal, classes = task.goal, rows.classes
         rare = check_rare(self.rare_classes, self.min_rows, goal)
         if self._is_fitted_before():
@@ -376,7 +376,7 @@ class DecidingClassifier(
 
     @streamed
     def decision_function(self, X: Any) -> NDArray[Any]:
-        r"""What ``predict`` goes by: :math:`w_i \eta_i(x)`, or minus the expected cost of a class.
+        r"""Scores for ``predict``: :math:`w_i \eta_i(x)`, or minus the expected cost of a class.
 
         For two classes it is the difference, of shape (n_rows,), positive for the second class.
         """

@@ -31,11 +31,10 @@ class LogisticModel(RobustLinearModel, ABC):
 
     @streamed
     def predict_proba(self, X: Any) -> Any:
-        """Class probabilities in the world of the worst-case weights.
+        """Class probabilities on the scale of the worst-case weights.
 
-        They are not those of the population: see :func:`~equipoise.population_proba`.
-        ``predict`` is their argmax, unless decisions are tuned: ``decision_offsets_`` are no part
-        of them.
+        :func:`~equipoise.population_proba` returns those of the population. ``predict`` is the
+        argmax, unless decisions are tuned: probabilities are without ``decision_offsets_``.
         """
         scores = self._fitted_scores(X)
         if is_tensor(scores):

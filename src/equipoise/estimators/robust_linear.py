@@ -102,7 +102,7 @@ def streamed(method: Method) -> Method:
             return np.asarray(method(self, X[:] if is_sliced(X) else X, *args, **settings))
         answers = list(blocks.map(lambda _, block: method(self, block.X, *args, **settings)))
         if not answers:
-            raise InvalidInputError("There are no rows: there is no block.")
+            raise InvalidInputError("X must have at least one block of rows, got none.")
         return np.concatenate(answers)
 
     return cast(Method, answer)
@@ -204,8 +204,8 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         loss = self._trained_loss()
         if np.isinf(self.C) and not loss.convex:
             raise InvalidParameterError(
-                f"loss={loss!r} needs a finite C, got {self.C}: without a penalty, margins can "
-                "be had for nothing by larger coefficients."
+                f"loss={loss!r} needs a finite C, got {self.C}: without a penalty, the loss "
+                "vanishes as the coefficients grow. Give C=1.0, for example."
             )
         limits = Limits(
             check_number(self.tol, "tol", "(0, inf)"), check_count(self.max_iter, "max_iter")

@@ -82,7 +82,7 @@ class SmoothCriterion(Criterion):
 
     @property
     def centre(self) -> Vector:
-        """Log-weights towards which those of classes of few rows are shrunk: balanced ones."""
+        """Log-weights towards which those of small classes are shrunk: balanced ones."""
         return log_ratio(np.ones(len(self.prior)), self.prior)
 
     def value(self, table: Any) -> float:

@@ -121,13 +121,14 @@ def _regrets(matrix: Matrix, classes: NDArray[Any]) -> Matrix:
     if np.any(regrets < 0):
         true, decided = np.unravel_index(int(np.argmin(regrets)), regrets.shape)
         raise InvalidInputError(
-            f"costs must not make a right decision dearer than a wrong one: where class "
-            f"{names[true]!r} is true, deciding it costs {matrix[true, true]:.6g} and deciding "
-            f"{names[decided]!r} only {matrix[true, decided]:.6g}. Rows stand for the true class; "
-            "give costs, not gains."
+            "costs must not be higher for a correct prediction than for a wrong one: where class "
+            f"{names[true]!r} is true, predicting it costs {matrix[true, true]:.6g}, and "
+            f"predicting {names[decided]!r} only {matrix[true, decided]:.6g}. "
+            "Rows stand for the true class; give costs, not gains."
         )
     if not np.any(regrets > 0):
         raise InvalidInputError(
-            f"costs must make some wrong decision dearer than the right one, got {matrix.tolist()}."
+            "costs must be higher for some wrong prediction than for the correct one, got "
+            f"{matrix.tolist()}."
         )
     return regrets

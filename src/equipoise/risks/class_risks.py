@@ -135,7 +135,7 @@ class ClassRisks(Mapping[Any, float]):
         if self.loss != "zero_one":
             raise InvalidInputError(
                 "recalls are one minus risks of the zero-one loss, and these are of "
-                f"{self.loss!r}: class_risks of predicted labels has them."
+                f"{self.loss!r}: call class_risks of predicted labels."
             )
         return ByClass(1 - np.asarray(self.risks), self.classes)
 

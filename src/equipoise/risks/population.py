@@ -78,7 +78,7 @@ def rescale_proba(
     names = _names(matrix.shape[1], classes, (weights, masses, class_prior, target_prior))
     if (weights is None) == (masses is None):
         raise InvalidInputError(
-            "give either weights or masses, what the classifier was trained with: got "
+            "give either the weights or the masses of the training, got "
             f"{'neither' if weights is None else 'both'}."
         )
     # With weights given as numbers any prior will do: it cancels, unless there is a target.

@@ -28,7 +28,7 @@ _LONGEST_SET = 120
 def describe(
     goal: Uncertainty, classes: NDArray[Any], prior: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """A description of what a loss is for.
+    """A description of the goal of a loss.
 
     Examples
     --------

@@ -43,8 +43,9 @@ def check_base(estimator: Any, *, fitted: bool) -> None:
         )
     if not hasattr(estimator, "predict_proba"):
         raise InvalidParameterError(
-            f"estimator must have predict_proba, which {type(estimator).__name__} has not: wrap it "
-            "in scikit-learn's CalibratedClassifierCV, or switch its probabilities on."
+            f"estimator must have predict_proba, which {type(estimator).__name__} does not have: "
+            "wrap it in scikit-learn's CalibratedClassifierCV, or set probability=True where it "
+            "has that parameter."
         )
     if fitted:
         check_is_fitted(

@@ -147,7 +147,7 @@ def check_classes(classes: Any) -> Names:
 
 
 def class_names(classes: Any, n_classes: int) -> Names:
-    """Names for so many classes, ``0..k-1`` where none are given."""
+    """Names for ``n_classes`` classes, ``0..k-1`` where none are given."""
     names = np.arange(n_classes) if classes is None else np.asarray(classes)
     if names.shape != (n_classes,):
         raise ClassMismatchError(
