@@ -59,8 +59,8 @@ display.figure_.set_size_inches(5.6, 2.9)
 # carry the weight: the two illnesses are rare in the test rows as well.
 
 frame = tradeoff.to_frame()
-pairs = frame[frame["made_for"] != frame["judged_under"]].iloc[::-1]
-labels = pairs["made_for"] + ",\nunder " + pairs["judged_under"]
+pairs = frame[frame["fitted_for"] != frame["evaluated_under"]].iloc[::-1]
+labels = pairs["fitted_for"] + ",\nunder " + pairs["evaluated_under"]
 
 fig, ax = plt.subplots(figsize=(5.6, 3.8))
 reach = [pairs["regret"] - pairs["regret_lower"], pairs["regret_upper"] - pairs["regret"]]
@@ -71,7 +71,7 @@ ax.set_xlabel("regret in percentage points, 95% intervals")
 fig.suptitle("What the rule of one weighting loses under another", x=0.01, ha="left")
 ax.set_ylim(-0.6, len(pairs) - 0.4)
 for _, pair in pairs.iloc[::-1].iterrows():
-    name = f"rule for {pair['made_for']}, under {pair['judged_under']}"
+    name = f"rule for {pair['fitted_for']}, under {pair['evaluated_under']}"
     print(f"{name}: {100 * pair['regret']:.0f} points lost")
 plt.show()
 

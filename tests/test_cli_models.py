@@ -577,7 +577,7 @@ def test_new_tables_that_do_not_fit_the_model_are_explained(place, tmp_path):
             frame.assign(length="long"),
             "Column 'length' must hold numbers, got 'long' in data row 1",
         ),
-        (frame.assign(label="eggs"), "holds 'eggs', which is no class of the model"),
+        (frame.assign(label="eggs"), "holds 'eggs', which is not a class of the model"),
     ]
     for table, sentence in cases:
         table.to_csv(tmp_path / "t.csv", index=False)

@@ -22,7 +22,7 @@ PAIRS = {
     "numbers": ((1.0, 2.0), (1.0, 30.0)),
     "one class": ((0.0, 1.0), "standard"),
 }
-each_pair = pytest.mark.parametrize(("q", "judged"), PAIRS.values(), ids=PAIRS)
+each_pair = pytest.mark.parametrize(("q", "evaluated"), PAIRS.values(), ids=PAIRS)
 
 
 def draw(n, k, seed):
@@ -34,10 +34,10 @@ def draw(n, k, seed):
     return eta, estimate, rng.uniform(0.5, 2, size=n)
 
 
-def of_model(model, estimate, q, judged):
+def of_model(model, estimate, q, evaluated):
     """The excess risk under a known model, by quadrature."""
     X, w = model.quadrature(20_000)
-    return excess_risk(model.predict_proba(X), estimate(X), q, judged, sample_weight=w)
+    return excess_risk(model.predict_proba(X), estimate(X), q, evaluated, sample_weight=w)
 
 
 def weighted_risk(eta, decided, q, w):
@@ -51,33 +51,33 @@ def weighted_risk(eta, decided, q, w):
 def test_the_parts_are_differences_of_risks(k, seed):
     eta, estimate, w = draw(300, k, seed)
     rng = np.random.default_rng(seed)
-    q, judged = rng.uniform(0.2, 3, size=(2, k))
-    found = excess_risk(eta, estimate, q, judged, sample_weight=w)
+    q, evaluated = rng.uniform(0.2, 3, size=(2, k))
+    found = excess_risk(eta, estimate, q, evaluated, sample_weight=w)
     prior = w @ eta / w.sum()
-    judged = judged / (prior @ judged)
+    evaluated = evaluated / (prior @ evaluated)
     risks = [
-        weighted_risk(eta, np.argmax(p * v, axis=1), judged, w)
-        for p, v in ((estimate, q), (eta, q), (eta, judged))
+        weighted_risk(eta, np.argmax(p * v, axis=1), evaluated, w)
+        for p, v in ((estimate, q), (eta, q), (eta, evaluated))
     ]
     assert found.estimation == pytest.approx(risks[0] - risks[1], abs=1e-12)
     assert found.irreducible == pytest.approx(risks[1] - risks[2], abs=1e-12)
     assert found.excess == pytest.approx(found.estimation + found.irreducible, abs=1e-12)
     assert found.irreducible >= -1e-12 and found.excess >= -1e-12
-    np.testing.assert_allclose(found.judged_under, judged)
+    np.testing.assert_allclose(found.evaluated_under, evaluated)
     assert found.l1 == pytest.approx(w @ np.abs(eta - estimate).sum(axis=1) / 2 / w.sum())
 
 
 @each_pair
 @pytest.mark.parametrize("seed", range(20))
-def test_two_classes_meet_the_bounds_whatever_the_estimate(q, judged, seed):
+def test_two_classes_meet_the_bounds_whatever_the_estimate(q, evaluated, seed):
     eta, estimate, w = draw(60, 2, seed)
-    found = excess_risk(eta, estimate, q, judged, sample_weight=w)
+    found = excess_risk(eta, estimate, q, evaluated, sample_weight=w)
     assert abs(found.estimation) <= found.estimation_bound + 1e-12
     assert found.irreducible <= found.irreducible_bound + 1e-12
     assert found.excess <= found.estimation_bound + found.irreducible_bound + 1e-12
-    q, judged = found.made_for, found.judged_under
-    shift = abs(q[0] / q.sum() - judged[0] / judged.sum())
-    expected = judged.sum() * (found.l1 + shift * found.disagreement)
+    q, evaluated = found.fitted_for, found.evaluated_under
+    shift = abs(q[0] / q.sum() - evaluated[0] / evaluated.sum())
+    expected = evaluated.sum() * (found.l1 + shift * found.disagreement)
     assert found.estimation_bound == pytest.approx(expected)
 
 
@@ -86,15 +86,15 @@ def test_two_classes_meet_the_bounds_whatever_the_estimate(q, judged, seed):
 def test_any_number_of_classes_meets_the_bounds(k, seed):
     eta, estimate, w = draw(40, k, seed)
     rng = np.random.default_rng(seed)
-    q, judged = rng.gamma(0.5, size=(2, k))
+    q, evaluated = rng.gamma(0.5, size=(2, k))
     if seed % 3 == 0:  # classes that do not count under one weighting or the other
-        q[0], judged[1] = 0.0, 0.0
-    found = excess_risk(eta, estimate, q, judged, sample_weight=w)
+        q[0], evaluated[1] = 0.0, 0.0
+    found = excess_risk(eta, estimate, q, evaluated, sample_weight=w)
     assert abs(found.estimation) <= found.estimation_bound + 1e-12
     assert found.irreducible <= found.irreducible_bound + 1e-12
     assert found.excess <= found.estimation_bound + found.irreducible_bound + 1e-12
-    matched = excess_risk(eta, estimate, judged, judged, sample_weight=w)
-    largest = np.sort(matched.judged_under)[-2:].sum()
+    matched = excess_risk(eta, estimate, evaluated, evaluated, sample_weight=w)
+    largest = np.sort(matched.evaluated_under)[-2:].sum()
     assert 0 <= matched.excess <= largest * matched.l1 + 1e-12
     assert matched.estimation_bound == pytest.approx(largest * matched.l1)
     assert matched.irreducible_bound == 0
@@ -107,10 +107,9 @@ def test_a_third_class_that_never_occurs_near_the_others_changes_no_bound():
     apart = np.array([[0.0, 0.0, 1.0]])
     three = excess_risk(
         *(np.vstack([np.column_stack([each, np.zeros(50)]), apart]) for each in (eta, estimate)),
-        (1, 1, 1),
-        (1, 4, 1),
-    )
-    scale = three.judged_under[0] / two.judged_under[0] * 50 / 51
+        (1, 1, 1), (1, 4, 1),
+    )  # fmt: skip
+    scale = three.evaluated_under[0] / two.evaluated_under[0] * 50 / 51
     assert three.irreducible_bound == pytest.approx(two.irreducible_bound * scale)
     assert three.estimation_bound == pytest.approx(two.estimation_bound * scale)
 
@@ -127,7 +126,7 @@ def test_with_one_weighting_nothing_is_irreducible(seed):
     found = excess_risk(eta, estimate, (1, 3), (2, 6))
     assert found.irreducible == pytest.approx(0, abs=1e-14)
     assert found.irreducible_bound == pytest.approx(0, abs=1e-14)
-    assert 0 <= found.excess <= found.judged_under.sum() * found.l1 + 1e-12
+    assert 0 <= found.excess <= found.evaluated_under.sum() * found.l1 + 1e-12
 
 
 def test_the_bounds_can_be_attained():
@@ -142,34 +141,34 @@ def test_the_bounds_can_be_attained():
 
 @each_pair
 @pytest.mark.parametrize("p", [0.3, 0.5, 0.8, 0.95])
-def test_the_synthetic_model_in_closed_form(p, q, judged):
+def test_the_synthetic_model_in_closed_form(p, q, evaluated):
     model = PowerImbalance(p)
-    found = of_model(model, model.predict_proba, q, judged)
+    found = of_model(model, model.predict_proba, q, evaluated)
     s = model.bayes_threshold_x(q)
-    irreducible = model.weighted_risk(s, judged) - model.bayes_risk(judged)
+    irreducible = model.weighted_risk(s, evaluated) - model.bayes_risk(evaluated)
     # A jump of the rule is off by at most one of the 20,000 points.
-    rough = model.weights(judged).sum() / 20_000
+    rough = model.weights(evaluated).sum() / 20_000
     assert found.irreducible == pytest.approx(irreducible, abs=rough)
     assert found.estimation == 0 and found.l1 == 0 and found.disagreement == 0
     # Proposition 2 with the measure of the region between the thresholds, in closed form.
-    ends = sorted([s, model.bayes_threshold_x(judged)])
-    shift = abs(model.threshold(q) - model.threshold(judged))
-    bound = model.weights(judged).sum() * shift * (ends[1] - ends[0])
+    ends = sorted([s, model.bayes_threshold_x(evaluated)])
+    shift = abs(model.threshold(q) - model.threshold(evaluated))
+    bound = model.weights(evaluated).sum() * shift * (ends[1] - ends[0])
     assert found.irreducible_bound == pytest.approx(bound, abs=rough)
     assert irreducible <= bound + 1e-12
 
 
 @each_pair
 @pytest.mark.parametrize("power", [1.0, 3.0, 6.0])
-def test_a_wrong_power_in_closed_form(power, q, judged):
+def test_a_wrong_power_in_closed_form(power, q, evaluated):
     # An estimate x^b decides at t^(1/b), where the truth would decide at t^(1/a).
     model = PowerImbalance(0.8)
-    found = of_model(model, lambda X: X[:, 0] ** power, q, judged)
+    found = of_model(model, lambda X: X[:, 0] ** power, q, evaluated)
     t = model.threshold(q)
-    risks = [model.weighted_risk(t ** (1 / b), judged) for b in (power, model.exponent)]
-    rough = 2 * model.weights(judged).sum() / 20_000
+    risks = [model.weighted_risk(t ** (1 / b), evaluated) for b in (power, model.exponent)]
+    rough = 2 * model.weights(evaluated).sum() / 20_000
     assert found.estimation == pytest.approx(risks[0] - risks[1], abs=rough)
-    assert found.excess == pytest.approx(risks[0] - model.bayes_risk(judged), abs=rough)
+    assert found.excess == pytest.approx(risks[0] - model.bayes_risk(evaluated), abs=rough)
     assert found.l1 == pytest.approx(abs(1 / (power + 1) - 1 / (model.exponent + 1)), abs=1e-6)
 
 
@@ -316,7 +315,7 @@ def test_bootstrap_intervals_cover_in_many_draws(labelled):
 
 
 def test_labels_make_up_for_a_poor_reference():
-    # The reference is off by a factor; its rules are judged by what really happened.
+    # The reference is off by a factor; its rules are evaluated by what really happened.
     X, y = MODEL.sample(200_000, random_state=1)
     reference, estimate = 0.5 * MODEL.eta(X[:, 0]), X[:, 0] ** 2
     found = excess_risk(reference, estimate, (1, 1), (1, 4), y=y, n_resamples=20, random_state=0)
@@ -350,11 +349,11 @@ def test_columns_by_name():
 
 
 def test_the_identity_inside_a_class():
-    fitted, made, judged = [0.3, 0.2], [0.25, 0.15], [0.1, 0.35]
-    found = excess_risk_in_class(fitted, made, judged, (1, 2), class_prior=[0.75, 0.25])
+    fitted, made, evaluated = [0.3, 0.2], [0.25, 0.15], [0.1, 0.35]
+    found = excess_risk_in_class(fitted, made, evaluated, (1, 2), class_prior=[0.75, 0.25])
     mass = np.array([0.75, 0.5]) / 1.25
     assert found.estimation == pytest.approx(mass @ np.subtract(fitted, made))
-    assert found.irreducible == pytest.approx(mass @ np.subtract(made, judged))
+    assert found.irreducible == pytest.approx(mass @ np.subtract(made, evaluated))
     assert found.excess == pytest.approx(found.estimation + found.irreducible)
 
 
@@ -399,8 +398,8 @@ BAD = {
     ),
     "shape": (lambda: excess_risk(ETA, ETA[:2], "standard", "balanced"), "shape of the true"),
     "sums": (lambda: excess_risk([[0.5, 0.4]], [[0.5, 0.5]], "standard", "balanced"), "sum"),
-    "word": (lambda: excess_risk(ETA, ETA, "even", "balanced"), "made_for must be"),
-    "weights": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 1, 1)), "judged_under must be"),
+    "word": (lambda: excess_risk(ETA, ETA, "even", "balanced"), "fitted_for must be"),
+    "weights": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 1, 1)), "evaluated_under must be"),
     "labels": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0, 1, 2]), "0 to 1"),
     "text": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), y=["a"] * 3), "position"),
     "one class": (lambda: excess_risk(ETA, ETA, (1, 1), (1, 2), y=[0] * 3), "occur"),

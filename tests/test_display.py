@@ -141,8 +141,8 @@ def reliability_display(**options):
 
 def decomposition_display(ax=None):
     found = {
-        "made for balanced": ClassExcess(0.02, -0.01, 0.03),
-        "made for standard": ClassExcess(0.24, 0.04, 0.2),
+        "fitted for balanced": ClassExcess(0.02, -0.01, 0.03),
+        "fitted for standard": ClassExcess(0.24, 0.04, 0.2),
     }
     return display.ErrorDecompositionDisplay(decompositions=found).plot(ax)
 
@@ -342,7 +342,7 @@ def test_the_matrix_of_weightings_holds_the_robust_risks():
     frame = made.to_frame()
     np.testing.assert_array_equal(made.im_.get_array().ravel(), frame["risk"])
     assert [text.get_text() for text in made.text_.ravel()] == [f"{r:.3f}" for r in frame["risk"]]
-    assert frame.groupby("judged_under")["regret"].min().tolist() == [0.0, 0.0]
+    assert frame.groupby("evaluated_under")["regret"].min().tolist() == [0.0, 0.0]
     shown = made.plot(value="regret").im_.get_array().ravel()
     np.testing.assert_array_equal(shown, frame["regret"])
     fitted = display.TradeoffDisplay.from_estimator(FITS, ROWS, LABELS, weightings=worlds)
@@ -584,7 +584,7 @@ def test_the_tradeoff_of_the_analysis_is_drawn_as_it_is():
     np.testing.assert_array_equal(made.im_.get_array(), found.risks)
     frame = made.to_frame()
     np.testing.assert_array_equal(frame["regret"], found.regret.ravel())
-    assert frame["made_for"].tolist() == ["standard", "standard", "balanced", "balanced"]
+    assert frame["fitted_for"].tolist() == ["standard", "standard", "balanced", "balanced"]
 
 
 def test_the_frontier_joins_what_nothing_beats():
@@ -614,7 +614,7 @@ def test_the_advised_candidate_is_named_where_others_beat_it():
 
 def test_the_scale_of_a_tradeoff_separates_near_values():
     made = display.TradeoffDisplay(
-        risks=[[0.41, 0.43], [0.42, 0.44]], made_for=["a", "b"], judged_under=["c", "d"]
+        risks=[[0.41, 0.43], [0.42, 0.44]], fitted_for=["a", "b"], evaluated_under=["c", "d"]
     ).plot()
     assert made.im_.get_clim() == (0.41, 0.44)
     colors = made.im_.cmap(made.im_.norm(made.im_.get_array())).reshape(-1, 4)
@@ -668,7 +668,9 @@ BAD = {
         "predict_proba",
     ),
     "shape of a matrix": (
-        lambda: display.TradeoffDisplay(risks=[[1.0]], made_for=["a"], judged_under=["a", "b"]),
+        lambda: display.TradeoffDisplay(
+            risks=[[1.0]], fitted_for=["a"], evaluated_under=["a", "b"]
+        ),
         r"got shape \(1, 1\)",
     ),
     "unknown value": (lambda: tradeoff_display().plot(value="cost"), "'risk', 'regret'"),
@@ -696,7 +698,7 @@ BAD = {
         lambda: display.WorstCaseWeightsDisplay.from_estimator(
             TunedDecisionClassifier(TREE, "f1_macro", cv=3).fit(X, Y)
         ),
-        "its goal, MetricGoal.*, is no set of weightings. Give X, y",
+        "its goal, MetricGoal.*, is not a set of weightings. Give X, y",
     ),
     "a set without rows": (
         lambda: display.WorstCaseWeightsDisplay.from_estimator(FITS["robust"], goal=WorstClass()),
@@ -733,7 +735,7 @@ BAD = {
     "no parts": (lambda: display.ErrorDecompositionDisplay(decompositions={}), "at least one"),
     "shape of regrets": (
         lambda: display.TradeoffDisplay(
-            risks=[[1.0]], made_for=["a"], judged_under=["a"], regrets=[1.0]
+            risks=[[1.0]], fitted_for=["a"], evaluated_under=["a"], regrets=[1.0]
         ),
         "regrets must have a row for each of 1 classifiers",
     ),

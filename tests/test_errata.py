@@ -54,7 +54,7 @@ def test_every_erratum_has_its_row(where):
 def test_the_third_line_of_the_proof_of_proposition_3_is_no_equality():
     # Between the thresholds a mistake under q helps under q'; the printed integral is positive.
     found = excess_risk([0.3, 0.1], [0.6, 0.1], "standard", "balanced")
-    weights = found.judged_under
+    weights = found.evaluated_under
     printed = weights.sum() * abs(0.3 - weights[0] / weights.sum()) / 2
     assert found.estimation == pytest.approx(-printed) and printed > 0
 
@@ -63,7 +63,7 @@ def test_mass_at_the_threshold_keeps_the_second_term():
     # However near the estimate is, a tie decided otherwise costs |t_q - t_q'| under q'.
     for error in (0.1, 1e-3, 1e-9):
         found = excess_risk(np.array([0.5, 0.1]), np.array([0.5 + error, 0.1]), "standard", (1, 3))
-        assert abs(found.estimation) == pytest.approx(found.judged_under.sum() * 0.25 / 2)
+        assert abs(found.estimation) == pytest.approx(found.evaluated_under.sum() * 0.25 / 2)
 
 
 def test_the_page_says_within_how_many_standard_errors_the_simplest_is_taken():

@@ -75,7 +75,7 @@ BAD_DATA = {
     "one class": (X, np.zeros(N), None, r"at least 2 classes, got only one class: \[0.0\]"),
     "one class by name": (X, np.full(N, "a"), None, r"only one class: \['a'\]"),
     "numbers to predict": (X, X[:, 0], None, "Unknown label type: continuous"),
-    "two columns of labels": (X, np.c_[Y, Y], None, "y should be a 1d array"),
+    "two columns of labels": (X, np.c_[Y, Y], None, "y must be one class label per row"),
     "all distinct": (X, np.arange(N), None, r"as many classes as rows \(120\)"),
     "all distinct names": (X, [f"row {i}" for i in range(N)], None, "as many classes as rows"),
     "negative weight": (X, Y, np.where(Y == 0, -1.0, 1.0), "not be negative, got .* of -1"),

@@ -5,11 +5,14 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
 
 from equipoise import (
+    CostMatrix,
     LabelCVaR,
     RecallFloors,
     RobustClassifier,
@@ -18,6 +21,7 @@ from equipoise import (
     RobustLogisticRegressionCV,
     RobustnessCV,
     TunedDecisionClassifier,
+    tune_weights,
 )
 from equipoise.cli.main import main
 from equipoise.exceptions import (
@@ -134,3 +138,107 @@ def test_floors_that_rows_cannot_show_name_the_share_to_hold_out():
 def test_a_page_of_another_form_is_refused_before_any_work(out):
     ran = CliRunner().invoke(main, ["report", "no-such.csv", "--target", "y", "--out", out])
     assert ran.exit_code == 2 and f"a page must end in .html, got '{out}'" in ran.output
+
+
+ROWS, PARTS = rows()
+NAMES = np.array(["a", "b", "c"])[PARTS]
+UNIFORM = np.full((len(PARTS), 3), 1 / 3)
+
+
+def tuned(**settings):
+    return RobustClassifier(settings.pop("estimator", GaussianNB()), **settings)
+
+
+@pytest.mark.parametrize("kind", [tuned, RobustLogisticRegression])
+@pytest.mark.parametrize(
+    ("goal", "message"),
+    [
+        (0.1, "did you mean LabelCVaR(0.1)"),
+        ({0: 1, 1: 2, 2: 3}, "did you mean FixedWeights({...})"),
+        (GaussianNB(), "a model goes first into RobustClassifier(model, goal)"),
+        ("neg_log_loss", "which decision weights do not improve"),
+        (np.arange(5000.0), "got array([0."),
+    ],
+)
+def test_what_is_not_a_goal_names_what_may_be_meant(kind, goal, message):
+    with pytest.raises(InvalidParameterError, match=re.escape(message)) as caught:
+        kind(goal=goal).fit(ROWS, PARTS)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("kind", LINEAR)
+@pytest.mark.parametrize(
+    "goal", ["f1_macro", RecallFloors({0: 0.9}), CostMatrix(1 - np.eye(3)), RecallFloors], ids=repr
+)
+def test_goals_of_decisions_of_a_linear_model_name_the_class_that_takes_them(kind, goal):
+    message = (
+        r"goal of a linear model must be .* use RobustClassifier\(LogisticRegression\(\), goal"
+    )
+    with pytest.raises(InvalidParameterError, match=message):
+        kind(goal=goal).fit(ROWS, PARTS)
+
+
+@pytest.mark.parametrize("kind", [tuned, RobustLogisticRegression])
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.eye(3)[PARTS], "got an array of shape (90, 3): for columns of zeros and ones take"),
+        (csr_matrix(PARTS), "got a sparse matrix of shape (1, 90): take y.toarray().ravel()"),
+        (np.zeros(90), "y must hold at least 2 classes, got only one class: [0.0]"),
+    ],
+    ids=["columns", "sparse", "one class"],
+)
+def test_labels_of_another_form_say_what_to_take(kind, y, message):
+    with pytest.raises(InvalidInputError, match=re.escape(message)):
+        kind().fit(ROWS, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cv": 1}, "cv must be at least 2 folds, got 1; .* such as cv=0.2"),
+        ({"cv": True}, "cv must be at least 2 folds, got True"),
+        ({"cv": 0}, "cv must be at least 2 folds, got 0"),
+        ({"training": None}, "training must name class weights, got None: use 'plain'"),
+        ({"estimator": GaussianNB}, r"got <class .*GaussianNB'> \(did you mean GaussianNB\(\)\?\)"),
+        ({"estimator": StandardScaler()}, "got StandardScaler, which does not predict"),
+    ],
+)
+def test_settings_that_are_nearly_right(settings, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        tuned(**settings).fit(ROWS, PARTS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "message"),
+    [
+        (RobustClassifier, "class_weight", "has no parameter 'class_weight': training='balanced'"),
+        (RobustClassifier, "goals", r"has no parameter 'goals' \(did you mean 'goal'\?\)"),
+        (RobustLogisticRegression, "uncertainty", "the uncertainty set is its goal"),
+        (RobustLogisticRegression, "cv", "RobustLogisticRegressionCV chooses C"),
+        (RobustLogisticRegression, "penalty", "C its inverse strength"),
+    ],
+)
+def test_a_parameter_of_another_class_names_what_to_use(kind, name, message):
+    with pytest.raises(TypeError, match=message):
+        kind(**{name: None})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((UNIFORM, NAMES), r"labels come first, as in tune_weights\(y, probabilities, goal\)"),
+        ((NAMES, np.log(UNIFORM)), r"got \[-1.099, -1.099, -1.099\] in row 0 .*take predict_proba"),
+        ((NAMES, UNIFORM[:5]), "one row for each of the 90 labels, got 5"),
+        ((NAMES[:0], UNIFORM[:0]), "y must hold at least one row, got none"),
+    ],
+)
+def test_arguments_of_tune_weights(arguments, message):
+    with pytest.raises(InvalidInputError, match=message):
+        tune_weights(*arguments, "worst_class")
+
+
+def test_a_class_of_one_row_is_counted_in_the_singular():
+    y = np.where(np.arange(90) == 0, 2, PARTS % 2)
+    with pytest.raises(InvalidInputError, match=r"class 2 \(1 row\)"):
+        tuned().fit(ROWS, y)

@@ -798,7 +798,7 @@ def test_other_ways_of_packing_are_refused(linear, method):
     with zipfile.ZipFile(io.BytesIO(linear[3])) as old, zipfile.ZipFile(buffer, "w", method) as new:
         for name in old.namelist():
             new.writestr(name, old.read(name))
-    refused(buffer.getvalue(), "packed in a way that no model is")
+    refused(buffer.getvalue(), "compressed in a way that models are not")
 
 
 @pytest.mark.parametrize("depth", [300, 100_000])

@@ -415,8 +415,8 @@ DIRECTIONS = {
     "rates": {
         "the excess risk of the plug-in rule falls": True,
         "weights enter by": True,
-        "judged under other weights, the estimation error": True,
-        "judged under other weights, the excess risk": True,
+        "evaluated under other weights, the estimation error": True,
+        "evaluated under other weights, the excess risk": True,
     },
     "bounds": {
         "given the labels, the robust risk": True,
@@ -436,7 +436,7 @@ DIRECTIONS = {
     },
     "function-class": {
         "the excess q-risk of the empirical minimiser": True,
-        "judged under other weights": True,
+        "evaluated under other weights": True,
         "the excess q'-risk is at most": False,
     },
     "descent-ascent": {

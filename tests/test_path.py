@@ -145,9 +145,9 @@ def test_sample_weights_weigh_fits_and_risks():
     np.testing.assert_allclose(weighted.standard_risk, repeated.standard_risk, rtol=1e-12)
 
 
-def test_other_rows_may_judge():
+def test_risks_may_be_those_of_held_out_rows():
     rows, labels = draw(seed=1)
-    path = robust_path(X, Y, values=[0.8, 0.3], judge=(rows, labels))
+    path = robust_path(X, Y, values=[0.8, 0.3], held_out=(rows, labels))
     for fit, standard in zip(path.estimators, path.standard_risk, strict=True):
         assert standard == pytest.approx(np.mean(fit.predict(rows) != labels))
 
@@ -156,15 +156,15 @@ def test_other_rows_may_judge():
 def test_a_class_that_is_not_judged_has_no_risk(loss):
     rows, labels = draw(seed=1)
     kept = labels != "less common"
-    judge = (rows[kept], labels[kept])
-    path = robust_path(X, Y, values=[0.8, 0.3], judge=judge, loss=loss)
+    held_out = (rows[kept], labels[kept])
+    path = robust_path(X, Y, values=[0.8, 0.3], held_out=held_out, loss=loss)
     assert np.isnan(path.class_risks[:, 1]).all()
     assert np.isfinite(path.class_risks[:, [0, 2]]).all()
     np.testing.assert_allclose(path.worst_class_risk, np.nanmax(path.class_risks, axis=1))
     np.testing.assert_allclose(path.balanced_risk, np.nanmean(path.class_risks, axis=1))
     prior = {"common": 0.5, "less common": 0.2, "rare": 0.3}
     base = RobustLogisticRegression(class_prior=prior)
-    told = robust_path(X, Y, values=[0.8], judge=judge, loss=loss, estimator=base)
+    told = robust_path(X, Y, values=[0.8], held_out=held_out, loss=loss, estimator=base)
     expected = told.class_risks[:, [0, 2]] @ [0.625, 0.375]
     np.testing.assert_allclose(told.standard_risk, expected)
 

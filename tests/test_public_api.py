@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from types import ModuleType
 
@@ -143,3 +144,19 @@ def test_an_optional_module_says_what_to_install():
     attempt = "try:\n    import equipoise.torch\nexcept ImportError as error:\n    print(error)"
     said = " ".join(_in_fresh_interpreter(f"{HIDE_OPTIONAL}\n{attempt}"))
     assert said.endswith("Install it with: pip install 'equipoise[torch]'")
+
+
+ESTIMATORS = [name for name in equipoise.__all__ if hasattr(getattr(equipoise, name), "fit")]
+
+
+def test_estimators_have_their_arguments_in_one_order():
+    places = {
+        name: list(inspect.signature(getattr(equipoise, name)).parameters) for name in ESTIMATORS
+    }
+    assert len(places) == 6
+    for one, other in combinations(places, 2):
+        shared = [name for name in places[one] if name in places[other]]
+        assert shared == [name for name in places[other] if name in places[one]], (one, other)
+    assert all("verbose" in names for names in places.values())
+    tuned = [names for name, names in places.items() if name != "RobustnessCV"]
+    assert all({"goal", "pooling", "class_prior"} <= set(names) for names in tuned)

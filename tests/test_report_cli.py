@@ -79,8 +79,8 @@ def test_the_goals_to_compare_can_be_named(table, tmp_path):
     goals = ("-g", "f1_macro", "--goal", "LabelCVaR(alpha=0.4)", "-g", box)
     done = linear(table, tmp_path / "page.html", "--json", "--drop", "row", *goals)
     assert done.exit_code == 0, done.output
-    made_for = {one["goal"] for one in json.loads(done.stdout)["candidates"]}
-    assert made_for == {None, "balanced_accuracy", "worst_class", goals[1], goals[3], box}
+    advised_goals = {one["goal"] for one in json.loads(done.stdout)["candidates"]}
+    assert advised_goals == {None, "balanced_accuracy", "worst_class", goals[1], goals[3], box}
 
 
 @pytest.mark.usefixtures("few_stages")

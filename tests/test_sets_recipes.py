@@ -226,7 +226,7 @@ def test_exports_are_distinct_and_there():
         (WeightHull([]), InvalidParameterError, "list of at least one weighting, got []."),
         (WeightHull(0.5), InvalidParameterError, "list of at least one weighting, got 0.5."),
         (WeightHull("standard"), InvalidParameterError, "weightings must be a list"),
-        (WeightHull(["standard", [1, 2]]), ClassMismatchError, "weightings[1] must be a scalar"),
+        (WeightHull(["standard", [1, 2]]), ClassMismatchError, "weightings[1] must be a number"),
     ],
     ids=lambda value: repr(value)[:40],
 )

@@ -398,7 +398,7 @@ def test_labels_of_another_table_are_found_by_their_text():
     classes = np.array([1, 2, 10])
     for labels in ([2, 10], [2.0, 10.0], ["2", "10"], ["2.0", "10"]):
         assert labels_like(pd.DataFrame({"y": labels}), "y", classes).tolist() == [2, 10]
-    with pytest.raises(ClassMismatchError, match="holds '3', which is no class of the model"):
+    with pytest.raises(ClassMismatchError, match="holds '3', which is not a class of the model"):
         labels_like(pd.DataFrame({"y": [1, 3]}), "y", classes)
     with pytest.raises(InvalidInputError, match="missing in data row 2"):
         labels_like(pd.DataFrame({"y": [1, None]}), "y", classes)

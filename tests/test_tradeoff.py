@@ -31,7 +31,7 @@ Y, P = draw()
 def test_risks_and_regrets_by_hand():
     found = weight_tradeoff(Y, P, WORLDS)
     assert isinstance(found, WeightTradeoff)
-    assert found.made_for == found.judged_under == tuple(WORLDS)
+    assert found.fitted_for == found.evaluated_under == tuple(WORLDS)
     prior = np.array([np.mean(name == Y) for name in NAMES])
     weights = {"standard": np.ones(3), "balanced": 1 / (3 * prior), "bees": np.array([1, 9, 1])}
     for row, q in enumerate(weights.values()):
@@ -52,12 +52,12 @@ def test_true_probabilities_are_beaten_by_nobody():
     X, y = model.sample(200_000, random_state=0)
     worlds = {"standard": "standard", "balanced": "balanced", "rare": (1, 30)}
     found = weight_tradeoff(y, model.predict_proba(X), worlds, class_prior=model.prior)
-    for row, made_for in enumerate(worlds):
-        s = model.bayes_threshold_x(worlds[made_for])
-        for column, judged_under in enumerate(worlds):
-            exact = model.weighted_risk(s, worlds[judged_under])
+    for row, fitted_for in enumerate(worlds):
+        s = model.bayes_threshold_x(worlds[fitted_for])
+        for column, evaluated_under in enumerate(worlds):
+            exact = model.weighted_risk(s, worlds[evaluated_under])
             assert found.risks[row, column] == pytest.approx(exact, abs=0.01)
-            regret = exact - model.bayes_risk(worlds[judged_under])
+            regret = exact - model.bayes_risk(worlds[evaluated_under])
             assert found.regret[row, column] == pytest.approx(regret, abs=0.01)
             assert regret >= 0
 
@@ -137,7 +137,7 @@ def test_predictions_classifiers_and_probabilities_agree(weighted):
 def test_further_classifiers_are_judged_as_well():
     made = {"standard": Y, "balanced": Y, "all ants": np.full(len(Y), "ant")}
     found = weight_tradeoff(Y, made, ["standard", "balanced"])
-    assert found.made_for == ("standard", "balanced", "all ants")
+    assert found.fitted_for == ("standard", "balanced", "all ants")
     assert found.risks.shape == found.regret.shape == (3, 2)
     assert found.regret[2].tolist() == found.risks[2].tolist()
     assert found.risks[2, 1] == pytest.approx(2 / 3)
@@ -163,10 +163,10 @@ def test_weights_are_rows_and_scale_does_not_matter():
 def test_columns_frame_and_text():
     found = weight_tradeoff(Y, P, WORLDS)
     columns = found.to_dict()
-    assert list(columns)[:2] == ["made_for", "judged_under"] and len(columns["risk"]) == 9
+    assert list(columns)[:2] == ["fitted_for", "evaluated_under"] and len(columns["risk"]) == 9
     frame = found.to_frame(confidence=0.9)
     assert isinstance(frame, pd.DataFrame) and list(frame) == list(columns)
-    table = frame.pivot(index="made_for", columns="judged_under", values="risk")
+    table = frame.pivot(index="fitted_for", columns="evaluated_under", values="risk")
     assert table.loc["bees", "standard"] == pytest.approx(found.risks[2, 0])
     assert np.all(frame.risk_lower <= frame.risk) and np.all(frame.risk <= frame.risk_upper)
     assert np.all(frame.regret_lower <= frame.regret)
@@ -177,7 +177,7 @@ def test_columns_frame_and_text():
 
 def test_a_list_is_named_by_what_it_holds():
     found = weight_tradeoff(Y, P, ["standard", (1, 2, 3), {"ant": 1, "bee": 1, "cow": 2}])
-    assert found.judged_under == ("standard", "q2", "q3")
+    assert found.evaluated_under == ("standard", "q2", "q3")
 
 
 BAD = {
@@ -211,9 +211,9 @@ def test_a_class_without_rows_is_refused():
 
 def test_unknown_names_are_refused():
     found = weight_tradeoff(Y, P, WORLDS)
-    with pytest.raises(InvalidParameterError, match=r"made_for must be one of .* got 'robust'"):
+    with pytest.raises(InvalidParameterError, match=r"fitted_for must be one of .* got 'robust'"):
         found.interval("robust", "standard")
-    with pytest.raises(InvalidParameterError, match="judged_under must be one of"):
+    with pytest.raises(InvalidParameterError, match="evaluated_under must be one of"):
         found.interval("standard", "robust", regret=True)
     with pytest.raises(InvalidParameterError, match="confidence must be a number in"):
         found.interval("standard", "standard", confidence=1.5)

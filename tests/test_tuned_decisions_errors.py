@@ -124,13 +124,12 @@ BAD_SETTINGS = {
     "gains for costs": (
         {"goal": CostMatrix(costs(bb=2))},
         InvalidInputError,
-        "right decision dearer than a wrong one: where class 'b' is true, deciding it costs 2 and "
-        "deciding 'a' only 1",
+        "where class 'b' is true, predicting it costs 2, and predicting 'a' only 1",
     ),
     "no costs": (
         {"goal": CostMatrix(np.zeros((3, 3)))},
         InvalidInputError,
-        "some wrong decision dearer",
+        "costs must be higher for some wrong prediction",
     ),
     "costs lack a pair": (
         {"goal": CostMatrix({"a": {"b": 1, "c": 1}, "b": {"a": 1}})},
@@ -210,7 +209,7 @@ BAD_SETTINGS = {
     "no probabilities": (
         {"estimator": LinearSVC()},
         InvalidParameterError,
-        "must have predict_proba, which LinearSVC has not: wrap it in .*CalibratedClassifierCV",
+        "which LinearSVC does not have: wrap it in .*CalibratedClassifierCV",
     ),
     "a class for an estimator": (
         {"estimator": LogisticRegression},
@@ -220,7 +219,7 @@ BAD_SETTINGS = {
     "an array for an estimator": (
         {"estimator": TABLE.tolist()},
         InvalidParameterError,
-        "for given probabilities use tune_weights",
+        "for probabilities use tune_weights",
     ),
     "not fitted": ({"cv": "prefit"}, NotFittedError, "already fitted, and LogisticRegression is"),
     "frozen, not fitted": (
@@ -335,7 +334,7 @@ BAD_TUNING = {
     "unknown class": (
         {"classes": ["a", "b", "d"]},
         ClassMismatchError,
-        "y must hold classes that classes knows, .* got 'c'",
+        "y must hold no labels but those of classes, .* got 'c'",
     ),
     "repeated classes": ({"classes": ["a", "b", "b"]}, ClassMismatchError, "must be distinct"),
     "a dict for a goal": ({"goal": {"a": 2}}, InvalidParameterError, r"FixedWeights\(\.\.\.\)"),
@@ -377,7 +376,7 @@ def test_a_class_missing_from_the_tuning_part_is_named():
 
 
 def test_labels_unknown_to_a_fitted_estimator_are_named():
-    with pytest.raises(ClassMismatchError, match=r"the fitted estimator knows, .* got 'z'"):
+    with pytest.raises(ClassMismatchError, match=r"those of the fitted estimator, .* got 'z'"):
         TunedDecisionClassifier(FITTED, cv="prefit").fit(X, np.where(Y == "a", "z", Y))
 
 

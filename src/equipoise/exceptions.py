@@ -37,7 +37,7 @@ _NOT_THE_USER = {"equipoise", "sklearn", "joblib", "contextlib"}
 
 
 class EquipoiseError(Exception):
-    """Base of every error raised on purpose by equipoise."""
+    """Base of all errors of equipoise."""
 
     def __str__(self) -> str:
         return bounded(super().__str__())
@@ -68,7 +68,7 @@ class UnattainableError(EquipoiseError, ValueError):
 
 
 class MissingExtraError(EquipoiseError, ImportError):
-    """An optional part is not installed: the message holds the command that installs it."""
+    """An optional part is not installed: the message has the command that installs it."""
 
 
 class EquipoiseWarning(UserWarning):
@@ -76,7 +76,7 @@ class EquipoiseWarning(UserWarning):
 
 
 class FewRowsWarning(EquipoiseWarning):
-    """The worst case rests on a class with very few rows."""
+    """The worst case depends on a class with few rows."""
 
 
 class CostlyDecisionsWarning(EquipoiseWarning):
@@ -84,7 +84,7 @@ class CostlyDecisionsWarning(EquipoiseWarning):
 
 
 class InactiveCapsWarning(EquipoiseWarning):
-    """The caps of an uncertainty set bind nowhere: it is the worst-class problem."""
+    """The caps of an uncertainty set are inactive: the problem is that of the worst class."""
 
 
 class SeenRowsWarning(EquipoiseWarning):

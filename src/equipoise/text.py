@@ -10,6 +10,8 @@ from typing import Any
 SHOWN_ROWS = 10
 # Characters of a name in a table, beyond which it is cut: with a few numbers it fits into a line.
 LONGEST_NAME = 60
+# _BRIEF: characters of a value in a message, beyond which it is cut: a line of a terminal or two.
+_BRIEF = 100
 # Whole numbers below it are written out: numbers of rows, for one.
 _MOST_WHOLE = 1e9
 # _ALIKE: the share of letters that words have in common before one is suggested for the other.
@@ -111,6 +113,18 @@ def not_among(name: str, value: object, words: Iterable[str]) -> str:
     known = list(words)
     hint = did_you_mean(value, known)
     return f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}{hint}."
+
+
+def brief(value: object) -> str:
+    """A value as it is written, on one line, without the end of a long one.
+
+    Examples
+    --------
+    >>> brief("f1"), len(brief(list(range(1000))))
+    ("'f1'", 103)
+    """
+    text = " ".join(repr(value).split())  # arrays are printed over several lines
+    return text if len(text) <= _BRIEF else f"{text[:_BRIEF]}..."
 
 
 def did_you_mean(given: object, words: Iterable[str], calls: Iterable[str] = ()) -> str:

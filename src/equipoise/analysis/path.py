@@ -20,7 +20,8 @@ from equipoise.risks import classifier_risks
 from equipoise.sets import Uncertainty, as_uncertainty
 from equipoise.validation.numbers import check_numbers, check_word
 
-# What a path moves when nothing is named, by what the recipe was given: c is 1 beside a kappa.
+# The hyper-parameters that may vary, in the order in which they are looked for in a recipe: c is
+# 1 beside a kappa.
 _KNOBS = {"alpha": "alpha", "c": "c", "radius": "radius", "kappa": "c"}
 # Values of kappa: from levels that go like the 16th root of the priors, and hardly differ, down to
 # 1, which is the worst class whatever c.
@@ -38,7 +39,7 @@ class RobustPath:
     classes : ndarray of shape (n_classes,)
         Class names.
     class_risks : ndarray of shape (n_values, n_classes)
-        Risk of each class on the evaluation rows; NaN for a class that has none.
+        Risk of each class on the evaluation rows; NaN for a class without rows.
     standard_risk, balanced_risk, worst_class_risk : ndarray of shape (n_values,)
         Summaries of the class risks, under the estimator's ``class_prior`` where it has one and
         else under the priors of those rows. A class without rows is left out.
@@ -94,30 +95,34 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
     parameter: str | None = None,
     estimator: RobustLogisticRegression | None = None,
     sample_weight: Any = None,
-    judge: tuple[Any, Any] | None = None,
+    held_out: tuple[Any, Any] | None = None,
     loss: str = "zero_one",
 ) -> RobustPath:
     """Fit along a grid of one hyper-parameter of the uncertainty set, each fit warm-started.
+
+    Use it to see the cost of robustness: the standard risk and the risk of the worst class of a
+    linear model for every value.
 
     Parameters
     ----------
     X, y : array-like
         Training rows and labels.
     goal : Uncertainty, default=LabelCVaR(alpha=0.1)
-        The recipe whose hyper-parameter moves.
+        The recipe whose hyper-parameter varies.
     values : sequence of float, optional
-        Its values. For a share in (0, 1] the default is ten values from 1 down to 0.01, evenly
-        spaced on a logarithmic scale; for ``kappa`` ten from 16 down to 1, the worst class.
+        The values of the hyper-parameter. For a share in (0, 1] the default is ten values from 1
+        down to 0.01, evenly spaced on a logarithmic scale; for ``kappa`` ten from 16 down to 1,
+        the worst class.
     parameter : str, optional
-        Its name; by default the recipe's ``alpha``, ``c`` or ``radius``. For ``LabelHCVaR`` it can
-        be ``"kappa"``.
+        The name of the hyper-parameter; by default the recipe's ``alpha``, ``c`` or ``radius``. For
+        ``LabelHCVaR`` it can be ``"kappa"``.
     estimator : RobustLogisticRegression, optional
-        Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its set is replaced.
+        Settings of the fits (``C``, ``tol``, ``class_prior``, ...); its goal is replaced.
     sample_weight : array-like, optional
         Weights of the training rows.
-    judge : tuple (X, y), optional
-        Rows on which the risks are measured. The default is the training rows, whose risks are
-        too low by what was memorised.
+    held_out : tuple (X, y), optional
+        Held-out rows and labels for the risks. By default the risks are those of the training
+        rows, which are too low.
     loss : str, default="zero_one"
         The loss in which the risks are measured.
 
@@ -147,7 +152,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
             warnings.simplefilter("ignore", InactiveCapsWarning)
             fit.fit(X, y, sample_weight)
         fits.append(fit.set_params(warm_start=base.warm_start))
-    rows, labels, weights = (X, y, sample_weight) if judge is None else (*judge, None)
+    rows, labels, weights = (X, y, sample_weight) if held_out is None else (*held_out, None)
     options = {"loss": loss, "sample_weight": weights, "class_prior": base.class_prior}
     risks = [classifier_risks(fit, rows, labels, **options) for fit in fits]
     names = fits[0].classes_.tolist()

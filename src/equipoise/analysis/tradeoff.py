@@ -36,15 +36,15 @@ class WeightTradeoff:
 
     Attributes
     ----------
-    made_for, judged_under : tuple of str
+    fitted_for, evaluated_under : tuple of str
         Names of the rows and of the columns.
     classes : ndarray of shape (n_classes,)
         Class names.
-    masses : ndarray of shape (n_judged_under, n_classes)
+    masses : ndarray of shape (n_evaluated_under, n_classes)
         Each class's share :math:`q'_i p_i` of the weighted risk.
-    class_risks : ndarray of shape (n_made_for, n_classes)
+    class_risks : ndarray of shape (n_fitted_for, n_classes)
         Share of errors of each classifier in each class.
-    risks, regret : ndarray of shape (n_made_for, n_judged_under)
+    risks, regret : ndarray of shape (n_fitted_for, n_evaluated_under)
         Weighted risks, and what they exceed the risk of the column's own classifier by. On a
         finite sample, or with poor probabilities, a regret can be negative.
     rows : tuple of RowLosses
@@ -54,13 +54,13 @@ class WeightTradeoff:
     --------
     >>> weight_tradeoff([0, 0, 1, 1], [0.1, 0.3, 0.4, 0.9], {"even": "standard", "rare": (1, 2)})
     risk (regret)
-    made for  under even  under rare
-    even      0.25 (+0)   0.3333 (+0.33)
-    rare      0 (-0.25)   0 (+0)
+    fitted for  under even  under rare
+    even        0.25 (+0)   0.3333 (+0.33)
+    rare        0 (-0.25)   0 (+0)
     """
 
-    made_for: tuple[str, ...]
-    judged_under: tuple[str, ...]
+    fitted_for: tuple[str, ...]
+    evaluated_under: tuple[str, ...]
     classes: NDArray[Any]
     masses: Matrix
     class_risks: Matrix
@@ -69,7 +69,12 @@ class WeightTradeoff:
     rows: tuple[RowLosses, ...]
 
     def interval(
-        self, made_for: str, judged_under: str, *, regret: bool = False, confidence: float = 0.95
+        self,
+        fitted_for: str,
+        evaluated_under: str,
+        *,
+        regret: bool = False,
+        confidence: float = 0.95,
     ) -> RiskInterval:
         r"""A confidence interval for a risk, or for a regret by comparing classifiers in pairs.
 
@@ -80,15 +85,15 @@ class WeightTradeoff:
         for :math:`\theta = \sum_i m_i \theta_i`, with :math:`l_i, u_i` exact limits of a class: the
         method of variance estimates recovery.
         """
-        check_word(made_for, "made_for", self.made_for)
-        check_word(judged_under, "judged_under", self.judged_under)
-        tail, rows = tail_of(confidence), self.rows[self.made_for.index(made_for)]
+        check_word(fitted_for, "fitted_for", self.fitted_for)
+        check_word(evaluated_under, "evaluated_under", self.evaluated_under)
+        tail, rows = tail_of(confidence), self.rows[self.fitted_for.index(fitted_for)]
         if regret:
-            own = self.rows[self.made_for.index(judged_under)]
+            own = self.rows[self.fitted_for.index(evaluated_under)]
             estimate, down, up = _difference(rows, own, tail)
         else:
             estimate, down, up = _reaches(rows, tail)
-        masses = self.masses[self.judged_under.index(judged_under)]
+        masses = self.masses[self.evaluated_under.index(evaluated_under)]
         middle = float(masses @ estimate)
         lower = max(middle - float(np.linalg.norm(masses * down)), -1.0 if regret else 0.0)
         upper = min(middle + float(np.linalg.norm(masses * up)), 1.0)
@@ -96,10 +101,10 @@ class WeightTradeoff:
 
     def to_dict(self, *, confidence: float = 0.95) -> dict[str, list[Any]]:
         """Columns by name, with one entry for each pair of a classifier and a weighting."""
-        pairs = [(row, column) for row in self.made_for for column in self.judged_under]
+        pairs = [(row, column) for row in self.fitted_for for column in self.evaluated_under]
         columns: dict[str, list[Any]] = {
-            "made_for": [row for row, _ in pairs],
-            "judged_under": [column for _, column in pairs],
+            "fitted_for": [row for row, _ in pairs],
+            "evaluated_under": [column for _, column in pairs],
         }
         for name in ("risk", "regret"):
             options: Any = {"regret": name == "regret", "confidence": confidence}
@@ -114,66 +119,66 @@ class WeightTradeoff:
         return require("pandas", extra="cli").DataFrame(self.to_dict(confidence=confidence))
 
     def __repr__(self) -> str:
-        header = ["made for", *(f"under {name}" for name in self.judged_under)]
+        header = ["fitted for", *(f"under {name}" for name in self.evaluated_under)]
         rows = [
             [name, *(f"{r:.4g} ({g:+.2g})" for r, g in zip(risks, regrets, strict=True))]
-            for name, risks, regrets in zip(self.made_for, self.risks, self.regret, strict=True)
+            for name, risks, regrets in zip(self.fitted_for, self.risks, self.regret, strict=True)
         ]
         return "\n".join(["risk (regret)", *text_table(header, rows, gap="  ")])
 
 
 def weight_tradeoff(
     y_true: ArrayLike,
-    made: Any,
+    predictions: Any,
     weightings: Any = ("standard", "balanced"),
     *,
     X: Any = None,
-    class_prior: Any = None,
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    class_prior: Any = None,
 ) -> WeightTradeoff:
     r"""Evaluate the classifier fitted for each weighting under every other.
 
     .. math:: T_{q q'} = R_{q'}(f_q) = \sum_i q'_i p_i R_i(f_q), \qquad
               G_{q q'} = R_{q'}(f_q) - R_{q'}(f_{q'})
 
-    Made from probabilities, :math:`f_q(x) = \arg\max_i q_i \hat\eta_i(x)`. The diagonal of
-    :math:`T` is what was optimised, the regret :math:`G` what being wrong about the weights costs.
+    With probabilities, :math:`f_q(x) = \arg\max_i q_i \hat\eta_i(x)`. The diagonal of :math:`T` is
+    the risk that was optimised, the regret :math:`G` the cost of the wrong weights.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
-        True class labels of rows that no classifier has seen.
-    made : array-like, fitted classifier, or dict by name
-        Class probabilities of the rows, of shape (n, n_classes), or (n,) for two classes: the
-        classifier for each weighting is made from them. Or a fitted classifier that gives them
-        for ``X``. Or, for each weighting by name, the labels predicted by the classifier fitted for
-        it, or that fitted classifier itself, with ``X``; further names are evaluated as well.
+        True class labels of held-out rows.
+    predictions : array-like, fitted classifier, or dict by name
+        Class probabilities of the rows, of shape (n, n_classes), or (n,) for two classes, which are
+        weighted by each weighting. Or a fitted classifier that predicts probabilities for ``X``.
+        Or, for each weighting by name, the labels predicted by the classifier fitted for it, or
+        that fitted classifier itself, with ``X``; further names are evaluated as well.
     weightings : dict by name, or list
         Each is ``"standard"``, ``"balanced"``, a dict by class or an array in class order.
     X : array-like of shape (n, n_features), optional
         The rows, for fitted classifiers.
-    class_prior : dict by class or array, optional
-        Class frequencies of the population, where those of the rows differ: weightings count
-        relative to these, and odds are carried over from the rows.
     classes : array-like of shape (n_classes,), optional
         The classes in the order of the columns of probabilities. Those of the classifier, or those
         in ``y_true``, sorted, if not given.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
+    class_prior : dict by class or array, optional
+        Class frequencies of the population, where those of the rows differ: weightings count
+        relative to these, and odds are carried over from the rows.
 
     Examples
     --------
     >>> from equipoise.datasets import make_power_imbalance
     >>> X, y, model = make_power_imbalance(2000, p=0.9, random_state=0, return_model=True)
-    >>> found = weight_tradeoff(y, model.predict_proba(X), ["standard", "balanced"])
-    >>> found.judged_under, bool(found.regret[0, 1] > 0.1)
+    >>> tradeoff = weight_tradeoff(y, model.predict_proba(X), ["standard", "balanced"])
+    >>> tradeoff.evaluated_under, bool(tradeoff.regret[0, 1] > 0.1)
     (('standard', 'balanced'), True)
-    >>> bool(found.interval("standard", "balanced", regret=True).lower > 0)
+    >>> bool(tradeoff.interval("standard", "balanced", regret=True).lower > 0)
     True
     """
     if classes is None:
-        classes = getattr(made, "classes_", None)
+        classes = getattr(predictions, "classes_", None)
     # Predictions without an error: the shares of the classes, every one of which must have rows.
     shares = class_risks(y_true, y_true, classes=classes, sample_weight=sample_weight).prior
     names = shares.classes
@@ -187,15 +192,15 @@ def weight_tradeoff(
     rules = {name: q * odds for name, q in weights.items()}
     rows = {
         name: row_losses(y_true, each, as_loss("zero_one"), names, sample_weight)
-        for name, each in _predictions(made, X, rules, names, np.shape(y_true)[0]).items()
+        for name, each in _predictions(predictions, X, rules, names, np.shape(y_true)[0]).items()
     }
     risks = np.array([class_moments(each).risks for each in rows.values()])
     masses = masses_of(np.array(list(weights.values())), prior)
     table = risks @ masses.T
     own = [list(rows).index(name) for name in weights]
     return WeightTradeoff(
-        made_for=tuple(rows),
-        judged_under=tuple(weights),
+        fitted_for=tuple(rows),
+        evaluated_under=tuple(weights),
         classes=names,
         masses=masses,
         class_risks=risks,
@@ -206,19 +211,19 @@ def weight_tradeoff(
 
 
 def _predictions(
-    made: Any, X: Any, rules: dict[str, Vector], classes: Names, n_rows: int
+    predictions: Any, X: Any, rules: dict[str, Vector], classes: Names, n_rows: int
 ) -> dict[str, Any]:
     """Predicted labels of every classifier, those of the weightings among them."""
-    if isinstance(made, Mapping):
-        named = {str(name): _said(each, "predict", X) for name, each in made.items()}
+    if isinstance(predictions, Mapping):
+        named = {str(name): _predicted(each, "predict", X) for name, each in predictions.items()}
         missing = [name for name in rules if name not in named]
         if missing:
             raise InvalidInputError(
-                f"made must hold a classifier for each weighting, {missing} has none: it names "
+                f"predictions must hold a classifier for each weighting, {missing} has none: got "
                 f"{list(named)}."
             )
         return named
-    probabilities = as_probabilities(_said(made, "predict_proba", X))
+    probabilities = as_probabilities(_predicted(predictions, "predict_proba", X))
     if probabilities.shape != (n_rows, len(classes)):
         raise InvalidInputError(
             f"probabilities must have a row for each of {n_rows} labels and a column for each of "
@@ -228,13 +233,13 @@ def _predictions(
     return {name: classes[decide(probabilities, rule)] for name, rule in rules.items()}
 
 
-def _said(made: Any, method: str, X: Any) -> Any:
-    """What a fitted classifier says of the rows; anything else is what was said of them."""
-    if not hasattr(made, method):
-        return made
+def _predicted(predictions: Any, method: str, X: Any) -> Any:
+    """The predictions themselves, or those of a fitted classifier for the rows."""
+    if not hasattr(predictions, method):
+        return predictions
     if X is None:
-        raise InvalidInputError("X must be given where made holds fitted classifiers.")
-    return getattr(made, method)(X)
+        raise InvalidInputError("X must be given where predictions holds fitted classifiers.")
+    return getattr(predictions, method)(X)
 
 
 def _reaches(rows: RowLosses, tail: float) -> tuple[Vector, Vector, Vector]:

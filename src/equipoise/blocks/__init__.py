@@ -1,8 +1,8 @@
 """Rows that do not fit in memory: one small protocol, and readers for files and sequences.
 
-Blocks have a length and are read by their place, ``blocks[i]``, as ``(X, y, weights)``; see
-:class:`Blocks`. ``RobustLogisticRegression.fit(blocks)`` reads them as often as it must, a few at a
-time.
+Blocks have a length and are read by index, ``blocks[i]``, as ``(X, y, weights)``; see
+:class:`Blocks`. ``RobustLogisticRegression.fit(blocks)`` reads all of them once per pass, a few
+at a time.
 """
 
 from equipoise.blocks.base import Block, Blocks

@@ -40,7 +40,7 @@ class Block(NamedTuple):
     weights: Any = None
 
     def part(self, make: Callable[[int, Block], T], place: int) -> T:
-        """What ``make`` makes of the block."""
+        """The result of ``make`` for the block."""
         return make(place, self)
 
 
@@ -134,12 +134,12 @@ class Blocks(ABC):
         n_threads: int = 1,
         begin: Callable[[], object] | None = None,
     ) -> Answer:
-        """The sum of the answers of all blocks, always in the same order."""
+        """The sum of the results of all blocks, always in the same order."""
         answers = self.map(asked, n_threads, begin)
         return reduce(added, (answer for answer in answers if answer is not None))
 
     def close(self) -> None:  # noqa: B027  most hold nothing
-        """Let go of what is held for passes: there will be no more."""
+        """Release the resources held for passes."""
 
     def _read(self, place: int) -> Block:
         with in_block(place):

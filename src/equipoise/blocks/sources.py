@@ -200,7 +200,7 @@ class SequenceBlocks(Blocks):
 
 
 def from_blocks(blocks: Any) -> Blocks:
-    """A sequence of ``(X, y)`` or ``(X, y, weights)``, which may read or make each when asked.
+    """A sequence of ``(X, y)`` or ``(X, y, weights)``, which may load each on access.
 
     Only ``len(blocks)`` and ``blocks[i]`` are used; every pass over the rows asks for all of them
     again, and must get the same rows. ``(X,)`` alone can be predicted.

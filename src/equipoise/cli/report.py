@@ -103,7 +103,9 @@ def report(  # noqa: PLR0913  one argument for each option
     from equipoise.report import compare_file, compare_predictions_file
 
     if out == "-":
-        raise click.BadParameter("a page goes to a file, not to stdout.", param_hint="--out")
+        raise click.BadParameter(
+            "a page is written to a file, not to stdout: give --out a name.", param_hint="--out"
+        )
     _refuse_bytes(table)
     check_places([out] if save is None else [out, save], [table])
     if not out.lower().endswith((".html", ".htm")):
@@ -158,13 +160,13 @@ def _models(names: tuple[str, ...]) -> Any:
         for name in names:
             if name not in MODEL_KINDS:
                 raise click.BadParameter(
-                    f"{name!r} is none of {', '.join(MODEL_KINDS)}, and no MODULE:OBJECT.",
+                    f"{name!r} is not one of {', '.join(MODEL_KINDS)}, nor a MODULE:OBJECT.",
                     param_hint="--model",
                 )
         return names or None
     if any(":" not in name for name in names):
         raise click.BadParameter(
-            "models of yours, as MODULE:OBJECT, replace ours; give the one or the other.",
+            "models of your own, as MODULE:OBJECT, replace the built-in ones; give only one.",
             param_hint="--model",
         )
     return {name: _imported(name) for name in names}

@@ -154,7 +154,7 @@ def make_power_imbalance(
     p : float in (0, 1), default=0.9
         Prior of class 0.
     n_noise_features : int, default=0
-        Further columns, uniform on [0, 1], that say nothing about the class.
+        Further columns, uniform on [0, 1] and independent of the class.
     random_state : int, RandomState or None, default=None
         Seed. The noise does not change the first column and the labels.
     return_model : bool, default=False

@@ -95,7 +95,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class RareClasses:
-    """What to do with classes of too few rows.
+    """What to do with classes that have too few rows.
 
     ``action`` is ``"error"``, ``"keep"`` (for training alone) or ``"drop"``, and None where the
     user has no choice. A class of fewer than ``min_rows`` rows has too few.
@@ -105,7 +105,7 @@ class RareClasses:
     min_rows: int = 1
 
     def among(self, few: Mask, needed: str, counts: Indices, classes: NDArray[Any]) -> Mask:
-        """Classes of too few rows: refused, or those to be kept or dropped.
+        """Classes with too few rows: refused, or those to be kept or dropped.
 
         Where fewer than two classes have ``min_rows``, ``"keep"`` ignores that number.
         """
@@ -118,7 +118,10 @@ class RareClasses:
         if not np.any(few) or (self.action in ("keep", "drop") and enough):
             return few
         rare = np.flatnonzero(few)
-        named = ", ".join(f"{classes.tolist()[i]!r} ({counts[i]} rows)" for i in rare)
+        named = ", ".join(
+            f"{classes.tolist()[i]!r} ({counts[i]} {'row' if counts[i] == 1 else 'rows'})"
+            for i in rare
+        )
         what, remedy = (
             "decision weights need",
             (
@@ -132,8 +135,8 @@ class RareClasses:
         elif enough:
             remedy = (
                 "Collect more rows, merge it with another class, use fewer folds (cv), or set "
-                "rare_classes='drop' (without its rows) or 'keep' (its weight is not tuned; no "
-                "confidence)."
+                "rare_classes='drop' (without its rows) or 'keep' (its weight is not tuned; not "
+                "for floors with a confidence)."
             )
         raise InvalidInputError(f"Too few rows of class {named}: {what} {needed}. {remedy}")
 
@@ -153,7 +156,7 @@ class Splitting:
 
 
 def split(rows: LabelledRows, how: Splitting) -> Folds:
-    """The folds, with classes of too few rows refused, kept for training, or dropped.
+    """The folds, with classes that have too few rows refused, kept for training, or dropped.
 
     No row is tested twice, and none that is unused.
     """
@@ -176,6 +179,11 @@ def _parts(rows: LabelledRows, how: Splitting) -> tuple[Parts, Mask, str]:
         raise InvalidParameterError(
             "cv must be a number of folds, a share of rows to hold out, a splitter or an iterable "
             f"of splits{fitted}, got {cv!r}."
+        )
+    if isinstance(cv, Integral) and (isinstance(cv, bool) or cv < 2):
+        raise InvalidParameterError(
+            f"cv must be at least 2 folds, got {cv!r}; to hold out a share of the rows once, give "
+            "a float, such as cv=0.2."
         )
     used = rows.used
     labels = rows.labels[used]
@@ -205,7 +213,7 @@ def _given(splits: Iterable[tuple[Any, Any]], labels: Indices) -> tuple[Parts, M
     """Splits of a splitter, which may leave out rows, but test none twice."""
     n_rows = len(labels)
     with warnings.catch_warnings():
-        # Classes of few rows are refused or kept below, with a sentence of our own.
+        # Small classes are refused or kept below, with a message of our own.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
         parts = [(_rows_of(train, n_rows), _rows_of(test, n_rows)) for train, test in splits]
     if not parts:
@@ -259,7 +267,7 @@ def _used(parts: Parts, labels: Indices) -> Parts:
 
 
 def _hold_out(share: float, groups: Indices, labels: Indices, seed: int) -> tuple[Parts, Mask, str]:
-    """One stratified split of groups; classes of few rows are for training alone."""
+    """One stratified split of groups; classes with too few rows only train."""
     if not 0 < share < 1:
         raise InvalidParameterError(
             f"cv, as a share of rows to hold out, must be in (0, 1), got {share!r}; for folds give "

@@ -1,4 +1,4 @@
-"""How robust? One level of LabelCVaR out of several, by what the rules of all levels do."""
+"""The choice of one level of LabelCVaR from the held-out risks of all levels."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def choose_level(
         warn(
             f"No level of robustness reaches a recall of {choice.recall:g} for every class on the "
             f"held-out rows: alpha = {alphas[index]:.3g} comes closest, with {reached:.3g} for the "
-            "worst class. Ask for less, give lower alphas, or use a model that tells the classes "
-            "apart better.",
+            "worst class. Lower the recall, give lower alphas, or use a model that separates the "
+            "classes better.",
             EquipoiseWarning,
         )
     return ChosenLevel(float(alphas[index]), index, columns)

@@ -32,6 +32,7 @@ from equipoise.validation.labels import (
     check_classes,
     encode_labels,
     known_labels,
+    one_label_per_row,
     weights_and_totals,
 )
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
@@ -60,7 +61,7 @@ class TunedWeights:
     threshold : for two classes, the second is predicted where its probability is above this.
     costs : costs beyond those of the right decision, where they make the decision.
     class_prior : class frequencies of the population.
-    class_risks : error rate of each class; nan for a class of too few rows.
+    class_risks : error rate of each class; nan for a class with too few rows.
     class_risk_intervals : the same with intervals of 95% confidence. None where nothing was
         evaluated. Those of tuned weights are approximate: see ``TunedDecisionClassifier``.
     held_out : sums over held-out rows that the risks are made of: number of rows, their weight,
@@ -145,7 +146,7 @@ class TunedWeights:
         found = self.class_risk_intervals
         if found is None or self.default_held_out is None or self.shares is None:
             raise UnidentifiableError(
-                "Nothing was evaluated on held-out rows, so that there is nothing to summarise: "
+                "Nothing was evaluated on held-out rows, so there is nothing to summarise: "
                 "compare predictions on rows of your own by class_risk_intervals(y, y_pred)."
             )
         default = counted_intervals(self.default_held_out, self.classes, refit=self.refit)
@@ -232,9 +233,10 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
 
     .. math:: \arg\max_i \; w_i \eta_i(x)
 
-    is predicted, with the ``w`` that are best for the goal: for probabilities that exist already,
-    of any library; :class:`~equipoise.RobustClassifier` also trains the model. The rows are dealt
-    out to five folds; what is reported of a fold comes from weights tuned without it.
+    is predicted, with the weights ``w`` that are the best for the goal. Use it for held-out
+    probabilities that exist already, of any library; :class:`~equipoise.RobustClassifier` also
+    trains the model. The rows are dealt out to five folds, and each fold is evaluated with weights
+    that were tuned on the others.
 
     Parameters
     ----------
@@ -245,9 +247,9 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         (n_rows,), of the second. Of thousands of classes, a SciPy sparse array may hold the most
         probable of each row: others are not predicted for it.
     goal : Uncertainty, str, metric, CostMatrix, RecallFloors or None, default=None
-        What the weights are for: a set of weightings such as ``LabelCVaR(0.1)``, which is the
-        default; ``"worst_class"``; a metric or its name, such as ``"f1_macro"``; floors of recalls;
-        costs.
+        What the weights are tuned for: an uncertainty set such as ``LabelCVaR(0.1)``, which is the
+        default, or ``"worst_class"``; a metric or its name, such as ``"f1_macro"``;
+        ``RecallFloors``; or a ``CostMatrix``.
     classes : array-like of shape (n_classes,), default=None
         Names of the columns, where they are not the sorted labels.
     sample_weight : array-like of shape (n_rows,), default=None
@@ -256,23 +258,23 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         Fold of every row, ``0..n_folds-1``, at least three, where rows belong together. None deals
         the rows out to five folds at random.
     pooling : float, default=2.0
-        How strongly the weights of a class of few rows are shrunk towards those that the goal would
-        take if nothing were known; 0 turns it off.
+        How strongly the weights of small classes are shrunk towards the starting weights of the
+        goal (balanced ones, for recalls); 0 turns it off.
     class_prior : dict or array-like of shape (n_classes,), default=None
-        Class frequencies of the population, where those of the rows differ. The weights are for
-        probabilities as they are given.
+        Class frequencies of the population, where those of the rows differ. The weights multiply
+        the probabilities as they are given.
     rare_classes : {"error", "keep", "drop"}, default="error"
-        What to do with a class of too few rows to be tuned: refuse; leave its weight at 1; or give
-        it the weight 0.
+        What to do with classes that have too few rows to be tuned: refuse them; leave their weights
+        at 1; or set their weights to 0.
     min_rows : int, default=1
-        A class of fewer rows has too few.
+        Classes of fewer rows than this count as rare too.
     random_state : int, RandomState or None, default=None
         Seed of the folds. None is deterministic: the same in every call.
 
     Notes
     -----
-    Whether the model has seen the rows cannot be known in general; a ``SeenRowsWarning`` says so
-    where a hundred rows or more show no error at all.
+    The rows must be held out from the training of the model, which cannot be checked in general; a
+    ``SeenRowsWarning`` is given where at least a hundred rows show no error at all.
 
     Examples
     --------
@@ -286,7 +288,13 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     """
     aim, amount = as_goal(goal), check_number(pooling, "pooling", "[0, inf)")
     rare = check_rare(rare_classes, min_rows, aim)
-    names, labels = _named_labels(y, classes)
+    shape = np.shape(y)
+    if len(shape) == 2 and np.ndim(probabilities) == 1:
+        raise InvalidInputError(
+            f"y must be labels, got an array of shape {shape}: labels come first, as in "
+            "tune_weights(y, probabilities, goal)."
+        )
+    names, labels = _named_labels(one_label_per_row(y), classes)
     table = _as_table(probabilities, len(names))
     if table.shape[0] != len(labels):
         raise InvalidInputError(
@@ -372,7 +380,7 @@ def _check_folds(folds: Any, used: Mask) -> Indices:
 
 
 def check_rare(rare_classes: Any, min_rows: Any, goal: Goal) -> RareClasses:
-    """What to do with a class of few rows; an untuned one would break a promised confidence."""
+    """What to do with small classes; an untuned weight would break the confidence of floors."""
     action = check_word(rare_classes, "rare_classes", ("error", "keep", "drop"))
     if action == "keep" and goal.confidence is not None:
         action = "error"
@@ -407,7 +415,7 @@ def warn_of_cost(tuned: TunedWeights) -> None:
     warn(
         f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
         f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
-        f"{few} A goal that asks for less costs less: a larger alpha, floors for single classes, "
+        f"{few} A weaker goal costs less: a larger alpha, floors for single classes, "
         "or a metric such as 'f1_macro'.",
         CostlyDecisionsWarning,
     )

@@ -21,7 +21,7 @@ _COLUMNS = tuple(f"{name}{end}" for name in ("overall", "worst") for end in _END
 
 @dataclass(kw_only=True, eq=False)
 class FrontierDisplay(Display):
-    """What does each candidate cost overall, and what does its worst class get?
+    """Overall error against the error of the worst class, a point for each candidate.
 
     One point for each candidate; those that no other beats in both errors are joined, and named
     with their intervals, as is the advised one. Drawn by ``Axes.errorbar``.
@@ -79,7 +79,7 @@ class FrontierDisplay(Display):
         cls, y_true: ArrayLike, y_pred: Any, *, sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:  # fmt: skip
-        """Evaluate predicted labels, by the name of what predicted them.
+        """Evaluate predicted labels, by the name of the classifier.
 
         Parameters
         ----------

@@ -193,8 +193,8 @@ class ReliabilityDisplay(Display):
 
     In each bin the mean of :math:`\hat\eta_i(x)` stands against the share of rows that are of
     class ``i``, with its exact binomial interval: calibrated probabilities lie on the diagonal.
-    A reweighted fit speaks of a world in which rare classes are common;
-    :func:`~equipoise.population_proba` puts its probabilities back. Drawn by
+    Probabilities of a class-weighted fit are too high for rare classes;
+    :func:`~equipoise.population_proba` returns those of the population. Drawn by
     ``Axes.errorbar``.
 
     Parameters
@@ -254,7 +254,7 @@ class ReliabilityDisplay(Display):
         if not hasattr(classifier, "predict_proba"):
             raise InvalidInputError(
                 f"the reliability of {type(classifier).__name__} cannot be shown: it has no "
-                "predict_proba; scikit-learn's CalibratedClassifierCV makes some of scores."
+                "predict_proba: wrap it in scikit-learn's CalibratedClassifierCV."
             )
         # A pipeline passes on predict_proba alone.
         rows = X if classifier is estimator else estimator[:-1].transform(X)

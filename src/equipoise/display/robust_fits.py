@@ -33,7 +33,7 @@ _ALONG = {
 
 @dataclass(kw_only=True, eq=False)
 class RobustPathDisplay(Display):
-    """What does more robustness cost? Standard against worst-class risk along a hyper-parameter.
+    """The cost of robustness: standard against worst-class risk along a hyper-parameter.
 
     Hollow points are those where no cap binds any more. Drawn by ``Axes.plot``.
 
@@ -72,7 +72,7 @@ class RobustPathDisplay(Display):
         *,
         values: Sequence[float] | None = None,
         sample_weight: ArrayLike | None = None,
-        judge: tuple[Any, Any] | None = None,
+        held_out: tuple[Any, Any] | None = None,
         loss: str = "zero_one",
         ax: Any = None,
     ) -> Self:
@@ -85,7 +85,7 @@ class RobustPathDisplay(Display):
             raise InvalidInputError(
                 f"a robust path of {type(last_step(estimator)).__name__} cannot be shown, but one "
                 "of RobustLogisticRegression: transform the rows first if it stands in a pipeline. "
-                "PathDisplay shows RobustnessCV, which takes plug-ins of any classifier."
+                "PathDisplay shows RobustnessCV, which takes any tuned classifier."
             )
         recipe = as_uncertainty(estimator.goal)
         own = getattr(recipe, moved_parameter(recipe))
@@ -93,7 +93,7 @@ class RobustPathDisplay(Display):
             values = list(alpha_grid() if values is None else values)
             if not np.isclose(values, own, rtol=1e-12, atol=0).any():
                 values = sorted([*values, float(own)], reverse=values[0] >= values[-1])
-        how: Any = {"sample_weight": sample_weight, "judge": judge, "loss": loss}
+        how: Any = {"sample_weight": sample_weight, "held_out": held_out, "loss": loss}
         path = robust_path(X, y, recipe, values=values, estimator=estimator, **how)
         return cls.from_path(path, chosen=own, ax=ax)
 
@@ -154,7 +154,7 @@ class RobustPathDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class PathDisplay(Display):
-    """How much robustness was chosen, and what every other level does on held-out rows.
+    """The chosen level of robustness, and the held-out risks of all levels.
 
     The standard risk and that of the worst class from the least robust level to the most, with
     intervals that hold for all levels together as bands, and the level that was chosen; of a rule
@@ -266,7 +266,7 @@ class PathDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class ConvergenceDisplay(Display):
-    """How did a fit get to its optimum, and how far from it is it certain to be?
+    """How a fit converged, and its certified distance from the optimum.
 
     Gaps along the way are estimates: the intercepts, which carry no penalty, are taken as they
     are. The last one, ``duality_gap_``, is proven. Drawn by ``Axes.plot`` on a logarithmic scale,

@@ -42,10 +42,10 @@ class TradeoffDisplay(Display):
 
     Parameters
     ----------
-    risks : array-like of shape (n_made_for, n_judged_under)
-    made_for : sequence of str
+    risks : array-like of shape (n_fitted_for, n_evaluated_under)
+    fitted_for : sequence of str
         Names of the rows.
-    judged_under : sequence of str
+    evaluated_under : sequence of str
         Names of the columns.
     regrets : array-like of the same shape, optional
 
@@ -64,8 +64,8 @@ class TradeoffDisplay(Display):
     """
 
     risks: Matrix
-    made_for: Sequence[str]
-    judged_under: Sequence[str]
+    fitted_for: Sequence[str]
+    evaluated_under: Sequence[str]
     regrets: Any = None
     im_: Any = field(init=False, repr=False, default=None)
     text_: Any = field(init=False, repr=False, default=None)
@@ -78,7 +78,7 @@ class TradeoffDisplay(Display):
 
     def _checked(self, name: str) -> Matrix:
         cells = np.array(getattr(self, name), dtype=np.float64)
-        rows, columns = len(self.made_for), len(self.judged_under)
+        rows, columns = len(self.fitted_for), len(self.evaluated_under)
         if cells.shape != (rows, columns) or cells.size == 0:
             raise InvalidInputError(
                 f"{name} must have a row for each of {rows} classifiers and a column for each of "
@@ -91,8 +91,8 @@ class TradeoffDisplay(Display):
         """Draw what :func:`equipoise.weight_tradeoff` found."""
         return cls(
             risks=tradeoff.risks,
-            made_for=tradeoff.made_for,
-            judged_under=tradeoff.judged_under,
+            fitted_for=tradeoff.fitted_for,
+            evaluated_under=tradeoff.evaluated_under,
             regrets=tradeoff.regret,
         ).plot(ax)
 
@@ -122,7 +122,7 @@ class TradeoffDisplay(Display):
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Evaluate predicted labels, by the name of what they were tuned for, under weightings.
+        """Evaluate predicted labels, by the name of their weighting, under weightings.
 
         Parameters
         ----------
@@ -140,7 +140,9 @@ class TradeoffDisplay(Display):
             for name, predicted in named(y_pred, "classifier").items()
         }
         risks = [[each.robust(world) for world in worlds.values()] for each in found.values()]
-        return cls(risks=np.array(risks), made_for=list(found), judged_under=list(worlds)).plot(ax)
+        return cls(
+            risks=np.array(risks), fitted_for=list(found), evaluated_under=list(worlds)
+        ).plot(ax)
 
     def plot(self, ax: Any = None, *, value: str = "risk", **kwargs: Any) -> Self:
         """Draw as any display; the cells show the ``"risk"`` or the ``"regret"``."""
@@ -151,8 +153,8 @@ class TradeoffDisplay(Display):
         """One line for each classifier and weighting: risk and regret."""
         rows, columns = self.risks.shape
         return {
-            "made_for": np.repeat(list(self.made_for), columns),
-            "judged_under": np.tile(list(self.judged_under), rows),
+            "fitted_for": np.repeat(list(self.fitted_for), columns),
+            "evaluated_under": np.tile(list(self.evaluated_under), rows),
             "risk": self.risks.ravel(),
             "regret": self.regrets.ravel(),
         }
@@ -173,7 +175,7 @@ class TradeoffDisplay(Display):
         options = {"cmap": "Blues", "vmin": low, "vmax": max(top, low + 1e-12), "aspect": "auto"}
         self.im_ = ax.imshow(cells, **(options | kwargs))
         self._write(ax, cells)
-        rows, columns = style.all_shown(self.made_for, width=16), self.judged_under
+        rows, columns = style.all_shown(self.fitted_for, width=16), self.evaluated_under
         style.name_columns(ax, columns)
         ax.set_yticks(np.arange(len(rows)), rows)
         ax.set_xlabel(f"evaluated under ({value})", fontsize="small")
@@ -200,7 +202,7 @@ class TradeoffDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class ErrorDecompositionDisplay(Display):
-    """Which part of the excess risk would more data cure? Irreducible and estimation error.
+    """The parts of an excess risk: estimation error, which more data reduce, and irreducible error.
 
     The parts are those of :func:`equipoise.theory.excess_risk`, of classifiers fitted for one
     weighting and evaluated under another. The irreducible one is the cost of the wrong weighting
@@ -263,13 +265,13 @@ class ErrorDecompositionDisplay(Display):
         """
         worlds = named_weightings(weightings)
         found = {
-            f"fitted for {made}, evaluated under {judged}": excess_risk(
-                reference, y_proba, worlds[made], worlds[judged], y=y, class_prior=class_prior,
+            f"fitted for {made}, evaluated under {evaluated}": excess_risk(
+                reference, y_proba, worlds[made], worlds[evaluated], y=y, class_prior=class_prior,
                 sample_weight=sample_weight, n_resamples=n_resamples, confidence=confidence,
                 random_state=random_state,
             )
             for made in worlds
-            for judged in worlds
+            for evaluated in worlds
         }  # fmt: skip
         return cls(decompositions=found).plot(ax)
 
@@ -313,11 +315,11 @@ class ErrorDecompositionDisplay(Display):
 
 @dataclass(kw_only=True, eq=False)
 class WorstCaseWeightsDisplay(Display):
-    r"""Which world was a classifier made robust against? The worst-case weights.
+    r"""The worst-case weights of a robust fit, class by class.
 
     Each class's share of the rows, and its share :math:`m_i = q_i p_i` of the objective. The
-    quotient, written beside the bars, is the weight :math:`q_i`: how many times a row of the class
-    counts in the world that was the worst. Drawn by ``Axes.barh``.
+    quotient, written beside the bars, is the weight :math:`q_i` of a row of the class in the worst
+    case. Drawn by ``Axes.barh``.
 
     Parameters
     ----------
@@ -441,7 +443,7 @@ def _worst_case(fitted: Any) -> dict[str, ByClass]:
     if not isinstance(goal, SetGoal):
         raise InvalidInputError(
             f"the worst case of {type(fitted).__name__} cannot be shown without rows: its goal, "
-            f"{goal!r}, is no set of weightings. Give X, y and a set of weightings as goal."
+            f"{goal!r}, is not a set of weightings. Give X, y and a set of weightings as goal."
         )
     # A known weighting is the worst one whatever the risks, which then do not matter.
     risks = np.asarray(getattr(fitted, "class_risks_", np.zeros(len(prior))))

@@ -66,6 +66,7 @@ from equipoise.estimators.sampled_rows import (
     evaluated_on_all,
     stream_of,
 )
+from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
     EquipoiseWarning,
     InvalidInputError,
@@ -80,6 +81,7 @@ from equipoise.validation.labels import (
     complete_labels,
     encode_labels,
     known_labels,
+    one_label_per_row,
     weights_and_totals,
 )
 from equipoise.validation.numbers import check_flag, check_number, check_seed, check_verbosity
@@ -98,7 +100,14 @@ def _of_tuned(name: str) -> property:
     return property(read)
 
 
-class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class DecidingClassifier(
+    RefusesUnknownParameters,
+    Summarised,
+    ClassifierMixin,  # type: ignore[misc]
+    MetaEstimatorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    ABC,
+):
     """A classifier around another, with decision weights that were tuned on held-out rows.
 
     Use it as the base of a classifier with other training weights.
@@ -106,6 +115,11 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
 
     # Whether decisions that are known are evaluated on held-out rows.
     evaluates_known: ClassVar[bool] = False
+    instead: ClassVar[dict[str, str]] = {
+        "class_weight": "training='balanced' of RobustClassifier trains with class weights, and "
+        "the estimator of TunedDecisionClassifier may have its own",
+        "uncertainty": "the uncertainty set is its goal",
+    }
 
     def __init__(
         self,
@@ -286,7 +300,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
     def _held_out(
         self, task: Task, rows: LabelledRows, training: Training, to_split: dict[str, Any]
     ) -> tuple[HeldOut, Task]:
-        """Predictions for held-out rows, and the task with the classes of too few rows."""
+        """Predictions for held-out rows, and the task with the classes that have too few rows."""
         goal, classes = task.goal, rows.classes
         rare = check_rare(self.rare_classes, self.min_rows, goal)
         if self._is_fitted_before():
@@ -343,7 +357,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
             raise InvalidInputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        X, y = indexable(X, y)
+        X, y = indexable(X, one_label_per_row(y))
         y = complete_labels(column_or_1d(y, warn=True))
         assert_all_finite(y, input_name="y")
         if self._is_fitted_before():
@@ -408,7 +422,7 @@ class DecidingClassifier(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEs
 
     @streamed
     def decision_function(self, X: Any) -> NDArray[Any]:
-        r"""What ``predict`` goes by: :math:`w_i \eta_i(x)`, or minus the expected cost of a class.
+        r"""Scores for ``predict``: :math:`w_i \eta_i(x)`, or minus the expected cost of a class.
 
         For two classes it is the difference, of shape (n_rows,), positive for the second class.
         """

@@ -15,10 +15,14 @@ from equipoise.sets import Uncertainty
 class RobustLinearClassifier(RobustLinearModel):
     r"""Linear classifier that minimises the worst weighted risk over an uncertainty set.
 
-    The model of :class:`RobustLogisticRegression` with another loss than the cross-entropy:
-    :math:`R_i` is its mean over the rows of class ``i``. There are no probabilities.
+    Has no ``predict_proba``: it minimises a margin loss in place of the cross-entropy of
+    :class:`RobustLogisticRegression`. Use it where a linear model is to be fitted to errors or
+    margins and no probabilities are needed. The problem is
 
-    Use it for scores that are fitted to errors or margins rather than to probabilities.
+    .. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
+
+    with :math:`R_i` the mean loss over the rows of class ``i``, :math:`p_i` the class prior,
+    :math:`Q` the set of class weights :math:`q`, and ``n`` the sum of the sample weights.
 
     Parameters
     ----------
@@ -39,24 +43,27 @@ class RobustLinearClassifier(RobustLinearModel):
     -----
     ``"margin"`` is the bounded margin loss of the paper with its corners rounded and with wider
     margins for classes of fewer rows; ``equipoise.losses.smooth_margin.SmoothMargin`` has the
-    formula. Rows far on the wrong side count as one error each, where they would otherwise decide
-    for their class: it is for data on which a robust fit of another loss has equal risks but
-    unequal errors. A class of fewer than twenty rows is soon memorised; tune its decisions on
-    held-out rows then. Decisions of this loss are tuned on five folds.
+    formula. A misclassified row counts as at most one error, however far it is on the wrong side.
+    Use this loss where a robust fit of another loss has equal class risks but unequal class errors.
+    A class of fewer than twenty rows is easily memorised: tune the decisions then. They are tuned
+    on five folds for this loss.
 
-    That loss is not convex. The fit starts at the optimum of the cross-entropy over the same set,
-    passes a smoother loss on its way, and descends from the better of the two: ``objective_`` is
-    never above that at either. It ends at a stationary point (``status_`` is ``"stationary"``), of
-    which nothing is proven: ``lower_bound_`` is minus infinity and ``duality_gap_`` infinite.
-    ``n_iter_`` and ``history_`` are of the descent, ``n_evaluations_`` counts the way there too. It
-    needs a finite ``C``.
+    The loss is not convex. The fit minimises the cross-entropy over the same set first, then a
+    smoother loss, and descends from the better of the two optima. It ends at a stationary point
+    (``status_`` is ``"stationary"``) without a certificate: ``lower_bound_`` is minus infinity and
+    ``duality_gap_`` infinite. ``n_iter_`` and ``history_`` describe the descent alone;
+    ``n_evaluations_`` counts all evaluations. ``C`` must be finite.
 
     Examples
     --------
-    >>> from equipoise import LabelCVaR, RobustLinearClassifier
+    >>> from equipoise import RobustLinearClassifier
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustLinearClassifier(LabelCVaR(alpha=0.05), loss="smoothed_hinge").fit(X, y)
+    >>> for goal in ("balanced", "worst_class"):
+    ...     clf = RobustLinearClassifier(goal, loss="smoothed_hinge").fit(X, y)
+    ...     print(f"{goal:11} largest class risk {clf.class_risks_.max():.3f}")
+    balanced    largest class risk 0.359
+    worst_class largest class risk 0.310
     >>> bool(clf.duality_gap_ <= 1e-6 * clf.objective_)
     True
     >>> clf = RobustLinearClassifier("worst_class", loss="margin").fit(X, y)

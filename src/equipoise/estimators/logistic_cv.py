@@ -13,7 +13,7 @@ from equipoise.estimators.logistic import LogisticModel, RobustLogisticRegressio
 from equipoise.estimators.parameters import documented
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import CostMatrix, as_goal
-from equipoise.sets import as_uncertainty
+from equipoise.goals.registry import as_training_set
 from equipoise.validation.numbers import check_count, check_number, check_seed
 
 
@@ -21,27 +21,30 @@ from equipoise.validation.numbers import check_count, check_number, check_seed
 class RobustLogisticRegressionCV(LogisticModel):
     r"""Cross-validated ``C``; ``predict_proba`` is on the scale of the worst-case weights.
 
-    For every fold the model is fitted along the values of ``C``, from the strongest penalty to the
-    weakest, each fit started from the last; the classes predicted for held-out rows say what each
-    value is worth. The strongest penalty is chosen whose value of the goal is within one standard
-    error of the smallest. In the end the model is fitted to all rows.
+    :class:`RobustLogisticRegression` with a penalty that is chosen on held-out rows. Use it where
+    ``C`` is not known. In every fold the model is fitted for all values of ``C``, and the goal is
+    evaluated on the predicted classes of the held-out rows.
+    The strongest penalty within one standard error of the best is fitted to all rows,
 
-    Use it where the penalty is not known. Probabilities of the population come from
-    :func:`~equipoise.population_proba`.
+    .. math:: \min_{w, b} \; \max_{q \in Q} \; \sum_i q_i p_i R_i(w, b) + \frac{\|w\|^2}{2 C n}
+
+    with :math:`R_i` the mean cross-entropy over the rows of class ``i``, :math:`p_i` the class
+    prior and :math:`Q` the set of class weights. :func:`~equipoise.population_proba` returns
+    probabilities on the scale of the population.
 
     Parameters
     ----------
     $goal_set
     Cs : int or array-like of float, default=10
-        Values of ``C``; a number of them is spread evenly over the orders of magnitude from 1e-4
-        to 1e4, as in scikit-learn.
+        Values of ``C``, or the number of values, evenly spaced on a logarithmic scale from 1e-4 to
+        1e4, as in scikit-learn.
+    selection_goal : Uncertainty, str, metric or None, default=None
+        The goal that is evaluated on held-out rows, with zero-one class risks: a set of weightings,
+        or a metric. None is ``goal`` itself.
+    $fit
     cv : int, float, splitter or iterable, default=5
         5 is five folds, stratified and shuffled, with equal rows kept together. A float is the
         share of the rows to hold out; a splitter must test no row twice.
-    selection_goal : Uncertainty, str, metric or None, default=None
-        What is evaluated on held-out rows, by the errors of the classes: a set of weightings, or a
-        metric. None is ``goal`` itself.
-    $fit
     $n_jobs
     $random_state
     $verbose
@@ -53,10 +56,10 @@ class RobustLogisticRegressionCV(LogisticModel):
     Cs_ : ndarray of shape (n_values,)
         The values that were compared, ascending.
     goal_values_ : ndarray of shape (n_values,)
-        What each was worth on held-out rows: the robust risk of the errors, or one minus the
-        metric.
+        The goal on held-out rows for each value: the robust risk with zero-one loss, or one minus
+        the metric.
     goal_value_errors_ : ndarray of shape (n_values,)
-        Standard errors of how far these lie above the smallest, by the jackknife.
+        Standard errors of the differences from the smallest goal value, by the jackknife.
     $linear_attributes
 
     Examples
@@ -65,8 +68,8 @@ class RobustLogisticRegressionCV(LogisticModel):
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
     >>> clf = RobustLogisticRegressionCV("worst_class", Cs=[0.01, 1, 100], cv=3).fit(X, y)
-    >>> clf.C_ in clf.Cs_, clf.status_
-    (True, 'converged')
+    >>> clf.goal_values_.round(2).tolist(), clf.C_  # the error of the worst class
+    ([0.56, 0.37, 0.2], 100.0)
     """
 
     def __init__(
@@ -74,7 +77,6 @@ class RobustLogisticRegressionCV(LogisticModel):
         goal: Any = None,
         *,
         Cs: Any = 10,
-        cv: Any = 5,
         selection_goal: Any = None,
         fit_intercept: bool = True,
         tol: float = 1e-6,
@@ -82,6 +84,7 @@ class RobustLogisticRegressionCV(LogisticModel):
         solver: str = "auto",
         decisions: str = "argmax",
         pooling: float = POOLING,
+        cv: Any = 5,
         class_prior: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -89,7 +92,6 @@ class RobustLogisticRegressionCV(LogisticModel):
     ) -> None:
         self.goal = goal
         self.Cs = Cs
-        self.cv = cv
         self.selection_goal = selection_goal
         self.fit_intercept = fit_intercept
         self.tol = tol
@@ -97,6 +99,7 @@ class RobustLogisticRegressionCV(LogisticModel):
         self.solver = solver
         self.decisions = decisions
         self.pooling = pooling
+        self.cv = cv
         self.class_prior = class_prior
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -104,12 +107,12 @@ class RobustLogisticRegressionCV(LogisticModel):
 
     @property
     def C(self) -> float:  # type: ignore[override]
-        """What the final fit was made with."""
+        """The value of ``C`` of the final fit."""
         return float(self.C_)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         grid, seed = _grid(self.Cs), check_seed(self.random_state)
-        aim = as_uncertainty(self.goal) if self.selection_goal is None else self.selection_goal
+        aim = as_training_set(self.goal) if self.selection_goal is None else self.selection_goal
         goal, rows = as_goal(aim), path_rows(self, X, y, sample_weight, "C")
         if isinstance(goal, CostMatrix):
             raise InvalidParameterError(

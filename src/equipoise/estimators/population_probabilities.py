@@ -41,21 +41,22 @@ _NO_MASS_REMEDY = (
 def population_proba(model: Any, X: Any, class_prior: Any = None) -> Any:
     r"""Class probabilities on the scale of the population, or at any class frequencies.
 
-    ``predict_proba`` of a reweighted fit is on the scale of its weights: it speaks of a world in
-    which class ``i`` has the share :math:`m_i = p_i q_i`. By Bayes' rule the odds are put back by
-    the factors :math:`\pi_i / m_i`. For probabilities of other classifiers, whose weights you know,
-    there is :func:`rescale_proba`.
+    ``predict_proba`` of a model that was trained with class weights is on the scale of these
+    weights: those of a population in which class ``i`` has the share :math:`m_i = p_i q_i`. By
+    Bayes' rule, multiplying the odds by :math:`\pi_i / m_i` gives the probabilities at the class
+    frequencies :math:`\pi`. Use it where the probabilities of a linear model are read or averaged.
+    For other classifiers with known class weights use :func:`rescale_proba`.
 
     Parameters
     ----------
     model : classifier
-        A fitted one of this package that has ``predict_proba``, alone, as the last step of a
-        ``Pipeline`` (the other steps transform ``X``), or as what a search has found.
+        A fitted classifier of this package with ``predict_proba``, alone, as the last step of a
+        fitted ``Pipeline`` (whose other steps transform ``X``), or inside a fitted search.
     X : array-like
         Rows, as ``model.predict_proba`` takes them.
     class_prior : dict by class or array-like of shape (n_classes,), optional
-        The class frequencies :math:`\pi`: those of the population that the model was fitted for
-        (``class_prior_``, which is that of the training rows unless it was given) by default.
+        The class frequencies :math:`\pi`. By default ``class_prior_`` of the model: its
+        ``class_prior``, or the frequencies of the training rows.
 
     Returns
     -------

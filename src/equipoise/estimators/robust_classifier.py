@@ -27,20 +27,19 @@ TRAININGS = {
 
 @documented
 class RobustClassifier(DecidingClassifier):
-    r"""``predict`` serves a goal and is not the argmax of ``predict_proba``: the first choice.
+    r"""Tune any classifier for a goal; ``predict`` is not the argmax of ``predict_proba``.
+
+    The classifier is trained plainly and with class weights, and the probabilities of these models
+    are averaged. The predicted class is that of the largest weighted probability,
 
     .. math:: f(x) = \arg\max_i \; w_i \eta_i(x)
 
-    with probabilities :math:`\eta` of a model that may be trained with class weights, put on the
-    scale of the population. Every row is predicted by a model of the other folds; decision
-    weights are tuned on these predictions as in :class:`TunedDecisionClassifier`, and the model is
-    trained once more on all rows. By default, models of three training weights are averaged: 3
-    (folds + 1) fits of the base estimator, and a prediction and a model file three times those of
-    the base. On new rows of 91 tables this gains 0.3 points over ``training="plain"``, at three
-    times its cost.
-
-    Use it first, for any model; :class:`RobustLogisticRegression` has certificates, and
-    :func:`tune_weights` takes probabilities that exist already.
+    where :math:`\eta` are the probabilities of ``predict_proba``, on the scale of the population,
+    and the weights :math:`w` are tuned for the goal on held-out rows. Use it first, for any model:
+    where the recall of a rare class, macro F1 or costs count and not the overall error.
+    :class:`TunedDecisionClassifier` keeps the training of the classifier as it is,
+    :class:`RobustLogisticRegression` has a certificate, and :func:`tune_weights` takes the
+    probabilities of any other model.
 
     Parameters
     ----------
@@ -69,16 +68,30 @@ class RobustClassifier(DecidingClassifier):
     ----------
     $decision_attributes
 
+    Notes
+    -----
+    By default the base estimator is fitted 3 (folds + 1) times: for each of three training weights
+    once per fold, to tune the decisions, and once on all rows. A prediction takes three times as
+    long as one of the base estimator, and a model file is three times as large. On new rows of 91
+    tables this gains 0.3 points over ``training="plain"``, which takes a third of the time.
+
     Examples
     --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from equipoise import RobustClassifier
+    >>> from sklearn.ensemble import ExtraTreesClassifier
+    >>> from sklearn.model_selection import train_test_split
+    >>> from equipoise import RobustClassifier, class_risks
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
-    >>> tree = DecisionTreeClassifier(max_depth=4, random_state=0)
-    >>> clf = RobustClassifier(tree, "worst_class", cv=3).fit(X, y)
-    >>> bool(clf.class_risks_.max() < 0.1)
-    True
+    >>> X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    >>> trees = ExtraTreesClassifier(30, min_samples_leaf=5, random_state=0)
+    >>> balanced = ExtraTreesClassifier(**trees.get_params() | {"class_weight": "balanced"})
+    >>> tuned = RobustClassifier(trees, "worst_class", cv=3)
+    >>> for name, clf in {"plain": trees, "balanced": balanced, "tuned": tuned}.items():
+    ...     risks = class_risks(y_test, clf.fit(X, y).predict(X_test))
+    ...     print(f"{name:8} worst recall {1 - risks.worst():.0%}, error {risks.standard():.0%}")
+    plain    worst recall 7%, error 6%
+    balanced worst recall 91%, error 7%
+    tuned    worst recall 93%, error 6%
     """
 
     evaluates_known = True
@@ -153,6 +166,8 @@ def training_weights(training: Any, classes: NDArray[Any], shares: Vector) -> Ma
     if isinstance(training, str):
         powers = TRAININGS[check_word(training, "training", tuple(TRAININGS))]
         weights = np.array([np.where(shares > 0, shares, 1.0) ** -power for power in powers])
+    elif training is None:
+        raise InvalidParameterError("training must name class weights, got None: use 'plain'.")
     else:
         weights = check_numbers(training, classes, name="training")[None]
         if not np.all((weights > 0) & np.isfinite(weights)):

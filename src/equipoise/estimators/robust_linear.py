@@ -43,6 +43,7 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.goals.labelled_predictions import BLOCK_VALUES
+from equipoise.goals.registry import as_training_set
 from equipoise.losses import TrainedLoss
 from equipoise.objectives import (
     Objective,
@@ -53,9 +54,9 @@ from equipoise.objectives import (
     offered,
 )
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
-from equipoise.sets import MassSet, Uncertainty, as_uncertainty
+from equipoise.sets import MassSet, Uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
-from equipoise.validation.labels import complete_labels
+from equipoise.validation.labels import complete_labels, one_label_per_row
 from equipoise.validation.numbers import (
     check_count,
     check_flag,
@@ -101,7 +102,7 @@ def streamed(method: Method) -> Method:
             return np.asarray(method(self, X[:] if is_sliced(X) else X, *args, **settings))
         answers = list(blocks.map(lambda _, block: method(self, block.X, *args, **settings)))
         if not answers:
-            raise InvalidInputError("There are no rows: there is no block.")
+            raise InvalidInputError("X must have at least one block of rows, got none.")
         return np.concatenate(answers)
 
     return cast(Method, answer)
@@ -203,8 +204,8 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         loss = self._trained_loss()
         if np.isinf(self.C) and not loss.convex:
             raise InvalidParameterError(
-                f"loss={loss!r} needs a finite C, got {self.C}: without a penalty, margins can "
-                "be had for nothing by larger coefficients."
+                f"loss={loss!r} needs a finite C, got {self.C}: without a penalty, the loss "
+                "vanishes as the coefficients grow. Give C=1.0, for example."
             )
         limits = Limits(
             check_number(self.tol, "tol", "(0, inf)"), check_count(self.max_iter, "max_iter")
@@ -217,7 +218,7 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         prior = np.asarray(totals / totals.sum())
         if self.class_prior is not None:
             prior = check_prior(self.class_prior, classes, name="class_prior")
-        masses = as_uncertainty(self.goal).resolve(prior, classes)
+        masses = as_training_set(self.goal).resolve(prior, classes)
         total = float(totals.sum())
         if not self.C * total > np.finfo(np.float64).tiny:
             raise InvalidParameterError(
@@ -272,7 +273,7 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         blocks = as_blocks(X, y, sample_weight, memory)
         if blocks is None:
             X, y = (part[:] if is_sliced(part) else part for part in (X, y))
-            y = complete_labels(y)
+            y = complete_labels(one_label_per_row(y))
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
             return RowsInMemory(X, y, sample_weight)
         if self.decisions == "tuned":

@@ -30,75 +30,75 @@ _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
 
 
 class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""A robust classifier, as robust as a rule asks for.
+    r"""Cross-validated level of ``LabelCVaR``: how robust a classifier is to be.
 
-    From the standard risk to the worst class, a rule is fitted for every level :math:`\alpha` of
-    ``LabelCVaR`` and evaluated by its class errors on held-out rows, :math:`R_\alpha`. Of these one
-    is taken, and fitted to all rows:
+    The classifier is fitted for levels :math:`\alpha` of ``LabelCVaR``, from 1 (the overall error)
+    to the smallest class share (the worst class), and its zero-one class risks :math:`R_\alpha` are
+    estimated on held-out rows. One level is chosen and fitted to all rows. Use it where you do not
+    know how much overall error the worst class may cost, and choose by a rule:
 
-    - ``"regret"``: for the least favourable of the levels, the least is lost; the least
-      robust level that loses as little, within one standard error;
-    - ``"price"``: the lowest risk of the worst class that costs at most so many points of the
-      standard risk, 'I give up at most one point';
-    - ``"recall"``: the least robust one by which every class has such a recall.
-
-    Use it where the goal is not known: how much overall error the worst class may cost.
+    - ``"regret"``: the least robust level whose largest regret over all levels, in the formula of
+      ``rule``, is within one standard error of the smallest;
+    - ``"price"``: the level of the lowest worst-class risk whose overall error is at most ``price``
+      points above the smallest ('I give up at most one point');
+    - ``"recall"``: the least robust level at which every class has a recall of at least ``recall``.
 
     Parameters
     ----------
     estimator : RobustLogisticRegression, TunedDecisionClassifier or RobustClassifier
-        Its set or goal is replaced by ``LabelCVaR`` of the level that is chosen. The first is
-        fitted for every level, each fit started from the last, with an ``adjustment`` of 0.5 unless
-        it has one; the models of the others are trained once, and their decisions tuned for every
-        level.
+        Its goal is replaced by ``LabelCVaR`` of the chosen level. A ``RobustLogisticRegression`` is
+        fitted for every level, with an ``adjustment`` of 0.5 unless it has one; the models of the
+        others are trained once, and their decisions tuned for every level.
     rule : {"regret", "price", "recall"}, default="regret"
         With robust risks :math:`V_a` over the sets of all levels, ``"regret"`` takes the smallest
         :math:`\max_a \, (V_a(R_\alpha) - \min_b V_a(R_b))`, or the highest level at which it is
         larger by at most one standard error of the difference, by the jackknife.
     price : float in [0, 100], default=None
-        For ``rule="price"``: points above the lowest standard risk of all levels, 1 for 0.01.
+        For ``rule="price"``: percentage points above the smallest overall error of all levels, 1
+        for 0.01.
     recall : float in (0, 1), default=None
-        For ``rule="recall"``. Where no level reaches it, a warning says which comes closest, and
-        that is taken.
+        For ``rule="recall"``: the smallest recall of a class. Where no level reaches it, the level
+        that comes closest is chosen, with a warning.
     alphas : array-like of float in (0, 1], default=None
-        The levels. By default ten from 1 to the smallest class share, below which the worst class
-        decides alone.
+        The levels. By default ten from 1 to the smallest class share, below which the set is that
+        of ``WorstClass``.
     cv : int, float, splitter or iterable, default=None
-        None is the estimator's own, or 5 where it has none: five folds, stratified and shuffled,
-        with equal rows kept together. A float is the share of the rows to hold out; a splitter must
-        test no row twice.
+        None is the ``cv`` of the estimator, or 5 where it has none: five folds, stratified and
+        shuffled, with equal rows kept together. A float is the share of the rows to hold out; a
+        splitter must test no row twice.
     n_jobs : int, default=None
-        How many folds are fitted at a time; None is the estimator's own, where it has any.
+        The number of folds that are fitted at a time; None is the ``n_jobs`` of the estimator.
     random_state : int, RandomState or None, default=None
-        Seed of the folds; None is the estimator's own, and deterministic where it has none.
+        None is the ``random_state`` of the estimator, and deterministic where it has none. Seed of
+        the folds.
     verbose : int, default=0
         Above 0, a line for each level.
 
     Attributes
     ----------
     alpha_ : float
-        The level that was chosen.
+        The chosen level.
     best_index_ : int
-        Its place in the path.
+        Its index in ``path_``.
     path_ : dict of arrays
-        What each level gives on held-out rows: ``alpha``, descending; ``class_risks`` of shape
-        (n_alphas, n_classes), ``standard_risk`` and ``worst_class_risk``, shares of errors by
-        class, in all and in the worst class; ``largest_regret``, and the standard error of its
-        distance from the smallest, ``largest_regret_error``; and ends of intervals of the risks,
-        such as ``standard_risk_lower`` and ``standard_risk_upper``. These have a confidence of 95%
-        for all levels together, and so allow for the choice of one.
+        Results of each level on held-out rows: ``alpha``, descending; error rates by class,
+        ``class_risks`` of shape (n_alphas, n_classes), overall, ``standard_risk``, and of the worst
+        class, ``worst_class_risk``; ``largest_regret``, and the standard error of its difference
+        from the smallest, ``largest_regret_error``; and limits of intervals of the risks, such as
+        ``standard_risk_lower`` and ``standard_risk_upper``, with 95% confidence for all levels
+        together, so that they hold for the chosen one.
     estimator_ : estimator
-        The classifier, fitted at the level that was chosen.
+        The classifier, fitted at the chosen level.
     classes_, n_features_in_, feature_names_in_
         Of ``estimator_``.
 
     Notes
     -----
-    A price and a recall are kept on the held-out rows; on new rows up to their sampling error.
-    With known probabilities and 2,000 rows, a tenth of them of the rare class, a price of 1 came to
-    0.62 points on average and 1.76 in one of twenty tables, and a recall of 0.8 to 0.81 and 0.75
-    (``pytest -m slow tests/test_robustness_cv.py`` prints it). ``RecallFloors`` with a confidence
-    is for a recall that is promised.
+    A price and a recall hold on the held-out rows; on new rows they hold up to sampling error. With
+    known probabilities and 2,000 rows, a tenth of them of the rare class, a price of 1 cost 0.62
+    points on average and more than 1.76 in one of twenty tables; a recall of 0.8 was 0.81 on
+    average and below 0.75 in one of twenty (``pytest -m slow tests/test_robustness_cv.py`` prints
+    these numbers). For a recall with a guarantee use ``RecallFloors`` with a confidence.
 
     Examples
     --------

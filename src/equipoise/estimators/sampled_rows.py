@@ -263,7 +263,7 @@ def _wanted(classifier: Any, known: Survey, n_rows: int, seed: int) -> Indices:
     if classifier._is_fitted_before():
         train, tune = 0 * by_class, evenly(by_class, n_rows)
     else:
-        # As in memory, a class of too few rows is for training alone.
+        # As in memory, a class with too few rows only trains.
         aside = np.floor(_share(classifier.cv) * by_class).astype(np.intp)
         aside[aside < FOLDS_OF_A_CLASS] = 0
         half = n_rows // 2 if tunes else n_rows

@@ -18,7 +18,7 @@ def set_features(estimator: Any, X: Any, *, reset: bool = True) -> None:
 
 
 def handed_back(values: Any, like: Any) -> Any:
-    """A tensor, or numbers as one, as an array of the library of what is like it."""
+    """A tensor, or numbers as one, as an array of the library of another array."""
     if isinstance(values, np.ndarray):
         torch, given = require("torch", extra="torch"), as_tensor(like)
         double = given.dtype == torch.float64

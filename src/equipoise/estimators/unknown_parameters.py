@@ -5,10 +5,14 @@ from typing import Any, ClassVar, Self
 
 from equipoise.text import did_you_mean
 
-# What to use in place of parameters of other libraries.
+# What to use in place of parameters of other classes and libraries.
 _INSTEAD = {
     "class_weight": "the weights of the classes are its goal, such as goal='balanced' or "
-    "goal=FixedWeights({...})"
+    "goal=FixedWeights({...})",
+    "cv": "RobustLogisticRegressionCV chooses C by cross-validation",
+    "penalty": "the penalty is the squared norm of the coefficients, and C its inverse strength",
+    "random_state": "the fit is deterministic",
+    "uncertainty": "the uncertainty set is its goal",
 }
 
 
@@ -26,6 +30,7 @@ class RefusesUnknownParameters:
     """
 
     __signature__: ClassVar[Signature]
+    instead: ClassVar[dict[str, str]] = _INSTEAD
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
@@ -36,6 +41,8 @@ class RefusesUnknownParameters:
         known = cls.__signature__.parameters
         for name in params:
             if name not in known:
-                hint = f": {_INSTEAD[name]}" if name in _INSTEAD else did_you_mean(name, known)
+                hint = did_you_mean(name, known)
+                if name in cls.instead:
+                    hint = f": {cls.instead[name]}"
                 raise TypeError(f"{cls.__name__} has no parameter {name!r}{hint}.")
         return super().__new__(cls)

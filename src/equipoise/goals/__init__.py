@@ -1,6 +1,6 @@
 """What decisions are for: a set of weightings, a metric, costs, or floors of the recall.
 
-A recipe that users write down *resolves*, like an uncertainty set, to what the search goes by.
+A goal is a recipe: like an uncertainty set it *resolves*, given the classes, to a criterion.
 """
 
 from equipoise.goals.base import Criterion, Goal, KnownRule, SmoothCriterion

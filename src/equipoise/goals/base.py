@@ -82,7 +82,7 @@ class SmoothCriterion(Criterion):
 
     @property
     def centre(self) -> Vector:
-        """Log-weights towards which those of classes of few rows are shrunk: balanced ones."""
+        """Log-weights towards which those of small classes are shrunk: balanced ones."""
         return log_ratio(np.ones(len(self.prior)), self.prior)
 
     def value(self, table: Any) -> float:
@@ -175,7 +175,7 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
         """The criterion for these class frequencies (and names, ``0..k-1`` when not given)."""
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> Criterion:
-        """The criterion among the classes that have rows enough, as if there were no others."""
+        """The criterion for the classes that have enough rows, without the others."""
         return self.resolve(prior_among(prior, classes, ~few), classes[~few])
 
     @classmethod

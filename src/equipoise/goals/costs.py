@@ -42,15 +42,16 @@ class ExpectedCost(KnownRule):
 
 
 class CostMatrix(Goal):
-    r"""The least expected cost :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`, never tuned.
+    r"""Predict the class of the smallest expected cost, :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`.
 
-    Where all errors of a class cost the same, these are decision weights.
+    Use it where the cost of each error is known. Nothing is tuned, so the probabilities must be
+    calibrated. Where all errors of a class cost the same, the costs are decision weights.
 
     Parameters
     ----------
     costs : array-like of shape (n_classes, n_classes), dict of dicts, or float
-        Cost of deciding ``j`` (second) where ``i`` is true (first); a dict may leave out right
-        decisions, which then cost nothing. A number is the cost of every error.
+        Cost of predicting ``j`` (second) where ``i`` is true (first); a dict may leave out correct
+        predictions, which then cost nothing. A number is the cost of every error.
 
     Examples
     --------
@@ -120,13 +121,14 @@ def _regrets(matrix: Matrix, classes: NDArray[Any]) -> Matrix:
     if np.any(regrets < 0):
         true, decided = np.unravel_index(int(np.argmin(regrets)), regrets.shape)
         raise InvalidInputError(
-            f"costs must not make a right decision dearer than a wrong one: where class "
-            f"{names[true]!r} is true, deciding it costs {matrix[true, true]:.6g} and deciding "
-            f"{names[decided]!r} only {matrix[true, decided]:.6g}. Rows stand for the true class; "
-            "give costs, not gains."
+            "costs must not be higher for a correct prediction than for a wrong one: where class "
+            f"{names[true]!r} is true, predicting it costs {matrix[true, true]:.6g}, and "
+            f"predicting {names[decided]!r} only {matrix[true, decided]:.6g}. "
+            "Rows stand for the true class; give costs, not gains."
         )
     if not np.any(regrets > 0):
         raise InvalidInputError(
-            f"costs must make some wrong decision dearer than the right one, got {matrix.tolist()}."
+            "costs must be higher for some wrong prediction than for the correct one, got "
+            f"{matrix.tolist()}."
         )
     return regrets

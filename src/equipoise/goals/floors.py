@@ -121,9 +121,11 @@ class FlooredRisk(Criterion):
                 return theta
             for i in bounds:
                 theta[i] = max(theta[i], least[i])
+            if theta.max() > FURTHEST:
+                break
             chasing = [i for i in bounds if sweep - rose[i] < len(bounds)]
             step = _step(theta, {i: bounds[i] for i in chasing})
-            if theta.max() > FURTHEST or step == np.inf:
+            if step == np.inf:
                 break
             theta[chasing] += step if step > NEAR else 0.0
         together = "together on the tuning rows"
@@ -182,31 +184,35 @@ def _leads(rows: Predictions, own: int) -> tuple[Matrix, Vector]:
 
 
 class RecallFloors(Goal):
-    """The least standard risk among all weights that keep the recall of some classes above floors.
+    """The smallest overall error among all decision weights that keep recalls above floors.
+
+    Use it where a recall of some classes is required; with a ``confidence`` the floors hold for new
+    rows.
 
     Parameters
     ----------
     floors : float, dict by class, or array-like of shape (n_classes,)
         Smallest recalls, from 0 to 1; a dict leaves the classes that it does not name free.
     confidence : float in (0, 1), default=None
-        The probability with which all floors together shall hold for new rows. None keeps them on
-        the tuning rows alone.
+        The probability with which all floors hold together for new rows. None keeps them on the
+        tuning rows only.
 
     Notes
     -----
-    The risk is the least if the probabilities are calibrated: where they keep the floors as they
-    are, nothing is changed, and otherwise weights are raised just as far as the floors need.
+    The overall error is the smallest if the probabilities are calibrated. Where the default
+    predictions keep the floors, nothing changes; otherwise weights are raised just as far as the
+    floors need.
 
-    With a confidence, for any model and population, the rule that is returned keeps all
-    floors for new rows of the population, except with probability ``1 - confidence`` at most over
-    the draw of the tuning rows. These must be independent rows of the population that one model was
-    not trained on: ``TunedDecisionClassifier`` holds some out, and returns the model that has not
-    seen them. It takes ``log((1 - confidence) / m) / log(floor)`` of a class at least, with ``m``
-    floors; where rows cannot show what is asked, there is an ``UnattainableError``.
+    With a confidence, the returned rule keeps all floors for new rows of the population, for any
+    model and population, except with probability ``1 - confidence`` over the draw of the tuning
+    rows. The tuning rows must be independent, and held out from the training of a single model:
+    ``TunedDecisionClassifier`` holds them out, and returns the model that was trained without them.
+    A class with a floor needs at least ``log((1 - confidence) / m) / log(floor)`` tuning rows, with
+    ``m`` the number of floors; with fewer, an ``UnattainableError`` is raised.
 
-    Rows of unequal weight stand for a population where they are as much more frequent. Those of a
-    class with a floor are drawn, each with the share of its weight in the largest, and then count
-    one each: nothing is promised of rows heavier than all that were seen, and few may be left.
+    With row weights, rows stand for a population in which heavier rows are more frequent. Rows of
+    classes with a floor are then sampled in proportion to their weights and count one each. So the
+    guarantee excludes rows heavier than all tuning rows, and unequal weights leave fewer rows.
 
     Examples
     --------
@@ -231,7 +237,7 @@ class RecallFloors(Goal):
         return FlooredRisk(floors, p, names, confidence)
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRisk:
-        """The same among the classes that have rows enough; no other may have a floor."""
+        """The same for the classes that have enough rows; the others must not have a floor."""
         found = self.resolve(prior, classes)
         unknown = few & (found.floors > 0)
         if np.any(unknown):

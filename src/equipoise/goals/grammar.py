@@ -69,7 +69,7 @@ def parse_goal(text: str) -> Any:
         tree = _tree(written)
         goal = _recipe(tree, written)
         if not any(isinstance(part, ast.Dict | ast.List | ast.Tuple) for part in ast.walk(tree)):
-            # It speaks of no class, so that it can be checked before they are known.
+            # It names no class, so that it can be checked before the classes are known.
             as_goal(goal).resolve([0.5, 0.5])
         return goal
 

@@ -138,7 +138,7 @@ def most_probable(probabilities: Table) -> Indices:
 
 
 def scores(probabilities: Table, rule: Vector | Matrix) -> NDArray[np.float64]:
-    """What a prediction goes by: the class with the largest score of a row is predicted.
+    """Scores of the classes: the class with the largest score of a row is predicted.
 
     For two classes and weights it is one number a row, positive for the second class.
     """

@@ -135,11 +135,16 @@ def _mean_fbeta(beta: float, prior: Vector) -> MeanFBeta:
     return MeanFBeta(prior, beta)
 
 
-# For any number of classes, given their frequencies.
+def _mean_recall(prior: Vector) -> MeanRecall:
+    return MeanRecall(prior, np.full(len(prior), 1 / len(prior)))
+
+
+# For any number of classes, given their frequencies; scikit-learn has two names for one of them.
 AVERAGES: dict[Any, Callable[[Vector], Criterion]] = {
     "accuracy": lambda prior: MeanRecall(prior, prior),
-    "balanced_accuracy": lambda prior: MeanRecall(prior, np.full(len(prior), 1 / len(prior))),
+    "balanced_accuracy": _mean_recall,
     "geometric_mean": GeometricMean,
+    "recall_macro": _mean_recall,
 }
 METRIC_NAMES = sorted({*AVERAGES, "f1_macro", *METRICS})
 # What a word that is no metric may mean.
@@ -169,16 +174,16 @@ def _is_of_table(metric: Any) -> bool:
 
 
 class MetricGoal(Goal):
-    """A metric that is to be large on new rows.
+    """A metric whose value on new rows is to be large.
 
     Parameters
     ----------
     metric : str, LinearFractional or callable
         For any number of classes ``"f1_macro"`` (or another beta, ``"f2_macro"``),
-        ``"geometric_mean"``, ``"balanced_accuracy"`` and ``"accuracy"``; for two classes, of which
-        the second is the positive one, also ``"f1"`` (``"f0.5"``), ``"jaccard"`` and every
-        linear-fractional metric of :mod:`equipoise.metrics`. A function of your own takes the
-        confusion matrix of population shares (rows by true class, columns by decision, all cells
+        ``"geometric_mean"``, ``"balanced_accuracy"`` (or ``"recall_macro"``, which is the same) and
+        ``"accuracy"``; for two classes, of which the second is the positive one, also ``"f1"``
+        (``"f0.5"``), ``"jaccard"`` and every linear-fractional metric of
+        :mod:`equipoise.metrics`. A function of your own takes the confusion matrix of population shares (rows by true class, columns by decision, all cells
         summing to one) and returns a number that is to be large. Scorers of scikit-learn, by name
         or as objects, are taken where the confusion matrix determines them.
     gradient : callable, default=None

@@ -13,7 +13,8 @@ from equipoise.goals.rate_floors import Floors, PrecisionFloors
 from equipoise.goals.set_goal import SetGoal
 from equipoise.registry import Registry
 from equipoise.sets import SETS, WORDS, Uncertainty, as_uncertainty
-from equipoise.text import did_you_mean
+from equipoise.sets.registry import likely_goal
+from equipoise.text import brief
 
 GOALS: Registry[type[Goal]] = Registry(
     "goal", SetGoal, MetricGoal, CostMatrix, RecallFloors, Floors, PrecisionFloors
@@ -41,12 +42,29 @@ def as_goal(value: Any = None) -> Goal:
         return value
     if is_metric(value):
         return MetricGoal(value)
-    given = " ".join(repr(value).split())  # arrays are printed over several lines
     words = ", ".join(repr(word) for word in [*WORDS, *METRIC_NAMES])
     calls = (f"{name}(...)" for name in [*SETS, *GOALS])
     raise InvalidParameterError(
         "goal must be an uncertainty set such as LabelCVaR(0.1), a linear-fractional metric, one "
         f"of the words {words}, FixedWeights(...) or CostMatrix(...) for known weights or costs, "
-        f"RecallFloors(...), or None, got {given}"
-        f"{did_you_mean(value, [*WORDS, *LIKELY_METRICS], calls)}."
+        f"RecallFloors(...), or None, got {brief(value)}"
+        f"{likely_goal(value, [*WORDS, *LIKELY_METRICS], calls)}."
     )
+
+
+def as_training_set(value: Any = None) -> Uncertainty:
+    """The uncertainty set that a linear model is trained for; a goal of decisions is refused.
+
+    Examples
+    --------
+    >>> as_training_set("worst_class")
+    WorstClass()
+    """
+    kind = value if isinstance(value, type) else type(value)
+    if issubclass(kind, Goal) or is_metric(value):
+        raise InvalidParameterError(
+            "goal of a linear model must be an uncertainty set such as LabelCVaR(0.1), got "
+            f"{brief(value)}: for a metric, recall floors or costs use "
+            "RobustClassifier(LogisticRegression(), goal)."
+        )
+    return as_uncertainty(value)

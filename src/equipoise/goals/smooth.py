@@ -1,4 +1,4 @@
-r"""Decision weights for any smooth goal, with one term that pools classes of few rows.
+r"""Decision weights for any smooth goal, with one term that pools small classes.
 
 .. math:: \min_\theta \; g\bigl(C_T(\theta)\bigr)
           + \sum_i \frac{c}{n_i} (\theta_i - \theta_{0,i})^2

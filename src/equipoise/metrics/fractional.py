@@ -265,7 +265,7 @@ class LinearFractional:
 
 
 def weighted_accuracy(negative: float, positive: float) -> LinearFractional:
-    r"""Right decisions by the weight of their class.
+    r"""Accuracy with a weight for each class.
 
     .. math:: \frac{q_1 TP + q_0 TN}{q_1 (TP + FN) + q_0 (TN + FP)}
 
@@ -333,7 +333,7 @@ METRICS: dict[str, Metric] = {
 
 
 def as_metric(metric: Metric, positive_share: float) -> LinearFractional:
-    """The metric of that name, or from that function of the share of positives, or as it is.
+    """A metric from its name, from a function of the share of positives, or from a metric.
 
     Examples
     --------
@@ -370,8 +370,8 @@ def macro_fbeta(
     classes : array-like of shape (n_classes,), optional
         Names for the messages.
     absent : {"raise", "drop"}, default="raise"
-        Whether a class without a row is an error, or left out of the mean. Decisions for it stay
-        what they are for the other classes, wrong.
+        Whether a class without a row is an error, or left out of the mean. Rows that are predicted
+        as this class stay errors of their own classes.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class BestThreshold:
     Attributes
     ----------
     threshold, above : float, bool
-        Class 1 is decided where the score is above it; where it is not, if ``above`` is False.
+        Class 1 is predicted where the score is above it; below it, if ``above`` is False.
     value : float
         The metric on the rows searched.
     lower, upper : float
@@ -81,7 +81,7 @@ def best_threshold(
 ) -> BestThreshold:
     r"""The threshold :math:`t` that maximises a metric of the rule :math:`1\{s(x) > t\}`.
 
-    It is in the middle between two scores, and of several best ones the lowest.
+    It lies in the middle between two scores; of several best thresholds it is the lowest.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def best_threshold(
         Thresholds from the first number on and below the second. With ``(0, 1)``, which suits
         probabilities, no threshold is infinite.
     either_side : bool, default=False
-        Whether rules that decide class 1 *at or below* the threshold are searched too.
+        Whether rules that predict class 1 *at or below* the threshold are searched too.
 
     Examples
     --------

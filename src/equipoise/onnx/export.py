@@ -345,7 +345,7 @@ def _by_skl2onnx(steps: list[Any], features: GraphColumns) -> GraphColumns:
 
 
 def _fills_nothing(step: Any) -> bool:
-    """Whether a step fills missing texts, of which ONNX has none."""
+    """Whether a step fills missing texts, which ONNX does not have."""
     marked = isinstance(step, SimpleImputer) and isinstance(step.missing_values, str)
     return isinstance(step, SimpleImputer) and not marked and not step.add_indicator
 

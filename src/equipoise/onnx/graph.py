@@ -40,7 +40,7 @@ class Graph:
         return name
 
     def add(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """Add a node; the name of what it gives."""
+        """Add a node, and return the name of its output."""
         name = f"{kind.lower()}_{len(self.nodes)}"
         make = self.onnx.helper.make_node
         self.nodes.append(make(kind, list(inputs), [name], domain=domain, **attributes))

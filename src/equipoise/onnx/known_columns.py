@@ -104,7 +104,7 @@ def _known_to(stage: Any, n_columns: int) -> list[KnownColumn | None]:
 
 
 def _points(stage: Any, n_columns: int) -> list[KnownColumn | None] | None:
-    """Columns of the points that an estimator has kept; None if it has none."""
+    """Columns of the training points that an estimator stores; None if it stores none."""
     attributes = (getattr(stage, name, None) for name in _POINTS)
     tables = [np.atleast_2d(values) for values in attributes if isinstance(values, np.ndarray)]
     tables = [table for table in tables if table.ndim == 2 and table.shape[1] == n_columns]

@@ -131,7 +131,7 @@ def margin_rules(*, flatness: float, n_rows: int, seeds: list[int]) -> list[Reco
             matched = excess_risk(eta, estimate, weights, weights)
             power = constants[threshold] * largest ** model.exponent(threshold)
             # q'_0 + q'_1, and the distance of the thresholds.
-            total, shift = float(found.judged_under.sum()), 0.3
+            total, shift = float(found.evaluated_under.sum()), 0.3
             records.append(
                 {
                     "flatness": flatness,

@@ -17,7 +17,7 @@ from equipoise.theory import excess_risk_in_class
 
 P = 0.9
 _METHODS = {"standard": STANDARD, "balanced": BALANCED}
-_PAIRS = [(made, judged) for made in _METHODS for judged in _METHODS]
+_PAIRS = [(made, evaluated) for made in _METHODS for evaluated in _METHODS]
 _MISMATCHED = [pair for pair in _PAIRS if pair[0] != pair[1]]
 _MATCHED = [pair for pair in _PAIRS if pair[0] == pair[1]]
 _N_POINTS = 4_000
@@ -44,7 +44,7 @@ of 1/2, the sample decides between them by chance, and under masses (0.9, 0.1) o
 other 0.9.
 """
 _TABLE_LEAD = "Excess risk, and in brackets its estimation part, of the linear functions:"
-_TIED_LEAD = "Mean estimation part of the two constant rules, made for equal masses:"
+_TIED_LEAD = "Mean estimation part of the two constant rules, fitted for equal masses:"
 
 
 def _numbers(plan: StudyPlan) -> tuple[tuple[int, ...], int, int]:
@@ -100,11 +100,16 @@ def linear_parts(*, n_rows: int, seeds: list[int]) -> list[Record]:
             name: cross_entropies(exact_fit(method, X, y, C=SYNTHETIC_C))
             for name, method in _METHODS.items()
         }
-        for made, judged in _PAIRS:
+        for made, evaluated in _PAIRS:
             found = excess_risk_in_class(
-                fitted[made], best[made], best[judged], judged, class_prior=prior
+                fitted[made], best[made], best[evaluated], evaluated, class_prior=prior
             )
-            case = {"n_rows": n_rows, "seed": seed, "made_for": made, "judged_under": judged}
+            case = {
+                "n_rows": n_rows,
+                "seed": seed,
+                "fitted_for": made,
+                "evaluated_under": evaluated,
+            }
             records.append({**case, **found._asdict()})
     return records
 
@@ -137,9 +142,9 @@ def tied_parts(*, sizes: list[int], n_draws: int, seed: int) -> list[Record]:
 def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     linear, tied = results["function-class-linear"], results["function-class-tied"]
     caption = (
-        "Left: judged under the weights it was fitted for. Middle: the mean size of the estimation "
-        "part under the other ones. Right: the excess risk under these, and its irreducible part "
-        "(dotted)"
+        "Left: evaluated under the weights it was fitted for. Middle: the mean size of the "
+        "estimation part under the other ones. Right: the excess risk under these, and its "
+        "irreducible part (dotted)"
     )
     return StudyReport(
         claims=_claims(linear, tied),
@@ -159,7 +164,7 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
 
 
 def _means(records: Sequence[Record], field: str, pair: tuple[str, str]) -> Vector:
-    kept = select(records, made_for=pair[0], judged_under=pair[1])
+    kept = select(records, fitted_for=pair[0], evaluated_under=pair[1])
     return means_over("n_rows", kept, field)
 
 
@@ -180,7 +185,7 @@ def _table(records: Sequence[Record]) -> str:
         [f"{n}", *(f"{excess[place]:.5f} ({part[place]:.5f})" for excess, part in columns)]
         for place, n in enumerate(_sizes(records))
     ]
-    return pages.table(["rows", *(f"{made} under {judged}" for made, judged in _PAIRS)], rows)
+    return pages.table(["rows", *(f"{made} under {evaluated}" for made, evaluated in _PAIRS)], rows)
 
 
 def _figure(linear: Sequence[Record], tied: Sequence[Record]) -> Any:
@@ -226,8 +231,8 @@ def _claims(linear: Sequence[Record], tied: Sequence[Record]) -> list[Claim]:
         ),
         Claim(
             "Appendix B",
-            "judged under other weights there is an irreducible part, and the excess risk tends to "
-            "it",
+            "evaluated under other weights there is an irreducible part, and the excess risk tends "
+            "to it",
             {"exact": _stays(linear)},
         ),
         printed,

@@ -24,9 +24,9 @@ _CURVE_POINTS = 801
 
 _LEAD = """\
 X is uniform on [0, 1] and η(x) = P(Y = 1 given x) = x^9, so that class 1 has 10% of the rows. The
-plug-in rule made for weights q predicts 1 where the estimate of η exceeds `t_q = q_0/(q_0 + q_1)`:
-0.5 for the standard risk, 0.1 for the balanced one. Judged under other weights q', its excess risk
-is
+plug-in rule fitted for weights q predicts 1 where the estimate of η exceeds
+`t_q = q_0/(q_0 + q_1)`: 0.5 for the standard risk, 0.1 for the balanced one. Evaluated under other
+weights q', its excess risk is
 
 > estimation error `R_q'(f̂_q) - R_q'(f*_q)`, which more data cure, plus irreducible error
 > `R_q'(f*_q) - R_q'(f*_q')`, which they do not.
@@ -65,9 +65,9 @@ def excess_parts(*, p: float, n_rows: int, seeds: list[int]) -> list[Record]:
     for seed in seeds:
         fit = LocalPolynomialClassifier(degree=1).fit(*model.sample(n_rows, seed))
         truth, estimate = model.predict_proba(points), fit.predict_proba(points)
-        for made_for, judged_under in PAIRS:
-            found = excess_risk(truth, estimate, made_for, judged_under, sample_weight=weights)
-            pair = {"made_for": made_for, "judged_under": judged_under}
+        for fitted_for, evaluated_under in PAIRS:
+            found = excess_risk(truth, estimate, fitted_for, evaluated_under, sample_weight=weights)
+            pair = {"fitted_for": fitted_for, "evaluated_under": evaluated_under}
             records.append({"n_rows": n_rows, "seed": seed, **pair, **found.to_dict()})
     return records
 
@@ -110,9 +110,9 @@ def _figure(curve: Sequence[Record], parts: Sequence[Record]) -> Any:
     picture, axes = drawing.figure(11, 6.4, rows=2, columns=2, sharex=True, sharey="row")
     for (top, bottom), pair in zip(axes.T, PAIRS, strict=False):
         _draw_functions(top, x, (eta, estimate), pair)
-        (areas,) = select(parts, made_for=pair[0], judged_under=pair[1])
+        (areas,) = select(parts, fitted_for=pair[0], evaluated_under=pair[1])
         _draw_errors(bottom, x, _densities(eta, estimate, pair), areas)
-        top.set(title=f"made for {pair[0]}, judged under {pair[1]}", ylim=(0, 1))
+        top.set(title=f"fitted for {pair[0]}, evaluated under {pair[1]}", ylim=(0, 1))
         bottom.set(xlabel="x", xlim=(0.6, 1))
         for ax in (top, bottom):
             ax.legend(frameon=False, loc="upper left")
@@ -124,10 +124,10 @@ def _figure(curve: Sequence[Record], parts: Sequence[Record]) -> Any:
 def _draw_functions(
     ax: Any, x: Vector, functions: tuple[Vector, Vector], pair: tuple[str, str]
 ) -> None:
-    made_for, judged_under = map(PowerImbalance(P).threshold, pair)
+    fitted_for, evaluated_under = map(PowerImbalance(P).threshold, pair)
     ax.plot(x, functions[0], color="black", label="η")
     ax.plot(x, functions[1], color="#0072B2", linestyle="--", label="η̂, estimated")
-    for level, name, dash in ((made_for, "t_q", ":"), (judged_under, "t_q'", "-.")):
+    for level, name, dash in ((fitted_for, "t_q", ":"), (evaluated_under, "t_q'", "-.")):
         ax.axhline(level, color="0.4", linestyle=dash, linewidth=1.2, label=f"{name} = {level:g}")
 
 
@@ -157,16 +157,12 @@ def _table(records: Sequence[Record]) -> str:
     names = ("excess", "estimation", "irreducible", "estimation_bound", "irreducible_bound")
     rows = [
         [
-            made_for,
-            judged_under,
-            *(
-                f"{mean_of(records, name, made_for=made_for, judged_under=judged_under):.4f}"
-                for name in names
-            ),
+            *pair.values(),
+            *(f"{mean_of(records, name, **pair):.4f}" for name in names),
         ]
-        for made_for, judged_under in PAIRS
+        for pair in ({"fitted_for": one, "evaluated_under": other} for one, other in PAIRS)
     ]
-    header = ["made for", "judged under", *(name.replace("_", " ") for name in names)]
+    header = ["fitted for", "evaluated under", *(name.replace("_", " ") for name in names)]
     return pages.table(header, rows)
 
 
@@ -216,12 +212,14 @@ def _below(records: Sequence[Record], part: str) -> Finding:
 
 def _dominates(records: Sequence[Record]) -> Finding:
     words, held = [], True
-    for made_for, judged_under in PAIRS[:2]:
-        pair = {"made_for": made_for, "judged_under": judged_under}
+    for fitted_for, evaluated_under in PAIRS[:2]:
+        pair = {"fitted_for": fitted_for, "evaluated_under": evaluated_under}
         irreducible = mean_of(records, "irreducible", **pair).mean
         estimation = mean_of(records, "estimation", **pair).mean
         held &= irreducible > abs(estimation)
-        words.append(f"{made_for} under {judged_under}: {irreducible:.4f} against {estimation:.4f}")
+        words.append(
+            f"{fitted_for} under {evaluated_under}: {irreducible:.4f} against {estimation:.4f}"
+        )
     return Finding(held, "; ".join(words))
 
 

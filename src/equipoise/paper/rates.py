@@ -46,10 +46,10 @@ margin condition of Appendix A.2 with exponent 1), and the exponent of the exces
 large in theory, up to logarithms. At these n the windows are still wide for a curve as steep as
 x^9, and all exponents a little smaller than in the limit.
 
-Judged under other weights, the estimation error vanishes and the irreducible error stays. Corollary
-1 bounds the estimation error by two terms: the L1 distance, and the share of points that are
-decided otherwise than with η, times the distance of the thresholds. Corollary 1 has no rate for the
-second term. Appendix A.2 has one: with a margin exponent of 1 both terms are
+Evaluated under other weights, the estimation error vanishes and the irreducible error stays.
+Corollary 1 bounds the estimation error by two terms: the L1 distance, and the share of points that
+are decided otherwise than with η, times the distance of the thresholds. Corollary 1 has no rate for
+the second term. Appendix A.2 has one: with a margin exponent of 1 both terms are
 `O((log n / n)^0.4)`. So the exponents below are those of n / log n. The estimation error may be
 negative, where the mistake helps under the other weights.
 """
@@ -76,8 +76,8 @@ def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:
     records = results["rates"]
     lead = _LEAD.format(p=P, seeds=_numbers(plan)[1])
     caption = (
-        "Left: judged under the weights it was made for. Middle and right: under the other ones, "
-        "the estimation error alone (its size) and the excess risk"
+        "Left: evaluated under the weights it was fitted for. Middle and right: under the other "
+        "ones, the estimation error alone (its size) and the excess risk"
     )
     return StudyReport(
         claims=_claims(records),
@@ -98,7 +98,7 @@ def _sizes(records: Sequence[Record]) -> list[int]:
 
 def _means(records: Sequence[Record], field: str, pair: tuple[str, str]) -> Vector:
     """Means for every number of rows."""
-    return means_over("n_rows", records, field, made_for=pair[0], judged_under=pair[1])
+    return means_over("n_rows", records, field, fitted_for=pair[0], evaluated_under=pair[1])
 
 
 def _slope(records: Sequence[Record], field: str, pair: tuple[str, str]) -> float:
@@ -114,8 +114,8 @@ def _exponent(records: Sequence[Record], field: str, pair: tuple[str, str], last
     logarithms of the means, whose errors are the relative errors of the means (delta method).
     """
     sizes = _sizes(records)[-last:]
-    made_for, judged_under = pair
-    among = select(records, made_for=made_for, judged_under=judged_under)
+    fitted_for, evaluated_under = pair
+    among = select(records, fitted_for=fitted_for, evaluated_under=evaluated_under)
     found = [mean_of(among, field, n_rows=n_rows) for n_rows in sizes]
     x = np.log(np.log(sizes) / np.array(sizes))
     weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
@@ -231,7 +231,7 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
         ),
         Claim(
             "Corollary 1, Appendix A.2",
-            "judged under other weights, the estimation error falls at least as fast as "
+            "evaluated under other weights, the estimation error falls at least as fast as "
             "(log n / n)^0.4",
             {"exact": _estimation_falls(records, _LAST)},
             f"for large n: over the last {_LAST} n",
@@ -239,7 +239,7 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
         ),
         Claim(
             "Section 3",
-            "judged under other weights, the excess risk does not vanish: it tends to the "
+            "evaluated under other weights, the excess risk does not vanish: it tends to the "
             "irreducible error",
             {"exact": _stays(records)},
         ),
@@ -268,7 +268,9 @@ def _estimation_falls(records: Sequence[Record], last: int | None) -> Finding:
 
 def _weights_enter(records: Sequence[Record]) -> Finding:
     """The bound of a matched pair is exactly (q_0 + q_1) times the L1 distance."""
-    matched = [each for each in records if (each["made_for"], each["judged_under"]) in _MATCHED]
+    matched = [
+        each for each in records if (each["fitted_for"], each["evaluated_under"]) in _MATCHED
+    ]
     ratios = [each["excess"] / each["estimation_bound"] for each in matched]
     return Finding(
         max(ratios) <= 1, f"at most {max(ratios):.0%} of the bound in {len(ratios)} cases"

@@ -19,7 +19,7 @@ class StudyEntry:
     ----------
     name, about : str
     files : tuple of str
-        Modules of this room; the first one holds the study.
+        Modules of this subpackage; the first one holds the study.
     """
 
     name: str

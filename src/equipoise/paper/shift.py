@@ -69,11 +69,11 @@ then help. All fits are exact, and risks are shares of wrong predictions.
 _SYNTHETIC_LEAD = """\
 ## Synthetic model
 
-Trained where the rare class has 10% of the rows ({rows:,} of them, mean over {seeds} seeds), judged
-where it has another share; risks are those of the population, in closed form. LCVaR(0.25) assumes
-that the share lies between 0 and 40%, LHCVaR(c=1, κ=4) between 0 and {lhcvar:.0%}, the PriorBox
-between 20% and 60%. (With these two classes LHCVaR(c=1, κ=2) has the set of LCVaR(0.25).) The grey
-line is the Bayes risk of each share: what could be had by someone who knew it.
+Trained where the rare class has 10% of the rows ({rows:,} of them, mean over {seeds} seeds),
+evaluated where it has another share; risks are those of the population, in closed form. LCVaR(0.25)
+assumes that the share lies between 0 and 40%, LHCVaR(c=1, κ=4) between 0 and {lhcvar:.0%}, the
+PriorBox between 20% and 60%. (With these two classes LHCVaR(c=1, κ=2) has the set of LCVaR(0.25).)
+The grey line is the Bayes risk of each share: the smallest risk that is possible where it is known.
 """
 _COVERTYPE_LEAD = """\
 ## Covertype

@@ -80,7 +80,7 @@ alpha = 0.05 and c = 0.01.
 """
 _WHY = """\
 Why the order of the rows is another one, too: every fit is made on rows of which each class has a
-seventh, and judged on rows of which two classes have 87%. *Standard minimises the risk under the
+seventh, and evaluated on rows of which two classes have 87%. *Standard minimises the risk under the
 uniform prior and not the standard risk of the table*, which is that under the prior of the test
 rows. Nothing makes it the smallest there. (The study `shift` fits the same model on the same rows
 for the prior of the test rows.) How the printed numbers came about we do not know.
@@ -387,7 +387,7 @@ _CLAIMS: list[Statement[RowRisks]] = [
         "that costs standard risk: theirs is higher than the standard classifier's",
         _costs_standard_risk,
         "the standard risk is the share of wrong test rows, as in the table",
-        {"judged under the prior of the training rows": _costs_under_training_prior},
+        {"evaluated under the prior of the training rows": _costs_under_training_prior},
     ),
     Statement(
         _WHERE,

@@ -47,8 +47,8 @@ has 4k where 2k is printed, excess risks have log(2k/δ), and complexities that 
 rows cost three times the deviation.
 
 The functions are `f_1(x) = s (x - t)/2 = -f_0(x)` with coefficients no longer than {radius:g}, on
-the synthetic model with p = {p:g}: {functions} of them, a grid over t and s, all judged at once on
-{seeds} samples of each size, against their risks in the population.
+the synthetic model with p = {p:g}: {functions} of them, a grid over t and s, all evaluated at once
+on {seeds} samples of each size, against their risks in the population.
 """
 _NAMES = {
     "Balanced": "Balanced weights",
@@ -128,7 +128,7 @@ def bounds_on_covertype(
     weights *= _FOREST_RADIUS / np.linalg.norm(weights, axis=1).max()
     train, test = (np.column_stack([X, np.ones(len(X))]) for X in (split.X, split.X_test))
     risks = dict(class_risks(split.y, train @ weights.T, loss="margin", classes=fit.classes_))
-    judged = robust_risk_interval(
+    evaluated = robust_risk_interval(
         split.y_test,
         test @ weights.T,
         "worst_class",
@@ -152,9 +152,9 @@ def bounds_on_covertype(
         {
             "theorem": name,
             "empirical": max(risks.values()),
-            "risk": judged.estimate,
-            "lower": judged.lower,
-            "upper": judged.upper,
+            "risk": evaluated.estimate,
+            "lower": evaluated.lower,
+            "upper": evaluated.upper,
             "width": bound.width,
             "bound": bound.value,
             "class": bound.dominant,

@@ -2,9 +2,9 @@
 
 A model file is a zip archive: ``equipoise.json`` holds the training facts and can be read without
 the model, ``model.json`` what a user could see of the model, and the other members its numbers.
-Estimators, sets and goals stand in it under their public names, so that a file of the library can
-move and no model breaks; which there can be says :mod:`equipoise.persistence.document`. What is
-promised of files that others made says ``SECURITY.md``.
+Estimators, sets and goals are stored by their public names, so that moving a source file of the
+library breaks no model; :mod:`equipoise.persistence.document` lists them. ``SECURITY.md`` states
+what is guaranteed for files of unknown origin.
 """
 
 from equipoise.persistence.saved_model import SavedModel, load_model, save_model

@@ -67,7 +67,7 @@ def unpacked(data: bytes) -> dict[str, bytes]:
         if len(listed) > MAX_MEMBERS:
             raise InvalidInputError("it holds more members than a model can need")
         if any(member.compress_type not in (0, zipfile.ZIP_DEFLATED) for member in listed):
-            raise InvalidInputError("it is packed in a way that no model is")
+            raise InvalidInputError("it is compressed in a way that models are not")
         total = sum(member.file_size for member in listed)
         if total > min(MAX_BYTES, FREE_BYTES + MAX_RATIO * len(data)):
             raise InvalidInputError(f"it {_TOO_LARGE}")

@@ -87,7 +87,7 @@ MAX_NESTING = 8
 # What to do with a model that cannot be saved.
 _ELSEWHERE = (
     "equipoise.onnx.to_onnx writes many other models, without code; joblib.dump writes all models, "
-    "but loading its file runs whatever its maker put there"
+    "but loading its file runs any code that its author put there"
 )
 # How many processes work, where files are and what is printed is no part of a model.
 _NEVER = ("n_jobs", "memory", "verbose")

@@ -195,7 +195,7 @@ def rebuild_encoder(encoder: Any, kept: dict[str, Any], spend: Spend) -> None:
 
 
 def rows_of_levels(categories: list[Any], spend: Spend, n_rows: int = 1) -> Any:
-    """As few rows as hold all categories of every column."""
+    """A small number of rows that contain all categories of every column."""
     n_rows = max(n_rows, *map(len, categories))
     spend(n_rows * len(categories))
     dtype = np.result_type(*categories)

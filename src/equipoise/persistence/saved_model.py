@@ -57,7 +57,7 @@ class SavedModel:
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row of a table that has the training columns, in any order.
 
-        Where the facts know no columns, rows are features as the model takes them.
+        Without columns in the facts, rows are the features that the model takes.
         """
         return np.asarray(self._call("predict", X))
 
@@ -106,7 +106,7 @@ def _width(model: Any) -> int:
 def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None) -> None:
     """Write a fitted model and the facts of its training into one file, whole or not at all.
 
-    The file cannot execute code when it is loaded, and estimators stand in it under public names.
+    The file cannot execute code when it is loaded. Use it in place of pickle.
 
     Parameters
     ----------
@@ -118,10 +118,10 @@ def save_model(model: Any, path: str | Path, facts: TrainingFacts | None = None)
         and CatBoost among them), and so are parameters that are no plain values, sets or goals,
         such as ``make_column_selector``: give the names of the columns.
         :func:`equipoise.onnx.to_onnx` writes many of the others, boosters included. ``joblib.dump``
-        writes all, but a pickle runs code when it is loaded: load only your own. How many processes
-        work (``n_jobs``) is not saved.
+        writes all models, but a pickle runs code when it is loaded: load only your own. ``n_jobs``
+        is not saved.
     path : str or Path
-        Where to; it ends in ``.equipoise``.
+        The file to write, which ends in ``.equipoise``.
     facts : TrainingFacts, optional
         Facts of the training; by default those that the model itself records.
 
@@ -170,9 +170,8 @@ def to_bytes(model: Any, facts: TrainingFacts) -> bytes:
 def load_model(path: str | Path) -> SavedModel:
     """Read a model that :func:`save_model` wrote; nothing in the file is executed.
 
-    A file that is damaged, of another format, too large, or that holds values that no fit leaves is
-    refused in one sentence. That an untrusted model predicts correctly is not promised: see
-    ``SECURITY.md``.
+    A file that is damaged, of another format or too large, or that has values that no fit produces,
+    is refused in a sentence. An untrusted model may still predict anything: see ``SECURITY.md``.
 
     Examples
     --------

@@ -32,7 +32,7 @@ _LONGEST_GOAL, _LONGEST_VERSION = 1 << 17, 100
 
 
 def _versions() -> dict[str, str]:
-    """Versions of what makes predictions."""
+    """Versions of the packages that predictions depend on."""
     versions = {"python": platform.python_version()}
     for package in ("equipoise", "numpy", "scipy", "scikit-learn"):
         try:

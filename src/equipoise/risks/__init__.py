@@ -1,7 +1,6 @@
 """Risks of given predictions: by class, weighted, robust, of the worst class, with intervals.
 
-Start from :func:`class_risks`, whose result knows every risk that depends on the class risks
-alone.
+Start with :func:`class_risks`: its result has methods for all other risks.
 """
 
 from equipoise.risks.class_risks import (

@@ -135,7 +135,7 @@ class ClassRisks(Mapping[Any, float]):
         if self.loss != "zero_one":
             raise InvalidInputError(
                 "recalls are one minus risks of the zero-one loss, and these are of "
-                f"{self.loss!r}: class_risks of predicted labels has them."
+                f"{self.loss!r}: call class_risks of predicted labels."
             )
         return ByClass(1 - np.asarray(self.risks), self.classes)
 
@@ -202,20 +202,20 @@ def class_risks(
     y_true : array-like of shape (n,)
         True class labels.
     y_pred : array-like of shape (n,) or (n, n_classes)
-        What the loss reads: predicted labels, probabilities or scores. Two-class probabilities
-        and scores may be ``(n,)`` or ``(n, 1)``, about the second class.
+        Predicted labels, or probabilities or scores for losses of these. For two classes,
+        probabilities and scores of the second class may have the shape ``(n,)`` or ``(n, 1)``.
     loss : str or Loss, default="zero_one"
         See :mod:`equipoise.losses`.
     classes : array-like of shape (n_classes,), optional
         The classes, in the order of the columns of scores. Those in ``y_true``, sorted, if not
-        given. A predicted label that is not among them is an error of the row, not of the input.
+        given. A predicted label that is not among them counts as misclassified.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows.
     class_prior : mapping by class name, or array-like in class order, optional
         Class frequencies of the population; the share :math:`p_i` of the rows if not given.
     absent : {"raise", "drop"}, default="raise"
-        A class in ``classes`` without a row of positive weight has no risk: refuse, or leave it
-        out of the result. There is no third way that would not invent a number.
+        Whether to refuse a class in ``classes`` without a row of positive weight, which has no
+        risk, or to leave it out of the result.
 
     Examples
     --------
@@ -263,17 +263,18 @@ def class_frame(loss: str, **columns: ByClass) -> Any:
 class RiskScorer(BaseEstimator):  # type: ignore[misc]
     r"""Minus the robust risk :math:`\max_{q \in Q} \sum_i q_i p_i R_i` of a fitted classifier.
 
-    Every risk of this package is a robust risk over some set of weights, so one scorer does for
-    all: the worst class is the whole simplex (``"worst_class"``), fixed weights are a single point
-    (``"balanced"``, ``FixedWeights(...)``).
+    Use it as ``scoring`` in cross-validation and grid search. Every risk of this package is a
+    robust risk over some set of weights, so a single scorer is enough: the worst class is the whole
+    simplex (``"worst_class"``), fixed weights are a single point (``"balanced"``,
+    ``FixedWeights(...)``).
 
     Called as ``scorer(estimator, X, y, sample_weight=None)``, it can be given as ``scoring`` to
     cross-validation and grid search. It holds hyper-parameters only: it can be cloned and
     pickled, and it takes part in scikit-learn's metadata routing (``set_score_request``).
 
-    A class that the estimator knows and that ``y`` lacks, as happens in small folds, has no risk
-    to estimate. It is left out, and the maximum runs over the weights of the classes present. A
-    ``goal`` that names such a class is an error: stratify the folds.
+    A class of the estimator without a row in ``y``, as may happen in small folds, has no risk. It
+    is left out, and the maximum is over the weights of the other classes. A ``goal`` that names
+    such a class is an error: stratify the folds.
 
     Parameters
     ----------

@@ -41,13 +41,14 @@ def rescale_proba(
 
     .. math:: \eta_i \mapsto \frac{\eta_i \pi_i / m_i}{\sum_j \eta_j \pi_j / m_j}
 
-    Every probability keeps its relative precision: 1e-300 comes back as 1e-300, 0 as 0.
+    Use it for classifiers of other libraries that were trained with known class weights or on
+    resampled rows. Tiny probabilities keep their relative precision.
 
     Parameters
     ----------
     probabilities : array-like of shape (n_rows, n_classes), or (n_rows,) for two classes
-        What a classifier that was trained with weights predicts; the short form is the probability
-        of the second class.
+        Probabilities predicted by a classifier that was trained with class weights; for two classes
+        also those of the second class alone.
     weights : dict by class, array-like of shape (n_classes,), or "balanced"
         Class weights :math:`q` that it was trained with; only their ratios matter.
     masses : dict by class or array-like of shape (n_classes,)
@@ -77,7 +78,7 @@ def rescale_proba(
     names = _names(matrix.shape[1], classes, (weights, masses, class_prior, target_prior))
     if (weights is None) == (masses is None):
         raise InvalidInputError(
-            "give either weights or masses, what the classifier was trained with: got "
+            "give either the weights or the masses of the training, got "
             f"{'neither' if weights is None else 'both'}."
         )
     # With weights given as numbers any prior will do: it cancels, unless there is a target.

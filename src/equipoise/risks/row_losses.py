@@ -66,8 +66,8 @@ def row_losses(
     if classes is None and loss.reads == "labels" and np.all(predictions < 0):
         raise ClassMismatchError(
             f"y_pred must hold classes of y_true, {names.tolist()}, got none of them but "
-            f"{np.asarray(on_host(y_pred)).reshape(-1)[:1].tolist()[0]!r}: write classes alike, or "
-            "name all of them in classes=."
+            f"{np.asarray(on_host(y_pred)).reshape(-1)[:1].tolist()[0]!r}: spell classes alike, "
+            "or name all of them in classes=."
         )
     return RowLosses(names, true, loss(true, predictions), weights)
 

@@ -116,7 +116,8 @@ class PriorBall(Uncertainty):
 
     .. math:: M = \{ m \ge 0 : D(m, c) \le \text{radius}, \; \textstyle\sum_i m_i = 1 \}.
 
-    As in :class:`PriorBox`, a prior at test time is a mass.
+    Use it where the class frequencies will differ from those of training by a known amount, but you
+    do not know which way. As in :class:`PriorBox`, a prior at test time is a mass.
 
     Parameters
     ----------

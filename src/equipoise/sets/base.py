@@ -138,7 +138,7 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def check_risks(risks: ArrayLike, n_classes: int) -> Vector:
-    """Risks as a vector: NaN would hide a broken class.
+    """Risks as a vector, without NaN.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def check_risks(risks: ArrayLike, n_classes: int) -> Vector:
 
 
 def check_point(point: ArrayLike, n_classes: int) -> Vector:
-    """A point as a vector: only a finite one has a nearest mass.
+    """A point as a vector of finite values.
 
     Examples
     --------

@@ -62,8 +62,8 @@ class PriorBox(Uncertainty):
     .. math:: M = \{ m : \text{lower}_i \le m_i \le \text{upper}_i, \;
               \textstyle\sum_i m_i = 1 \}.
 
-    If the classes look the same at test time and only their shares change, a test prior is a
-    mass.
+    Use it where you know the range of the class frequencies of new rows. If only the frequencies
+    change, and not the features of each class, a test prior is a mass.
 
     Parameters
     ----------

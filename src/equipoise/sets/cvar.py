@@ -16,7 +16,7 @@ from equipoise.weights.priors import masses_of, named_prior
 
 
 class WorstClass(Uncertainty):
-    r"""Any weighting at all: the robust risk is the largest class risk.
+    r"""All weightings: the robust risk is the largest class risk.
 
     .. math:: M = \{ m \ge 0 : \textstyle\sum_i m_i = 1 \}.
 
@@ -39,16 +39,17 @@ class LabelCVaR(Uncertainty):
 
     .. math:: M = \{ m \ge 0 : m_i \le p_i / \alpha, \; \textstyle\sum_i m_i = 1 \}.
 
-    Definition 3 of the paper. ``alpha=1`` is the standard risk; from the smallest prior down it
-    is the worst class risk.
+    Use it as the default: with ``alpha=0.1`` no class counts more than ten times its share.
+    ``alpha=1`` is the standard risk, and an alpha up to the smallest class prior the risk of the
+    worst class. Definition 3 of the paper.
 
     Parameters
     ----------
     alpha : float in (0, 1] or "auto"
-        Share of the population that the worst case is averaged over. With ``"auto"``,
-        ``RobustLogisticRegression``, ``TunedDecisionClassifier`` and ``RobustClassifier`` choose it
-        on held-out rows, as ``RobustnessCV`` does with ``rule="regret"``: the least robust level
-        whose largest regret is within one standard error of the smallest.
+        The largest class weight is ``1 / alpha``. With ``"auto"``, ``RobustLogisticRegression``,
+        ``TunedDecisionClassifier`` and ``RobustClassifier`` choose it on held-out rows, as
+        ``RobustnessCV`` does with ``rule="regret"``: the least robust level whose largest regret is
+        within one standard error of the smallest.
 
     Examples
     --------

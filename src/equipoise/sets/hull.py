@@ -124,7 +124,7 @@ class FixedWeights(Uncertainty):
 
 
 class WeightHull(Uncertainty):
-    r"""One of several weightings is right, or a mixture: the hull of their masses.
+    r"""The convex hull of several weightings: one of them is right, or a mixture.
 
     Parameters
     ----------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from sklearn.base import clone
@@ -14,7 +16,7 @@ from equipoise.sets.box import PriorBox, WeightBox
 from equipoise.sets.cvar import LabelCVaR, LabelHCVaR, WorstClass
 from equipoise.sets.hull import FixedWeights, WeightHull
 from equipoise.sets.ratio import WeightRatio
-from equipoise.text import did_you_mean
+from equipoise.text import brief, did_you_mean
 
 SETS: Registry[type[Uncertainty]] = Registry(
     "uncertainty set",
@@ -37,6 +39,8 @@ WORDS: dict[str, Uncertainty] = {
     "balanced": FixedWeights("balanced"),
     "standard": FixedWeights("standard"),
 }
+# Metrics of scikit-learn that evaluate probabilities or rankings, and no predicted classes.
+_OF_PROBABILITIES = ("roc_auc", "average_precision", "neg_log_loss", "neg_brier_score", "log_loss")
 
 
 def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
@@ -58,6 +62,25 @@ def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
         return recipe
     raise InvalidParameterError(
         f"{name} must be an uncertainty set such as LabelCVaR(0.1), one of the names "
-        f'"standard", "balanced" and "worst_class", or None, got {value!r}'
-        f"{did_you_mean(value, WORDS, (f'{name}(...)' for name in SETS))}."
+        f'"standard", "balanced" and "worst_class", or None, got {brief(value)}'
+        f"{likely_goal(value, WORDS, (f'{name}(...)' for name in SETS))}."
     )
+
+
+def likely_goal(value: Any, words: Iterable[str], calls: Iterable[str]) -> str:
+    """What a value that is not a goal may stand for, in brackets or after a colon.
+
+    Examples
+    --------
+    >>> likely_goal(0.1, WORDS, SETS)
+    ' (did you mean LabelCVaR(0.1)?)'
+    """
+    if isinstance(value, str) and value.startswith(_OF_PROBABILITIES):
+        return ". It evaluates probabilities or rankings, which decision weights do not improve"
+    if isinstance(value, Real) and 0 < float(value) <= 1:
+        return f" (did you mean LabelCVaR({value})?)"
+    if isinstance(value, Mapping):
+        return " (did you mean FixedWeights({...}), or RecallFloors({...}) for recalls?)"
+    if hasattr(value, "fit") and not isinstance(value, type):
+        return ": a model goes first into RobustClassifier(model, goal)"
+    return did_you_mean(value, words, calls)

@@ -8,10 +8,10 @@ from equipoise.tables.features import (
     booster_for,
     folds_for,
     learner_for,
-    made_for,
     model_for,
     plain_pipeline,
     preprocessor,
+    tuned_for,
 )
 from equipoise.tables.labelled import (
     LabelledTable,
@@ -42,7 +42,6 @@ __all__ = [
     "labelled_table",
     "labels_like",
     "learner_for",
-    "made_for",
     "model_for",
     "plain_pipeline",
     "preprocessor",
@@ -52,5 +51,6 @@ __all__ = [
     "size_in_memory",
     "split_target",
     "streamed_table",
+    "tuned_for",
     "unseen_rows",
 ]

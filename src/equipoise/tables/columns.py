@@ -159,7 +159,7 @@ _KINDS = {
 
 
 def _kind(name: str, series: Any) -> str:
-    """The kind of a column, from its dtype or, for objects, from what they are."""
+    """The kind of a column, from its dtype or, for objects, from their values."""
     if _is_plain(series):
         return "number"
     inferred = require("pandas", extra="cli").api.types.infer_dtype(series, skipna=True)

@@ -302,16 +302,16 @@ def model_for(
     ['a', 'a', 'b', 'b']
     """
     learner = learner_for(X, kind, C=C, random_state=random_state)
-    return made_for(learner, goal, cv=cv, random_state=random_state)
+    return tuned_for(learner, goal, cv=cv, random_state=random_state)
 
 
-def made_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
+def tuned_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
     """A classifier for a goal, not fitted: the plain one, or a ``RobustClassifier``.
 
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> made_for(LogisticRegression(), "balanced", cv=5, random_state=0).training
+    >>> tuned_for(LogisticRegression(), "balanced", cv=5, random_state=0).training
     'balanced'
     """
     recipe = as_goal(goal)
@@ -335,9 +335,9 @@ def sampled_model(
     learner: Any, goal: Any, cv: Any, random_state: int, training: Any = None, **sample: Any
 ) -> Any:
     """A classifier for rows in blocks, not fitted; the plain one keeps its default predictions."""
-    made = made_for(learner, goal, cv=cv, random_state=random_state)
+    made = tuned_for(learner, goal, cv=cv, random_state=random_state)
     if made is learner:
-        made = made_for(learner, "balanced", cv=cv, random_state=random_state)
+        made = tuned_for(learner, "balanced", cv=cv, random_state=random_state)
         made.set_params(goal="standard", training="plain")
     elif training is not None:
         made.set_params(training=training)

@@ -1,4 +1,4 @@
-"""The label column, and labelled rows, read and checked once for whatever is done with them."""
+"""The label column and labelled rows, read and checked once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ _EXACT = 2.0**53
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """Labelled rows and what they are made of.
+    """Labelled rows, their columns and their classes.
 
     ``X`` are the features as :func:`conform` gives them, ``labels`` the class index of every row;
     ``columns`` are the features as they came, and ``warnings`` has one sentence for each thing that
@@ -368,7 +368,7 @@ def labels_like(frame: Any, target: str, classes: NDArray[Any]) -> NDArray[Any]:
     if -1 in positions:
         stray = text_of(levels[positions.index(-1)])
         raise ClassMismatchError(
-            f"The label {target!r} holds {stray!r}, which is no class of the model (its classes "
+            f"The label {target!r} holds {stray!r}, which is not a class of the model (its classes "
             f"are {listing(known, 8)}): remove its rows, or fit again with them."
         )
     return np.asarray(classes[np.asarray(positions, dtype=np.intp)[codes]])

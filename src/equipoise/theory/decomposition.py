@@ -87,7 +87,7 @@ class ExcessRisk:
         The whole and its parts. The estimation error can be negative, where a wrong probability
         happens to help under :math:`q'`; the irreducible error cannot, if the risks are those of
         the true probabilities.
-    made_for, judged_under : ndarray of shape (n_classes,)
+    fitted_for, evaluated_under : ndarray of shape (n_classes,)
         The weights :math:`q` and :math:`q'`.
     l1, disagreement : float
         :math:`\|\eta - \hat\eta\|_{L_1(P_X)}`, for more classes half the sum over them, and
@@ -108,8 +108,8 @@ class ExcessRisk:
     excess: float
     estimation: float
     irreducible: float
-    made_for: Vector
-    judged_under: Vector
+    fitted_for: Vector
+    evaluated_under: Vector
     l1: float
     disagreement: float
     estimation_bound: float
@@ -137,8 +137,8 @@ class ExcessRisk:
 def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampled
     truth: ArrayLike,
     estimate: ArrayLike,
-    made_for: Any,
-    judged_under: Any,
+    fitted_for: Any,
+    evaluated_under: Any,
     *,
     y: ArrayLike | None = None,
     class_prior: Any = None,
@@ -158,7 +158,7 @@ def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampl
     truth, estimate : array-like of shape (n, n_classes), or (n,) for two classes
         True or calibrated class probabilities, and those that the rule goes by. Give the same twice
         to ask for the irreducible error alone.
-    made_for, judged_under : "standard", "balanced", dict by class, or array
+    fitted_for, evaluated_under : "standard", "balanced", dict by class, or array
         The weightings :math:`q` and :math:`q'`.
     y : array-like of int of shape (n,), optional
         Class positions of the rows (0 for the first column). With them risks are counted, which
@@ -211,11 +211,11 @@ def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampl
             f"every class must occur, got shares {shares.tolist()}: leave out columns without rows."
         )
     weights, outcome, eta, rule = in_population(class_prior, weights, outcome, eta, rule)
-    parts, costs = _decomposed(eta, rule, outcome, weights, (made_for, judged_under))
+    parts, costs = _decomposed(eta, rule, outcome, weights, (fitted_for, evaluated_under))
     if n == 0:
         return parts
     # The weights have mean one under the outcome, in each resample as in the sample.
-    columns = np.column_stack([costs, outcome @ parts.judged_under])
+    columns = np.column_stack([costs, outcome @ parts.evaluated_under])
     sums = _resampled(columns, weights, n, random_state)
     ends = np.quantile(sums[:, :-1] / sums[:, -1:], [tail, 1 - tail], axis=0)
     intervals = dict(zip(_PARTS, map(tuple, ends.T.tolist()), strict=True))
@@ -238,9 +238,9 @@ class ClassExcess(NamedTuple):
 
 def excess_risk_in_class(
     fitted: ClassRisks | ArrayLike,
-    best_made_for: ClassRisks | ArrayLike,
-    best_judged_under: ClassRisks | ArrayLike,
-    judged_under: Any,
+    best_fitted_for: ClassRisks | ArrayLike,
+    best_evaluated_under: ClassRisks | ArrayLike,
+    evaluated_under: Any,
     *,
     class_prior: Any = None,
 ) -> ClassExcess:
@@ -254,9 +254,9 @@ def excess_risk_in_class(
 
     Parameters
     ----------
-    fitted, best_made_for, best_judged_under : ClassRisks, or array of class risks
+    fitted, best_fitted_for, best_evaluated_under : ClassRisks, or array of class risks
         Class risks of :math:`\hat f_q`, :math:`f_q` and :math:`f_{q'}`.
-    judged_under
+    evaluated_under
         As in :func:`excess_risk`.
     class_prior : dict by class or array, optional
         Class frequencies of the population; those of ``fitted`` if it is a ClassRisks.
@@ -274,14 +274,14 @@ def excess_risk_in_class(
     else:
         first = ClassRisks(fitted, class_prior)
     mass = mass_of_weighting(
-        judged_under, np.asarray(first.prior), first.classes, name="judged_under"
+        evaluated_under, np.asarray(first.prior), first.classes, name="evaluated_under"
     )
-    best = {"best_made_for": best_made_for, "best_judged_under": best_judged_under}
-    made, judged = (
+    best = {"best_fitted_for": best_fitted_for, "best_evaluated_under": best_evaluated_under}
+    made, evaluated = (
         float(mass @ check_numbers(risks, first.classes, name=name)) for name, risks in best.items()
     )
     mine = float(mass @ np.asarray(first))
-    return ClassExcess(mine - judged, mine - made, made - judged)
+    return ClassExcess(mine - evaluated, mine - made, made - evaluated)
 
 
 def _checked(truth: ArrayLike, estimate: ArrayLike) -> tuple[Matrix, Matrix]:
@@ -298,42 +298,42 @@ def _decomposed(
     eta: Matrix, found: Matrix, outcome: Matrix, weights: Vector, pair: tuple[Any, Any]
 ) -> tuple[ExcessRisk, Matrix]:
     """The excess risk in parts, and for each row what it adds to them, under the outcome."""
-    q = scaled_weights(pair[0], weights @ outcome, name="made_for")
-    judged = scaled_weights(pair[1], weights @ outcome, name="judged_under")
-    rules = decide(found, q), decide(eta, q), decide(eta, judged)
+    q = scaled_weights(pair[0], weights @ outcome, name="fitted_for")
+    evaluated = scaled_weights(pair[1], weights @ outcome, name="evaluated_under")
+    rules = decide(found, q), decide(eta, q), decide(eta, evaluated)
     # A decision saves the weight of its own class; what it does not save is its risk.
-    saved, rows = outcome * judged, np.arange(len(outcome))
+    saved, rows = outcome * evaluated, np.arange(len(outcome))
     mine, best, judge = (saved[rows, rule] for rule in rules)
     costs = np.column_stack([judge - mine, best - mine, judge - best])
     excess, estimation, irreducible = (weights @ costs).tolist()
     l1 = float(weights @ np.abs(eta - found).sum(axis=1)) / 2
     disagreement = float(weights @ (rules[0] != rules[1]))
     # Propositions 3 and 2; Proposition 1 is 3 with equal thresholds.
-    shifts = _pair_shifts(q, judged)
+    shifts = _pair_shifts(q, evaluated)
 
     def shifted(first: Indices, second: Indices) -> float:
         pairs = shifts[first, second] * (eta[rows, first] + eta[rows, second])
         return float(weights @ pairs)
 
-    largest = float(np.sort(judged)[-2:].sum())
+    largest = float(np.sort(evaluated)[-2:].sum())
     bounds = largest * l1 + shifted(rules[0], rules[1]), shifted(rules[1], rules[2])
     parts = excess, estimation, irreducible
-    return ExcessRisk(*parts, q, judged, l1, disagreement, *bounds), costs
+    return ExcessRisk(*parts, q, evaluated, l1, disagreement, *bounds), costs
 
 
-def _pair_shifts(q: Vector, judged: Vector) -> Matrix:
+def _pair_shifts(q: Vector, evaluated: Vector) -> Matrix:
     """The numbers :math:`d_{ac}`: distances of the thresholds of each pair, times its weights."""
-    sums, judged_sums = (np.add.outer(each, each) for each in (q, judged))
+    sums, evaluated_sums = (np.add.outer(each, each) for each in (q, evaluated))
     # Where neither class counts, a threshold may be anywhere.
     shifts = np.ones_like(sums)
-    both = (sums > 0) & (judged_sums > 0)
+    both = (sums > 0) & (evaluated_sums > 0)
     thresholds = (
         np.divide(each[:, None], total, out=np.zeros_like(total), where=both)
-        for each, total in ((q, sums), (judged, judged_sums))
+        for each, total in ((q, sums), (evaluated, evaluated_sums))
     )
     shifts[both] = np.abs(np.subtract(*thresholds))[both]
     np.fill_diagonal(shifts, 0.0)
-    return np.asarray(judged_sums * shifts)
+    return np.asarray(evaluated_sums * shifts)
 
 
 def _resampled(columns: Matrix, weights: Vector, n_resamples: int, random_state: Any) -> Matrix:

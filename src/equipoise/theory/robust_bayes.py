@@ -58,7 +58,7 @@ _SAME = 1e-14
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustBayes:
-    r"""The rule with the smallest robust risk, and the world it is made for.
+    r"""The rule with the smallest robust risk, and the world that it is the best for.
 
     Attributes
     ----------

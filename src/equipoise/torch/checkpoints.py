@@ -28,7 +28,7 @@ _LONGEST_SET = 120
 def describe(
     goal: Uncertainty, classes: NDArray[Any], prior: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """A description of what a loss is for."""
+    """A description of the goal of a loss."""
     params = goal.get_params(deep=False)
     return {
         "set": [type(goal).__name__, _plain(params)],

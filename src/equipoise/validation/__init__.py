@@ -1,1 +1,1 @@
-"""Checks of what users give, one of each kind: numbers, labels, predictions, weights of rows."""
+"""Checks of user input: numbers, labels, predictions, weights of rows."""

@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.text import brief
 
 # Parameters by which boosters ask for validation rows for early stopping; those of other libraries
 # hold out their own.
@@ -26,18 +27,25 @@ _ASKS_ELSEWHERE = ("early_stopping_round", "early_stopping_rounds")
 def check_base(estimator: Any, *, fitted: bool) -> None:
     """Refuse what is not a classifier with probabilities, or not fitted where it should be."""
     if inspect.isclass(estimator) or not hasattr(estimator, "fit"):
+        name = estimator.__name__ if inspect.isclass(estimator) else ""
         raise InvalidParameterError(
-            f"estimator must be a classifier with fit and predict_proba, got {estimator!r}; for "
-            "given probabilities use tune_weights."
+            f"estimator must be a classifier with fit and predict_proba, got {brief(estimator)}"
+            + (f" (did you mean {name}()?)." if name else "; for probabilities use tune_weights.")
         )
     if is_regressor(estimator):
         raise InvalidParameterError(
             f"estimator must be a classifier, got the regressor {type(estimator).__name__}."
         )
+    if not (hasattr(estimator, "predict") or hasattr(estimator, "predict_proba")):
+        raise InvalidParameterError(
+            f"estimator must be a classifier, got {type(estimator).__name__}, which does not "
+            "predict: put it before a classifier, as in make_pipeline(StandardScaler(), model)."
+        )
     if not hasattr(estimator, "predict_proba"):
         raise InvalidParameterError(
-            f"estimator must have predict_proba, which {type(estimator).__name__} has not: wrap it "
-            "in scikit-learn's CalibratedClassifierCV, or switch its probabilities on."
+            f"estimator must have predict_proba, which {type(estimator).__name__} does not have: "
+            "wrap it in scikit-learn's CalibratedClassifierCV, or set probability=True where it "
+            "has that parameter."
         )
     if fitted:
         check_is_fitted(

@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 
 from equipoise.arrays import Indices, NDArray, Vector, on_host
@@ -33,6 +34,30 @@ def as_labels(values: Any, *, name: str) -> Names:
             f"{y.shape}."
         )
     return np.asarray(complete_labels(y, name=name))
+
+
+def one_label_per_row(y: Any) -> Any:
+    """The labels as they are; a sparse matrix or several columns are refused.
+
+    Examples
+    --------
+    >>> one_label_per_row([[0, 1], [1, 0]])
+    Traceback (most recent call last):
+    equipoise.exceptions.InvalidInputError: y must be one class label per row, got an array of \
+shape (2, 2): for columns of zeros and ones take y.argmax(axis=1).
+    """
+    if issparse(y):
+        raise InvalidInputError(
+            f"y must be an array of labels, got a sparse matrix of shape {y.shape}: take "
+            "y.toarray().ravel()."
+        )
+    shape = np.asarray(on_host(y)).shape
+    if len(shape) == 2 and shape[1] > 1:
+        raise InvalidInputError(
+            f"y must be one class label per row, got an array of shape {shape}: for columns of "
+            "zeros and ones take y.argmax(axis=1)."
+        )
+    return y
 
 
 def complete_labels(y: Any, *, name: str = "y") -> Any:
@@ -122,7 +147,7 @@ def check_classes(classes: Any) -> Names:
 
 
 def class_names(classes: Any, n_classes: int) -> Names:
-    """Names for so many classes, ``0..k-1`` where none are given."""
+    """Names for ``n_classes`` classes, ``0..k-1`` where none are given."""
     names = np.arange(n_classes) if classes is None else np.asarray(classes)
     if names.shape != (n_classes,):
         raise ClassMismatchError(
@@ -170,6 +195,8 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
             y = _of_one_type(objects)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
+    if len(labels) == 0:
+        raise InvalidInputError("y must hold at least one row, got none.")
     if len(classes) < 2:
         raise InvalidInputError(
             f"y must hold at least 2 classes, got only one class: {classes.tolist()}."
@@ -205,7 +232,7 @@ def known_labels(y: Names, classes: Names, *, name: str = "y", owner: str = "cla
     if np.any(labels < 0):
         stray = y[labels < 0].tolist()[0]
         raise ClassMismatchError(
-            f"{name} must hold classes that {owner} knows, {classes.tolist()}, got {stray!r}: "
+            f"{name} must hold no labels but those of {owner}, {classes.tolist()}, got {stray!r}: "
             "leave such rows out."
         )
     return labels

@@ -85,7 +85,7 @@ def check_numbers(
         return np.full(len(names), float(array))
     if array.shape != (len(names),):
         raise ClassMismatchError(
-            f"{name} must be a scalar, a dict by class or an array with one value for each of the "
+            f"{name} must be a number, a dict by class or an array with one value for each of the "
             f"{len(names)} classes, got an array of shape {array.shape}."
         )
     return array

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from equipoise.arrays import ArrayLike, Indices, Matrix, on_host
+from equipoise.arrays import ArrayLike, Indices, Matrix, Vector, on_host
 from equipoise.exceptions import InvalidInputError
 
 # Probabilities in single precision that are sums over many trees are off by less than this.
@@ -117,16 +117,18 @@ def _check_distribution(matrix: Matrix, name: str) -> None:
     worst = int(np.argmax(np.abs(sums - 1)))
     if abs(sums[worst] - 1) > _SLACK:
         raise InvalidInputError(
-            f"{name} must sum to 1 in every row, got {matrix[worst].tolist()} in row {worst} (sum "
-            f"{sums[worst]:.6g}); raw scores are not probabilities: take predict_proba, calibrate "
-            "them (CalibratedClassifierCV), or choose a loss that reads scores "
-            "('cross_entropy_from_scores')."
+            f"{name} must sum to 1 in every row, got {_row(matrix[worst])} in row {worst} (sum "
+            f"{sums[worst]:.6g}); raw scores are not probabilities: take predict_proba, or "
+            "calibrate them (CalibratedClassifierCV)."
         )
     if matrix.min() < 0:
         row = int(np.argmin(matrix.min(axis=1)))
-        raise InvalidInputError(
-            f"{name} must be at least 0, got {matrix[row].tolist()} in row {row}."
-        )
+        raise InvalidInputError(f"{name} must be at least 0, got {_row(matrix[row])} in row {row}.")
+
+
+def _row(values: Vector) -> str:
+    """A row of numbers, of four digits each."""
+    return f"[{', '.join(f'{value:.4g}' for value in values)}]"
 
 
 def check_true(true: ArrayLike, matrix: Matrix, *, name: str = "true") -> Indices:

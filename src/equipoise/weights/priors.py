@@ -1,7 +1,7 @@
 r"""Translations between what users say and what the numerics use.
 
 Users speak of weights :math:`q_i`, of alphas and of priors. Inside the library everything
-numerical speaks of masses :math:`m_i = p_i q_i`, the share of the objective that class ``i``
+numerical is about masses :math:`m_i = p_i q_i`, the share of the objective that class ``i``
 carries, so that :math:`\sum_i m_i = 1`. This module is the only place that converts.
 
 Conventions
