@@ -183,9 +183,10 @@ class MetricGoal(Goal):
         ``"geometric_mean"``, ``"balanced_accuracy"`` (or ``"recall_macro"``, which is the same) and
         ``"accuracy"``; for two classes, of which the second is the positive one, also ``"f1"``
         (``"f0.5"``), ``"jaccard"`` and every linear-fractional metric of
-        :mod:`equipoise.metrics`. A function of your own takes the confusion matrix of population shares (rows by true class, columns by decision, all cells
-        summing to one) and returns a number that is to be large. Scorers of scikit-learn, by name
-        or as objects, are taken where the confusion matrix determines them.
+        :mod:`equipoise.metrics`. A function of your own takes the confusion matrix of population
+        shares (rows by true class, columns by predicted class, all cells summing to one) and
+        returns a number that is to be large. Scorers of scikit-learn, by name or as objects, are
+        taken where the confusion matrix determines them.
     gradient : callable, default=None
         The derivatives of a function of your own by the cells of the confusion matrix, of its
         shape; None takes differences, whose number is twice that of the cells.
