@@ -1,0 +1,67 @@
+"""Probabilities of a fitted model for rows in memory, chunks or partitions, as likelihoods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.utils.validation import check_is_fitted
+
+from equipoise.arrays import Matrix, on_host
+from equipoise.blocks.memory import check_memory
+from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.exceptions import InvalidParameterError
+from equipoise.shift.calibration import Calibration
+from equipoise.shift.new_rows import NewRows
+from equipoise.validation.predictions import as_probabilities
+
+# MEMORY: of an array that is read in slices, from which it is read a few rows at a time.
+MEMORY = check_memory("1 GiB")
+
+
+def is_model(value: Any) -> bool:
+    """Whether a value predicts, rather than being predictions."""
+    return hasattr(value, "predict")
+
+
+def probabilities_of_model(model: Any, X: Any) -> Matrix:
+    """What ``predict_proba`` returns; of a model without it, the softmax of its scores.
+
+    Calibration finds the temperature of scores, so that their scale does not matter.
+    """
+    check_is_fitted(model)
+    k = len(model.classes_)
+    if hasattr(model, "predict_proba"):
+        return as_probabilities(on_host(model.predict_proba(X)), k)
+    if not hasattr(model, "decision_function"):
+        raise InvalidParameterError(
+            "model must have predict_proba or decision_function, which "
+            f"{type(model).__name__} has not: its predictions alone say too little of frequencies."
+        )
+    scores = np.asarray(on_host(model.decision_function(X)), dtype=np.float64)
+    if scores.ndim == 1:
+        scores = np.column_stack([np.zeros_like(scores), scores])
+    return np.asarray(softmax(scores, axis=1))
+
+
+def likelihoods_of_rows(model: Any, X: Any, calibration: Calibration) -> NewRows:
+    """Likelihoods of the classes for new rows; out-of-core data are read chunk by chunk.
+
+    Without a model, ``X`` are probabilities.
+    """
+    if model is None:
+        return NewRows.of(calibration.likelihoods(as_probabilities(X, len(calibration.classes))))
+    blocks = as_blocks(X, None, None, MEMORY, labelled=False)
+    if blocks is None:
+        table = probabilities_of_model(model, X[:] if is_sliced(X) else X)
+        return NewRows.of(calibration.likelihoods(table))
+
+    def read(_: int, block: Any) -> NewRows:
+        table = probabilities_of_model(model, block.X)
+        return NewRows.of(calibration.likelihoods(table))
+
+    found = NewRows.of(np.ones((0, len(calibration.classes))))
+    for part in blocks.map(read):
+        found = found.and_also(part)
+    return found

@@ -1,0 +1,142 @@
+"""New rows as likelihoods of the classes, in bounded memory: a stratified sample of large numbers.
+
+Conventions
+-----------
+``table`` : float64, shape ``(n_rows, n_classes)``, likelihoods of the classes for a row, up to a
+    factor of the row.
+``counts`` : how many rows each of them stands for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from equipoise.arrays import Indices, Matrix, Vector
+
+# MOST_KEPT: rows that are kept. An estimate from so many is known to 0.2 points or better.
+MOST_KEPT = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class NewRows:
+    """Rows of the new population: all of them, or of each most likely class as many as fit.
+
+    ``strata`` are the most likely classes of the rows that are kept, ``totals`` the numbers of all
+    rows by most likely class.
+
+    Examples
+    --------
+    >>> rows = NewRows.of(np.eye(2)[[0] * 90 + [1] * 10])
+    >>> few = rows.thinned(20)
+    >>> len(few.table), few.totals.tolist(), np.bincount(few.strata, few.counts).tolist()
+    (20, [90, 10], [90.0, 10.0])
+    """
+
+    table: Matrix
+    strata: Indices
+    totals: Indices
+
+    @classmethod
+    def of(cls, table: Matrix) -> NewRows:
+        strata = table.argmax(axis=1)
+        return cls(table, strata, np.bincount(strata, minlength=table.shape[1]))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the new population, also those that are not kept."""
+        return int(self.totals.sum())
+
+    @property
+    def kept_by_class(self) -> Indices:
+        return np.bincount(self.strata, minlength=len(self.totals))
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.strata) == self.n_rows
+
+    @property
+    def counts(self) -> Indices:
+        """How many rows each row that is kept stands for; whole numbers with the right sums."""
+        kept = self.kept_by_class
+        if self.is_whole:
+            return np.ones(len(self.strata), dtype=np.intp)
+        order = np.argsort(self.strata, kind="stable")
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(kept) - kept, kept)
+        base, rest = np.divmod(self.totals, np.maximum(kept, 1))
+        return np.asarray(base[self.strata] + (rank < rest[self.strata]))
+
+    def and_also(self, other: NewRows, seed: int = 0) -> NewRows:
+        """These rows and others; a sample of both where there are too many."""
+        if not self.n_rows or not other.n_rows:
+            return self if self.n_rows else other
+        joined = NewRows(
+            np.concatenate([self.table, other.table]),
+            np.concatenate([self.strata, other.strata]),
+            self.totals + other.totals,
+        )
+        if self.is_whole and other.is_whole:
+            return joined.thinned(MOST_KEPT, seed)
+        return self._drawn_with(other, joined, seed)
+
+    def _drawn_with(self, other: NewRows, joined: NewRows, seed: int) -> NewRows:
+        """Of each class as many rows of both as are their shares of all rows of that class."""
+        most = _most_of_class(joined.totals, MOST_KEPT)
+        wanted = np.minimum(joined.totals, most)
+        share = self.totals / np.maximum(joined.totals, 1)
+        ours = np.minimum(np.rint(wanted * share).astype(np.intp), self.kept_by_class)
+        theirs = np.minimum(wanted - ours, other.kept_by_class)
+        # Neither part may be more frequent in the sample than among all rows.
+        ours = np.minimum(ours, np.ceil(theirs * self.totals / np.maximum(other.totals, 1)) * (
+            other.totals > 0) + ours * (other.totals == 0)).astype(np.intp)  # fmt: skip
+        rng = np.random.default_rng(seed + joined.n_rows)
+        first, second = _some(self.strata, ours, rng), _some(other.strata, theirs, rng)
+        rows = np.concatenate([first, len(self.strata) + second])
+        return replace(joined, table=joined.table[rows], strata=joined.strata[rows])
+
+    def thinned(self, most: int, seed: int = 0) -> NewRows:
+        """At most so many rows: of each most likely class as many, or all where there are fewer."""
+        if len(self.strata) <= most:
+            return self
+        wanted = np.minimum(self.kept_by_class, _most_of_class(self.kept_by_class, most))
+        rows = _some(self.strata, wanted, np.random.default_rng(seed))
+        return replace(self, table=self.table[rows], strata=self.strata[rows])
+
+    def sampling_variance(self, values: Matrix) -> Matrix:
+        """Covariance of the mean of values over all rows, of which only some are kept."""
+        k = values.shape[1]
+        found = np.zeros((k, k))
+        if self.is_whole:
+            return found
+        kept = self.kept_by_class
+        for i in np.flatnonzero((kept < self.totals) & (kept > 1)):
+            own = np.cov(values[self.strata == i].T)
+            share = self.totals[i] / self.n_rows
+            found += share**2 * (1 / kept[i] - 1 / self.totals[i]) * own
+        return found
+
+
+def _most_of_class(counts: Indices, most: int) -> int:
+    """The largest number of rows of a class with which there are at most so many in all."""
+    least, largest = 1, int(counts.max())
+    while least < largest:
+        middle = (least + largest + 1) // 2
+        enough = np.minimum(counts, middle).sum() <= most
+        least, largest = (middle, largest) if enough else (least, middle - 1)
+    return least
+
+
+def _some(strata: Indices, wanted: Indices, rng: np.random.Generator) -> Indices:
+    """Rows drawn at random, so many of each class, in their order."""
+    order = rng.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    sizes = np.bincount(strata, minlength=len(wanted))
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return np.sort(order[rank < np.repeat(wanted, sizes)])
+
+
+def weighted_mean(values: Matrix, counts: Vector | Indices) -> Vector:
+    """The mean of values over all rows."""
+    return np.asarray(counts @ values / counts.sum())
