@@ -36,7 +36,9 @@ def label_shift_p_value(calibration: Calibration, rows: NewRows, pi: Vector) -> 
     Examples
     --------
     >>> from equipoise.shift import calibrate
-    >>> held_out = calibrate([0, 1] * 500, [[0.9, 0.1], [0.1, 0.9]] * 500)
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.repeat([0, 1], 500)
+    >>> held_out = calibrate(y, 1 / (1 + np.exp(-rng.normal(6.0 * y - 3, 2))))
     >>> rows = NewRows.of(held_out.likelihoods(np.tile([[0.5, 0.5]], (100, 1))))
     >>> label_shift_p_value(held_out, rows, np.array([0.5, 0.5])) < 0.001
     True
@@ -79,9 +81,12 @@ def refuse_indistinct(calibration: Calibration) -> None:
     Examples
     --------
     >>> from equipoise.shift import calibrate
-    >>> refuse_indistinct(calibrate([0, 1] * 50, [[0.5, 0.5]] * 100))
-    Traceback (most recent call last):
-    equipoise.exceptions.UnidentifiableError: The model does not tell classes 0, 1 apart ...
+    >>> from equipoise.exceptions import UnidentifiableError
+    >>> try:
+    ...     refuse_indistinct(calibrate([0, 1] * 50, [[0.5, 0.5]] * 100))
+    ... except UnidentifiableError as error:
+    ...     print(str(error)[:46])
+    The model does not tell classes 0, 1 apart: on
     """
     table = calibration.held_out_likelihoods
     own = table / table.sum(axis=1, keepdims=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import Matrix, on_host
 from equipoise.blocks.memory import check_memory
+from equipoise.blocks.partitions import is_dask
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.exceptions import InvalidParameterError
 from equipoise.shift.calibration import Calibration
@@ -52,16 +54,22 @@ def likelihoods_of_rows(model: Any, X: Any, calibration: Calibration) -> NewRows
     """
     if model is None:
         return NewRows.of(calibration.likelihoods(as_probabilities(X, len(calibration.classes))))
+    found = NewRows.of(np.ones((0, len(calibration.classes))))
+    for part in _parts(X):
+        table = probabilities_of_model(model, part)
+        found = found.and_also(NewRows.of(calibration.likelihoods(table)))
+    return found
+
+
+def _parts(X: Any) -> Iterator[Any]:
+    """Rows in memory as they are; others chunk by chunk, and Dask collections by partitions."""
+    if is_dask(X):
+        whole = X.rechunk({1: -1}) if hasattr(X, "rechunk") else X
+        for place in range(whole.npartitions):
+            yield whole.partitions[place].compute()
+        return
     blocks = as_blocks(X, None, None, MEMORY, labelled=False)
     if blocks is None:
-        table = probabilities_of_model(model, X[:] if is_sliced(X) else X)
-        return NewRows.of(calibration.likelihoods(table))
-
-    def read(_: int, block: Any) -> NewRows:
-        table = probabilities_of_model(model, block.X)
-        return NewRows.of(calibration.likelihoods(table))
-
-    found = NewRows.of(np.ones((0, len(calibration.classes))))
-    for part in blocks.map(read):
-        found = found.and_also(part)
-    return found
+        yield X[:] if is_sliced(X) else X
+    else:
+        yield from blocks.map(lambda _, block: block.X)

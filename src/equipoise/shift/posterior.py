@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, softmax
+from scipy.special import gammaln, log_softmax, softmax
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.shift.new_rows import NewRows, weighted_mean
@@ -88,10 +88,10 @@ def posterior_draws(
     for sweep in range(BURN_IN + -(-n_draws // N_CHAINS)):
         numbers = target.assigned(pi, rng)
         alpha = _drawn_alphas(numbers, alphas, rng)
-        logs = _log_gamma(alpha + numbers, rng)
-        if target.n:
-            logs = moves.moved(target, logs, alpha, rng)
-        pi = softmax(logs, axis=1)
+        logs = log_softmax(_log_gamma(alpha + numbers, rng), axis=1)
+        # The sum of the gamma variables is independent of the frequencies, and of the rows.
+        logs += _log_gamma(alpha.sum(axis=1, keepdims=True) * np.ones((len(logs), 1)), rng)
+        pi = softmax(moves.moved(target, logs, alpha, rng), axis=1)
         if sweep >= BURN_IN:
             expected = alpha + target.expected(pi)
             means.append(expected / expected.sum(axis=1, keepdims=True))

@@ -274,17 +274,16 @@ def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from sklearn.model_selection import train_test_split
-    >>> from equipoise.datasets import make_power_imbalance
+    >>> from equipoise.datasets import load_thyroid
     >>> from equipoise.shift import estimate_prior
-    >>> X, y = make_power_imbalance(4_000, p=0.7, random_state=0)
-    >>> X, X_held_out, y, y_held_out = train_test_split(X, y, random_state=0)
-    >>> model = LogisticRegression().fit(X, y)
-    >>> X_new, y_new = make_power_imbalance(1_000, p=0.4, random_state=1)
-    >>> estimate = estimate_prior(model, X_new, held_out=(X_held_out, y_held_out))
-    >>> estimate.mean.idxmax(), estimate.is_mixture
-    (1, True)
+    >>> X, y = load_thyroid(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=5000).fit(X[::2], y[::2])
+    >>> half = np.concatenate([np.flatnonzero(y[1::4] == name)[:30] for name in np.unique(y)])
+    >>> estimate = estimate_prior(model, X[1::4][half], held_out=(X[3::4], y[3::4]))
+    >>> bool(max(estimate.lower.values()) < 1 / 3 < min(estimate.upper.values()))
+    True
     """
     check_word(method, "method", ESTIMATORS)
     model = model_or_probabilities if is_model(model_or_probabilities) else None
@@ -307,6 +306,15 @@ def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
     return PriorEstimate(
         known, rows, **_estimated(known, rows, settings), settings=settings, model=model
     )
+
+
+def estimate_of_rows(
+    calibration: Calibration, rows: NewRows, confidence: float = 0.95, model: Any = None
+) -> PriorEstimate:
+    """The posterior of rows whose likelihoods are known already."""
+    settings = EstimateSettings("posterior", None, confidence, 0)
+    found = _estimated(calibration, rows, settings)
+    return PriorEstimate(calibration, rows, **found, settings=settings, model=model)
 
 
 def calibrated(model: Any, held_out: Any, calibration: Any) -> Calibration:
@@ -374,7 +382,7 @@ def _bootstrapped(
     counts, n = rows.counts, rows.n_rows
     everything = np.ones(len(calibration.labels))
 
-    def estimate(counts: Vector, weights: Vector) -> Vector:
+    def estimate(counts: Any, weights: Vector) -> Vector:
         if method == "em":
             return maximum_likelihood(rows.table, counts)
         return _bbse(calibration, rows, counts, weights)
@@ -386,7 +394,7 @@ def _bootstrapped(
     return Draws(estimate(counts, everything), np.array(redrawn))
 
 
-def _bbse(calibration: Calibration, rows: NewRows, counts: Vector, weights: Vector) -> Vector:
+def _bbse(calibration: Calibration, rows: NewRows, counts: Any, weights: Vector) -> Vector:
     """The frequencies whose mixture of the confusion matrix is nearest to the predictions."""
     k, labels = len(calibration.classes), calibration.labels
     predicted = calibration.table.argmax(axis=1)
@@ -395,7 +403,7 @@ def _bbse(calibration: Calibration, rows: NewRows, counts: Vector, weights: Vect
     ours = (rows.table * calibration.prior).argmax(axis=1)
     shares = np.bincount(ours, counts, minlength=k) / counts.sum()
     found = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
-    return onto_simplex(found[None])[0]
+    return np.asarray(onto_simplex(found[None])[0])
 
 
 def intervals(samples: Matrix, confidence: float) -> tuple[Vector, Vector]:

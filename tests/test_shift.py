@@ -1,0 +1,259 @@
+"""Class frequencies of unlabelled rows: the posterior, its intervals, the test, and adapting."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from equipoise import (
+    LabelCVaR,
+    PriorBall,
+    PriorBox,
+    RecallFloors,
+    RobustClassifier,
+    RobustLinearClassifier,
+    RobustLogisticRegression,
+    TunedDecisionClassifier,
+)
+from equipoise.blocks import from_blocks
+from equipoise.exceptions import (
+    EquipoiseWarning,
+    InvalidInputError,
+    InvalidParameterError,
+    UnidentifiableError,
+)
+from equipoise.shift import PriorMonitor, adapt, calibrate, estimate_prior
+from equipoise.shift.new_rows import NewRows
+from equipoise.shift.posterior import maximum_likelihood, posterior_draws
+
+MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+NAMES = np.array(["a", "b", "c"])
+
+
+def rows(counts, seed):
+    """Rows of Gaussian classes, and their labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(counts)), counts)
+    return MEANS[labels] + rng.normal(size=(len(labels), 2)), NAMES[labels]
+
+
+def truth(X, prior=(1 / 3, 1 / 3, 1 / 3)):
+    """Probabilities of the classes at class frequencies."""
+    table = np.array(prior) * np.exp(X @ MEANS.T - (MEANS**2).sum(axis=1) / 2)
+    return table / table.sum(axis=1, keepdims=True)
+
+
+TRAINING, HELD_OUT = rows([500, 300, 200], 0), rows([500, 300, 200], 1)
+NEW = rows([40, 20, 340], 2)
+TRUE = np.array([0.1, 0.05, 0.85])
+MODEL = LogisticRegression().fit(*TRAINING)
+
+
+def test_calibration_finds_temperature_and_weights():
+    X, y = rows([3000, 3000, 3000], 3)
+    sharpened = truth(X, (0.7, 0.2, 0.1)) ** 2
+    found = calibrate(y, sharpened / sharpened.sum(axis=1, keepdims=True))
+    assert found.temperature == pytest.approx(2, rel=0.1)
+    table = found.probabilities(sharpened / sharpened.sum(axis=1, keepdims=True))
+    assert np.abs(table - truth(X)).mean() < 0.02
+    assert found.log_loss[1] < found.log_loss[0] and found.p_value < 1e-6
+    assert "log loss" in found.reliability()
+
+
+@pytest.mark.parametrize("learner", [MODEL, make_pipeline(StandardScaler(), MODEL)])
+def test_intervals_hold_the_frequencies(learner):
+    learner = clone(learner).fit(*TRAINING)
+    estimate = estimate_prior(learner, NEW[0], held_out=HELD_OUT)
+    low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
+    assert np.all((low <= TRUE) & (TRUE <= high)) and np.all(high - low < 0.2)
+    assert np.asarray(estimate.mean).sum() == pytest.approx(1)
+    assert estimate.is_mixture and "Nothing shows" in estimate.verdict
+    masses = estimate.set(0.9).resolve(estimate.class_prior)
+    assert masses.maximize([0.0, 0.0, 1.0])[2] >= estimate.mean["c"]
+    assert estimate.weights() @ np.asarray(estimate.class_prior) == pytest.approx(1)
+    error = estimate.overall_error({"a": 0.5, "b": 0.5, "c": 0.0})
+    assert error.lower < error.estimate < error.upper
+
+
+def test_the_posterior_is_that_of_a_grid():
+    # Two classes and a uniform prior: the density is known up to a constant.
+    table = np.random.default_rng(0).random((30, 2))
+    grid = np.linspace(0, 1, 2001)
+    density = np.prod(np.outer(grid, table[:, 0]) + np.outer(1 - grid, table[:, 1]), axis=1)
+    mean = grid @ density / density.sum()
+    spread = np.sqrt((grid - mean) ** 2 @ density / density.sum())
+    draws = posterior_draws(NewRows.of(table), np.ones((1, 2)), np.random.default_rng(1), 20_000)
+    assert draws.mean[0] == pytest.approx(mean, abs=0.01)
+    assert draws.samples[:, 0].std() == pytest.approx(spread, rel=0.05)
+
+
+def test_a_sample_of_the_rows_stands_for_all():
+    rng = np.random.default_rng(0)
+    X, _ = rows([60_000, 2_000, 40], 5)
+    table = truth(X)
+    everything = NewRows.of(table / table.max(axis=1, keepdims=True))
+    few = everything.thinned(3_000)
+    assert few.counts.sum() == everything.n_rows and len(few.table) <= 3_000
+    draws = posterior_draws(everything, np.ones((1, 3)), rng, 200)
+    exact = maximum_likelihood(everything.table, everything.counts)
+    assert np.abs(draws.mean - exact).max() < 0.003
+
+
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_other_methods_come_near(method):
+    estimate = estimate_prior(MODEL, NEW[0], held_out=HELD_OUT, method=method)
+    assert np.abs(estimate.draws.mean - TRUE).max() < 0.1
+
+
+def test_update_and_blocks_are_all_rows_at_once():
+    X = NEW[0]
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    whole = estimate_prior(MODEL, X, calibration=calibration)
+    parts = estimate_prior(MODEL, X[:150], calibration=calibration).update(X[150:])
+    chunks = estimate_prior(
+        MODEL, from_blocks([(X[:150],), (X[150:],)]), calibration=calibration
+    )
+    for other in (parts, chunks):
+        assert other.n_rows == 400
+        np.testing.assert_allclose(other.samples, whole.samples)
+    by_table = estimate_prior(MODEL.predict_proba(X), calibration=calibration)
+    np.testing.assert_allclose(by_table.samples, whole.samples)
+
+
+def test_dask_collections_are_streamed():
+    array = pytest.importorskip("dask.array")
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    model = RobustLogisticRegression("balanced").fit(*TRAINING)
+    collection = array.from_array(NEW[0], chunks=(150, 2))
+    estimate = estimate_prior(model, collection, calibration=calibration)
+    assert estimate.n_rows == 400
+
+
+def test_a_new_class_is_noticed_and_a_mixture_is_not():
+    X = np.vstack([NEW[0], np.random.default_rng(0).normal([1.0, 1.0], 0.2, size=(200, 2))])
+    estimate = estimate_prior(MODEL, X, held_out=HELD_OUT)
+    assert not estimate.is_mixture and "not a mixture" in repr(estimate)
+
+
+@pytest.mark.slow
+def test_the_test_keeps_its_level():
+    low = 0
+    for seed in range(300):
+        X, y = rows([200, 150, 150], (seed, 0))
+        calibration = calibrate(y, truth(X))
+        new = NewRows.of(calibration.likelihoods(truth(rows([10, 50, 40], (seed, 1))[0])))
+        from equipoise.shift.mixture_test import label_shift_p_value
+
+        low += label_shift_p_value(calibration, new, np.array([0.1, 0.5, 0.4])) < 0.05
+    assert low / 300 <= 0.09
+
+
+GOALS = [
+    RobustClassifier(LogisticRegression(), "worst_class"),
+    RobustClassifier(LogisticRegression(), LabelCVaR(0.3)),
+    TunedDecisionClassifier(LogisticRegression(), "f1_macro"),
+    TunedDecisionClassifier(LogisticRegression(), RecallFloors({"b": 0.8})),
+    TunedDecisionClassifier(LogisticRegression(), PriorBox({"c": 0.5})),
+    TunedDecisionClassifier(LogisticRegression(), PriorBall(0.9, divergence="tv")),
+    RobustLogisticRegression("worst_class"),
+    RobustLinearClassifier("worst_class"),
+]
+
+
+@pytest.mark.parametrize("model", GOALS, ids=lambda model: f"{type(model).__name__} {model.goal}")
+def test_every_classifier_adapts_and_is_unchanged(model):
+    model = make_pipeline(StandardScaler(), clone(model)).fit(*TRAINING)
+    before = model.predict(NEW[0])
+    adapted = adapt(model, NEW[0], held_out=HELD_OUT)
+    np.testing.assert_array_equal(model.predict(NEW[0]), before)
+    table = adapted.predict_proba(NEW[0])
+    # Rows of the new population: mean probabilities are its frequencies.
+    np.testing.assert_allclose(table.mean(axis=0), TRUE, atol=0.08)
+    assert set(adapted.predict(NEW[0])) <= set(NAMES)
+    assert 0 <= adapted.overall_error().estimate <= 1
+
+
+def test_adapting_lowers_the_overall_error():
+    adapted = adapt(MODEL, NEW[0], held_out=HELD_OUT)
+    assert adapted.score(*NEW) > MODEL.score(*NEW) + 0.03
+
+
+def test_floors_hold_under_every_frequencies():
+    adapted = adapt(MODEL, NEW[0], held_out=HELD_OUT, goal=RecallFloors({"b": 0.9}))
+    assert adapted.tuned.class_risks["b"] <= 0.15
+    assert "hold under every class frequencies" in adapted.notes[0]
+    shown = adapt(MODEL, NEW[0], held_out=HELD_OUT, goal=RecallFloors({"b": 0.8}, 0.9))
+    X, y = rows([0, 4000, 0], 7)
+    assert shown.score(X, y) > 0.8
+
+
+def test_a_box_that_rules_out_the_estimate_says_so():
+    adapted = adapt(MODEL, NEW[0], held_out=HELD_OUT, goal=PriorBox(upper={"c": 0.2}))
+    assert "nothing in common" in adapted.notes[0]
+
+
+def test_the_monitor_is_quiet_until_frequencies_change():
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    monitor = PriorMonitor(calibration, MODEL)
+    for seed in range(20):
+        monitor.update(rows([25, 15, 10], (1, seed))[0])
+    assert not monitor.alarm
+    for seed in range(20):
+        monitor.update(rows([15, 15, 20], (2, seed))[0])
+    assert monitor.alarm and monitor.alarm_at > 1000
+    assert len(monitor.to_dict()["rows"]) == 40
+    assert monitor.estimate().lower["c"] > 0.3
+
+
+WRONG = [
+    (dict(X_new=NEW[0][:1], held_out=HELD_OUT), InvalidInputError, "at least 2 rows, got 1"),
+    (dict(X_new=NEW[0]), InvalidInputError, "held_out must be a tuple"),
+    (dict(held_out=HELD_OUT), InvalidInputError, "X_new must be given"),
+    (dict(X_new=NEW[0], held_out=HELD_OUT, method="x"), InvalidParameterError, "method must be"),
+    (
+        dict(X_new=NEW[0], held_out=HELD_OUT, prior_strength=0),
+        InvalidParameterError,
+        "prior_strength must be",
+    ),
+    (
+        dict(X_new=NEW[0], held_out=rows([50, 50, 0], 1)),
+        InvalidInputError,
+        "rows of every class, got none of",
+    ),
+    (
+        dict(X_new=NEW[0], calibration=calibrate([0, 1] * 9, [0.1, 0.8] * 9)),
+        InvalidInputError,
+        "calibration must be for the classes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "error", "text"), WRONG, ids=[each[2] for each in WRONG])
+def test_wrong_input_is_named(given, error, text):
+    with pytest.raises(error, match=text):
+        estimate_prior(MODEL, **given)
+
+
+def test_probabilities_of_other_classes_are_refused():
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    with pytest.raises(InvalidInputError, match="one column for each of the 3 classes"):
+        estimate_prior(np.full((5, 2), 0.5), calibration=calibration)
+
+
+def test_classes_that_look_alike_are_named():
+    X, y = HELD_OUT
+    table = truth(X)
+    table[:, 1:] = table[:, 1:].mean(axis=1, keepdims=True)
+    with pytest.raises(UnidentifiableError, match="classes 'b', 'c' apart"):
+        estimate_prior(table, held_out=(table[y != "a"], y[y != "a"])) if False else (
+            estimate_prior(table, held_out=(table, y))
+        )
+
+
+def test_a_model_that_is_not_calibrated_warns():
+    X, y = HELD_OUT
+    sharp = truth(X) ** 4 / (truth(X) ** 4).sum(axis=1, keepdims=True)
+    with pytest.warns(EquipoiseWarning, match="not calibrated.*log loss is"):
+        estimate_prior(sharp, held_out=(sharp, y), calibration=None)
