@@ -2,6 +2,7 @@
 
 python benchmarks/label_shift.py shift [--redraws 2] [--tables covertype satimage kr_vs_k letter]
 python benchmarks/label_shift.py test [--redraws 500]
+python benchmarks/label_shift.py monitor [--redraws 500]
 python benchmarks/label_shift.py scale
 
 Three learners are trained on 3,000 rows of each table; classes of fewer than 500 rows are left out.
@@ -15,6 +16,8 @@ true frequency (EM is run without its bootstrap, which takes 200 times as long).
 
 ``test`` redraws Covertype (forest) and counts p-values below 5%, with frequencies from
 Dirichlet(1), and with a fifth of the rows of a class that held-out rows and training lack.
+``monitor`` watches streams of 20 batches of 100 rows of Covertype (forest) for a false alarm at the
+rate 5%, and 50 streams in which two classes change their frequencies by a factor after the tenth.
 ``scale`` times 1,000,000 rows of 10 classes.
 
 Tables: Covertype, satimage and kr_vs_k of the folder ``EQUIPOISE_DATA``, letter of KEEL
@@ -38,7 +41,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.exceptions import UnidentifiableError
-from equipoise.shift import calibrate, estimate_prior
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood
@@ -242,6 +245,27 @@ def test(redraws: int) -> None:
         print(f"a fifth of class {lacking + 1}, new: noticed {shares} at 100 and 2,000 rows")
 
 
+def monitor(redraws: int) -> None:
+    """Streams with an alarm, without a change and with one after the tenth batch."""
+    probabilities, y = predicted("covertype", "forest")
+    for change, streams in ((1.0, redraws), (1.5, 50), (3.0, 50)):
+        alarms, late = 0, []
+        for stream in range(streams):
+            rng = np.random.default_rng((round(10 * change), stream))
+            held_out, others = dealt(y, rng)
+            calibration = calibrate(y[held_out], probabilities[held_out])
+            watch = PriorMonitor(calibration, false_alarm=0.05, window=1)
+            pi, moved = calibration.prior, calibration.prior.copy()
+            moved[[0, 3]] *= change
+            for batch in range(20):
+                now = pi if batch < 10 else moved / moved.sum()
+                watch.update(probabilities[others][drawn(y[others], now, 100, rng)])
+            alarms += watch.alarm
+            late += [] if watch.alarm_at is None else [watch.alarm_at - 1_000]
+        after = f", {np.median(late):.0f} rows after the change (median)" if change > 1 else ""
+        print(f"factor {change}: an alarm in {alarms} of {streams} streams{after}", flush=True)
+
+
 def scale() -> None:
     """Seconds for many rows."""
     rng = np.random.default_rng(0)
@@ -270,7 +294,7 @@ def scale() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["shift", "test", "scale"])
+    parser.add_argument("part", choices=["shift", "test", "monitor", "scale"])
     parser.add_argument("--redraws", type=int, default=None)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     given = parser.parse_args()
@@ -279,5 +303,7 @@ if __name__ == "__main__":
         shift(given.tables, given.redraws or 2)
     elif given.part == "test":
         test(given.redraws or 500)
+    elif given.part == "monitor":
+        monitor(given.redraws or 500)
     else:
         scale()
