@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from equipoise import goals as goals
     from equipoise import losses as losses
     from equipoise import metrics as metrics
-    from equipoise import persistence as persistence
     from equipoise import risks as risks
     from equipoise import sets as sets
+    from equipoise import shift as shift
     from equipoise.analysis import robust_path as robust_path
     from equipoise.analysis import weight_tradeoff as weight_tradeoff
     from equipoise.estimators import PredictionSets as PredictionSets
@@ -63,9 +63,9 @@ _LOADED_MODULES = (
     "goals",
     "losses",
     "metrics",
-    "persistence",
     "risks",
     "sets",
+    "shift",
 )
 PUBLIC_MODULES = (*_LOADED_MODULES, "onnx", "torch")
 

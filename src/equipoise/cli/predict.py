@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.main import Output, command
-from equipoise.text import listing
+from equipoise.text import listing, percent
 
 if TYPE_CHECKING:
     from equipoise.persistence import SavedModel
+    from equipoise.shift import AdaptedClassifier
 
 EPILOG = """\b
 Examples:
@@ -52,7 +53,14 @@ _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.,]*(e[+-]?\d+)?$)", re.IGNORECASE)
 @click.option(
     "--keep", multiple=True, metavar="COLUMN", help="Column to copy as it is; repeatable."
 )
-def predict(
+@click.option(
+    "--adapt",
+    type=click.Path(),
+    metavar="LABELLED",
+    help="Predict for the class frequencies of TABLE, estimated with LABELLED: a table with the "
+    "label column, of rows that the model was not trained on. TABLE is read twice.",
+)
+def predict(  # noqa: PLR0913  one for each option
     *,
     model: str,
     table: str,
@@ -60,6 +68,7 @@ def predict(
     proba: bool,
     scale: str,
     keep: tuple[str, ...],
+    adapt: str | None,
     output: Output,
 ) -> None:
     """Apply MODEL, a file that 'equipoise fit' wrote, to the rows of TABLE.
@@ -79,6 +88,7 @@ def predict(
     if out != "-":
         check_place(out, table, model)
     saved = load_model(model)
+    adapted = None if adapt is None else adapted_to(saved, table, adapt, output)
     counts: Counter[Any] = Counter()
     formula = None
     with (
@@ -86,12 +96,12 @@ def predict(
         table_chunks(saved, table, output, "Predicting", copied=keep) as chunks,
     ):
         for chunk in chunks:
-            frame = _predictions(chunk, saved, keep, scale if proba else None)
+            frame = _predictions(chunk, saved, keep, scale if proba else None, adapted)
             text: str = frame.to_csv(index=False, header=not counts, lineterminator="\n")
             stream.write(text.encode("utf-8"))
             formula = formula or _formula(frame)
             counts.update(frame["prediction"].tolist())
-    result = {
+    result: dict[str, Any] = {
         "rows": counts.total(),
         "predicted": [{"class": name, "rows": rows} for name, rows in counts.items()],
         "out": out,
@@ -99,6 +109,12 @@ def predict(
     place = "stdout" if out == "-" else out
     lines = [f"Wrote {counts.total():,} predictions to {place}."]
     notes = list(saved.notes)
+    if adapted is not None:
+        estimate = adapted.estimate
+        frequencies = [f"{name} {percent(share)}" for name, share in estimate.mean.items()]
+        lines.append(f"Estimated class frequencies: {', '.join(frequencies)}.")
+        result["class_frequencies"] = list(estimate.mean.values())
+        notes += [*adapted.notes, *([] if estimate.is_mixture else [estimate.verdict])]
     if formula is not None:
         notes.append(
             f"A spreadsheet would run {listing([formula])} as a formula: import the header "
@@ -127,6 +143,34 @@ def table_chunks(
             yield chunks
 
 
+def adapted_to(
+    saved: "SavedModel", table: str, labelled: str, output: Output
+) -> "AdaptedClassifier":
+    """The model for the class frequencies of a table, calibrated on a table with labels."""
+    import numpy as np
+
+    from equipoise.shift import adapt, calibrate
+    from equipoise.shift.new_rows import NewRows
+    from equipoise.shift.prior_estimate import estimate_of_rows
+    from equipoise.tables import labels_like
+
+    target, classes = saved.facts.target, saved.facts.class_names()
+    if target is None:
+        raise click.UsageError("The model file names no label column, which --adapt needs.")
+    texts = (target,) if classes.dtype == object else ()
+    truth, tables = [], []
+    with table_chunks(saved, labelled, output, "Calibrating", texts=texts) as chunks:
+        for chunk in chunks:
+            truth.append(labels_like(chunk, target, classes))
+            tables.append(saved.predict_proba(chunk))
+    known = calibrate(np.concatenate(truth), np.concatenate(tables), classes=classes)
+    rows = NewRows.of(np.ones((0, len(classes))))
+    with table_chunks(saved, table, output, "Estimating") as chunks:
+        for chunk in chunks:
+            rows = rows.and_also(NewRows.of(known.likelihoods(saved.predict_proba(chunk))))
+    return adapt(saved.model, estimate=estimate_of_rows(known, rows))
+
+
 @contextmanager
 def _stream(out: str) -> Iterator[Any]:
     """The stream that the predictions are written to."""
@@ -145,7 +189,13 @@ def _stream(out: str) -> Iterator[Any]:
             yield packed
 
 
-def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: str | None) -> Any:
+def _predictions(
+    chunk: Any,
+    saved: "SavedModel",
+    keep: tuple[str, ...],
+    scale: str | None,
+    adapted: "AdaptedClassifier | None" = None,
+) -> Any:
     """Kept columns, predictions, and probabilities on a scale if there is one."""
     from equipoise.exceptions import InvalidInputError, in_a_sentence
     from equipoise.extras import require
@@ -159,10 +209,16 @@ def _predictions(chunk: Any, saved: "SavedModel", keep: tuple[str, ...], scale: 
         with in_a_sentence(f"The column {listing([name])} cannot be copied", TypeError):
             kept[name].unique()
         chunk[column] = as_read(chunk[column])
-    columns = {"prediction": saved.predict(chunk)}
-    if scale is not None:
+    table: Any = None
+    if adapted is not None:
+        found, table = adapted.from_probabilities(saved.predict_proba(chunk))
+        columns = {"prediction": found}
+    else:
+        columns = {"prediction": saved.predict(chunk)}
         of_scale = {"model": saved.predict_proba, "population": saved.population_proba}
-        for label, column in zip(saved.facts.classes, of_scale[scale](chunk).T, strict=True):
+        table = table if scale is None else of_scale[scale](chunk)
+    if scale is not None:
+        for label, column in zip(saved.facts.classes, table.T, strict=True):
             columns[f"probability[{label}]"] = column
     if taken := [name for name in keep if name in columns]:
         raise InvalidInputError(

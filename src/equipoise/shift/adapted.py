@@ -95,17 +95,19 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @streamed
     def predict(self, X: Any) -> NDArray[Any]:
         """The classes that serve the goal best at the estimated frequencies."""
-        return np.asarray(self.tuned.decide(self._calibrated(X)))
+        return self.from_probabilities(probabilities_of_model(self.model, X))[0]
 
     @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """Class probabilities at the estimated frequencies."""
-        known = self.estimate.calibration
-        return rescaled(self._calibrated(X), self.estimate.draws.mean / known.prior)
+        return self.from_probabilities(probabilities_of_model(self.model, X))[1]
 
-    def _calibrated(self, X: Any) -> Matrix:
-        table = probabilities_of_model(self.model, X)
-        return self.estimate.calibration.probabilities(table)
+    def from_probabilities(self, table: Matrix) -> tuple[NDArray[Any], Matrix]:
+        """Classes and probabilities, from the probabilities of the model."""
+        known = self.estimate.calibration
+        calibrated_table = known.probabilities(table)
+        moved = rescaled(calibrated_table, self.estimate.draws.mean / known.prior)
+        return np.asarray(self.tuned.decide(calibrated_table)), moved
 
     def overall_error(self) -> RiskInterval:
         """The expected overall error rate in the new population, by class risks of held-out rows.

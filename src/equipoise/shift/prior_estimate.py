@@ -312,6 +312,7 @@ def estimate_of_rows(
     calibration: Calibration, rows: NewRows, confidence: float = 0.95, model: Any = None
 ) -> PriorEstimate:
     """The posterior of rows whose likelihoods are known already."""
+    refuse_indistinct(calibration)
     settings = EstimateSettings("posterior", None, confidence, 0)
     found = _estimated(calibration, rows, settings)
     return PriorEstimate(calibration, rows, **found, settings=settings, model=model)
