@@ -1,6 +1,7 @@
 """Class frequencies from unlabelled rows, beside EM, BBSE and RLLS.
 
-python benchmarks/label_shift.py shift [--redraws 2] [--tables covertype satimage kr_vs_k letter]
+python benchmarks/label_shift.py shift [--redraws 2] [--tables ...] [--learners ...] [--out FILE]
+python benchmarks/label_shift.py show [--out FILE]
 python benchmarks/label_shift.py test [--redraws 500]
 python benchmarks/label_shift.py monitor [--redraws 500]
 python benchmarks/label_shift.py covertype
@@ -19,8 +20,8 @@ true frequency (EM is run without its bootstrap, which takes 200 times as long).
 Dirichlet(1), and with a fifth of the rows of a class that held-out rows and training lack.
 ``monitor`` watches streams of 20 batches of 100 rows of Covertype (forest) for a false alarm at the
 rate 5%, and 50 streams in which two classes change their frequencies by a factor after the tenth.
-``covertype`` adapts a forest that was trained on Covertype's own, balanced training rows, calibrated
-on its validation rows, to 400 and to 50,000 of its test rows; errors are of the 50,000.
+``covertype`` adapts a forest that was trained on Covertype's own, balanced training rows and
+calibrated on its validation rows to some of its test rows; errors are those of 50,000.
 ``scale`` times 1,000,000 rows of 10 classes.
 
 Tables: Covertype, satimage and kr_vs_k of the folder ``EQUIPOISE_DATA``, letter of KEEL
@@ -29,6 +30,7 @@ authors' (alpha = 0.01, hard predictions), with a general solver in place of CVX
 """
 
 import argparse
+import json
 import os
 import time
 import warnings
@@ -181,27 +183,36 @@ def show(title: str, results: list[dict[str, Any]]) -> None:
     )
 
 
-def shift(tables: list[str], redraws: int) -> None:
-    """All tables, learners, shifts and numbers of rows."""
-    found: dict[Any, dict[str, Any]] = {}
-    for t, m in product(range(len(tables)), range(len(LEARNERS))):
-        name, learner = tables[t], list(LEARNERS)[m]
+def shift(tables: list[str], learners: list[str], redraws: int, out: Path) -> None:
+    """Every shift and number of rows for some tables and learners, added to a file."""
+    for name, learner in product(tables, learners):
         probabilities, y = predicted(name, learner)
+        place = TABLES.index(name), list(LEARNERS).index(learner)
         for kind, n, redraw in product(SHIFTS, ROWS, range(redraws)):
-            seed = (t, m, SHIFTS.index(kind), n, redraw)
+            seed = (*place, SHIFTS.index(kind), n, redraw)
             try:
-                found[name, learner, kind, n, redraw] = one(probabilities, y, kind, n, seed)
+                found = one(probabilities, y, kind, n, seed)
             except UnidentifiableError as error:
-                print(f"{name}, {learner}, refused: {error}")
-    print(f"{len(found)} redraws of {', '.join(tables)}")
-    for n in ROWS:
-        show(f"{n:,} rows", [each for key, each in found.items() if key[3] == n])
-    for place, values in ((0, tables), (1, LEARNERS), (2, SHIFTS)):
-        for value in values:
-            show(str(value), [each for key, each in found.items() if key[place] == value])
+                found = {"refused": str(error)}
+            with out.open("a") as file:
+                file.write(json.dumps([[name, learner, kind, n], found]) + "\n")
+
+
+def shown(out: Path) -> None:
+    """What the file holds, by number of rows, table, learner and shift."""
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    refused = [(key, each["refused"]) for key, each in lines if "refused" in each]
+    found = [(key, each) for key, each in lines if "refused" not in each]
+    print(f"{len(found)} redraws, {len(refused)} refused")
+    for (name, learner, *_), text in {tuple(key): text for key, text in refused}.items():
+        print(f"refused: {name}, {learner}: {text}")
+    for place in (3, 0, 1, 2):
+        for value in dict.fromkeys(key[place] for key, _ in found):
+            show(str(value), [each for key, each in found if key[place] == value])
+    show("all", [each for _, each in found])
     for kind in SHIFTS:
         own = [
-            np.mean([v["posterior"][1] for k, v in found.items() if k[2] == kind and k[3] == n])
+            np.mean([v["posterior"][1] for k, v in found if k[2] == kind and k[3] == n])
             for n in ROWS
         ]
         print(f"coverage of the posterior, {kind}: {np.round(own, 3)} at {ROWS} rows")
@@ -331,13 +342,17 @@ def scale() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["shift", "test", "monitor", "covertype", "scale"])
+    parser.add_argument("part", choices=["shift", "show", "test", "monitor", "covertype", "scale"])
     parser.add_argument("--redraws", type=int, default=None)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
+    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
+    parser.add_argument("--out", type=Path, default=Path("label_shift.jsonl"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.part == "shift":
-        shift(given.tables, given.redraws or 2)
+        shift(given.tables, given.learners, given.redraws or 2, given.out)
+    elif given.part == "show":
+        shown(given.out)
     elif given.part == "test":
         test(given.redraws or 500)
     elif given.part == "monitor":

@@ -125,7 +125,7 @@ def adapt(
     goal: Any = None,
     calibration: str | Calibration | None = "bcts",
     estimate: PriorEstimate | None = None,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: Any = None,
 ) -> AdaptedClassifier:
     """A classifier for the class frequencies of unlabelled rows; the original is unchanged.
 

@@ -224,7 +224,7 @@ def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
     method: str = "posterior",
     prior_strength: float | None = None,
     confidence: float = 0.95,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: Any = None,
 ) -> PriorEstimate:
     r"""Class frequencies of the population that unlabelled rows came from.
 
