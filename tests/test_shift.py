@@ -24,7 +24,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
     UnidentifiableError,
 )
-from equipoise.shift import PriorMonitor, adapt, calibrate, estimate_prior
+from equipoise.shift import PriorMonitor, adapt, calibrate, estimate_prior, new_rows
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood, posterior_draws
@@ -100,6 +100,16 @@ def test_a_sample_of_the_rows_stands_for_all():
     draws = posterior_draws(everything, np.ones((1, 3)), rng, 200)
     exact = maximum_likelihood(everything.table, everything.counts)
     assert np.abs(draws.mean - exact).max() < 0.003
+
+
+def test_chunks_of_too_many_rows_are_sampled_alike(monkeypatch):
+    monkeypatch.setattr(new_rows, "MOST_KEPT", 1_000)
+    found = NewRows.of(np.ones((0, 3)))
+    for seed, share in enumerate([0.2, 0.8, 0.2, 0.8]):
+        table = np.random.default_rng(seed).random((5_000, 3)) * [share, 1 - share, 0.1]
+        found = found.and_also(NewRows.of(table / table.max(axis=1, keepdims=True)))
+    assert found.n_rows == found.counts.sum() == 20_000 and len(found.table) <= 1_003
+    np.testing.assert_array_equal(np.bincount(found.strata, found.counts), found.totals)
 
 
 @pytest.mark.parametrize("method", ["em", "bbse"])

@@ -82,18 +82,18 @@ class NewRows:
         return self._drawn_with(other, joined, seed)
 
     def _drawn_with(self, other: NewRows, joined: NewRows, seed: int) -> NewRows:
-        """Of each class as many rows of both as are their shares of all rows of that class."""
+        """Of each class the same share of the rows of both, so that neither counts too much."""
         most = _most_of_class(joined.totals, MOST_KEPT)
-        wanted = np.minimum(joined.totals, most)
-        share = self.totals / np.maximum(joined.totals, 1)
-        ours = np.minimum(np.rint(wanted * share).astype(np.intp), self.kept_by_class)
-        theirs = np.minimum(wanted - ours, other.kept_by_class)
-        # Neither part may be more frequent in the sample than among all rows.
-        ours = np.minimum(ours, np.ceil(theirs * self.totals / np.maximum(other.totals, 1)) * (
-            other.totals > 0) + ours * (other.totals == 0)).astype(np.intp)  # fmt: skip
+        rate = np.minimum(1.0, most / np.maximum(joined.totals, 1))
+        for part in (self, other):
+            kept = part.kept_by_class / np.maximum(part.totals, 1)
+            rate = np.where(part.totals > 0, np.minimum(rate, kept), rate)
         rng = np.random.default_rng(seed + joined.n_rows)
-        first, second = _some(self.strata, ours, rng), _some(other.strata, theirs, rng)
-        rows = np.concatenate([first, len(self.strata) + second])
+        drawn = []
+        for part, first in ((self, 0), (other, len(self.strata))):
+            wanted = np.minimum(np.ceil(rate * part.totals), part.kept_by_class).astype(np.intp)
+            drawn.append(first + _some(part.strata, wanted, rng))
+        rows = np.concatenate(drawn)
         return replace(joined, table=joined.table[rows], strata=joined.strata[rows])
 
     def thinned(self, most: int, seed: int = 0) -> NewRows:
