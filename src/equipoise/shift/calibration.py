@@ -32,8 +32,8 @@ from equipoise.weights.by_class import ByClass
 
 # METHODS: how probabilities are calibrated; "none" takes them as they are.
 METHODS = ("bcts", "temperature", "none")
-# LEAST: the smallest probability, which keeps logarithms finite.
-LEAST = 1e-12
+# SMALLEST: the smallest probability, which keeps logarithms finite.
+SMALLEST = 1e-12
 # FIRST_SHARE: share of equal probabilities from which its fit starts.
 FIRST_SHARE = 1e-3
 # PENALTY: of squared parameters, in rows: a prior of standard deviation 3 for a bias.
@@ -169,7 +169,7 @@ def calibrate(
     else:
         names = check_classes(classes)
         labels = known_labels(as_labels(y, name="y"), names)
-    table = np.maximum(as_probabilities(probabilities, len(names)), LEAST)
+    table = np.maximum(as_probabilities(probabilities, len(names)), SMALLEST)
     if len(table) != len(labels):
         raise InvalidInputError(
             f"probabilities must have one row for each of the {len(labels)} labels, got "
@@ -194,7 +194,7 @@ def calibrate(
 
 def _mixed(table: Matrix, share: float) -> Matrix:
     """Logarithms of probabilities with a share of equal ones mixed in."""
-    return np.asarray(np.log((1 - share) * np.maximum(table, LEAST) + share / table.shape[1]))
+    return np.asarray(np.log((1 - share) * np.maximum(table, SMALLEST) + share / table.shape[1]))
 
 
 def _loss(logits: Matrix, labels: Indices) -> float:
@@ -221,7 +221,7 @@ def _fitted(table: Matrix, labels: Indices, *, biased: bool) -> tuple[float, flo
         return value, np.concatenate([[by_scale, by_share], by_bias if biased else 0 * by_bias])
 
     start = np.concatenate([[0.0, np.log(FIRST_SHARE)], np.zeros(k)])
-    bounds = [(-5, 5), (np.log(LEAST), 0), *[(-30, 30)] * k]
+    bounds = [(-5, 5), (np.log(SMALLEST), 0), *[(-30, 30)] * k]
     point = minimize(value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     biases = point[2:] - point[2:].mean()
     return float(np.exp(point[0])), float(expit(point[1])), np.asarray(biases)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, log_softmax, softmax
+from scipy.special import gammaln, softmax
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.shift.new_rows import NewRows, weighted_mean
@@ -31,6 +31,8 @@ STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 # DRAWS: draws that are kept. N_CHAINS, BURN_IN: chains that run together, and their first sweeps,
 # which are not kept.
 DRAWS, N_CHAINS, BURN_IN = 1000, 20, 20
+# LEAST: frequencies below count as this, so that logarithms are finite.
+LEAST = 1e-300
 # STEP, LEAPS: of a Hamiltonian move, in standard deviations at the mode.
 STEP, LEAPS = 0.4, 6
 # VALUES: of classes drawn at a time, so that they stay in a processor's cache.
@@ -86,9 +88,14 @@ def posterior_draws(
     pi = np.tile(moves.mode, (N_CHAINS, 1))
     means, kept = [], []
     for sweep in range(BURN_IN + -(-n_draws // N_CHAINS)):
-        numbers = target.assigned(pi, rng)
-        alpha = _drawn_alphas(numbers, alphas, rng)
-        logs = log_softmax(_log_gamma(alpha + numbers, rng), axis=1)
+        if swept is rows:
+            numbers = target.assigned(pi, rng)
+            alpha = _chosen(alphas, _log_multinomial(numbers, alphas), rng)
+            pi = softmax(_log_gamma(alpha + numbers, rng), axis=1)
+        else:
+            # Moves alone go far enough, and classes of rows that stand for many take long to draw.
+            alpha = _chosen(alphas, _log_dirichlet(pi, alphas), rng)
+        logs = np.log(np.maximum(pi, LEAST))
         # The sum of the gamma variables is independent of the frequencies, and of the rows.
         logs += _log_gamma(alpha.sum(axis=1, keepdims=True) * np.ones((len(logs), 1)), rng)
         pi = softmax(moves.moved(target, logs, alpha, rng), axis=1)
@@ -121,8 +128,6 @@ class Target(NamedTuple):
 
     def assigned(self, pi: Matrix, rng: np.random.Generator) -> Matrix:
         """Numbers of rows by class, each row in a class drawn by its probabilities."""
-        if self.n > self.columns.shape[1]:
-            return np.array([self._grouped(each, rng) for each in pi])
         step = max(1, VALUES // max(self.columns.size, 1))
         parts = [pi[i : i + step] for i in range(0, len(pi), step)]
         return np.concatenate([self._single(part, rng) for part in parts])
@@ -135,12 +140,6 @@ class Target(NamedTuple):
         return np.asarray(
             -np.diff(np.concatenate([every, above, 0 * every]), axis=0).T, dtype=float
         )
-
-    def _grouped(self, pi: Vector, rng: np.random.Generator) -> Vector:
-        """The same where a row stands for several."""
-        products = (self.columns * pi[:, None]).T
-        products /= products.sum(axis=1, keepdims=True)
-        return np.asarray(rng.multinomial(self.counts, products).sum(axis=0), dtype=float)
 
 
 class Moves(NamedTuple):
@@ -195,16 +194,24 @@ def _log_gamma(shapes: Matrix, rng: np.random.Generator) -> Matrix:
     return np.asarray(np.log(rng.standard_gamma(shapes + 1)) + boost)
 
 
-def _drawn_alphas(numbers: Matrix, alphas: Matrix, rng: np.random.Generator) -> Matrix:
-    """For every chain one of the Dirichlet distributions, drawn by how well it explains numbers."""
-    if len(alphas) == 1:
-        return alphas
-    # Logarithms of Dirichlet-multinomial probabilities, of shape (n_chains, n_distributions).
+def _log_multinomial(numbers: Matrix, alphas: Matrix) -> Matrix:
+    """Log-probabilities of numbers by class under each Dirichlet-multinomial distribution."""
     each = gammaln(numbers[:, None] + alphas).sum(axis=2) - gammaln(alphas).sum(axis=1)
     totals = alphas.sum(axis=1)
-    each += gammaln(totals) - gammaln(numbers.sum(axis=1)[:, None] + totals)
-    gumbel = -np.log(rng.exponential(size=each.shape))
-    return np.asarray(alphas[np.argmax(each + gumbel, axis=1)])
+    return np.asarray(each + gammaln(totals) - gammaln(numbers.sum(axis=1)[:, None] + totals))
+
+
+def _log_dirichlet(pi: Matrix, alphas: Matrix) -> Matrix:
+    """Log-densities of frequencies under each Dirichlet distribution."""
+    logs = np.log(np.maximum(pi, LEAST))
+    scale = gammaln(alphas.sum(axis=1)) - gammaln(alphas).sum(axis=1)
+    return np.asarray(logs @ (alphas - 1).T + scale)
+
+
+def _chosen(alphas: Matrix, logs: Matrix, rng: np.random.Generator) -> Matrix:
+    """For every chain one of the distributions, drawn by these log-probabilities."""
+    gumbel = -np.log(rng.exponential(size=logs.shape))
+    return np.asarray(alphas[np.argmax(logs + gumbel, axis=1)])
 
 
 def _recentred(rows: NewRows, swept: NewRows, draws: Draws) -> Draws:
