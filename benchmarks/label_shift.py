@@ -201,11 +201,12 @@ def shift(tables: list[str], learners: list[str], redraws: int, out: Path) -> No
 def shown(out: Path) -> None:
     """What the file holds, by number of rows, table, learner and shift."""
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    refused = [(key, each["refused"]) for key, each in lines if "refused" in each]
+    refused = [tuple(key[:2]) for key, each in lines if "refused" in each]
     found = [(key, each) for key, each in lines if "refused" not in each]
     print(f"{len(found)} redraws, {len(refused)} refused")
-    for (name, learner, *_), text in {tuple(key): text for key, text in refused}.items():
-        print(f"refused: {name}, {learner}: {text}")
+    for name, learner in sorted(set(refused)):
+        times = refused.count((name, learner))
+        print(f"refused {times} times, classes that are not told apart: {name}, {learner}")
     for place in (3, 0, 1, 2):
         for value in dict.fromkeys(key[place] for key, _ in found):
             show(str(value), [each for key, each in found if key[place] == value])
