@@ -29,6 +29,7 @@ PARTS = [
     "metrics",
     "risks",
     "sets",
+    "shift",
     "text",
     "torch",
     "validation",
