@@ -4,13 +4,13 @@ Start from :func:`estimate_prior` and :func:`adapt`, which take a fitted classif
 """
 
 from equipoise.shift.adapted import AdaptedClassifier, adapt
-from equipoise.shift.calibration import Calibration, calibrate
+from equipoise.shift.calibration import CalibratedProbabilities, calibrate
 from equipoise.shift.prior_estimate import PriorEstimate, estimate_prior
 from equipoise.shift.prior_monitor import MonitorStep, PriorMonitor
 
 __all__ = [
     "AdaptedClassifier",
-    "Calibration",
+    "CalibratedProbabilities",
     "MonitorStep",
     "PriorEstimate",
     "PriorMonitor",

@@ -20,7 +20,7 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.goals import Goal, RecallFloors, SetGoal, as_goal
 from equipoise.risks import RiskInterval
 from equipoise.sets import LabelCVaR, PriorBall, PriorBox, WeightHull
-from equipoise.shift.calibration import Calibration
+from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.model_output import probabilities_of_model
 from equipoise.shift.prior_estimate import PriorEstimate, calibrated, estimate_prior
 from equipoise.validation.labels import as_labels, known_labels
@@ -37,6 +37,8 @@ FLOORS_NOTE = (
 
 class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier around a fitted one, for estimated class frequencies; see :func:`adapt`.
+
+    Use it where a model is to predict for a population with other class frequencies.
 
     Attributes
     ----------
@@ -123,7 +125,7 @@ def adapt(
     *,
     held_out: Any = None,
     goal: Any = None,
-    calibration: str | Calibration | None = "bcts",
+    calibration: str | CalibratedProbabilities | None = "bcts",
     estimate: PriorEstimate | None = None,
     random_state: Any = None,
 ) -> AdaptedClassifier:
@@ -142,12 +144,12 @@ def adapt(
         New rows as the model takes them. Not needed with ``estimate``.
     held_out : tuple (X, y), default=None
         Labelled rows that the model was not trained on. Not needed with ``estimate`` or a
-        ``Calibration``. Where floors have a confidence, half of them calibrate the probabilities
+        ``CalibratedProbabilities``. Where floors have a confidence, half of them calibrate the probabilities
         and half show the floors.
     goal : goal, set, metric or None, default=None
         What decisions are for; by default the goal of the model, and of models of other packages
         the overall error.
-    calibration : {"bcts", "temperature", None} or Calibration, default="bcts"
+    calibration : {"bcts", "temperature", None} or CalibratedProbabilities, default="bcts"
         As in :func:`estimate_prior`.
     estimate : PriorEstimate, default=None
         An estimate that exists already.

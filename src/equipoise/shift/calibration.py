@@ -43,7 +43,7 @@ SURELY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class CalibratedProbabilities:
     """Calibrated probabilities, and the held-out rows that they were calibrated on.
 
     Attributes
@@ -131,8 +131,8 @@ def calibrate(
     *,
     classes: ArrayLike | None = None,
     method: str = "bcts",
-) -> Calibration:
-    """Temperature and class biases of probabilities, fitted to rows that the model has not seen.
+) -> CalibratedProbabilities:
+    """Temperature and class biases of probabilities, fitted to held-out rows.
 
     Parameters
     ----------
@@ -148,11 +148,11 @@ def calibrate(
 
     Returns
     -------
-    Calibration
+    CalibratedProbabilities
 
     References
     ----------
-    Alexandari, Kundaje and Shrikumar (2020), "Maximum Likelihood with Bias-Corrected Calibration is
+    Alexandari, Kundaje and Shrikumar (2020), "Maximum Likelihood with Bias-Corrected CalibratedProbabilities is
     Hard-To-Beat at Label Shift Adaptation".
 
     Examples
@@ -189,7 +189,9 @@ def calibrate(
     logits = _mixed(table, share) * scale + biases
     losses, calibrated = (before, _loss(logits, labels)), np.asarray(softmax(logits, axis=1))
     prior = counts / counts.sum()
-    return Calibration(names, 1 / scale, biases, share, prior, losses, calibrated, labels)
+    return CalibratedProbabilities(
+        names, 1 / scale, biases, share, prior, losses, calibrated, labels
+    )
 
 
 def _mixed(table: Matrix, share: float) -> Matrix:

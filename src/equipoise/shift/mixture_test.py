@@ -18,7 +18,7 @@ from scipy.stats import chi2
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import UnidentifiableError
-from equipoise.shift.calibration import Calibration
+from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.new_rows import NewRows, weighted_mean
 
 # SAME: directions of the moments that vary less than this, relative to the largest, are left out.
@@ -30,7 +30,7 @@ NOISE = 2.0
 MUCH = 0.3
 
 
-def label_shift_p_value(calibration: Calibration, rows: NewRows, pi: Vector) -> float:
+def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi: Vector) -> float:
     """The p-value of 'the new rows are a mixture of the known classes'.
 
     Examples
@@ -75,7 +75,7 @@ def _moments(table: Matrix, at: Vector) -> Matrix:
     return np.hstack([own[:, 1:], certain])
 
 
-def refuse_indistinct(calibration: Calibration) -> None:
+def refuse_indistinct(calibration: CalibratedProbabilities) -> None:
     """Refuse classes that held-out rows do not tell apart: only their sum could be estimated.
 
     Examples

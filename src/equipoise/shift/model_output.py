@@ -14,7 +14,7 @@ from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.exceptions import InvalidParameterError
-from equipoise.shift.calibration import Calibration
+from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.new_rows import NewRows
 from equipoise.validation.predictions import as_probabilities
 
@@ -30,7 +30,7 @@ def is_model(value: Any) -> bool:
 def probabilities_of_model(model: Any, X: Any) -> Matrix:
     """What ``predict_proba`` returns; of a model without it, the softmax of its scores.
 
-    Calibration finds the temperature of scores, so that their scale does not matter.
+    CalibratedProbabilities finds the temperature of scores, so that their scale does not matter.
     """
     check_is_fitted(model)
     k = len(model.classes_)
@@ -47,7 +47,7 @@ def probabilities_of_model(model: Any, X: Any) -> Matrix:
     return np.asarray(softmax(scores, axis=1))
 
 
-def likelihoods_of_rows(model: Any, X: Any, calibration: Calibration) -> NewRows:
+def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities) -> NewRows:
     """Likelihoods of the classes for new rows; out-of-core data are read chunk by chunk.
 
     Without a model, ``X`` are probabilities.

@@ -12,7 +12,7 @@ from equipoise.decisions.summary import SummaryTable, percent
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, warn
 from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBox
-from equipoise.shift.calibration import METHODS, SURELY, Calibration, calibrate
+from equipoise.shift.calibration import METHODS, SURELY, CalibratedProbabilities, calibrate
 from equipoise.shift.mixture_test import label_shift_p_value, refuse_indistinct
 from equipoise.shift.model_output import is_model, likelihoods_of_rows, probabilities_of_model
 from equipoise.shift.new_rows import NewRows
@@ -83,7 +83,7 @@ class PriorEstimate:
     True
     """
 
-    calibration: Calibration
+    calibration: CalibratedProbabilities
     rows: NewRows
     draws: Draws
     p_value: float
@@ -220,7 +220,7 @@ def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
     X_new: Any = None,
     *,
     held_out: Any = None,
-    calibration: str | Calibration | None = "bcts",
+    calibration: str | CalibratedProbabilities | None = "bcts",
     method: str = "posterior",
     prior_strength: float | None = None,
     confidence: float = 0.95,
@@ -245,8 +245,8 @@ def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
         New rows as the model takes them. Out-of-core data are read once, chunk by chunk.
     held_out : tuple (X, y), default=None
         Labelled rows that the model was not trained on, as it takes them; with probabilities, the
-        probabilities of these rows and their labels. Not needed with a ``Calibration``.
-    calibration : {"bcts", "temperature", None} or Calibration, default="bcts"
+        probabilities of these rows and their labels. Not needed with a ``CalibratedProbabilities``.
+    calibration : {"bcts", "temperature", None} or CalibratedProbabilities, default="bcts"
         A temperature and class biases; a temperature; none; or a result of :func:`calibrate`.
     method : {"posterior", "em", "bbse"}, default="posterior"
         The posterior mean; the maximum likelihood by expectation maximisation; or the solution of
@@ -309,7 +309,7 @@ def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
 
 
 def estimate_of_rows(
-    calibration: Calibration, rows: NewRows, confidence: float = 0.95, model: Any = None
+    calibration: CalibratedProbabilities, rows: NewRows, confidence: float = 0.95, model: Any = None
 ) -> PriorEstimate:
     """The posterior of rows whose likelihoods are known already."""
     refuse_indistinct(calibration)
@@ -318,9 +318,9 @@ def estimate_of_rows(
     return PriorEstimate(calibration, rows, **found, settings=settings, model=model)
 
 
-def calibrated(model: Any, held_out: Any, calibration: Any) -> Calibration:
+def calibrated(model: Any, held_out: Any, calibration: Any) -> CalibratedProbabilities:
     """The calibration that is given, or one on held-out rows; warns of probabilities far off."""
-    if isinstance(calibration, Calibration):
+    if isinstance(calibration, CalibratedProbabilities):
         known = calibration
         if model is not None and model.classes_.tolist() != known.classes.tolist():
             raise InvalidInputError(
@@ -347,7 +347,7 @@ def calibrated(model: Any, held_out: Any, calibration: Any) -> Calibration:
 
 
 def _estimated(
-    calibration: Calibration, rows: NewRows, settings: EstimateSettings
+    calibration: CalibratedProbabilities, rows: NewRows, settings: EstimateSettings
 ) -> dict[str, Any]:
     """Draws of the frequencies, and the p-value of the test."""
     if rows.n_rows < FEWEST_ROWS:
@@ -365,7 +365,10 @@ def _estimated(
 
 
 def _posterior(
-    calibration: Calibration, rows: NewRows, settings: EstimateSettings, rng: np.random.Generator
+    calibration: CalibratedProbabilities,
+    rows: NewRows,
+    settings: EstimateSettings,
+    rng: np.random.Generator,
 ) -> Draws:
     k = len(calibration.classes)
     strength = settings.prior_strength
@@ -377,7 +380,7 @@ def _posterior(
 
 
 def _bootstrapped(
-    calibration: Calibration, rows: NewRows, method: str, rng: np.random.Generator
+    calibration: CalibratedProbabilities, rows: NewRows, method: str, rng: np.random.Generator
 ) -> Draws:
     """An estimate, and those from redrawn rows."""
     counts, n = rows.counts, rows.n_rows
@@ -395,7 +398,9 @@ def _bootstrapped(
     return Draws(estimate(counts, everything), np.array(redrawn))
 
 
-def _bbse(calibration: Calibration, rows: NewRows, counts: Any, weights: Vector) -> Vector:
+def _bbse(
+    calibration: CalibratedProbabilities, rows: NewRows, counts: Any, weights: Vector
+) -> Vector:
     """The frequencies whose mixture of the confusion matrix is nearest to the predictions."""
     k, labels = len(calibration.classes), calibration.labels
     predicted = calibration.table.argmax(axis=1)

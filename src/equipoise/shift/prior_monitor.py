@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
-from equipoise.shift.calibration import Calibration
+from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.model_output import likelihoods_of_rows
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import held_out_scores, maximum_likelihood, scores
@@ -51,7 +51,7 @@ class PriorMonitor:
 
     Parameters
     ----------
-    calibration : Calibration
+    calibration : CalibratedProbabilities
         From :func:`calibrate`, or ``calibration`` of an estimate.
     model : fitted classifier or Pipeline, default=None
         Batches are rows as it takes them; without a model, they are probabilities.
@@ -94,7 +94,7 @@ class PriorMonitor:
 
     def __init__(
         self,
-        calibration: Calibration,
+        calibration: CalibratedProbabilities,
         model: Any = None,
         *,
         class_prior: Any = None,
