@@ -144,8 +144,8 @@ def adapt(
         New rows as the model takes them. Not needed with ``estimate``.
     held_out : tuple (X, y), default=None
         Labelled rows that the model was not trained on. Not needed with ``estimate`` or a
-        ``CalibratedProbabilities``. Where floors have a confidence, half of them calibrate the probabilities
-        and half show the floors.
+        ``CalibratedProbabilities``. Where floors have a confidence, half of them calibrate the
+        probabilities and half show the floors.
     goal : goal, set, metric or None, default=None
         What decisions are for; by default the goal of the model, and of models of other packages
         the overall error.

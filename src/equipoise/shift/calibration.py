@@ -152,7 +152,7 @@ def calibrate(
 
     References
     ----------
-    Alexandari, Kundaje and Shrikumar (2020), "Maximum Likelihood with Bias-Corrected CalibratedProbabilities is
+    Alexandari, Kundaje and Shrikumar (2020), "Maximum Likelihood with Bias-Corrected Calibration is
     Hard-To-Beat at Label Shift Adaptation".
 
     Examples

@@ -97,7 +97,7 @@ class NewRows:
         return replace(joined, table=joined.table[rows], strata=joined.strata[rows])
 
     def thinned(self, most: int, seed: int = 0) -> NewRows:
-        """At most ``most`` rows: of each most likely class as many, or all where there are fewer."""
+        """At most ``most`` rows: of each most likely class as many, or all that there are."""
         if len(self.strata) <= most:
             return self
         wanted = np.minimum(self.kept_by_class, _most_of_class(self.kept_by_class, most))
