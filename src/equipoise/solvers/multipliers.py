@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Vector, norm
-from equipoise.objectives import Evaluation
+from equipoise.objectives import Diagonals, Evaluation
 from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseCurvature
+from equipoise.solvers.curvature import DiagonalInverse, InverseCurvature
 from equipoise.solvers.level import Leveling
 from equipoise.solvers.problem import Problem
 
@@ -34,8 +34,9 @@ FIRST, LATER, TRIES = 0.1, 0.1, 5
 TIGHTER = 0.01
 # GROWTH: of the smoothing parameter mu, when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
-# MEMORY: pairs of steps and gradient changes.
-MEMORY = 15
+# MEMORY: pairs of steps and gradient changes; FEWEST: where one of them is as long as a share of
+# KEPT, numbers that all pairs together may take (1 GiB).
+MEMORY, FEWEST, KEPT = 15, 4, 1 << 27
 # SUFFICIENT: share of the predicted decrease that a step must bring; FLAT: relative difference of
 # values that is rounding; TRIALS: lengths of a step.
 SUFFICIENT, FLAT, TRIALS = 1e-4, 1e-12, 20
@@ -52,6 +53,7 @@ class MultiplierIterate(Iterate):
     gaps: tuple[float, float] = (np.inf, np.inf)  # of the masses, and of the gradient
     level: bool = False  # whether risks are kept equal
     tries: int = 0  # how often they could not be made equal
+    steps: int = 0  # since the start
 
 
 class Seen(NamedTuple):
@@ -69,7 +71,8 @@ class Multipliers(Solver[MultiplierIterate]):
         self._leveling = Leveling()
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        curvature = InverseCurvature(None, theta, MEMORY, problem.objective.share)
+        memory = max(FEWEST, min(MEMORY, KEPT // (3 * len(theta))))
+        curvature = InverseCurvature(None, theta, memory, problem.objective.share, scaled=True)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses. For a
         # single weighting it is all there is to do: equal risks are of no use.
@@ -80,6 +83,7 @@ class Multipliers(Solver[MultiplierIterate]):
         return self._at(problem, iterate, self._seen(problem, iterate, state))
 
     def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
+        _precondition(problem, iterate)
         direction = self._direction(iterate)
         moved = self._search(problem, iterate, direction)
         if moved is None and iterate.curvature.n_pairs:
@@ -89,6 +93,7 @@ class Multipliers(Solver[MultiplierIterate]):
             stuck = iterate.mu > 0 and not iterate.level
             left = replace(iterate, stuck=stuck, level=False, tries=iterate.tries + iterate.level)
             return self._next_round(problem, left)
+        moved = replace(moved, steps=iterate.steps + 1)
         step = moved.state.theta - iterate.state.theta
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
         if moved.level:
@@ -106,7 +111,7 @@ class Multipliers(Solver[MultiplierIterate]):
         return self._next_round(problem, moved) if over else moved
 
     def _direction(self, iterate: MultiplierIterate) -> Any:
-        if iterate.curvature.n_pairs:
+        if iterate.curvature.n_pairs or iterate.curvature.base:
             return -iterate.curvature.apply(iterate.gradient)
         return -iterate.gradient / max(1e-300, norm(iterate.gradient))
 
@@ -176,6 +181,20 @@ class Multipliers(Solver[MultiplierIterate]):
     def _first_mu(self, problem: Problem, iterate: MultiplierIterate) -> float:
         spread = max(float(np.std(iterate.state.risks)), 1e-300)
         return 1 / (problem.masses.n_classes * spread)
+
+
+def _precondition(problem: Problem, iterate: MultiplierIterate) -> None:
+    """Put the Hessian's diagonal below the pairs, after 0, 1, 3, 7, ... steps.
+
+    Classes of a power law have curvatures as different as their masses, along every column.
+    """
+    objective, steps = problem.objective, iterate.steps
+    if not problem.masses.is_point and not iterate.level:
+        return
+    if steps & (steps + 1) == 0 and isinstance(objective, Diagonals):
+        diagonal = objective.hessian_diagonal(iterate.state, iterate.mass)
+        if diagonal is not None:
+            iterate.curvature.rebase(DiagonalInverse(diagonal, problem.ridges))
 
 
 def _gaps(problem: Problem, iterate: MultiplierIterate) -> tuple[float, float]:
