@@ -20,8 +20,9 @@ import numpy as np
 
 from equipoise.arrays import Vector, norm
 from equipoise.objectives import Diagonals, Evaluation
-from equipoise.solvers.base import Iterate, Solver
+from equipoise.solvers.base import FLOOR, Iterate, Solver
 from equipoise.solvers.curvature import DiagonalInverse, InverseCurvature
+from equipoise.solvers.intercepts import balanced, can_balance
 from equipoise.solvers.level import Leveling
 from equipoise.solvers.problem import Problem
 
@@ -32,6 +33,12 @@ INNER = 0.003
 FIRST, LATER, TRIES = 0.1, 0.1, 5
 # TIGHTER: factor of INNER after a gradient that the memory had taken for small.
 TIGHTER = 0.01
+# BALANCED: smoothing parameter mu, relative to the objective, where intercepts are made best first;
+# NEAR: a round ends when the coefficients may gain less than this share of the masses' gap; LOOSE:
+# accuracy of intercepts, relative to the predicted decrease; FLOORS: nearest that masses of a round
+# count to floors and caps, relative to the gap, and its range.
+BALANCED, NEAR, LOOSE = 5.0, 0.3, 0.01
+FLOORS = 0.01, 1e-15, 1e-3
 # GROWTH: of the smoothing parameter mu, when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 # MEMORY: pairs of steps and gradient changes; FEWEST: where one of them is as long as a share of
@@ -53,6 +60,7 @@ class MultiplierIterate(Iterate):
     gaps: tuple[float, float] = (np.inf, np.inf)  # of the masses, and of the gradient
     level: bool = False  # whether risks are kept equal
     tries: int = 0  # how often they could not be made equal
+    balance: bool = False  # whether intercepts are made best against the masses first
     steps: int = 0  # since the start
 
 
@@ -76,10 +84,13 @@ class Multipliers(Solver[MultiplierIterate]):
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses. For a
         # single weighting it is all there is to do: equal risks are of no use.
-        tries = TRIES if problem.masses.is_point else 0
+        balance = can_balance(problem) and not problem.masses.is_simplex
+        tries = TRIES if problem.masses.is_point or balance else 0
         iterate = MultiplierIterate(
-            state, mass, theta, curvature=curvature, anchor=mass, tries=tries
+            state, mass, theta, curvature=curvature, anchor=mass, tries=tries, balance=balance
         )
+        if balance:
+            iterate = replace(iterate, mu=BALANCED / max(FLOOR, problem.value(state)))
         return self._at(problem, iterate, self._seen(problem, iterate, state))
 
     def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
@@ -98,6 +109,10 @@ class Multipliers(Solver[MultiplierIterate]):
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
         if moved.level:
             return moved
+        if moved.balance:
+            gain = 0.5 * float(moved.gradient @ moved.curvature.apply(moved.gradient))
+            over = gain <= NEAR * TIGHTER**moved.doubts * moved.gaps[0]
+            return self._next_round(problem, moved) if over else moved
         masses, gradient = moved.gaps if problem.has_bounds else _gaps(problem, moved)
         over = gradient <= INNER * TIGHTER**moved.doubts * masses
         early = moved.mu == 0 and gradient <= FIRST * LATER**moved.tries * masses
@@ -123,7 +138,7 @@ class Multipliers(Solver[MultiplierIterate]):
             return None
         for _ in range(TRIALS):
             state = problem.objective.evaluate(iterate.state.theta + length * direction)
-            seen = self._seen(problem, iterate, state)
+            seen = self._seen(problem, iterate, state, -slope)
             if seen.value <= iterate.value + SUFFICIENT * length * slope:
                 return self._at(problem, iterate, seen)
             if seen.value <= iterate.value + FLAT * abs(iterate.value):
@@ -139,7 +154,13 @@ class Multipliers(Solver[MultiplierIterate]):
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
 
-    def _seen(self, problem: Problem, iterate: MultiplierIterate, state: Evaluation) -> Seen:
+    def _seen(
+        self,
+        problem: Problem,
+        iterate: MultiplierIterate,
+        state: Evaluation,
+        decrease: float = np.inf,
+    ) -> Seen:
         """The smooth objective and its masses, where risks are to be equal at other intercepts."""
         if not np.all(np.isfinite(state.risks)):
             return Seen(state, np.inf, iterate.anchor)
@@ -149,6 +170,13 @@ class Multipliers(Solver[MultiplierIterate]):
                 return Seen(state, np.inf, iterate.anchor)
             state, mass = found
             return Seen(state, problem.value(state), mass)
+        if iterate.balance:
+            gap = min(sum(iterate.gaps), abs(problem.value(state)))
+            share, *ends = FLOORS
+            floor = float(np.clip(share * gap / max(FLOOR, problem.value(state)), *ends))
+            accuracy = LOOSE * min(decrease, gap)
+            state, found = balanced(problem, state, iterate.anchor, iterate.mu, floor, accuracy)
+            return Seen(state, problem.lagrangian(state, found.mass) - found.cost, found.mass)
         if iterate.mu == 0:
             return Seen(state, problem.lagrangian(state, iterate.anchor), iterate.anchor)
         mass = problem.masses.project(iterate.anchor + iterate.mu * state.risks)
@@ -170,7 +198,9 @@ class Multipliers(Solver[MultiplierIterate]):
 
     def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
         (masses, _), mu = iterate.gaps, iterate.mu
-        if mu == 0:
+        if iterate.balance:
+            mu = BALANCED / max(FLOOR, problem.value(iterate.state))
+        elif mu == 0:
             mu = self._first_mu(problem, iterate)
         elif masses > max(0.25 * iterate.last_gap, FLAT * abs(iterate.value)):
             mu *= GROWTH
@@ -189,7 +219,7 @@ def _precondition(problem: Problem, iterate: MultiplierIterate) -> None:
     Classes of a power law have curvatures as different as their masses, along every column.
     """
     objective, steps = problem.objective, iterate.steps
-    if not problem.masses.is_point and not iterate.level:
+    if not (problem.masses.is_point or iterate.level or iterate.balance):
         return
     if steps & (steps + 1) == 0 and isinstance(objective, Diagonals):
         diagonal = objective.hessian_diagonal(iterate.state, iterate.mass)
