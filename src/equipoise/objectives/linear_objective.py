@@ -280,8 +280,10 @@ class LinearObjective(Objective):
             total = np.zeros((self.n_classes, 1 + n))
             for block in self._blocks(piece):
                 kept, labels = state.kept[:, block], self.labels[block]
-                total[:, 0] += self._class_sums(self.kernel.growth(kept, labels, shift), block)
-                kept = self.kernel.moved(kept, shift)
+                if np.any(shift):
+                    growth = self.kernel.growth(kept, labels, shift)
+                    total[:, 0] += self._class_sums(growth, block)
+                    kept = self.kernel.moved(kept, shift)
                 residual = self.kernel.residual(kept, labels, self.shares[block])
                 first = np.flatnonzero(np.diff(labels, prepend=-1))
                 total[labels[first], 1:] += np.add.reduceat(residual, first, axis=1).T

@@ -78,11 +78,12 @@ SOLVERS: Registry[NamedSolver] = Registry(
 def choose(problem: Problem) -> tuple[str, ...]:
     """Names of the solvers for a problem of this size: the first choice, then what may follow.
 
-    An iteration costs, in products with the rows (each n d k operations, or as many as stored
-    values times k): sqp-newton 2 and k d / 15 for a Hessian, so it needs few parameters; sqp-lbfgs 2
-    and k^2 d numbers for all class gradients, with k^3 d operations for their products; multipliers
-    2, k^2 numbers and a few passes over the scores alone, but twice the iterations, or more where
-    intercepts cannot balance the risks. For a single weighting multipliers are plain L-BFGS.
+    Each iteration takes two products of the rows with all scores (n d k operations, or as many as
+    stored values times k). Beside these sqp-newton forms Hessians, each as dear as k d / 30
+    evaluations; sqp-lbfgs holds k^2 d numbers and multiplies them in k^3 d operations; multipliers
+    hold k^2 numbers and pass over the scores a few times, but take about twice the iterations, and
+    many more where intercepts cannot balance the risks. For a single weighting multipliers are
+    plain L-BFGS.
     """
     objective, classes = problem.objective, problem.masses.n_classes
     if objective.size <= FEW_PARAMETERS:
