@@ -98,10 +98,18 @@ def test_binding_caps_of_many_classes_are_solved_without_class_gradients():
     ) as objective:
         masses = LabelCVaR(0.5).resolve(np.bincount(labels) / n)
         problem = Problem(objective, masses, 1 / n)
-        assert choose(problem) == ("multipliers", "sqp-lbfgs")
         start = np.zeros(objective.size), masses.project(np.ones(k) / k)
         found = run(problem, "multipliers", start, Limits(1e-5, 300), Progress())
         other = run(problem, "sqp-lbfgs", start, Limits(1e-6, 300), Progress())
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(other.objective, rel=2e-5)
     assert np.any(found.mass >= 0.999 * masses.box[1])  # caps bind
+
+
+@pytest.mark.parametrize(("n_classes", "first"), [(480, "sqp-lbfgs"), (600, "multipliers")])
+def test_many_classes_under_caps_are_balanced(n_classes, first):
+    X, labels = np.zeros((n_classes, 3)), np.arange(n_classes)
+    given = {"n_classes": n_classes, "fit_intercept": True}
+    with open_objective(X, labels, np.ones(n_classes), **given) as objective:
+        masses = LabelCVaR(0.5).resolve(np.ones(n_classes) / n_classes)
+        assert choose(Problem(objective, masses, 0.1))[0] == first

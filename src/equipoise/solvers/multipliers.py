@@ -39,6 +39,8 @@ TIGHTER = 0.01
 # count to floors and caps, relative to the gap, and its range.
 BALANCED, NEAR, LOOSE = 5.0, 0.3, 0.01
 FLOORS = 0.01, 1e-15, 1e-3
+# WIDE_CAPS: caps of this multiple of the mean mass hardly ever bind.
+WIDE_CAPS = 10
 # GROWTH: of the smoothing parameter mu, when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 # MEMORY: pairs of steps and gradient changes; FEWEST: where one of them is as long as a share of
@@ -84,7 +86,7 @@ class Multipliers(Solver[MultiplierIterate]):
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses. For a
         # single weighting it is all there is to do: equal risks are of no use.
-        balance = can_balance(problem) and not problem.masses.is_simplex
+        balance = can_balance(problem) and not may_be_equal(problem)
         tries = TRIES if problem.masses.is_point or balance else 0
         iterate = MultiplierIterate(
             state, mass, theta, curvature=curvature, anchor=mass, tries=tries, balance=balance
@@ -172,11 +174,11 @@ class Multipliers(Solver[MultiplierIterate]):
             return Seen(state, problem.value(state), mass)
         if iterate.balance:
             gap = min(sum(iterate.gaps), abs(problem.value(state)))
-            share, *ends = FLOORS
-            floor = float(np.clip(share * gap / max(FLOOR, problem.value(state)), *ends))
+            share, least, most = FLOORS
+            floor = min(max(share * gap / max(FLOOR, problem.value(state)), least), most)
             accuracy = LOOSE * min(decrease, gap)
-            state, found = balanced(problem, state, iterate.anchor, iterate.mu, floor, accuracy)
-            return Seen(state, problem.lagrangian(state, found.mass) - found.cost, found.mass)
+            state, masses = balanced(problem, state, iterate.anchor, iterate.mu, floor, accuracy)
+            return Seen(state, problem.lagrangian(state, masses.mass) - masses.cost, masses.mass)
         if iterate.mu == 0:
             return Seen(state, problem.lagrangian(state, iterate.anchor), iterate.anchor)
         mass = problem.masses.project(iterate.anchor + iterate.mu * state.risks)
@@ -197,6 +199,8 @@ class Multipliers(Solver[MultiplierIterate]):
         return replace(moved, gaps=gaps, decrease=sum(gaps))
 
     def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
+        if iterate.tries >= TRIES and can_balance(problem):
+            iterate = replace(iterate, balance=True)
         (masses, _), mu = iterate.gaps, iterate.mu
         if iterate.balance:
             mu = BALANCED / max(FLOOR, problem.value(iterate.state))
@@ -211,6 +215,14 @@ class Multipliers(Solver[MultiplierIterate]):
     def _first_mu(self, problem: Problem, iterate: MultiplierIterate) -> float:
         spread = max(float(np.std(iterate.state.risks)), 1e-300)
         return 1 / (problem.masses.n_classes * spread)
+
+
+def may_be_equal(problem: Problem) -> bool:
+    """Whether all risks can be equal under masses of the set, as far as floors and caps tell."""
+    box, k = problem.masses.box, problem.masses.n_classes
+    if box is None or np.any(box[0]) or not can_balance(problem):
+        return False
+    return bool(box[1].min() >= min(WIDE_CAPS / k, 1.0))
 
 
 def _precondition(problem: Problem, iterate: MultiplierIterate) -> None:

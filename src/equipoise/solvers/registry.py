@@ -10,7 +10,7 @@ from equipoise.registry import Registry
 from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, Status, solve
 from equipoise.solvers.descent_ascent import DescentAscent
 from equipoise.solvers.intercepts import can_balance
-from equipoise.solvers.multipliers import Multipliers
+from equipoise.solvers.multipliers import Multipliers, may_be_equal
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.sqp import MinimaxSqp
 from equipoise.solvers.sqp_memory import StepMemory
@@ -23,6 +23,9 @@ MANY_NUMBERS, MOST_NUMBERS = 1 << 25, 1 << 28
 # CLASSES_PER_ROW: classes squared, per row, from which multipliers are faster where intercepts can
 # balance the risks: the programme in the masses then costs more than a pass.
 CLASSES_PER_ROW = 8
+# CLASSES_UNDER_CAPS: from which the same holds where caps bind, and multipliers take more
+# iterations: at 300 classes sqp-lbfgs takes less time, at 1,000 far more.
+CLASSES_UNDER_CAPS = 500
 # COARSE_ROWS, COARSE_ROWS_PER_PARAMETER: rows of the coarsest problem, at least and per parameter;
 # REFINEMENT: the factor for the next problem; COARSE_SHARE: a coarse problem has less than a third
 # of all rows.
@@ -91,8 +94,10 @@ def choose(problem: Problem) -> tuple[str, ...]:
     numbers = classes * objective.size
     if numbers > MOST_NUMBERS:
         return ("multipliers",)
+    many = classes >= CLASSES_UNDER_CAPS
+    balance = may_be_equal(problem) or (many and can_balance(problem))
     costly = classes**2 > CLASSES_PER_ROW * objective.n_rows or numbers > MANY_NUMBERS
-    if problem.masses.is_point or (costly and can_balance(problem)):
+    if problem.masses.is_point or (costly and balance):
         return ("multipliers", "sqp-lbfgs")
     return ("sqp-lbfgs", "multipliers")
 
