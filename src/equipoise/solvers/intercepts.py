@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit, xlogy
 
-from equipoise.arrays import Vector, like, namespace, to_numpy
+from equipoise.arrays import Vector, like, to_numpy
 from equipoise.objectives import Evaluation, RiskGradients, offered
 from equipoise.solvers.problem import Problem
 
@@ -115,10 +115,10 @@ class InterceptModel:
         self._total = max(float(self._slopes.sum()), 1e-300)
 
     def _times(self, vector: Vector) -> Vector:
-        return np.asarray(to_numpy(self._G @ like(vector, self._G, namespace(self._G))))
+        return np.asarray(to_numpy(self._G @ like(vector, self._G)))
 
     def _across(self, vector: Vector) -> Vector:
-        return np.asarray(to_numpy(self._G.T @ like(vector, self._G, namespace(self._G))))
+        return np.asarray(to_numpy(self._G.T @ like(vector, self._G)))
 
     def _product(self, change: Vector) -> Vector:
         """Curvature times a change: of the risks, by class means above it, and of the masses."""
@@ -129,8 +129,8 @@ class InterceptModel:
 
     @property
     def _diagonal(self) -> Vector:
-        G, xp = self._G, namespace(self._G)
-        both = like(self._slopes - self._mass, G, xp)
+        G = self._G
+        both = like(self._slopes - self._mass, G)
         own = np.asarray(to_numpy(G.diagonal()))
         found = np.asarray(to_numpy(both @ (G * G))) + self._spread
         found -= self._mass * (2 * own + 1)  # the square of 1 + own, where G has that of own
