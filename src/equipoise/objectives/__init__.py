@@ -3,6 +3,7 @@
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.capabilities import (
     ClassGradients,
+    Diagonals,
     Hessians,
     OtherLosses,
     RiskGradients,
@@ -18,6 +19,7 @@ from equipoise.objectives.rows import RowsInBlocks, RowsInMemory, TrainingRows
 __all__ = [
     "OBJECTIVES",
     "ClassGradients",
+    "Diagonals",
     "Evaluation",
     "Features",
     "Hessians",

@@ -41,6 +41,14 @@ class Hessians(Protocol):
 
 
 @runtime_checkable
+class Diagonals(Protocol):
+    """The diagonal of the Hessian of the weighted risk."""
+
+    def hessian_diagonal(self, state: Evaluation, mass: Vector) -> Any:
+        """Two products with the rows at most; None where the loss keeps no probabilities."""
+
+
+@runtime_checkable
 class ScoreInverses(Protocol):
     """An inverse of the Hessian's diagonal blocks, one block a score."""
 

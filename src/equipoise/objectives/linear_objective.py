@@ -28,6 +28,7 @@ from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
+from equipoise.objectives.diagonal import SquareSums
 from equipoise.objectives.matrices import Features
 from equipoise.objectives.score_inverse import ScoreInverse, sampled_blocks
 from equipoise.objectives.thinning import drawn
@@ -208,6 +209,22 @@ class LinearObjective(Objective):
         total = reduce(iadd, self.workers.map(work, pieces))
         return total if self.features.n_scores == 1 else with_last_score(self.features, total)
 
+    def hessian_diagonal(self, state: Evaluation, mass: Vector) -> Vector | None:
+        if not self.kernel.keeps_probabilities:
+            return None
+        scale = self._scale(mass)
+
+        def part(block: slice) -> SquareSums:
+            kept = state.kept[:, block]
+            weights = kept * (1 - kept) * scale[block]
+            return SquareSums.of(self.features, weights, self.features.load(block))
+
+        def work(piece: slice) -> SquareSums:
+            return reduce(SquareSums.plus, map(part, self._blocks(piece, self._product_rows)))
+
+        sums = self._sharing.map(work, self._pieces(self.size))
+        return reduce(SquareSums.plus, sums).finished(self.features)
+
     def share(self, work: Callable[[slice], T], pieces: Iterable[slice]) -> Iterable[T]:
         return self.workers.map(work, pieces)
 
@@ -263,8 +280,10 @@ class LinearObjective(Objective):
             total = np.zeros((self.n_classes, 1 + n))
             for block in self._blocks(piece):
                 kept, labels = state.kept[:, block], self.labels[block]
-                total[:, 0] += self._class_sums(self.kernel.growth(kept, labels, shift), block)
-                kept = self.kernel.moved(kept, shift)
+                if np.any(shift):
+                    growth = self.kernel.growth(kept, labels, shift)
+                    total[:, 0] += self._class_sums(growth, block)
+                    kept = self.kernel.moved(kept, shift)
                 residual = self.kernel.residual(kept, labels, self.shares[block])
                 first = np.flatnonzero(np.diff(labels, prepend=-1))
                 total[labels[first], 1:] += np.add.reduceat(residual, first, axis=1).T

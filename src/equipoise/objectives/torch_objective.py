@@ -224,6 +224,14 @@ class TorchObjective(Objective):
             )
         )
 
+    def hessian_diagonal(self, state: Evaluation, mass: Vector) -> Any:
+        kept, scale = self.exactly(state).kept, self._scale(mass)
+        total = self.rows.shares.new_zeros((self._shape[0], self._padded))
+        for block in self._blocks():
+            p = kept[block]
+            total += (p * (1 - p) * scale[block][:, None]).T @ self._load(block).square()
+        return self._handed(total[:, : self._shape[1]].reshape(-1))
+
     def hessian(self, theta: Vector, mass: Vector, *, single: bool = False) -> Matrix:
         if self.n_rows > 2 * HESSIAN_ROWS:
             return self._few.hessian(theta, mass)

@@ -30,6 +30,8 @@ Share = Callable[[Callable[[slice], Any], Iterable[slice]], Iterable[Any]]
 # PIECES: of a long vector, for threads to share; SHORT: numbers of a part that stays in the cache
 # while several rows are multiplied.
 PIECES, SHORT = 16, 1 << 12
+# LEAST_DIAGONAL: of an entry of a diagonal, relative to the largest.
+LEAST_DIAGONAL = 1e-12
 
 
 class NewtonInverse:
@@ -84,11 +86,24 @@ def _regular_cholesky(matrix: Matrix) -> Matrix:
     return np.eye(len(matrix))  # not numbers
 
 
+class DiagonalInverse:
+    """The inverse of the Hessian's diagonal plus the penalty's curvature ``ridges``."""
+
+    def __init__(self, diagonal: Vector, ridges: Vector) -> None:
+        # A column without curvature must not turn rounding into a step.
+        floor = LEAST_DIAGONAL * max(float(diagonal.max()), 1e-3)
+        self._inverse = 1 / (diagonal.clip(min=floor) + ridges)
+
+    def apply(self, rows: Matrix) -> Any:
+        """The inverse times each row."""
+        return rows * self._inverse
+
+
 class InverseCurvature:
     """A base and at most ``memory`` pairs of steps and gradient changes.
 
-    Without a base the last step sets the scale. Steps are kept where the parameters ``theta`` are:
-    in memory, or on the device of a tensor.
+    Without a base, or with one that is ``scaled``, the last step sets the scale. Steps are kept
+    where the parameters ``theta`` are: in memory, or on the device of a tensor.
     """
 
     def __init__(
@@ -97,8 +112,10 @@ class InverseCurvature:
         theta: Vector,
         memory: int,
         share: Share = map,
+        *,
+        scaled: bool = False,
     ) -> None:
-        self.base, self._memory, self._share = base, memory, share
+        self.base, self._memory, self._share, self._scaled = base, memory, share, scaled
         size = len(theta)
         whole = size // SHORT * SHORT
         step = -(-whole // (PIECES * SHORT)) * SHORT
@@ -118,6 +135,13 @@ class InverseCurvature:
         self._gamma, self._order = 1.0, []  # type: tuple[float, list[int]]
         self._SY, self._YY = np.zeros((2, self._memory, self._memory))
         self._middle = np.zeros((0, 0))
+
+    def rebase(self, base: Inverse) -> None:
+        """Keep all pairs on top of another base."""
+        pairs = self._kept[[2 * row for row in self._order]], self._changes[self._order]
+        self.clear(base)
+        for step, change in zip(*pairs, strict=True):
+            self.update(step, change)
 
     @property
     def single(self) -> bool:
@@ -153,8 +177,10 @@ class InverseCurvature:
             by_image = self._products(self._changes[:n], image[None])[:, 0]
         self._SY[:n, row] = found[::2]
         self._YY[row, :n] = self._YY[:n, row] = by_image
-        if self.base is None and rescale:
+        if rescale and self.base is None:
             self._gamma = product / length
+        elif rescale and self._scaled:
+            self._gamma = product / float(by_image[row])
         self._middle = self._middle_matrix()
 
     @property

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from equipoise.arrays import Vector, norm
-from equipoise.objectives import Evaluation
-from equipoise.solvers.base import Iterate, Solver
-from equipoise.solvers.curvature import InverseCurvature
+from equipoise.objectives import Diagonals, Evaluation
+from equipoise.solvers.base import FLOOR, Iterate, Solver
+from equipoise.solvers.curvature import DiagonalInverse, InverseCurvature
+from equipoise.solvers.intercepts import balanced, can_balance
 from equipoise.solvers.level import Leveling
 from equipoise.solvers.problem import Problem
 
@@ -32,10 +33,19 @@ INNER = 0.003
 FIRST, LATER, TRIES = 0.1, 0.1, 5
 # TIGHTER: factor of INNER after a gradient that the memory had taken for small.
 TIGHTER = 0.01
+# BALANCED: smoothing parameter mu, relative to the objective, where intercepts are made best first;
+# NEAR: a round ends when the coefficients may gain less than this share of the masses' gap; LOOSE:
+# accuracy of intercepts, relative to the predicted decrease; FLOORS: nearest that masses of a round
+# count to floors and caps, relative to the gap, and its range.
+BALANCED, NEAR, LOOSE = 5.0, 0.3, 0.01
+FLOORS = 0.01, 1e-15, 1e-3
+# WIDE_CAPS: caps of this multiple of the mean mass hardly ever bind.
+WIDE_CAPS = 10
 # GROWTH: of the smoothing parameter mu, when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
-# MEMORY: pairs of steps and gradient changes.
-MEMORY = 15
+# MEMORY: pairs of steps and gradient changes; FEWEST: where one of them is as long as a share of
+# KEPT, numbers that all pairs together may take (1 GiB).
+MEMORY, FEWEST, KEPT = 15, 4, 1 << 27
 # SUFFICIENT: share of the predicted decrease that a step must bring; FLAT: relative difference of
 # values that is rounding; TRIALS: lengths of a step.
 SUFFICIENT, FLAT, TRIALS = 1e-4, 1e-12, 20
@@ -52,6 +62,8 @@ class MultiplierIterate(Iterate):
     gaps: tuple[float, float] = (np.inf, np.inf)  # of the masses, and of the gradient
     level: bool = False  # whether risks are kept equal
     tries: int = 0  # how often they could not be made equal
+    balance: bool = False  # whether intercepts are made best against the masses first
+    steps: int = 0  # since the start
 
 
 class Seen(NamedTuple):
@@ -69,17 +81,22 @@ class Multipliers(Solver[MultiplierIterate]):
         self._leveling = Leveling()
 
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
-        curvature = InverseCurvature(None, theta, MEMORY, problem.objective.share)
+        memory = max(FEWEST, min(MEMORY, KEPT // (3 * len(theta))))
+        curvature = InverseCurvature(None, theta, memory, problem.objective.share, scaled=True)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses. For a
         # single weighting it is all there is to do: equal risks are of no use.
-        tries = TRIES if problem.masses.is_point else 0
+        balance = can_balance(problem) and not may_be_equal(problem)
+        tries = TRIES if problem.masses.is_point or balance else 0
         iterate = MultiplierIterate(
-            state, mass, theta, curvature=curvature, anchor=mass, tries=tries
+            state, mass, theta, curvature=curvature, anchor=mass, tries=tries, balance=balance
         )
+        if balance:
+            iterate = replace(iterate, mu=BALANCED / max(FLOOR, problem.value(state)))
         return self._at(problem, iterate, self._seen(problem, iterate, state))
 
     def step(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
+        _precondition(problem, iterate)
         direction = self._direction(iterate)
         moved = self._search(problem, iterate, direction)
         if moved is None and iterate.curvature.n_pairs:
@@ -89,10 +106,15 @@ class Multipliers(Solver[MultiplierIterate]):
             stuck = iterate.mu > 0 and not iterate.level
             left = replace(iterate, stuck=stuck, level=False, tries=iterate.tries + iterate.level)
             return self._next_round(problem, left)
+        moved = replace(moved, steps=iterate.steps + 1)
         step = moved.state.theta - iterate.state.theta
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
         if moved.level:
             return moved
+        if moved.balance:
+            gain = 0.5 * float(moved.gradient @ moved.curvature.apply(moved.gradient))
+            over = gain <= NEAR * TIGHTER**moved.doubts * moved.gaps[0]
+            return self._next_round(problem, moved) if over else moved
         masses, gradient = moved.gaps if problem.has_bounds else _gaps(problem, moved)
         over = gradient <= INNER * TIGHTER**moved.doubts * masses
         early = moved.mu == 0 and gradient <= FIRST * LATER**moved.tries * masses
@@ -106,7 +128,7 @@ class Multipliers(Solver[MultiplierIterate]):
         return self._next_round(problem, moved) if over else moved
 
     def _direction(self, iterate: MultiplierIterate) -> Any:
-        if iterate.curvature.n_pairs:
+        if iterate.curvature.n_pairs or iterate.curvature.base:
             return -iterate.curvature.apply(iterate.gradient)
         return -iterate.gradient / max(1e-300, norm(iterate.gradient))
 
@@ -118,7 +140,7 @@ class Multipliers(Solver[MultiplierIterate]):
             return None
         for _ in range(TRIALS):
             state = problem.objective.evaluate(iterate.state.theta + length * direction)
-            seen = self._seen(problem, iterate, state)
+            seen = self._seen(problem, iterate, state, -slope)
             if seen.value <= iterate.value + SUFFICIENT * length * slope:
                 return self._at(problem, iterate, seen)
             if seen.value <= iterate.value + FLAT * abs(iterate.value):
@@ -134,7 +156,13 @@ class Multipliers(Solver[MultiplierIterate]):
             length = float(np.clip(best, 0.1 * length, 0.5 * length))
         return None
 
-    def _seen(self, problem: Problem, iterate: MultiplierIterate, state: Evaluation) -> Seen:
+    def _seen(
+        self,
+        problem: Problem,
+        iterate: MultiplierIterate,
+        state: Evaluation,
+        decrease: float = np.inf,
+    ) -> Seen:
         """The smooth objective and its masses, where risks are to be equal at other intercepts."""
         if not np.all(np.isfinite(state.risks)):
             return Seen(state, np.inf, iterate.anchor)
@@ -144,6 +172,13 @@ class Multipliers(Solver[MultiplierIterate]):
                 return Seen(state, np.inf, iterate.anchor)
             state, mass = found
             return Seen(state, problem.value(state), mass)
+        if iterate.balance:
+            gap = min(sum(iterate.gaps), abs(problem.value(state)))
+            share, least, most = FLOORS
+            floor = min(max(share * gap / max(FLOOR, problem.value(state)), least), most)
+            accuracy = LOOSE * min(decrease, gap)
+            state, masses = balanced(problem, state, iterate.anchor, iterate.mu, floor, accuracy)
+            return Seen(state, problem.lagrangian(state, masses.mass) - masses.cost, masses.mass)
         if iterate.mu == 0:
             return Seen(state, problem.lagrangian(state, iterate.anchor), iterate.anchor)
         mass = problem.masses.project(iterate.anchor + iterate.mu * state.risks)
@@ -164,8 +199,12 @@ class Multipliers(Solver[MultiplierIterate]):
         return replace(moved, gaps=gaps, decrease=sum(gaps))
 
     def _next_round(self, problem: Problem, iterate: MultiplierIterate) -> MultiplierIterate:
+        if iterate.tries >= TRIES and can_balance(problem):
+            iterate = replace(iterate, balance=True)
         (masses, _), mu = iterate.gaps, iterate.mu
-        if mu == 0:
+        if iterate.balance:
+            mu = BALANCED / max(FLOOR, problem.value(iterate.state))
+        elif mu == 0:
             mu = self._first_mu(problem, iterate)
         elif masses > max(0.25 * iterate.last_gap, FLAT * abs(iterate.value)):
             mu *= GROWTH
@@ -176,6 +215,28 @@ class Multipliers(Solver[MultiplierIterate]):
     def _first_mu(self, problem: Problem, iterate: MultiplierIterate) -> float:
         spread = max(float(np.std(iterate.state.risks)), 1e-300)
         return 1 / (problem.masses.n_classes * spread)
+
+
+def may_be_equal(problem: Problem) -> bool:
+    """Whether all risks can be equal under masses of the set, as far as floors and caps tell."""
+    box, k = problem.masses.box, problem.masses.n_classes
+    if box is None or np.any(box[0]) or not can_balance(problem):
+        return False
+    return bool(box[1].min() >= min(WIDE_CAPS / k, 1.0))
+
+
+def _precondition(problem: Problem, iterate: MultiplierIterate) -> None:
+    """Put the Hessian's diagonal below the pairs, after 0, 1, 3, 7, ... steps.
+
+    Classes of a power law have curvatures as different as their masses, along every column.
+    """
+    objective, steps = problem.objective, iterate.steps
+    if not (problem.masses.is_point or iterate.level or iterate.balance):
+        return
+    if steps & (steps + 1) == 0 and isinstance(objective, Diagonals):
+        diagonal = objective.hessian_diagonal(iterate.state, iterate.mass)
+        if diagonal is not None:
+            iterate.curvature.rebase(DiagonalInverse(diagonal, problem.ridges))
 
 
 def _gaps(problem: Problem, iterate: MultiplierIterate) -> tuple[float, float]:

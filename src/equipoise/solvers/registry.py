@@ -4,15 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from equipoise.arrays import Vector
 from equipoise.objectives import ClassGradients, Hessians, offered
 from equipoise.registry import Registry
 from equipoise.solvers.base import FEW_PARAMETERS, Limits, Progress, Solution, Solver, Status, solve
 from equipoise.solvers.descent_ascent import DescentAscent
-from equipoise.solvers.level import can_level
-from equipoise.solvers.multipliers import Multipliers
+from equipoise.solvers.intercepts import can_balance
+from equipoise.solvers.multipliers import Multipliers, may_be_equal
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.sqp import MinimaxSqp
 from equipoise.solvers.sqp_memory import StepMemory
@@ -22,11 +20,12 @@ from equipoise.validation.numbers import check_word
 # MANY_NUMBERS: of all class gradients (256 MiB), above which a solver without them is preferred
 # where it is as good; MOST_NUMBERS: (2 GiB) above which they are not formed.
 MANY_NUMBERS, MOST_NUMBERS = 1 << 25, 1 << 28
-# CLASSES_PER_ROW: classes squared, per row, from which multipliers are faster where all risks can
-# be equal: the programme in the masses then costs more than a pass.
+# CLASSES_PER_ROW: classes squared, per row, from which multipliers are faster where intercepts can
+# balance the risks: the programme in the masses then costs more than a pass.
 CLASSES_PER_ROW = 8
-# WIDE_CAPS: caps of this multiple of the mean mass hardly ever bind.
-WIDE_CAPS = 10
+# CLASSES_UNDER_CAPS: from which the same holds where caps bind, and multipliers take more
+# iterations: at 300 classes sqp-lbfgs takes less time, at 1,000 far more.
+CLASSES_UNDER_CAPS = 500
 # COARSE_ROWS, COARSE_ROWS_PER_PARAMETER: rows of the coarsest problem, at least and per parameter;
 # REFINEMENT: the factor for the next problem; COARSE_SHARE: a coarse problem has less than a third
 # of all rows.
@@ -82,7 +81,12 @@ SOLVERS: Registry[NamedSolver] = Registry(
 def choose(problem: Problem) -> tuple[str, ...]:
     """Names of the solvers for a problem of this size: the first choice, then what may follow.
 
-    For a single weighting multipliers are plain L-BFGS, without a gradient for every class.
+    Each iteration takes two products of the rows with all scores (n d k operations, or as many as
+    stored values times k). Beside these sqp-newton forms Hessians, each as dear as k d / 30
+    evaluations; sqp-lbfgs holds k^2 d numbers and multiplies them in k^3 d operations; multipliers
+    hold k^2 numbers and pass over the scores a few times, but take about twice the iterations, and
+    many more where intercepts cannot balance the risks. For a single weighting multipliers are
+    plain L-BFGS.
     """
     objective, classes = problem.objective, problem.masses.n_classes
     if objective.size <= FEW_PARAMETERS:
@@ -90,18 +94,12 @@ def choose(problem: Problem) -> tuple[str, ...]:
     numbers = classes * objective.size
     if numbers > MOST_NUMBERS:
         return ("multipliers",)
+    many = classes >= CLASSES_UNDER_CAPS
+    balance = may_be_equal(problem) or (many and can_balance(problem))
     costly = classes**2 > CLASSES_PER_ROW * objective.n_rows or numbers > MANY_NUMBERS
-    if problem.masses.is_point or (costly and _may_be_equal(problem)):
+    if problem.masses.is_point or (costly and balance):
         return ("multipliers", "sqp-lbfgs")
     return ("sqp-lbfgs", "multipliers")
-
-
-def _may_be_equal(problem: Problem) -> bool:
-    """Whether intercepts may make all risks equal under masses of the set."""
-    box, k = problem.masses.box, problem.masses.n_classes
-    if box is None or np.any(box[0]) or not can_level(problem):
-        return False
-    return bool(box[1].min() >= min(WIDE_CAPS / k, 1.0))
 
 
 def run(

@@ -1,0 +1,156 @@
+r"""Intercepts that are best against smoothed masses, for fixed coefficients.
+
+For masses between floors and caps, with :math:`x = (m - l) / (u - l)`,
+
+.. math:: \psi(b) = \max_{m \in M} \; \langle m, R(b) \rangle
+          - \tfrac{1}{\mu} \sum_i (u_i - l_i) \, D(x_i \,\|\, x_i^t) ,
+
+with the binary relative entropy D to the masses of the last round, is smooth and convex. Intercepts
+can make risks as equal as the caps allow; once these are best, what is left for the coefficients is
+hardly stiffer than a plain fit. Newton steps need only the k x k matrix of the risks' gradients
+along the intercepts, :math:`\bar p_{ij} - \delta_{ij}`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit, xlogy
+
+from equipoise.arrays import Vector, like, to_numpy
+from equipoise.objectives import Evaluation, RiskGradients, offered
+from equipoise.solvers.problem import Problem
+
+# NEWTON, HALVINGS, PRODUCTS: steps, halvings of one and products for one, at most.
+NEWTON, HALVINGS, PRODUCTS = 8, 12, 60
+# INEXACT: relative error of a Newton step; REACH: the longest one, in log-odds; SUFFICIENT: share
+# of the predicted decrease that it must bring; FLAT: relative difference of values, rounding.
+INEXACT, REACH, SUFFICIENT, FLAT = 0.1, 4.0, 1e-4, 1e-14
+# BISECTIONS: of the level that the masses belong to.
+BISECTIONS = 80
+
+
+class SmoothedMasses(NamedTuple):
+    """Masses that belong to risks, their slopes by the risks, and what the smoothing costs."""
+
+    mass: Vector
+    slopes: Vector
+    cost: float
+
+
+def smoothed_masses(
+    box: tuple[Vector, Vector], anchor: Vector, mu: float, floor: float, risks: Vector
+) -> SmoothedMasses:
+    """Masses between floors and caps; those of the anchor count as no nearer than ``floor``.
+
+    Examples
+    --------
+    >>> box, anchor = (np.zeros(2), np.ones(2)), np.array([0.5, 0.5])
+    >>> smoothed_masses(box, anchor, 1.0, 1e-9, np.array([1.0, 1.0])).mass.round(9).tolist()
+    [0.5, 0.5]
+    """
+    lower, width = box[0], box[1] - box[0]
+    start = np.divide(anchor - lower, width, out=np.full(len(width), 0.5), where=width > 0)
+    start = np.clip(start, floor, 1 - floor)
+    odds, room = logit(start) + mu * (risks - risks.max()), 1 - float(lower.sum())
+    low, high = float(odds.min()) - 40.0, float(odds.max()) + 40.0
+    for _ in range(BISECTIONS):
+        level = 0.5 * (low + high)
+        more = float(width @ expit(odds - level)) > room
+        low, high = (level, high) if more else (low, level)
+    share, rest = expit(odds - level), expit(level - odds)
+    apart = xlogy(share, share) - share * np.log(start) + xlogy(rest, rest)
+    apart -= rest * np.log1p(-start)
+    return SmoothedMasses(
+        lower + width * share, mu * width * share * rest, float(width @ apart) / mu
+    )
+
+
+def can_balance(problem: Problem) -> bool:
+    """Whether masses lie between floors and caps, and every class has an intercept."""
+    objective, masses = problem.objective, problem.masses
+    known = isinstance(objective, RiskGradients) and objective.has_every_intercept
+    return known and masses.box is not None and not masses.is_point
+
+
+def balanced(
+    problem: Problem, state: Evaluation, anchor: Vector, mu: float, floor: float, accuracy: float
+) -> tuple[Evaluation, SmoothedMasses]:
+    """The state with intercepts within an accuracy of the least smoothed risk, and its masses."""
+    objective, box, shift = problem.objective, problem.masses.box, np.zeros(len(anchor))
+    assert box is not None
+    oracle: RiskGradients = offered(objective, RiskGradients, user="Balanced intercepts")
+
+    def at(risks: Vector) -> tuple[SmoothedMasses, float]:
+        found = smoothed_masses(box, anchor, mu, floor, risks)
+        return found, float(found.mass @ risks) - found.cost
+
+    risks = state.risks
+    here, value = at(risks)
+    for _ in range(NEWTON):
+        model = InterceptModel(oracle.risk_gradients(state, shift)[1], here)
+        step = model.step()
+        decrease = -float(model.gradient @ step)
+        if not decrease > max(accuracy, FLAT * abs(value)):
+            break
+        step *= min(1.0, REACH / max(float(np.ptp(step)) / 2, 1e-300))
+        for _ in range(HALVINGS):
+            moved = state.risks + objective.growths(state, shift + step)
+            there, after = at(moved) if np.all(np.isfinite(moved)) else (here, np.inf)
+            if after <= value - SUFFICIENT * -float(model.gradient @ step):
+                break
+            step = step / 2
+        else:
+            break
+        shift, risks, here, value = shift + step, moved, there, after
+    return (objective.with_shift(state, shift, risks) if np.any(shift) else state), here
+
+
+class InterceptModel:
+    """Gradient and curvature of the smoothed risk along the intercepts."""
+
+    def __init__(self, gradients: Any, masses: SmoothedMasses) -> None:
+        self._G, self._mass, self._slopes = gradients, masses.mass, masses.slopes
+        self.gradient = self._across(masses.mass)
+        self._spread = np.maximum(self.gradient + masses.mass, 0.0)  # mean probabilities
+        self._total = max(float(self._slopes.sum()), 1e-300)
+
+    def _times(self, vector: Vector) -> Vector:
+        return np.asarray(to_numpy(self._G @ like(vector, self._G)))
+
+    def _across(self, vector: Vector) -> Vector:
+        return np.asarray(to_numpy(self._G.T @ like(vector, self._G)))
+
+    def _product(self, change: Vector) -> Vector:
+        """Curvature times a change: of the risks, by class means above it, and of the masses."""
+        grown = self._times(change)
+        pull = self._slopes * (grown - float(self._slopes @ grown) / self._total)
+        mean = self._mass * (grown + change)
+        return self._across(pull - mean) - mean + self._spread * change
+
+    @property
+    def _diagonal(self) -> Vector:
+        G = self._G
+        both = like(self._slopes - self._mass, G)
+        own = np.asarray(to_numpy(G.diagonal()))
+        found = np.asarray(to_numpy(both @ (G * G))) + self._spread
+        found -= self._mass * (2 * own + 1)  # the square of 1 + own, where G has that of own
+        return np.maximum(found, 1e-3 * self._spread + 1e-12 * float(self._spread.max()))
+
+    def step(self) -> Vector:
+        """A Newton step by conjugate gradients; equal shifts change nothing."""
+        inverse, left = 1 / self._diagonal, -self.gradient
+        step, along = np.zeros_like(left), inverse * left
+        now = first = float(left @ along)
+        for _ in range(PRODUCTS):
+            image = self._product(along)
+            curvature = float(along @ image)
+            if not curvature > 0:
+                break
+            step = step + now / curvature * along
+            left = left - now / curvature * image
+            better = inverse * left
+            before, now = now, float(left @ better)
+            if now <= INEXACT**2 * first:
+                break
+            along = better + now / before * along
+        return np.asarray(step - step.mean())
