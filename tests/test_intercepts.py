@@ -77,7 +77,7 @@ def test_products_agree_with_the_diagonal():
         assert np.linalg.eigvalsh(products).min() > -1e-12
         # The diagonal leaves out that masses sum to one.
         grown = np.array([model._times(unit) for unit in np.eye(5)])
-        lost = (grown @ here.slopes) ** 2 / here.slopes.sum()
+        lost = (grown @ here.gradients) ** 2 / here.gradients.sum()
         np.testing.assert_allclose(np.diag(products) + lost, model._diagonal, rtol=1e-10)
 
 

@@ -59,7 +59,7 @@ from equipoise.goals.labelled_predictions import Predictions
 from equipoise.sets import MassSet
 from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
-from equipoise.validation.numbers import check_number, check_seed
+from equipoise.validation.numbers import check_number, check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -101,6 +101,7 @@ class PredictionSets(DecidingClassifier):
     $class_prior
     $n_jobs
     $random_state
+    $verbose
 
     Attributes
     ----------
@@ -164,6 +165,7 @@ class PredictionSets(DecidingClassifier):
         class_prior: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.coverage = coverage
@@ -174,6 +176,7 @@ class PredictionSets(DecidingClassifier):
         self.class_prior = class_prior
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Train the base estimator on a part of the rows, and calibrate on the others.
@@ -266,7 +269,7 @@ class PredictionSets(DecidingClassifier):
             folds = split(rows, Splitting(self.cv, seed, to_split, once, rare))
         else:
             folds = held_out_share(rows, share, seed)
-        fits = Fits(self.n_jobs, quiet=False)
+        fits = Fits(self.n_jobs, False, check_verbosity(self.verbose))
         held_out = predict(self.estimator, rows, folds, training, fits)
         models = [part.model for each in fits.tables.values() for part in each]
         if not tunes or len(models) > 1:

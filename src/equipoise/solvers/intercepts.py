@@ -30,10 +30,10 @@ BISECTIONS = 80
 
 
 class SmoothedMasses(NamedTuple):
-    """Masses that belong to risks, their slopes by the risks, and what the smoothing costs."""
+    """Masses that belong to risks, their gradients by the risks, and what the smoothing costs."""
 
     mass: Vector
-    slopes: Vector
+    gradients: Vector
     cost: float
 
 
@@ -109,10 +109,10 @@ class InterceptModel:
     """Gradient and curvature of the smoothed risk along the intercepts."""
 
     def __init__(self, gradients: Any, masses: SmoothedMasses) -> None:
-        self._G, self._mass, self._slopes = gradients, masses.mass, masses.slopes
+        self._G, self._mass, self._gradients = gradients, masses.mass, masses.gradients
         self.gradient = self._across(masses.mass)
         self._spread = np.maximum(self.gradient + masses.mass, 0.0)  # mean probabilities
-        self._total = max(float(self._slopes.sum()), 1e-300)
+        self._total = max(float(self._gradients.sum()), 1e-300)
 
     def _times(self, vector: Vector) -> Vector:
         return np.asarray(to_numpy(self._G @ like(vector, self._G)))
@@ -123,14 +123,14 @@ class InterceptModel:
     def _product(self, change: Vector) -> Vector:
         """Curvature times a change: of the risks, by class means above it, and of the masses."""
         grown = self._times(change)
-        pull = self._slopes * (grown - float(self._slopes @ grown) / self._total)
+        pull = self._gradients * (grown - float(self._gradients @ grown) / self._total)
         mean = self._mass * (grown + change)
         return self._across(pull - mean) - mean + self._spread * change
 
     @property
     def _diagonal(self) -> Vector:
         G = self._G
-        both = like(self._slopes - self._mass, G)
+        both = like(self._gradients - self._mass, G)
         own = np.asarray(to_numpy(G.diagonal()))
         found = np.asarray(to_numpy(both @ (G * G))) + self._spread
         found -= self._mass * (2 * own + 1)  # the square of 1 + own, where G has that of own
