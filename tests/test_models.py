@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from equipoise import (
-    ByClass,
+    PredictionSets,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -24,6 +24,7 @@ from equipoise import (
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import CostMatrix, MetricGoal, RecallFloors, parse_goal
 from equipoise.metrics import fbeta
+from equipoise.risks import ByClass
 from equipoise.sets import (
     FixedWeights,
     LabelCVaR,
@@ -404,18 +405,18 @@ ESTIMATORS = {
     "chosen decisions": lambda: TunedDecisionClassifier(
         LogisticRegression(), LabelCVaR("auto"), cv=3
     ),
+    "sets of labels": lambda: PredictionSets(LogisticRegression(), cv=0.5),
     "hinge": lambda: RobustLinearClassifier(LabelCVaR(0.8), loss="smoothed_hinge"),
     "pipeline": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
     "one step": lambda: make_pipeline(RobustLogisticRegression("balanced")),
 }
 
 
-# Every estimator of the library, as it comes.
+# Every linear estimator of the library, as it comes.
 ESTIMATORS |= {
     name: getattr(estimators, name)
     for name in estimators.__all__
-    if hasattr(getattr(estimators, name), "fit")
-    and name not in ("TunedDecisionClassifier", "RobustClassifier", "RobustnessCV")
+    if hasattr(getattr(estimators, name), "fit") and "RobustL" in name
 }
 
 
