@@ -88,7 +88,7 @@ class RobustLogisticRegression(LogisticModel):
     $C
     $fit
     adjustment : float, default=None
-        Training risks are too low, and the lower the fewer rows a class has. With ``adjustment=a``
+        Training risks underestimate true risks, most for small classes. With ``adjustment=a``
         the risk of class ``i`` counts as :math:`R_i + a / \sqrt{n_i}`, where :math:`n_i` is its
         number of rows with a positive weight. None is 0, the objective above; with
         ``LabelCVaR("auto")``, whose level is chosen on held-out rows, it is 0.5.
@@ -105,9 +105,9 @@ class RobustLogisticRegression(LogisticModel):
     -----
     Tuned decisions take the approximate scores of one Newton step from the fit, without all rows of
     equal features, for at most 1,000 rows of a class and 20,000 in all. Five folds are fitted
-    instead where the Hessian is too large (as of texts: about 1,500 coefficients). Tensors are
-    tuned on in the main memory; out-of-core data are refused. A set of one weighting has nothing to
-    tune, nor has a class of fewer than three distinct rows.
+    instead where the Hessian is too large (above about 1,500 coefficients, common for text).
+    Tuning copies tensors to main memory; out-of-core data are refused. A set of one weighting has
+    nothing to tune, nor has a class of fewer than three distinct rows.
 
     References
     ----------
@@ -119,8 +119,8 @@ class RobustLogisticRegression(LogisticModel):
 
     Examples
     --------
-    With balanced weights the worst class has a cross-entropy of 0.71. No other coefficients bring
-    all classes below 0.596:
+    With balanced weights the worst class has a cross-entropy of 0.71. The robust fit, optimal for
+    the penalised objective, brings it to 0.596:
 
     >>> from equipoise import RobustLogisticRegression
     >>> from equipoise.datasets import load_thyroid

@@ -70,8 +70,8 @@ class PredictionSets(DecidingClassifier):
 
     .. math:: C(x) = \{i : w_i \eta_i(x) \geq T_i\}
 
-    With decision weights :math:`w_i = q_i` for class weights ``q`` the sets are the smallest of
-    their ``q``-weighted coverage :math:`\sum_i q_i p_i P(Y \in C(X) \mid Y = i)`, for exact
+    With decision weights :math:`w_i = q_i` for class weights ``q`` no smaller sets have the same
+    ``q``-weighted coverage :math:`\sum_i q_i p_i P(Y \in C(X) \mid Y = i)`, for exact
     probabilities. The coverage holds for any probabilities.
 
     Use it where several labels, or none, are a better answer than a wrong one;
@@ -89,8 +89,8 @@ class PredictionSets(DecidingClassifier):
         smallest one over a set of weightings, such as ``LabelCVaR(0.2)`` or ``PriorBox(...)``; or
         ``{class: level}``, where the classes that are not named have the level ``coverage``.
     confidence : float in (0, 1), default=None
-        The probability with which the coverage holds for the fitted rule. None is a mean over draws
-        of the calibration rows.
+        The probability with which the coverage holds for the fitted rule. With None it
+        holds on average over draws of the calibration rows.
     abstain : None, "empty", "several", "empty or several" or int, default=None
         When ``predict`` gives None instead of a label: for sets of no label, of several, of either,
         or of none and of more than a number.
@@ -109,7 +109,7 @@ class PredictionSets(DecidingClassifier):
         Class names, in the order of the columns of the sets.
     thresholds_ : ByClass
         Probabilities from which on a class is in a set; minus infinity for a class that is in every
-        set, as too few calibration rows show more. With folds those of all rows together, which
+        set, because it has too few calibration rows. With folds those of all rows together, which
         ``predict`` alone uses.
     levels_ : ByClass
         The coverage that is asked for each class; with a weighting that of all together.
@@ -127,8 +127,8 @@ class PredictionSets(DecidingClassifier):
       ``coverage``, on average over draws of the calibration rows;
     - ``{class: level}`` and ``"worst_class"``: that of each class is at least its level, on
       average over draws;
-    - a set of weightings: that at every class frequencies of the set is at least ``coverage``, on
-      average over draws;
+    - a set of weightings: that at each vector of class frequencies in the set is at least
+      ``coverage``, on average over draws;
     - with a ``confidence`` each of these holds for the returned rule with that probability over
       the draw, for all classes, or the whole set, at once;
     - with folds the coverage over all rows is at least ``2 coverage - 1`` up to

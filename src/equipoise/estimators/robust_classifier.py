@@ -46,15 +46,15 @@ class RobustClassifier(DecidingClassifier):
     estimator : classifier
         With ``predict_proba`` or ``decision_function``, and ``sample_weight`` in ``fit`` if it is
         trained with weights: of scikit-learn, LightGBM, XGBoost or CatBoost, a pipeline or a
-        search. One that is fitted already goes inside scikit-learn's ``FrozenEstimator``. A booster
-        that stops early is given validation rows of its training part.
+        search. One that is fitted already goes inside scikit-learn's ``FrozenEstimator``. Early
+        stopping of a booster uses validation rows split from each training part.
     $goal
     training : str, dict or array-like of shape (n_classes,), default="average"
         Training weights by class: ``"plain"`` (none), ``"balanced"`` (one over the class share),
         ``"sqrt"`` (its square root), numbers, or ``"average"``: the mean of the probabilities of
         three models, trained in each of these ways. An estimator that is fitted already, takes no
         weights, or is robust by itself as :class:`RobustLogisticRegression` is for a set, is
-        trained plainly, as ``training_weights_`` shows; numbers or another word then warn.
+        trained plainly, as ``training_weights_`` shows; explicit weights then raise a warning.
     $pooling
     $cv
     $refit
