@@ -24,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from equipoise import (
     LabelCVaR,
+    PredictionSets,
     RobustClassifier,
     RobustLinearClassifier,
     RobustLogisticRegression,
@@ -105,6 +106,7 @@ BARE = {
     "AveragedTrainings": lambda: RobustClassifier(
         LogisticRegression(), "worst_class", training="average", cv=2
     ),
+    "PredictionSets": lambda: PredictionSets(LogisticRegression(), cv=0.5),
     "RobustnessCV": lambda: RobustnessCV(RobustLogisticRegression(), alphas=[1.0, 0.5], cv=2),
     "plug-in of a forest": lambda: TunedDecisionClassifier(forest(), "f1_macro", cv=2),
     "frozen": lambda: TunedDecisionClassifier(

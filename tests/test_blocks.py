@@ -282,7 +282,7 @@ def test_nothing_to_read_is_refused(tmp_path):
         from_npy(tmp_path / "none")
     with pytest.raises(InvalidInputError, match="There is no Parquet file"):
         from_parquet(tmp_path)
-    with pytest.raises(InvalidInputError, match="There are no rows"):
+    with pytest.raises(InvalidInputError, match="at least one block of rows, got none"):
         fitted(from_blocks(good())).predict(from_blocks([]))
 
 

@@ -102,7 +102,7 @@ def test_a_name_that_ends_as_those_of_folders_is_none_of_a_file(place, tmp_path)
 def test_a_page_does_not_go_to_a_file_called_dash(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run("report", place / "t.csv", "-t", "label", "-o", "-")
-    refused(result, "a page goes to a file", code=2)
+    refused(result, "a page is written to a file", code=2)
     assert not list(tmp_path.iterdir())
 
 

@@ -172,7 +172,7 @@ ROWS = [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]
 THIRDS = [1 / 3] * 3
 
 REFUSED = {
-    "neither": ({}, InvalidInputError, "either weights or masses.* got neither"),
+    "neither": ({}, InvalidInputError, "either the weights or the masses.* got neither"),
     "both": ({"weights": THIRDS, "masses": THIRDS}, InvalidInputError, "got both"),
     "no prior": ({"masses": THIRDS}, InvalidInputError, "prior is needed, the class frequencies"),
     "no first prior": (

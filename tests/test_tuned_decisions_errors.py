@@ -404,7 +404,8 @@ def test_a_class_that_is_not_tuned_cannot_stay_beside_a_confidence():
     goal = RecallFloors({"a": 0.5}, confidence=0.9)
     TunedDecisionClassifier(BASE, goal, rare_classes="keep").fit(X, Y)
     y = np.where(np.arange(90) < 88, np.where(Y == "c", "b", Y), "c")
-    with pytest.raises(InvalidInputError, match=r"Too few rows of class 'c' .* no confidence\)"):
+    message = r"Too few rows of class 'c' .* not for floors with a confidence\)"
+    with pytest.raises(InvalidInputError, match=message):
         TunedDecisionClassifier(BASE, goal, rare_classes="keep").fit(X, y)
 
 

@@ -19,7 +19,8 @@ from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal, SmoothCriterion, log_ratio
 from equipoise.goals.own_metric import TableMetric, is_scorer, scorer_function
 from equipoise.metrics.fractional import METRICS, LinearFractional, as_metric, fbeta
-from equipoise.text import did_you_mean, listing
+from equipoise.sets.registry import likely_goal
+from equipoise.text import listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import named_prior
 
@@ -213,7 +214,7 @@ class MetricGoal(Goal):
             raise InvalidParameterError(
                 "metric must be a linear-fractional metric or one of "
                 f"{listing(METRIC_NAMES)}, got {self.metric!r}"
-                f"{did_you_mean(self.metric, LIKELY_METRICS)}."
+                f"{likely_goal(self.metric, LIKELY_METRICS, ())}."
             )
         if _is_of_table(self.metric):
             return TableMetric(vector, self.metric, self.gradient)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -115,16 +116,26 @@ class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def is_scorer(value: Any) -> bool:
-    """Whether a value names or is a scorer of scikit-learn.
+    """Whether a value is a scorer of scikit-learn, or names one of predicted classes.
 
     Examples
     --------
-    >>> is_scorer("matthews_corrcoef"), is_scorer("nonsense")
-    (True, False)
+    >>> is_scorer("matthews_corrcoef"), is_scorer("roc_auc"), is_scorer("nonsense")
+    (True, False, False)
     """
     if isinstance(value, str):
-        return value in get_scorer_names()
+        return value in get_scorer_names() and _is_of_predictions(value)
     return hasattr(value, "set_score_request") and callable(value)
+
+
+@cache
+def _is_of_predictions(name: str) -> bool:
+    """Whether the confusion matrix determines the scorer, as far as two classes tell."""
+    try:
+        scorer_function(name, np.arange(2))
+    except InvalidParameterError:
+        return False
+    return True
 
 
 def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
@@ -154,7 +165,12 @@ def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
     refusal = f"metric must be determined by the confusion matrix, and the scorer {scorer!r} is not"
     try:
         values = score(labels, given, ones), of_table(table)
-    except (TypeError, ValueError, AttributeError) as error:
+    except AttributeError as error:
+        raise InvalidParameterError(
+            f"{refusal}: it evaluates probabilities or rankings, which decision weights do not "
+            "improve."
+        ) from error
+    except (TypeError, ValueError) as error:
         raise InvalidParameterError(f"{refusal}: {error}") from error
     if not np.allclose(*values, rtol=1e-9, atol=1e-12):
         raise InvalidParameterError(f"{refusal}: {values[0]:.6g} and {values[1]:.6g} differ.")

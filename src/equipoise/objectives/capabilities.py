@@ -60,6 +60,10 @@ class ScoreInverses(Protocol):
 class RiskGradients(Protocol):
     """Gradients of all class risks along the intercepts."""
 
+    @property
+    def keeps_probabilities(self) -> bool:
+        """Whether these are mean probabilities, less one for the class itself."""
+
     def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
         """Growth of the class risks after a shift, and their gradients ``(n_classes, n_scores)``.
 

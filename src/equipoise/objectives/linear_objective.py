@@ -209,8 +209,13 @@ class LinearObjective(Objective):
         total = reduce(iadd, self.workers.map(work, pieces))
         return total if self.features.n_scores == 1 else with_last_score(self.features, total)
 
+    @property
+    def keeps_probabilities(self) -> bool:
+        """Whether the loss does: its curvature along a score is then p (1 - p)."""
+        return self.kernel.keeps_probabilities
+
     def hessian_diagonal(self, state: Evaluation, mass: Vector) -> Vector | None:
-        if not self.kernel.keeps_probabilities:
+        if not self.keeps_probabilities:
             return None
         scale = self._scale(mass)
 
@@ -231,7 +236,7 @@ class LinearObjective(Objective):
     def score_inverse(self, state: Evaluation, mass: Vector, ridges: Vector) -> ScoreInverse | None:
         width, n_rows = self.features.width, SAMPLED_PER_PARAMETER * self.features.width
         passes = n_rows * width / (2 * self.n_rows)  # what they cost: risks and all gradients
-        if not self.kernel.keeps_probabilities or passes > BLOCK_PASSES:
+        if not self.keeps_probabilities or passes > BLOCK_PASSES:
             return None
         kept, scale = state.kept, self._scale(mass)
         blocks = sampled_blocks(

@@ -224,6 +224,11 @@ class TorchObjective(Objective):
             )
         )
 
+    @property
+    def keeps_probabilities(self) -> bool:
+        """Yes: only the cross-entropy has tensors."""
+        return True
+
     def hessian_diagonal(self, state: Evaluation, mass: Vector) -> Any:
         kept, scale = self.exactly(state).kept, self._scale(mass)
         total = self.rows.shares.new_zeros((self._shape[0], self._padded))

@@ -66,10 +66,11 @@ def smoothed_masses(
 
 
 def can_balance(problem: Problem) -> bool:
-    """Whether masses lie between floors and caps, and every class has an intercept."""
+    """Whether masses lie between floors and caps, and intercepts move probabilities."""
     objective, masses = problem.objective, problem.masses
-    known = isinstance(objective, RiskGradients) and objective.has_every_intercept
-    return known and masses.box is not None and not masses.is_point
+    if masses.box is None or masses.is_point or not isinstance(objective, RiskGradients):
+        return False
+    return objective.has_every_intercept and objective.keeps_probabilities
 
 
 def balanced(
