@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from equipoise.arrays import Matrix
 from equipoise.decisions.folds import FOLDS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.report.compare import Request, bound_goals, compared
 from equipoise.report.comparison import Comparison
 from equipoise.report.evaluations import Progress
-from equipoise.report.written import GivenRows
+from equipoise.report.written import GivenColumns
 from equipoise.tables import find_column, read_labelled, unseen_rows
 from equipoise.validation.numbers import check_seed
 from equipoise.validation.predictions import as_probabilities
@@ -63,15 +64,17 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
             f"{type(predictions).__name__}."
         )
     table = unseen_rows(y, classes, sample_weight)
-    models = {}
+    models, tables, k = {}, list[Matrix](), len(table.classes)
     for name, given in predictions.items():
-        probabilities = as_probabilities(given, len(table.classes), name=f"predictions[{name!r}]")
+        probabilities = as_probabilities(given, k, name=f"predictions[{name!r}]")
         if len(probabilities) != len(table.labels):
             raise InvalidInputError(
                 f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
                 f"labels, got {len(probabilities)}."
             )
-        models[str(name)] = FrozenEstimator(GivenRows(probabilities, table.classes))
+        columns = slice(k * len(tables), k * len(tables) + k)
+        models[str(name)] = FrozenEstimator(GivenColumns(columns, table.classes))
+        tables.append(probabilities)
     request = Request(
         models,
         goals,
@@ -83,7 +86,7 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
         began,
         sample_weight=sample_weight,
     )
-    return compared(request, table, np.arange(len(table.labels)))
+    return compared(request, table, np.hstack(tables))
 
 
 def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and how

@@ -40,11 +40,11 @@ WIDTH = 88
 FLAT = 10**6
 
 
-class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Probabilities that were computed elsewhere, by the numbers of their rows."""
+class GivenColumns(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model whose probabilities were computed elsewhere, and are columns of the rows."""
 
-    def __init__(self, probabilities: Matrix, classes: NDArray[Any]) -> None:
-        self.probabilities = probabilities
+    def __init__(self, columns: slice, classes: NDArray[Any]) -> None:
+        self.columns = columns
         self.classes = classes
         self.classes_ = np.asarray(classes)
 
@@ -53,8 +53,8 @@ class GivenRows(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> Matrix:
-        """The probabilities of rows by their numbers."""
-        return np.asarray(self.probabilities[np.asarray(X, dtype=np.intp).ravel()])
+        """The columns of the model."""
+        return np.asarray(X, dtype=np.float64)[:, self.columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,10 +235,10 @@ class Writer:
         if self.blocks is not None:
             with self.blocks.opened() as blocks:
                 return made.fit(blocks)
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
             return tune_weights(
                 self.y,
-                learner.estimator.probabilities,
+                learner.predict_proba(self.design.X),
                 candidate.goal or "standard",
                 classes=learner.classes_,
                 sample_weight=self.sample_weight,
@@ -286,7 +286,7 @@ class Writer:
         learner = self.models[candidate.model]
         imports, loading = self.loading
         script = _Script({module: set(names) for module, names in imports.items()})
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
             return self._tuning_code(candidate, script, learner.estimator)
         name, body, fits = self._learner_code(candidate, script, learner)
         plain = candidate.goal is None and self.blocks is None
@@ -351,7 +351,7 @@ class Writer:
         words += ["groups=groups"] if self._splits_by_groups(candidate) else []
         return f"model.fit({', '.join(words)})"
 
-    def _tuning_code(self, candidate: Candidate, script: _Script, given: GivenRows) -> str:
+    def _tuning_code(self, candidate: Candidate, script: _Script, given: GivenColumns) -> str:
         """Python that tunes weights for given probabilities; ``model.decide`` takes others."""
         named, goal = (
             f"predictions[{literal(candidate.model)}]",
@@ -377,7 +377,7 @@ class Writer:
         ours = candidate.model in self.kinds
         name = candidate.model if ours else f"models[{literal(candidate.model)}]"
         learner = self.models[candidate.model]
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenRows):
+        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
             goal = candidate.goal or as_goal("standard")
             return f"tune_weights(y, predictions[{literal(candidate.model)}], {goal_line(goal)})"
         if candidate.goal is None:
