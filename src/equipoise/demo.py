@@ -38,12 +38,12 @@ def risk_table(summary: dict[str, Any]) -> list[str]:
 def main(page: str = PAGE) -> None:
     """Compare on the bundled data, print what was found, write the page."""
     thyroid = load_thyroid(as_frame=True)
-    found = compare(thyroid.data, thyroid.target)
-    written, summary = found.save(page), found.to_dict()
+    comparison = compare(thyroid.data, thyroid.target)
+    written, summary = comparison.save(page), comparison.to_dict()
     classes, advice = summary["data"]["classes"], summary["recommendation"]
     print(INTRODUCTION.format(rows=summary["data"]["rows"], classes=len(classes)))
     print(*risk_table(summary), sep="\n")
-    print(f"\nRecommended: {found.recommended}.")
+    print(f"\nRecommended: {comparison.recommended}.")
     for reason in advice["reasons"]:
         print(printable(f"{reason['heading']}: {reason['text']}"))
     print()

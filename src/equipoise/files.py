@@ -108,8 +108,8 @@ def check_place(path: str | Path, *inputs: str | Path) -> Path:
                 f"{str(path)!r} cannot be written, because {each} is read-only: change its "
                 "permissions, or write to another place."
             )
-    for given in inputs:
-        if place.exists() and Path(given).exists() and place.samefile(given):
+    for input_path in inputs:
+        if place.exists() and Path(input_path).exists() and place.samefile(input_path):
             raise InvalidInputError(f"{path} is an input: writing would destroy it.")
     return place
 

@@ -160,10 +160,12 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
         parameter=knob,
         values=grid,
         classes=fits[0].classes_,
-        class_risks=np.array([[found.get(name, np.nan) for name in names] for found in risks]),
-        standard_risk=np.array([found.standard() for found in risks]),
-        balanced_risk=np.array([found.balanced() for found in risks]),
-        worst_class_risk=np.array([found.worst() for found in risks]),
+        class_risks=np.array(
+            [[fit_risks.get(name, np.nan) for name in names] for fit_risks in risks]
+        ),
+        standard_risk=np.array([fit_risks.standard() for fit_risks in risks]),
+        balanced_risk=np.array([fit_risks.balanced() for fit_risks in risks]),
+        worst_class_risk=np.array([fit_risks.worst() for fit_risks in risks]),
         objective=np.array([fit.objective_ for fit in fits]),
         duality_gap=np.array([fit.duality_gap_ for fit in fits]),
         caps_bind=np.array([fit.caps_active_ for fit in fits]),
@@ -175,7 +177,7 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
 def moved_parameter(recipe: Uncertainty) -> str:
     """The hyper-parameter that a path moves where none is named."""
     known = recipe.get_params(deep=False)
-    knobs = [knob for given, knob in _KNOBS.items() if known.get(given) is not None]
+    knobs = [knob for parameter, knob in _KNOBS.items() if known.get(parameter) is not None]
     if not knobs:
         raise InvalidParameterError(
             f"{recipe!r} has no hyper-parameter to move along (alpha, c, radius): name one "

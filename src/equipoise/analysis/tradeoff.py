@@ -89,8 +89,8 @@ class WeightTradeoff:
         check_word(evaluated_under, "evaluated_under", self.evaluated_under)
         tail, rows = tail_of(confidence), self.rows[self.fitted_for.index(fitted_for)]
         if regret:
-            own = self.rows[self.fitted_for.index(evaluated_under)]
-            estimate, down, up = _difference(rows, own, tail)
+            matched_rows = self.rows[self.fitted_for.index(evaluated_under)]
+            estimate, down, up = _difference(rows, matched_rows, tail)
         else:
             estimate, down, up = _reaches(rows, tail)
         masses = self.masses[self.evaluated_under.index(evaluated_under)]
@@ -197,7 +197,7 @@ def weight_tradeoff(
     risks = np.array([class_moments(each).risks for each in rows.values()])
     masses = masses_of(np.array(list(weights.values())), prior)
     table = risks @ masses.T
-    own = [list(rows).index(name) for name in weights]
+    matches = [list(rows).index(name) for name in weights]
     return WeightTradeoff(
         fitted_for=tuple(rows),
         evaluated_under=tuple(weights),
@@ -205,7 +205,7 @@ def weight_tradeoff(
         masses=masses,
         class_risks=risks,
         risks=table,
-        regret=table - table[own, np.arange(len(own))],
+        regret=table - table[matches, np.arange(len(matches))],
         rows=tuple(rows.values()),
     )
 

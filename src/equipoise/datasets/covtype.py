@@ -137,18 +137,18 @@ def _table(path: str | os.PathLike[str] | None) -> Integers:
 
 
 def _local_file(path: str | os.PathLike[str] | None) -> Path | None:
-    given = os.environ.get(FOLDER_VARIABLE, "") if path is None else path
-    if path is None and not given:
+    location = os.environ.get(FOLDER_VARIABLE, "") if path is None else path
+    if path is None and not location:
         return None
-    place = Path(given).expanduser()
+    place = Path(location).expanduser()
     files = [place, *(place / name for name in FILE_NAMES)]
-    found = next((file for file in files if file.is_file()), None)
-    if found is None and path is not None:
+    existing = next((file for file in files if file.is_file()), None)
+    if existing is None and path is not None:
         raise InvalidParameterError(
             f"path must be a Covertype file or a folder that holds one of "
             f"{', '.join(FILE_NAMES)}, got '{place}'."
         )
-    return found
+    return existing
 
 
 def _from_text(file: Path) -> Integers:
@@ -161,12 +161,12 @@ def _from_text(file: Path) -> Integers:
             raise InvalidInputError(
                 f"'{file}' is a truncated or damaged gzip file ({error}): {_REMEDY}"
             ) from error
-    found = hashlib.sha256(raw).hexdigest()
-    if found != _TEXT_SHA256:
+    checksum = hashlib.sha256(raw).hexdigest()
+    if checksum != _TEXT_SHA256:
         lines = raw.count(b"\n")
         raise InvalidInputError(
             f"'{file}' is not UCI's covtype.data: it has {lines:,} lines (expected {_ROWS:,}) and "
-            f"sha256 {found} (expected {_TEXT_SHA256}): {_REMEDY}"
+            f"sha256 {checksum} (expected {_TEXT_SHA256}): {_REMEDY}"
         )
     return np.loadtxt(io.BytesIO(raw), dtype=np.int16, delimiter=",")
 
@@ -207,10 +207,10 @@ def _checked(table: Integers, source: str) -> Integers:
             f"{source} is not Covertype: it has {len(table):,} rows (expected {_ROWS:,}) and "
             f"classes of {counts} rows (expected {_COUNTS}): {_REMEDY}"
         )
-    found = hashlib.sha256(np.ascontiguousarray(table, dtype="<i2").tobytes()).hexdigest()
-    if found != _TABLE_SHA256:
+    checksum = hashlib.sha256(np.ascontiguousarray(table, dtype="<i2").tobytes()).hexdigest()
+    if checksum != _TABLE_SHA256:
         raise InvalidInputError(
             f"{source} was altered: the counts are right, but its numbers as int16 have sha256 "
-            f"{found} (expected {_TABLE_SHA256}): {_REMEDY}"
+            f"{checksum} (expected {_TABLE_SHA256}): {_REMEDY}"
         )
     return table

@@ -86,7 +86,7 @@ def load_debian_packages(
         for one in _stanzas(lines)
         if {"Package", "Description", field} <= one.keys()
     }
-    counts = Counter(own for _, own in packages.values())
+    counts = Counter(package_label for _, package_label in packages.values())
     kept = {name: pair for name, pair in packages.items() if counts[pair[1]] >= least}
     if not kept:
         raise InvalidInputError(
@@ -94,7 +94,7 @@ def load_debian_packages(
             f"{len(counts)} labels; give a smaller min_packages, or another path."
         )
     data = np.array([text for text, _ in kept.values()], dtype=object)
-    target = np.array([own for _, own in kept.values()])
+    target = np.array([package_label for _, package_label in kept.values()])
     if return_X_y:
         return data, target
     names = [name for name, count in counts.most_common() if count >= least]
@@ -132,10 +132,10 @@ def _of_this_machine() -> Iterator[str]:
         raise FileNotFoundError(f"There is no package index here (no apt-cache); {_REMEDY}")
     done = subprocess.run([program, "dumpavail"], capture_output=True, check=False)
     text = done.stdout.decode("utf-8", errors="replace")
-    found = text.startswith("Package: ") + text.count("\nPackage: ")
-    if found < LEAST_PACKAGES:
+    n_stanzas = text.startswith("Package: ") + text.count("\nPackage: ")
+    if n_stanzas < LEAST_PACKAGES:
         raise FileNotFoundError(
-            f"The package index here holds {found:,} packages, not {LEAST_PACKAGES:,} or more; "
+            f"The package index here holds {n_stanzas:,} packages, not {LEAST_PACKAGES:,} or more; "
             f"{_REMEDY}"
         )
     return iter(text.split("\n"))

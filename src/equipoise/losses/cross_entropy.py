@@ -98,13 +98,13 @@ class SoftmaxKernel(ScoreKernel):
         self.n_scores = n_classes
 
     def losses(self, scores: Matrix, labels: Indices) -> Vector:
-        own = scores[labels, np.arange(scores.shape[1])]
+        label_scores = scores[labels, np.arange(scores.shape[1])]
         top = scores.max(axis=0)
         scores -= top
         np.exp(scores, out=scores)
         total = scores.sum(axis=0)
         scores /= total
-        losses: Vector = np.log(total) + (top - own)
+        losses: Vector = np.log(total) + (top - label_scores)
         return losses
 
     def residual(self, kept: Matrix, labels: Indices, scale: Vector) -> Matrix:

@@ -40,10 +40,10 @@ def as_trained(loss: str | Loss) -> TrainedLoss:
     >>> as_trained("squared_hinge")
     SquaredHinge()
     """
-    found = as_loss(loss)
-    if found.trained is None:
+    resolved_loss = as_loss(loss)
+    if resolved_loss.trained is None:
         names = ", ".join(repr(name) for name, known in LOSSES.items() if known.trained)
         raise InvalidParameterError(
-            f"loss must be one that can be trained ({names}), got {found.name!r}."
+            f"loss must be one that can be trained ({names}), got {resolved_loss.name!r}."
         )
-    return found.trained
+    return resolved_loss.trained

@@ -157,7 +157,7 @@ if triton:
         w0 = tl.load(parts + place)
         w1 = tl.load(parts + DP * KP + place)
         w2 = tl.load(parts + 2 * DP * KP + place)
-        own = (scores == tl.load(pieces + 3 * piece + 2))[None, :]
+        at_label = (scores == tl.load(pieces + 3 * piece + 2))[None, :]
         total = tl.zeros((DP, KP), tl.float32)
         risk = tl.zeros((BLOCK,), tl.float32)
         base = values + start.to(tl.int64) * D
@@ -174,7 +174,7 @@ if triton:
             s = tl.dot(z0, w0, s, input_precision="tf32")
             s = tl.where((scores < K)[None, :], s, float("-inf"))
             top = tl.max(s, 1)
-            mine = tl.sum(tl.where(own, s, 0.0), 1)
+            mine = tl.sum(tl.where(at_label, s, 0.0), 1)
             e = tl.exp(s - top[:, None])
             whole = tl.sum(e, 1)
             if WEIGHTED:
@@ -182,7 +182,7 @@ if triton:
             else:
                 weight = tl.where(here, 1.0, 0.0)
             risk += (tl.log(whole) + (top - mine)) * weight
-            r = tl.where(own, weight[:, None], 0.0) - e * (weight / whole)[:, None]
+            r = tl.where(at_label, weight[:, None], 0.0) - e * (weight / whole)[:, None]
             r0 = _leading(r)
             r1 = r - r0
             t0, t1 = tl.trans(z0), tl.trans(z1)

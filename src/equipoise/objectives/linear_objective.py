@@ -124,7 +124,7 @@ class LinearObjective(Objective):
             return state, self.class_gradients(state)
         # Block by block, while it is in the cache.
         raw, kept = self._begin(theta)
-        found: dict[int, float] = {}  # risks of pieces, by where they start
+        piece_risks: dict[int, float] = {}  # risks of pieces, by where they start
 
         def part(block: slice) -> tuple[float, Matrix]:
             loaded = self.features.load(block)
@@ -137,13 +137,13 @@ class LinearObjective(Objective):
         def products(piece: slice) -> Vector:
             with np.errstate(**QUIET):
                 parts = [part(block) for block in self._blocks(piece)]
-                found[piece.start] = sum(risk for risk, _ in parts)
+                piece_risks[piece.start] = sum(risk for risk, _ in parts)
                 return self.features.finish(reduce(iadd, (products for _, products in parts)))
 
         pieces, risks = list(self._pieces(by_class=True)), np.zeros(self.n_classes)
         gradients = self._gathered(products, pieces)
         for piece in pieces:
-            risks[self.labels[piece.start]] += found[piece.start]
+            risks[self.labels[piece.start]] += piece_risks[piece.start]
         return Evaluation(theta, risks + self.offsets, kept), gradients
 
     def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
@@ -269,9 +269,9 @@ class LinearObjective(Objective):
                 if np.any(shift):
                     growths += self._class_sums(self.kernel.growth(kept, labels, shift), block)
                     kept = self.kernel.moved(kept, shift)
-                found = self.kernel.moments(kept, labels, scale[block], diagonal=many)
-                slope += found[0]
-                curvature += found[1].ravel()
+                moments = self.kernel.moments(kept, labels, scale[block], diagonal=many)
+                slope += moments[0]
+                curvature += moments[1].ravel()
             return total
 
         total = self._total(work, self._pieces(n**2))
@@ -310,8 +310,8 @@ class LinearObjective(Objective):
         for start, stop in pairwise(self.bounds):
             places, chances = drawn(self._sizes[start:stop], rows_per_class)
             chosen.append(start + places)
-            own = self.shares[chosen[-1]] / chances
-            shares.append(own / own.sum())
+            class_shares = self.shares[chosen[-1]] / chances
+            shares.append(class_shares / class_shares.sum())
             bounds.append(bounds[-1] + len(places))
         rows = self.features.take(np.concatenate(chosen)), self.kernel
         return self._like(
@@ -361,12 +361,12 @@ class LinearObjective(Objective):
         """Gradient of the scaled losses of the rows of a piece, or how it bends along a change."""
 
         def part(block: slice) -> Matrix:
-            loaded, given = self.features.load(block), (state.kept[:, block], self.labels[block])
+            loaded, inputs = self.features.load(block), (state.kept[:, block], self.labels[block])
             if along is None:
-                residual = self.kernel.residual(*given, scale[block])
+                residual = self.kernel.residual(*inputs, scale[block])
             else:
                 change = self.features.scores(along, loaded)
-                residual = self.kernel.hessian_product(*given, scale[block], change)
+                residual = self.kernel.hessian_product(*inputs, scale[block], change)
             return self.features.adjoint(residual, loaded)
 
         blocks = self._blocks(piece, self._product_rows)

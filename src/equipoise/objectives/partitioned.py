@@ -43,10 +43,10 @@ class PartMaker:
 
     def rows(self, place: int, block: Block) -> tuple[Any, Indices, Vector] | None:
         """Rows of positive weight, their class indices and weights; None where there are none."""
-        found = self.survey.again(place, block)
-        if found is None:
+        block_rows = self.survey.again(place, block)
+        if block_rows is None:
             return None
-        X, labels, weights = found
+        X, labels, weights = block_rows
         if np.all(weights > 0):
             return X, labels, weights
         used = weights > 0

@@ -62,9 +62,9 @@ def frame_or_matrix(X: Any) -> Any:
 
 def weights_of_block(block: Block, n_rows: int) -> Vector:
     """Weights of the rows of a block; they may all be zero."""
-    given = block.weights
-    none = given is not None and np.shape(given) == (n_rows,) and not np.any(given)
-    return np.zeros(n_rows) if none else check_sample_weight(given, n_rows)
+    weights = block.weights
+    none = weights is not None and np.shape(weights) == (n_rows,) and not np.any(weights)
+    return np.zeros(n_rows) if none else check_sample_weight(weights, n_rows)
 
 
 def look_at(
@@ -72,10 +72,10 @@ def look_at(
 ) -> BlockFacts | None:
     """What a block holds, checked; None where it has no rows. Moments are those of matrices."""
     with in_block(place):
-        found = _rows_and_labels(block, read)
-        if found is None:
+        rows_and_labels = _rows_and_labels(block, read)
+        if rows_and_labels is None:
             return None
-        X, y = found
+        X, y = rows_and_labels
         weights = weights_of_block(block, len(y))
         if finite and not hasattr(X, "iloc"):
             _refuse_not_finite(X)
@@ -166,22 +166,22 @@ class Survey:
         """
         with in_block(place):
             try:
-                found = _rows_and_labels(block, read)
-                now = None if found is None else checksum(*found, block.weights)
+                rows_and_labels = _rows_and_labels(block, read)
+                now = None if rows_and_labels is None else checksum(*rows_and_labels, block.weights)
             except (TypeError, ValueError) as error:
                 raise InvalidInputError(_CHANGED) from error
             if now != self.checksums[place]:
                 raise InvalidInputError(_CHANGED)
-            if found is None or not self.counts[place].any():
+            if rows_and_labels is None or not self.counts[place].any():
                 return None
-            X, y = found
+            X, y = rows_and_labels
             return X, known_labels(y, self.classes), weights_of_block(block, len(y))
 
 
 def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = look_at) -> Survey:
     """Look at all blocks once."""
-    found, noun = list(stream.map(look)), stream.blocks.noun
-    facts = [(place, one) for place, one in enumerate(found) if one is not None]
+    all_facts, noun = list(stream.map(look)), stream.blocks.noun
+    facts = [(place, one) for place, one in enumerate(all_facts) if one is not None]
     if not facts:
         raise InvalidInputError(
             f"There are no rows: every {noun.lower()} is empty, or there is none."
@@ -199,7 +199,7 @@ def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = loo
                 "convert them to one."
             )
     classes = _all_classes([one for _, one in facts])
-    counts = np.zeros((len(found), len(classes)), dtype=np.intp)
+    counts = np.zeros((len(all_facts), len(classes)), dtype=np.intp)
     totals = np.zeros(len(classes))
     for place, one in facts:
         where = positions(one.classes.astype(classes.dtype, copy=False), classes)
@@ -210,7 +210,7 @@ def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = loo
             f"sample_weight is zero for every row of class {names}: remove its rows, or give it "
             "some weight."
         )
-    sums = tuple(None if one is None else one.checksum for one in found)
+    sums = tuple(None if one is None else one.checksum for one in all_facts)
     moments = _merged([one for _, one in facts])
     row_bytes = sum(one.n_bytes for _, one in facts) / sum(one.shape[0] for _, one in facts)
     return Survey(classes, totals, counts, first.shape[1], first.form, moments, sums, row_bytes)

@@ -83,8 +83,8 @@ class SortedRows:
 def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any:
     """A value a class as a tensor of one a row, on the device of ``like``."""
     repeats = like.new_tensor(counts, dtype=torch().int64)
-    given = like.new_tensor(values, dtype=dtype or like.dtype)
-    return given.repeat_interleave(repeats, output_size=int(counts.sum()))
+    class_values = like.new_tensor(values, dtype=dtype or like.dtype)
+    return class_values.repeat_interleave(repeats, output_size=int(counts.sum()))
 
 
 def _sums(values: Any, counts: Any) -> Any:
@@ -249,8 +249,8 @@ class TorchObjective(Objective):
             rows = self._load(block)
             kept = self._tensors.losses(rows @ raw.T, self.rows.labels[block])[1]
             total += self._tensors.hessian(rows[:, : self._shape[1]], kept, scale[block])
-        found = to_numpy(total)
-        return found if self._shape[0] == 1 else with_last_score(self.features, found)
+        matrix = to_numpy(total)
+        return matrix if self._shape[0] == 1 else with_last_score(self.features, matrix)
 
     @cached_property
     def _few(self) -> "TorchObjective":
@@ -293,9 +293,9 @@ class TorchObjective(Objective):
             mean, curvature = self._tensors.moments(here, scale[block], diagonal=many)
             sums.append(torch().cat([mean, curvature.reshape(-1)]))
         growths = self._class_sums(grown) if grown else np.zeros(self.n_classes)
-        found = sum(sums)
-        slope = to_numpy(found[: len(shift)]) - self._tensors.own(mass)
-        curvature = found[len(shift) :].reshape((-1,) if many else (len(shift), -1))
+        total = sum(sums)
+        slope = to_numpy(total[: len(shift)]) - self._tensors.own(mass)
+        curvature = total[len(shift) :].reshape((-1,) if many else (len(shift), -1))
         few = len(shift) <= self._cut.few_classes
         return ShiftMoments(growths, slope, to_numpy(curvature) if few else curvature)
 
@@ -335,8 +335,8 @@ class TorchObjective(Objective):
         return torch().as_tensor(values).to(self.rows.shares)
 
     def _unfolded(self, theta: Vector) -> Any:
-        given = self._tensor(theta).reshape(self._shape)
-        return torch().nn.functional.pad(given, (0, self._padded - given.shape[1]))
+        coefficients = self._tensor(theta).reshape(self._shape)
+        return torch().nn.functional.pad(coefficients, (0, self._padded - coefficients.shape[1]))
 
     def _handed(self, gradients: Any) -> Any:
         """Gradients as solvers take them."""
@@ -395,8 +395,8 @@ class TorchObjective(Objective):
         if place not in self._counted:
             counts = np.diff(self.rows.bounds.clip(block.start, block.stop))
             there = np.flatnonzero(counts)
-            found = torch().as_tensor(counts[there[0] : there[-1] + 1])
-            self._counted[place] = int(there[0]), found.to(self.rows.shares.device)
+            present_counts = torch().as_tensor(counts[there[0] : there[-1] + 1])
+            self._counted[place] = int(there[0]), present_counts.to(self.rows.shares.device)
         return self._counted[place]
 
     def _blocks(self, step: int | None = None) -> Iterator[slice]:

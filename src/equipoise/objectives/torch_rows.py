@@ -226,13 +226,13 @@ def sorted_rows(
     if layout.fit_intercept:
         values[:, layout.n_features] = layout.unit
     if weights is None:
-        given = torch().ones(n, dtype=torch().float64, device=X.device)
+        sorted_weights = torch().ones(n, dtype=torch().float64, device=X.device)
         totals = counts.astype(np.float64)
     else:
         in_order = np.asarray(weights)[to_numpy(order).astype(np.intp)]
-        given = torch().as_tensor(in_order).to(X.device)
+        sorted_weights = torch().as_tensor(in_order).to(X.device)
         totals = np.add.reduceat(in_order, bounds[:-1])
-    shares = given * one_a_row(1 / totals, counts, given)
+    shares = sorted_weights * one_a_row(1 / totals, counts, sorted_weights)
     return SortedRows(values, bounds, shares, weighted=weights is not None)
 
 

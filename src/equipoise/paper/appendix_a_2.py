@@ -127,11 +127,11 @@ def margin_rules(*, flatness: float, n_rows: int, seeds: list[int]) -> list[Reco
         largest = float(np.abs(eta - estimate).max())
         for threshold, weights in _WEIGHTS.items():
             (other,) = (each for name, each in _WEIGHTS.items() if name != threshold)
-            found = excess_risk(eta, estimate, weights, other)
+            mismatched = excess_risk(eta, estimate, weights, other)
             matched = excess_risk(eta, estimate, weights, weights)
             power = constants[threshold] * largest ** model.exponent(threshold)
             # q'_0 + q'_1, and the distance of the thresholds.
-            total, shift = float(found.evaluated_under.sum()), 0.3
+            total, shift = float(mismatched.evaluated_under.sum()), 0.3
             records.append(
                 {
                     "flatness": flatness,
@@ -139,9 +139,9 @@ def margin_rules(*, flatness: float, n_rows: int, seeds: list[int]) -> list[Reco
                     "n_rows": n_rows,
                     "seed": seed,
                     "largest_error": largest,
-                    "disagreement": found.disagreement,
+                    "disagreement": mismatched.disagreement,
                     "disagreement_bound": power,
-                    "estimation": found.estimation,
+                    "estimation": mismatched.estimation,
                     "estimation_bound": total * (largest + shift * power),
                     "matched_excess": matched.excess,
                 }
@@ -157,10 +157,12 @@ def margin_exponents(*, n_rows: int, seeds: list[int]) -> list[Record]:
         for seed in seeds:
             X, _ = model.sample(n_rows, seed)
             for threshold, weights in _WEIGHTS.items():
-                found = margin_condition(model.eta(X[:, 0]), weights)
-                lower, upper = found.exponent_interval
+                condition = margin_condition(model.eta(X[:, 0]), weights)
+                lower, upper = condition.exponent_interval
                 case = {"flatness": flatness, "threshold": threshold, "seed": seed}
-                records.append({**case, "exponent": found.exponent, "lower": lower, "upper": upper})
+                records.append(
+                    {**case, "exponent": condition.exponent, "lower": lower, "upper": upper}
+                )
     return records
 
 

@@ -101,7 +101,7 @@ def linear_parts(*, n_rows: int, seeds: list[int]) -> list[Record]:
             for name, method in _METHODS.items()
         }
         for made, evaluated in _PAIRS:
-            found = excess_risk_in_class(
+            parts = excess_risk_in_class(
                 fitted[made], best[made], best[evaluated], evaluated, class_prior=prior
             )
             case = {
@@ -110,7 +110,7 @@ def linear_parts(*, n_rows: int, seeds: list[int]) -> list[Record]:
                 "fitted_for": made,
                 "evaluated_under": evaluated,
             }
-            records.append({**case, **found._asdict()})
+            records.append({**case, **parts._asdict()})
     return records
 
 

@@ -15,9 +15,9 @@ AS_PRINTED = "Appendix D, as printed"
 
 def conditional_bounds(sample: RampSample, method: Method) -> tuple[RiskBound, RiskBound]:
     """Of the robust risk and of the excess risk."""
-    told = options(method)
-    risks = conditional_bound(sample.counts, sample.complexity, risks=sample.risks[0], **told)
-    return risks, conditional_bound(sample.counts, sample.complexity, **told)
+    settings = options(method)
+    risks = conditional_bound(sample.counts, sample.complexity, risks=sample.risks[0], **settings)
+    return risks, conditional_bound(sample.counts, sample.complexity, **settings)
 
 
 def printed_bounds(sample: RampSample, method: Method) -> tuple[RiskBound, RiskBound]:

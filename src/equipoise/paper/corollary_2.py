@@ -19,9 +19,9 @@ _NEAR = 0.1
 
 def rate_bounds(sample: RampSample, method: Method) -> tuple[RiskBound, RiskBound]:
     """Of the robust risk and of the excess risk."""
-    told = options(method)
-    risks = rate_bound(sample.counts, CONSTANT, risks=sample.risks[0], **told)
-    return risks, rate_bound(sample.counts, CONSTANT, **told)
+    settings = options(method)
+    risks = rate_bound(sample.counts, CONSTANT, risks=sample.risks[0], **settings)
+    return risks, rate_bound(sample.counts, CONSTANT, **settings)
 
 
 def rate_claim(records: Sequence[Record]) -> Claim:

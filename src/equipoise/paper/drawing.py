@@ -47,13 +47,13 @@ def from_zero(ax: Any, top: float | None = None) -> None:
 
 def style(label: str, **changes: Any) -> dict[str, Any]:
     """Line style of a method by the beginning of its label."""
-    found = next((look for name, look in _STYLES.items() if label.startswith(name)), {})
-    return {"label": label, "markersize": 5, "linewidth": 1.4, **found, **changes}
+    base_style = next((look for name, look in _STYLES.items() if label.startswith(name)), {})
+    return {"label": label, "markersize": 5, "linewidth": 1.4, **base_style, **changes}
 
 
 def error_bars(ax: Any, x: Any, spreads: Sequence[Spread], **look: Any) -> None:
     """Means over seeds, with bars of one standard deviation."""
-    means, sds = [found.mean for found in spreads], [found.sd for found in spreads]
+    means, sds = [spread.mean for spread in spreads], [spread.sd for spread in spreads]
     ax.errorbar(x, means, yerr=sds, capsize=2, **look)
 
 

@@ -245,7 +245,7 @@ def _claims(records: Sequence[Record]) -> list[Claim]:
             Finding(after < shirts, f"{_percent(after)}% against {_percent(shirts)}%"),
         ),
     ]
-    claims = [Claim("beyond the paper", text, {"exact": found}) for text, found in words]
+    claims = [Claim("beyond the paper", text, {"exact": finding}) for text, finding in words]
     quoted = Claim(
         "beyond the paper",
         f"the fit for the worst class has a worst class more accurate than {_QUOTED:.0%}, the most "

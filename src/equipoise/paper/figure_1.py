@@ -66,9 +66,11 @@ def excess_parts(*, p: float, n_rows: int, seeds: list[int]) -> list[Record]:
         fit = LocalPolynomialClassifier(degree=1).fit(*model.sample(n_rows, seed))
         truth, estimate = model.predict_proba(points), fit.predict_proba(points)
         for fitted_for, evaluated_under in PAIRS:
-            found = excess_risk(truth, estimate, fitted_for, evaluated_under, sample_weight=weights)
+            excess = excess_risk(
+                truth, estimate, fitted_for, evaluated_under, sample_weight=weights
+            )
             pair = {"fitted_for": fitted_for, "evaluated_under": evaluated_under}
-            records.append({"n_rows": n_rows, "seed": seed, **pair, **found.to_dict()})
+            records.append({"n_rows": n_rows, "seed": seed, **pair, **excess.to_dict()})
     return records
 
 
@@ -79,7 +81,7 @@ def excess_curve(*, p: float, n_rows: int, seed: int) -> list[Record]:
     x = np.linspace(0, 1, _CURVE_POINTS)
     estimate = fit.predict_proba(x[:, None])[:, 1]
     columns = zip(x.tolist(), model.eta(x).tolist(), estimate.tolist(), strict=True)
-    return [{"x": x, "eta": eta, "estimate": found} for x, eta, found in columns]
+    return [{"x": x, "eta": eta, "estimate": estimated} for x, eta, estimated in columns]
 
 
 def _report(plan: StudyPlan, results: RecordsByKind) -> StudyReport:

@@ -102,8 +102,8 @@ def _figure(records: Sequence[Record]) -> Any:
     shares = _p_values(records)
     for ax, (field, title) in zip(axes, PANELS.items(), strict=True):
         for method in METHODS:
-            found = [mean_of(records, field, p=p, method=method.label) for p in shares]
-            drawing.error_bars(ax, 1 - shares, found, **drawing.style(method.label))
+            spreads = [mean_of(records, field, p=p, method=method.label) for p in shares]
+            drawing.error_bars(ax, 1 - shares, spreads, **drawing.style(method.label))
         for goal, dash in _BAYES.items():
             look = {"color": "0.45", "linewidth": 1.2, "linestyle": dash}
             risks = [_bayes(p, field, goal) for p in shares]
@@ -152,8 +152,8 @@ def _crossing(records: Sequence[Record]) -> str:
     lost = _p_values(records)[capped >= balanced]
     if not len(lost):
         return "this does not happen at any of these p."
-    found = ", ".join(f"{p:.2f}" for p in lost)
-    return f"its worst class is no better than that of balanced weights at p = {found}."
+    words = ", ".join(f"{p:.2f}" for p in lost)
+    return f"its worst class is no better than that of balanced weights at p = {words}."
 
 
 def _p_values(records: Sequence[Record]) -> Vector:
@@ -254,9 +254,9 @@ def _from_end_to_end(trade: Trade) -> Callable[[RiskCurves], Finding]:
     """Whether the gain grows and the price falls from the mildest to the strongest imbalance."""
 
     def check(curves: RiskCurves) -> Finding:
-        found = trade(curves)
-        held = found.gain[-1] > found.gain[0] and found.price[-1] < found.price[0]
-        return Finding(bool(held), found.words)
+        tradeoff = trade(curves)
+        held = tradeoff.gain[-1] > tradeoff.gain[0] and tradeoff.price[-1] < tradeoff.price[0]
+        return Finding(bool(held), tradeoff.words)
 
     return check
 
@@ -265,10 +265,10 @@ def _as_shares(trade: Trade) -> Callable[[RiskCurves], Finding]:
     """The same with the gain as a share of the baseline's risk."""
 
     def check(curves: RiskCurves) -> Finding:
-        found = trade(curves)
-        shares = found.gain / found.risk
-        held = shares[-1] > shares[0] and found.price[-1] < found.price[0]
-        return Finding(bool(held), found.words)
+        tradeoff = trade(curves)
+        shares = tradeoff.gain / tradeoff.risk
+        held = shares[-1] > shares[0] and tradeoff.price[-1] < tradeoff.price[0]
+        return Finding(bool(held), tradeoff.words)
 
     return check
 
@@ -277,8 +277,8 @@ def _at_every_step(trade: Trade) -> Callable[[RiskCurves], Finding]:
     """The same from each p to the next."""
 
     def check(curves: RiskCurves) -> Finding:
-        found = trade(curves)
-        up, down = np.diff(found.gain) > 0, np.diff(found.price) < 0
+        tradeoff = trade(curves)
+        up, down = np.diff(tradeoff.gain) > 0, np.diff(tradeoff.price) < 0
         return Finding(
             bool(np.all(up & down)),
             f"the gain grows in {up.sum()} and the price falls in {down.sum()} of {len(up)} steps",
@@ -308,12 +308,12 @@ def _loses_less(*baselines: str) -> Callable[[RiskCurves], Finding]:
     """Against each baseline: the fall of its worst class risk exceeds the rise of the other's."""
 
     def check(curves: RiskCurves) -> Finding:
-        found = {name: _worst_and_other(curves, name) for name in baselines}
-        held = all(bool(np.all(gain > price)) for gain, price in found.values())
+        tradeoffs = {name: _worst_and_other(curves, name) for name in baselines}
+        held = all(bool(np.all(gain > price)) for gain, price in tradeoffs.values())
         words = [
             f"against {name.lower()}: worst class gains {_range(gain)}, the other loses "
             f"{_range(price)}"
-            for name, (gain, price) in found.items()
+            for name, (gain, price) in tradeoffs.items()
         ]
         return Finding(held, "; ".join(words))
 

@@ -119,8 +119,8 @@ def distance_figure(by_way: Mapping[str, Sequence[Record]], ways: Mapping[str, s
     for ax, (way, records) in zip(axes, by_way.items(), strict=True):
         p_values = np.array(sorted(distinct(records, "p")))
         for label in distinct(records, "method"):
-            found = [_excess(records, p=p, method=label) for p in p_values]
-            drawing.error_bars(ax, 1 - p_values, found, **drawing.style(label))
+            spreads = [_excess(records, p=p, method=label) for p in p_values]
+            drawing.error_bars(ax, 1 - p_values, spreads, **drawing.style(label))
         ax.set(title=ways[way], xlabel="share of class 1, 1 - p")
         drawing.from_zero(ax)
     axes[0].set_ylabel("cross-entropy above the optimum")
@@ -165,8 +165,8 @@ def write_report(
     """Write what a study makes of its records; the page is written last."""
     report = study.report(plan, results)
     tables = [name for name, kinds in study.tables.items() if _table_records(kinds, results)]
-    for name, found in report.figures.items():
-        for suffix, content in drawing.render(found).items():
+    for name, picture in report.figures.items():
+        for suffix, content in drawing.render(picture).items():
             with atomic_write(folder / f"{name}.{suffix}") as stream:
                 stream.write(content)
     write_text(folder / "README.md", _page(study, plan, report, tables, note))

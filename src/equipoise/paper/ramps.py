@@ -82,10 +82,10 @@ class RampSample:
         """Rows of the model, as they come."""
         X, y = PowerImbalance(P).sample(n_rows, seed)
         rows = np.column_stack([X, np.ones(len(X))])
-        found = class_rademacher(rows, y, RADIUS)
+        complexities = class_rademacher(rows, y, RADIUS)
         risks = _class_risks(X[:, 0], ((y == 0).astype(float), (y == 1).astype(float)))
         counts = np.bincount(y, minlength=2).astype(float)
-        return cls(counts, risks, np.array([found[0], found[1]]))
+        return cls(counts, risks, np.array([complexities[0], complexities[1]]))
 
 
 def corners_of(method: Method) -> Matrix:

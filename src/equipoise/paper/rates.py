@@ -116,12 +116,12 @@ def _exponent(records: Sequence[Record], field: str, pair: tuple[str, str], last
     sizes = _sizes(records)[-last:]
     fitted_for, evaluated_under = pair
     among = select(records, fitted_for=fitted_for, evaluated_under=evaluated_under)
-    found = [mean_of(among, field, n_rows=n_rows) for n_rows in sizes]
+    spreads = [mean_of(among, field, n_rows=n_rows) for n_rows in sizes]
     x = np.log(np.log(sizes) / np.array(sizes))
     weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
-    errors = np.array([each.sd / each.count**0.5 / abs(each.mean) for each in found])
-    exponent = float(weights @ np.log([abs(each.mean) for each in found]))
-    return Spread(exponent, float(np.linalg.norm(weights * errors)), found[0].count)
+    errors = np.array([each.sd / each.count**0.5 / abs(each.mean) for each in spreads])
+    exponent = float(weights @ np.log([abs(each.mean) for each in spreads]))
+    return Spread(exponent, float(np.linalg.norm(weights * errors)), spreads[0].count)
 
 
 def _terms_table(records: Sequence[Record]) -> str:
@@ -257,12 +257,12 @@ def _falls(records: Sequence[Record]) -> Finding:
 def _estimation_falls(records: Sequence[Record], last: int | None) -> Finding:
     """Whether the size of the mean error falls as fast as promised, over all or the last few n."""
     sizes = _sizes(records)[0 if last is None else -last :]
-    found = [_exponent(records, "estimation", pair, len(sizes)) for pair in _MISMATCHED]
+    exponents = [_exponent(records, "estimation", pair, len(sizes)) for pair in _MISMATCHED]
     words = [
         f"{pair[0]} under {pair[1]} (log n / n)^({exponent:.2f})"
-        for pair, exponent in zip(_MISMATCHED, found, strict=True)
+        for pair, exponent in zip(_MISMATCHED, exponents, strict=True)
     ]
-    held = min(exponent.mean for exponent in found) >= _RATE
+    held = min(exponent.mean for exponent in exponents) >= _RATE
     return Finding(held, f"n from {sizes[0]:,} to {sizes[-1]:,}: {', '.join(words)}")
 
 

@@ -82,9 +82,9 @@ class ScaledMasses(StepMasses):
     masses: StepMasses
 
     def at(self, risks: NDArray[Any], rate: float) -> NDArray[Any]:
-        found = self.masses.at(risks, rate)
-        total = found.sum(axis=1, keepdims=True)
-        return found / np.where(total > 0, total, 1.0)
+        masses = self.masses.at(risks, rate)
+        total = masses.sum(axis=1, keepdims=True)
+        return masses / np.where(total > 0, total, 1.0)
 
 
 def levels(
@@ -120,17 +120,17 @@ def lipschitz(*, n_rows: int, seeds: list[int]) -> list[Record]:
     for seed in seeds:
         sample = RampSample.draw(n_rows, seed)
         for method in SETS:
-            told = options(method, lipschitz=_SLOPE)
+            settings = options(method, lipschitz=_SLOPE)
             rows = sample.counts, sample.complexity
             by_slope = (
-                conditional_bound(*rows, risks=sample.risks[0], **told),
-                conditional_bound(*rows, **told),
+                conditional_bound(*rows, risks=sample.risks[0], **settings),
+                conditional_bound(*rows, **settings),
             )
             bounds = {MARGIN: conditional_bounds(sample, method), LIPSCHITZ: by_slope}
             for name, pair in bounds.items():
-                found = bound_record(sample.risks, truth, corners_of(method), pair)
+                record = bound_record(sample.risks, truth, corners_of(method), pair)
                 case = {"loss": name, "set": method.label, "n_rows": n_rows, "seed": seed}
-                records.append({**case, **found})
+                records.append({**case, **record})
     return records
 
 

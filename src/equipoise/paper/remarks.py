@@ -292,8 +292,8 @@ def _of_experiments(results: RecordsByKind) -> list[tuple[str, str, Finding]]:
 
 
 def _claims(results: RecordsByKind) -> list[Claim]:
-    found = [*_of_theory(results), *_of_experiments(results)]
-    claims = [Claim(where, text, {"exact": finding}) for where, text, finding in found]
+    findings = [*_of_theory(results), *_of_experiments(results)]
+    claims = [Claim(where, text, {"exact": finding}) for where, text, finding in findings]
     trained = results["remarks-levels"]
     return [
         *claims,

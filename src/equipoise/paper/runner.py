@@ -224,7 +224,7 @@ def _all_outcomes(plan: StudyPlan, store: UnitStore) -> list[StudyOutcome]:
 
 
 def _claim(record: Record) -> Claim:
-    others = {words: _findings(found) for words, found in record.get("others", {}).items()}
+    others = {words: _findings(findings) for words, findings in record.get("others", {}).items()}
     return Claim(**{**record, "findings": _findings(record["findings"]), "others": others})
 
 

@@ -253,7 +253,7 @@ def _covertype_figure(records: Sequence[Record]) -> Any:
 
 
 def _claims(synthetic: Sequence[Record], covertype: Sequence[Record]) -> list[Claim]:
-    found = [
+    findings = [
         (
             "Section 6",
             "LCVaR improves on standard and balanced weights when the test prior differs "
@@ -284,7 +284,7 @@ def _claims(synthetic: Sequence[Record], covertype: Sequence[Record]) -> list[Cl
         ),
     ]
     if covertype:
-        found += [
+        findings += [
             (
                 "Section 6",
                 "LCVaR improves on the standard fit under the prior of the test rows (Covertype)",
@@ -304,7 +304,7 @@ def _claims(synthetic: Sequence[Record], covertype: Sequence[Record]) -> list[Cl
                 _smallest(_over_box(covertype), _FOREST_BOX, among=COVERTYPE[:-1]),
             ),
         ]
-    return [Claim(where, text, {"exact": finding}) for where, text, finding in found]
+    return [Claim(where, text, {"exact": finding}) for where, text, finding in findings]
 
 
 def _over_shares(

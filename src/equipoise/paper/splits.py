@@ -68,8 +68,8 @@ class Sources:
     @cached_property
     def fashion(self) -> Split:
         """T-shirts, pullovers and shirts of Fashion-MNIST, pixels from 0 to 1."""
-        given = [Path(each) for each in (self.path, os.environ.get(FOLDER_VARIABLE)) if each]
-        for folder in (*given, _FASHION_FOLDER):
+        folders = [Path(each) for each in (self.path, os.environ.get(FOLDER_VARIABLE)) if each]
+        for folder in (*folders, _FASHION_FOLDER):
             files = [folder / n.format(part=p) for p in _FASHION_PARTS for n in _FASHION_FILES]
             if all(file.is_file() for file in files):
                 return _fashion_split(folder)
@@ -112,7 +112,7 @@ def standardised(X: Matrix, y: Indices, X_test: Matrix, y_test: Indices) -> Spli
 
 
 def _fashion_split(folder: Path) -> Split:
-    found = []
+    arrays = []
     for part, count in _FASHION_PARTS.items():
         pixels, labels = (read_idx(folder / name.format(part=part)) for name in _FASHION_FILES)
         counts = np.bincount(labels.ravel(), minlength=10).tolist()
@@ -123,8 +123,8 @@ def _fashion_split(folder: Path) -> Split:
                 f"of {counts} rows."
             )
         kept = np.isin(labels, list(FASHION_CLASSES))
-        found += [pixels[kept].reshape(-1, 28 * 28) / 255.0, labels[kept].astype(np.intp)]
-    return Split(*found)
+        arrays += [pixels[kept].reshape(-1, 28 * 28) / 255.0, labels[kept].astype(np.intp)]
+    return Split(*arrays)
 
 
 def read_idx(file: Path) -> Any:

@@ -214,7 +214,7 @@ def _script_table(records: Sequence[Record]) -> str:
 def _not_reproduced(by_way: Mapping[str, Sequence[Record]], ways: Mapping[str, str]) -> list[str]:
     """That no way of fitting gives the printed numbers, and why the order of its rows turns."""
     rows = _rows_by_way(by_way)
-    found = [f"{_pair(each, 'Standard')} {ways[way]}" for way, each in rows.items()]
+    pairs = [f"{_pair(each, 'Standard')} {ways[way]}" for way, each in rows.items()]
     lowest = min(each("Standard", "standard_risk") for each in rows.values())
     exact = rows["exact"]
     priors = [
@@ -225,7 +225,7 @@ def _not_reproduced(by_way: Mapping[str, Sequence[Record]], ways: Mapping[str, s
     return [
         "### No way of fitting gives these numbers",
         f"The paper's Standard has risks of {_printed('Standard')} (standard / worst class); ours "
-        f"has {'; '.join(found)}. The lowest of our standard risks is {lowest:.4f}, and training "
+        f"has {'; '.join(pairs)}. The lowest of our standard risks is {lowest:.4f}, and training "
         "longer would end at the optimum, which is the first of them.",
         _WHY,
         pages.table(["", "method", "under the training prior", "under the test rows'"], priors),
@@ -327,8 +327,8 @@ def _as_printed_within_spread(rows: RowRisks) -> Finding:
 def _close_to_print(rows: RowRisks, close: Callable[[Spread, float], bool]) -> Finding:
     near = []
     for name, printed in TABLE_1.items():
-        found = [rows.spread(name, itemgetter(field)) for field in _FIELDS]
-        near += [[close(*pair) for pair in zip(found, printed, strict=True)]]
+        spreads = [rows.spread(name, itemgetter(field)) for field in _FIELDS]
+        near += [[close(*pair) for pair in zip(spreads, printed, strict=True)]]
     words = ", ".join(f"{name} {_pair(rows, name)} (printed {_printed(name)})" for name in TABLE_1)
     whole, single = sum(map(all, near)), sum(map(sum, near))
     return Finding(

@@ -91,9 +91,9 @@ def _units(plan: StudyPlan) -> list[Unit]:
 
 def iid_bounds(sample: RampSample, method: Method) -> tuple[RiskBound, RiskBound]:
     """Of the robust risk and of the excess risk."""
-    told = options(method)
-    risks = iid_bound(sample.counts, sample.complexity, risks=sample.risks[0], **told)
-    return risks, iid_bound(sample.counts, sample.complexity, **told)
+    settings = options(method)
+    risks = iid_bound(sample.counts, sample.complexity, risks=sample.risks[0], **settings)
+    return risks, iid_bound(sample.counts, sample.complexity, **settings)
 
 
 def bounds_on_samples(*, n_rows: int, seeds: list[int]) -> list[Record]:
@@ -112,9 +112,9 @@ def bounds_on_samples(*, n_rows: int, seeds: list[int]) -> list[Record]:
         }
         for method in SETS:
             for name, (bounds, observed) in theorems.items():
-                found = bound_record(observed, truth, corners_of(method), bounds(sample, method))
+                record = bound_record(observed, truth, corners_of(method), bounds(sample, method))
                 case = {"n_rows": n_rows, "seed": seed, "theorem": name, "set": method.label}
-                records.append({**case, **found})
+                records.append({**case, **record})
     return records
 
 
@@ -138,15 +138,19 @@ def bounds_on_covertype(
     )
     counts, prior = (_by_class(y, fit.classes_) for y in (split.y, sources.covertype[1]))
     complexity = class_rademacher(train, split.y, _FOREST_RADIUS)
-    told: dict[str, Any] = {"uncertainty": "worst_class", "risks": risks, "confidence": CONFIDENCE}
+    settings: dict[str, Any] = {
+        "uncertainty": "worst_class",
+        "risks": risks,
+        "confidence": CONFIDENCE,
+    }
     bounds = {
         THEOREM: iid_bound(
             counts,
             complexity,
             {name: rows / sum(prior.values()) for name, rows in prior.items()},
-            **told,
+            **settings,
         ),
-        appendix_d.THEOREM: conditional_bound(counts, complexity, **told),
+        appendix_d.THEOREM: conditional_bound(counts, complexity, **settings),
     }
     return [
         {

@@ -61,12 +61,14 @@ class BlockedRows:
         """Class risks, and the probabilities of the rows (n_starts, n_classes, n_rows)."""
         scores = W.astype(self.X.dtype) @ self.X.T
         scores -= scores.max(axis=1, keepdims=True)
-        own = [scores[:, i, block].mean(axis=1) for i, block in enumerate(self.blocks)]
+        label_means = [scores[:, i, block].mean(axis=1) for i, block in enumerate(self.blocks)]
         np.exp(scores, out=scores)
         total = scores.sum(axis=1, keepdims=True)
         scores /= total
         logs = np.log(total[:, 0])
-        risks = [logs[:, block].mean(axis=1) - own[i] for i, block in enumerate(self.blocks)]
+        risks = [
+            logs[:, block].mean(axis=1) - label_means[i] for i, block in enumerate(self.blocks)
+        ]
         return np.stack(risks, axis=1), scores
 
     def gradient(self, probabilities: NDArray[Any], masses: NDArray[Any]) -> NDArray[Any]:

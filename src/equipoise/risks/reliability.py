@@ -22,8 +22,8 @@ def reliability_curve(
     >>> curve["predicted"].tolist(), curve["observed"].tolist(), curve["rows"].tolist()
     ([0.2, 0.8], [0.5, 1.0], [2, 1])
     """
-    found = np.searchsorted(edges, probabilities, side="right")
-    bins = np.unique(found, return_inverse=True)[1]
+    positions = np.searchsorted(edges, probabilities, side="right")
+    bins = np.unique(positions, return_inverse=True)[1]
     totals = np.bincount(bins, weights)
     observed = np.bincount(bins, weights * events) / totals
     # Kish's effective numbers of rows: those of the bins where all weights are equal.

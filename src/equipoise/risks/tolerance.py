@@ -35,10 +35,10 @@ def allowed_misses(counts: Indices, errors: Vector, tail: float) -> Indices:
     >>> allowed_misses(np.array([28, 29, 100]), np.full(3, 0.1), 0.05)
     array([-1,  0,  4])
     """
-    found = binom.ppf(tail, counts, errors)
+    misses = binom.ppf(tail, counts, errors)
     # The quantile is the first count with a probability of at least the tail.
-    found -= binom.cdf(found, counts, errors) > tail
-    return np.where(errors >= 1, counts, found).astype(np.intp)
+    misses -= binom.cdf(misses, counts, errors) > tail
+    return np.where(errors >= 1, counts, misses).astype(np.intp)
 
 
 def allowed_weighted_error(masses: Vector, counts: Indices, error: float, tail: float) -> float:

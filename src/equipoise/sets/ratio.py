@@ -102,15 +102,15 @@ class RatioCone(MassSet):
         least, most = 1 / self.ratio, 1.0
         t = (least + most) / 2
         for _ in range(_MAX_LEVELS):
-            found = project_box(v, t * p, self.ratio * t * p, 1.0)
-            rises, step = self._step(v, p, t, found)
+            projected = project_box(v, t * p, self.ratio * t * p, 1.0)
+            rises, step = self._step(v, p, t, projected)
             least, most = (least, t) if rises else (t, most)
             new = step if least < step < most else (least + most) / 2
             if step == t or new in (t, least, most):
                 break
             t = new
         masses = np.zeros(self.n_classes)
-        masses[self.present] = found
+        masses[self.present] = projected
         return masses
 
     def _step(self, v: Vector, p: Vector, t: float, masses: Vector) -> tuple[bool, float]:

@@ -69,8 +69,8 @@ class NewtonInverse:
 
     def apply(self, rows: Matrix) -> Any:
         """The inverse times each row."""
-        given = (to_numpy(rows) * self._unit).T
-        solved = sl.cho_solve((self._factor, True), given, check_finite=False)
+        columns = (to_numpy(rows) * self._unit).T
+        solved = sl.cho_solve((self._factor, True), columns, check_finite=False)
         return like(np.asarray(solved).T * self._unit, rows)
 
 
@@ -171,11 +171,11 @@ class InverseCurvature:
         if self.base is not None:
             self._kept[2 * row + 1] = self.base.apply(change[None])[0]
         n, image = len(self._order), self._kept[2 * row + 1]
-        found = self._products(self._pairs, change[None])[:, 0]
-        by_image = found[1::2]
+        products = self._products(self._pairs, change[None])[:, 0]
+        by_image = products[1::2]
         if self.base is not None:
             by_image = self._products(self._changes[:n], image[None])[:, 0]
-        self._SY[:n, row] = found[::2]
+        self._SY[:n, row] = products[::2]
         self._YY[row, :n] = self._YY[:n, row] = by_image
         if rescale and self.base is None:
             self._gamma = product / length

@@ -82,8 +82,8 @@ def balanced(
     oracle: RiskGradients = offered(objective, RiskGradients, user="Balanced intercepts")
 
     def at(risks: Vector) -> tuple[SmoothedMasses, float]:
-        found = smoothed_masses(box, anchor, mu, floor, risks)
-        return found, float(found.mass @ risks) - found.cost
+        smoothed = smoothed_masses(box, anchor, mu, floor, risks)
+        return smoothed, float(smoothed.mass @ risks) - smoothed.cost
 
     risks = state.risks
     here, value = at(risks)
@@ -132,10 +132,10 @@ class InterceptModel:
     def _diagonal(self) -> Vector:
         G = self._G
         both = like(self._gradients - self._mass, G)
-        own = np.asarray(to_numpy(G.diagonal()))
-        found = np.asarray(to_numpy(both @ (G * G))) + self._spread
-        found -= self._mass * (2 * own + 1)  # the square of 1 + own, where G has that of own
-        return np.maximum(found, 1e-3 * self._spread + 1e-12 * float(self._spread.max()))
+        g = np.asarray(to_numpy(G.diagonal()))
+        diagonal = np.asarray(to_numpy(both @ (G * G))) + self._spread
+        diagonal -= self._mass * (2 * g + 1)  # the square of 1 + g, where G has that of g
+        return np.maximum(diagonal, 1e-3 * self._spread + 1e-12 * float(self._spread.max()))
 
     def step(self) -> Vector:
         """A Newton step by conjugate gradients; equal shifts change nothing."""

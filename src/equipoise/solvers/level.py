@@ -74,19 +74,19 @@ class Leveling:
                 mass = self._solved(system, np.append(np.zeros(k), -1.0), EXACT, across=True)
                 if mass is None:
                     return None
-                own = np.asarray(problem.masses.project(mass))
-                if float(np.abs(own - mass).max()) > INSIDE:
+                projected = np.asarray(problem.masses.project(mass))
+                if float(np.abs(projected - mass).max()) > INSIDE:
                     return None
                 risks = state.risks + objective.growths(state, shift)
-                return objective.with_shift(state, shift, risks), own
+                return objective.with_shift(state, shift, risks), projected
         return None
 
     def _approach(self, problem: Problem, state: Evaluation) -> Vector:
         """A shift towards equal risks, by the inverse of the last point."""
         shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
         while self._inverse is not None and before > SETTLED:
-            given = like(_differences(risks), self._inverse)
-            step = to_numpy(self._inverse @ given)[:-1]
+            differences = like(_differences(risks), self._inverse)
+            step = to_numpy(self._inverse @ differences)[:-1]
             size = float(np.abs(step).max())
             if not size <= SHRINKING * before:
                 break
@@ -98,13 +98,13 @@ class Leveling:
         self, system: Any, side: Vector, accuracy: float, *, across: bool = False
     ) -> Vector | None:
         """The solution of a system, or its transpose, without its last entry; None if singular."""
-        given = like(side, system)
+        right_side = like(side, system)
         for _ in range(2):
             if self._inverse is not None:
                 pair = (system.T, self._inverse.T) if across else (system, self._inverse)
-                found = _corrected(*pair, given, accuracy)
-                if found is not None:
-                    return to_numpy(found)[:-1]
+                solution = _corrected(*pair, right_side, accuracy)
+                if solution is not None:
+                    return to_numpy(solution)[:-1]
             self._inverse = _inverse_of(system, self._inverse)
         self._inverse = None
         return None

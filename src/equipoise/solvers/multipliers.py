@@ -167,10 +167,10 @@ class Multipliers(Solver[MultiplierIterate]):
         if not np.all(np.isfinite(state.risks)):
             return Seen(state, np.inf, iterate.anchor)
         if iterate.level:
-            found = self._leveling.at(problem, state)
-            if found is None:
+            leveled = self._leveling.at(problem, state)
+            if leveled is None:
                 return Seen(state, np.inf, iterate.anchor)
-            state, mass = found
+            state, mass = leveled
             return Seen(state, problem.value(state), mass)
         if iterate.balance:
             gap = min(sum(iterate.gaps), abs(problem.value(state)))

@@ -329,13 +329,13 @@ def _bound(  # noqa: PLR0913  what the theorems have in common
     p = checked(prior, "class_prior", "(0, 1]" if iid else "[0, 1]")
     mass_set = as_uncertainty(uncertainty, name="uncertainty").resolve(p, classes)
     level = check_number(confidence, "confidence", "(0, 1)")
-    given = checked(complexity, "complexity", "[0, inf)")
+    complexities = checked(complexity, "complexity", "[0, inf)")
     if theorem == "Corollary 2":
         # Jensen: the expected complexities are at most this.
-        given = given / np.sqrt(n * p)
+        complexities = complexities / np.sqrt(n * p)
     # Excess risks need deviations on both sides.
     sides = 2 if risks is None else 1
-    terms = 2 * _contraction(lipschitz, k) * sides * given
+    terms = 2 * _contraction(lipschitz, k) * sides * complexities
     odds = sides * k / (1 - level)
     deviation = 3 * np.sqrt(np.log(2 * odds) / 2) if observed else np.sqrt(np.log(odds) / 2)
     # How many times its prior the share of each class in the sample is.

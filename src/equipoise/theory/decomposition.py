@@ -285,13 +285,13 @@ def excess_risk_in_class(
 
 
 def _checked(truth: ArrayLike, estimate: ArrayLike) -> tuple[Matrix, Matrix]:
-    eta, found = as_probabilities(truth), as_probabilities(estimate, name="estimate")
-    if found.shape != eta.shape:
+    eta, estimated = as_probabilities(truth), as_probabilities(estimate, name="estimate")
+    if estimated.shape != eta.shape:
         raise InvalidInputError(
             f"estimate must have the shape of the true probabilities, {eta.shape}, got "
-            f"{found.shape}."
+            f"{estimated.shape}."
         )
-    return eta, found
+    return eta, estimated
 
 
 def _decomposed(

@@ -116,9 +116,9 @@ class Smoother:
     def _nearest(self, queries: Matrix) -> Matrix:
         """Weighted means over the nearest points, all of them where several tie."""
         distance = self.tree.query(queries)[0][:, 0]
-        found = self.tree.query_radius(queries, distance * (1 + 1e-9) + 1e-300)
-        sizes = np.array([len(rows) for rows in found])
-        rows, starts = np.concatenate(found), np.r_[0, np.cumsum(sizes)[:-1]]
+        nearest = self.tree.query_radius(queries, distance * (1 + 1e-9) + 1e-300)
+        sizes = np.array([len(rows) for rows in nearest])
+        rows, starts = np.concatenate(nearest), np.r_[0, np.cumsum(sizes)[:-1]]
         weights = self.weights[rows, None]
         sums = np.add.reduceat(weights * self.targets[rows], starts)
         return np.asarray(sums / np.add.reduceat(weights, starts))

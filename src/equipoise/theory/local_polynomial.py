@@ -180,12 +180,12 @@ def _probabilities(others: Matrix) -> Matrix:
 
 def _given_bandwidth(bandwidth: Any, n_features: int) -> Vector:
     try:
-        given = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), (n_features,)).copy()
+        bandwidths = np.broadcast_to(np.asarray(bandwidth, dtype=np.float64), (n_features,)).copy()
     except (TypeError, ValueError):
-        given = np.zeros(1)
-    if not np.all(np.isfinite(given) & (given > 0)):
+        bandwidths = np.zeros(1)
+    if not np.all(np.isfinite(bandwidths) & (bandwidths > 0)):
         raise InvalidParameterError(
             f'bandwidth must be "rate", a positive finite number, or one for each of the '
             f"{n_features} features, got {bandwidth!r}."
         )
-    return given
+    return bandwidths

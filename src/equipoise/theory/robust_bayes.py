@@ -334,11 +334,11 @@ def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
     """Masses against rules, until the best answers of both sides agree."""
     best = np.asarray(masses.project(np.full(len(shares), 1 / len(shares))), dtype=np.float64)
     worlds, rules = [best], [_rule(best, shares)]
-    found = [oracle(rules[0])]
-    lower, upper, kept = float(best @ found[0]), np.inf, np.ones(1)
+    rule_risks = [oracle(rules[0])]
+    lower, upper, kept = float(best @ rule_risks[0]), np.inf, np.ones(1)
     for _ in range(_ROUNDS):
-        mass, mix = _equilibrium(np.array(worlds), np.array(found))
-        risks = mix @ np.array(found)
+        mass, mix = _equilibrium(np.array(worlds), np.array(rule_risks))
+        risks = mix @ np.array(rule_risks)
         answer = np.asarray(masses.maximize(risks), dtype=np.float64)
         if float(answer @ risks) < upper:
             upper, kept = float(answer @ risks), mix
@@ -346,12 +346,12 @@ def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
             break
         asked = _CAUTION * best + (1 - _CAUTION) * mass
         rules.append(_rule(asked, shares))
-        found.append(oracle(rules[-1]))
-        if float(asked @ found[-1]) > lower:
-            lower, best = float(asked @ found[-1]), asked
+        rule_risks.append(oracle(rules[-1]))
+        if float(asked @ rule_risks[-1]) > lower:
+            lower, best = float(asked @ rule_risks[-1]), asked
         worlds.append(answer)
     used = np.flatnonzero(kept)
-    mixed = kept[used] @ np.array(found)[used]
+    mixed = kept[used] @ np.array(rule_risks)[used]
     return best, np.array(rules)[used], kept[used], mixed, lower
 
 

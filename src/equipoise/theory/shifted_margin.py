@@ -201,8 +201,8 @@ def _power_law(distances: Vector, weights: Vector, tail: int, confidence: float)
     middle = np.log(share) + exponent * depth
     every = np.log(shares[tail:]) - exponent * np.log(distances[tail:])
     with np.errstate(over="ignore"):
-        found = np.exp([middle, middle - reach[0], middle + reach[1], every.max()])
-    constant, lower, upper, largest = found.tolist()
+        constants = np.exp([middle, middle - reach[0], middle + reach[1], every.max()])
+    constant, lower, upper, largest = constants.tolist()
     return exponent, (float(between[0]), float(between[1])), constant, (lower, upper), largest
 
 

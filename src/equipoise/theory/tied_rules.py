@@ -200,17 +200,17 @@ def _mixture(
     The squares of what is missing, by mass, are least: so the rule to add is nudged by just that.
     """
     rules = np.array([tied.nudged(nudge) for nudge in nudges])
-    found = np.array([tied.risks(rule) for rule in rules])
+    rule_risks = np.array([tied.risks(rule) for rule in rules])
     roots, limit = np.sqrt(mass), float(masses.support(goal)) + tolerance
     for _ in range(_ADDED * len(mass)):
-        system = np.vstack([roots[:, None] * (found - goal).T, np.ones(len(found))])
-        shares = nnls(system, np.append(np.zeros(len(mass)), 1.0), maxiter=30 * len(found))[0]
+        system = np.vstack([roots[:, None] * (rule_risks - goal).T, np.ones(len(rule_risks))])
+        shares = nnls(system, np.append(np.zeros(len(mass)), 1.0), maxiter=30 * len(rule_risks))[0]
         used = np.flatnonzero(shares)
-        rules, found, shares = rules[used], found[used], shares[used] / shares.sum()
-        risks = shares @ found
+        rules, rule_risks, shares = rules[used], rule_risks[used], shares[used] / shares.sum()
+        risks = shares @ rule_risks
         rule = tied.nudged(risks - goal)
         new = tied.risks(rule)
-        if float(masses.support(risks)) <= limit or np.any(np.all(found == new, axis=1)):
+        if float(masses.support(risks)) <= limit or np.any(np.all(rule_risks == new, axis=1)):
             break
-        rules, found = np.vstack([rules, rule]), np.vstack([found, new])
+        rules, rule_risks = np.vstack([rules, rule]), np.vstack([rule_risks, new])
     return rules[: len(shares)], shares
