@@ -211,8 +211,8 @@ def _predictions(
         chunk[column] = as_read(chunk[column])
     table: Any = None
     if adapted is not None:
-        found, table = adapted.from_probabilities(saved.predict_proba(chunk))
-        columns = {"prediction": found}
+        labels, table = adapted.from_probabilities(saved.predict_proba(chunk))
+        columns = {"prediction": labels}
     else:
         columns = {"prediction": saved.predict(chunk)}
         of_scale = {"model": saved.predict_proba, "population": saved.population_proba}

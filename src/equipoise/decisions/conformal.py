@@ -83,10 +83,14 @@ class CoverageTask:
         assert self.masses is not None
         if self.tail is not None:
             masses = np.where(counts > 0, self.masses, 0.0)
-            found = allowed_weighted_error(masses, counts, float(self.errors[0]), self.tail)
-            return np.where(counts > 0, found, -np.inf)
-        own = np.divide(self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0)
-        return np.asarray(self.errors - own)
+            weighted_error = allowed_weighted_error(
+                masses, counts, float(self.errors[0]), self.tail
+            )
+            return np.where(counts > 0, weighted_error, -np.inf)
+        row_masses = np.divide(
+            self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0
+        )
+        return np.asarray(self.errors - row_masses)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +119,9 @@ def calibration_rows(
     probabilities: Matrix, labels: Indices, fold: Indices | None = None
 ) -> Calibration:
     """The rows of one table of probabilities, or of the tables of several folds."""
-    own = probabilities[np.arange(len(labels)), labels]
+    label_probabilities = probabilities[np.arange(len(labels)), labels]
     fold = np.zeros(len(labels), dtype=np.intp) if fold is None else fold
-    return Calibration(own, labels, fold, int(probabilities.shape[1]))
+    return Calibration(label_probabilities, labels, fold, int(probabilities.shape[1]))
 
 
 def thresholds(rows: Calibration, task: CoverageTask) -> Vector:
@@ -131,11 +135,11 @@ def thresholds(rows: Calibration, task: CoverageTask) -> Vector:
     """
     counts = rows.counts
     if task.masses is None:
-        found = _by_class(rows, task.ranks(counts))
+        lowest = _by_class(rows, task.ranks(counts))
     else:
-        found = _together(rows, task, counts)
+        lowest = _together(rows, task, counts)
     # A little lower, so that the rounding of another batch of rows leaves nothing out.
-    return np.asarray(found * (1 - ROUNDING))
+    return np.asarray(lowest * (1 - ROUNDING))
 
 
 def _by_class(rows: Calibration, ranks: Indices) -> Vector:
@@ -143,8 +147,8 @@ def _by_class(rows: Calibration, ranks: Indices) -> Vector:
     order = np.lexsort((rows.own, rows.labels))
     first = np.cumsum(counts) - counts
     at = np.clip(first + ranks - 1, 0, len(order) - 1)
-    found = rows.own[order][at]
-    return np.where(ranks <= 0, -np.inf, np.where(ranks > counts, np.inf, found))
+    cutoffs = rows.own[order][at]
+    return np.where(ranks <= 0, -np.inf, np.where(ranks > counts, np.inf, cutoffs))
 
 
 def _together(rows: Calibration, task: CoverageTask, counts: Indices) -> Vector:
@@ -154,8 +158,8 @@ def _together(rows: Calibration, task: CoverageTask, counts: Indices) -> Vector:
     order = np.argsort(scores, kind="stable")
     shares = np.cumsum((task.masses / np.maximum(counts, 1))[rows.labels][order])
     at = np.searchsorted(shares, allowed + ROUNDING, side="right")
-    found = np.append(scores[order], np.inf)[at]
-    return _on_probabilities(np.where(allowed < 0, -np.inf, found), weights, task.masses)
+    cutoffs = np.append(scores[order], np.inf)[at]
+    return _on_probabilities(np.where(allowed < 0, -np.inf, cutoffs), weights, task.masses)
 
 
 def _on_probabilities(found: Vector, weights: Vector, masses: Vector) -> Vector:
@@ -187,12 +191,12 @@ def in_cross_sets(tables: Sequence[Matrix], rows: Calibration, task: CoverageTas
         steps, least = task.masses / np.maximum(counts, 1), task.allowed(counts) + ROUNDING
     total = np.zeros_like(tables[0])
     for index, table in enumerate(tables):
-        own = rows.take(rows.fold == index)
-        scores, own_scores = table * weights * (1 + ROUNDING), weights[own.labels] * own.own
+        part = rows.take(rows.fold == index)
+        scores, own_scores = table * weights * (1 + ROUNDING), weights[part.labels] * part.own
         for i in range(rows.n_classes):
-            among = own.labels == i if task.masses is None else slice(None)
+            among = part.labels == i if task.masses is None else slice(None)
             order = np.argsort(own_scores[among], kind="stable")
-            shares = np.append(0.0, np.cumsum(steps[own.labels[among]][order]))
+            shares = np.append(0.0, np.cumsum(steps[part.labels[among]][order]))
             at = np.searchsorted(own_scores[among][order], scores[:, i], side="right")
             total[:, i] += shares[at]
     if task.masses is None:
@@ -215,8 +219,8 @@ def equal_rows_of_weights(weights: Vector, labels: Indices, seed: int) -> Mask:
     kept, rng = np.ones(len(weights), dtype=bool), np.random.default_rng(seed)
     for label in np.unique(labels).tolist():
         rows = np.flatnonzero(labels == label)
-        own = weights[rows]
-        if own.min() < own.max():
-            kept[rows] = rng.random(len(own)) * own.max() < own
-            kept[rows[np.argmax(own)]] = False
+        class_weights = weights[rows]
+        if class_weights.min() < class_weights.max():
+            kept[rows] = rng.random(len(class_weights)) * class_weights.max() < class_weights
+            kept[rows[np.argmax(class_weights)]] = False
     return kept

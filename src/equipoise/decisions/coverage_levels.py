@@ -54,8 +54,10 @@ def tuned_levels(rows: Predictions, masses: MassSet, error: float, prior: Vector
         mass = np.asarray(masses.project(mass + away))
     mean = total / (STEPS - STEPS // 4)
     equal = np.full(len(prior), error)
-    found = [equal, within(mean, masses, error)]
-    return min(found, key=lambda e: sum(np.interp(x, *h) for x, h in zip(e, hulls, strict=True)))
+    candidates = [equal, within(mean, masses, error)]
+    return min(
+        candidates, key=lambda e: sum(np.interp(x, *h) for x, h in zip(e, hulls, strict=True))
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +79,8 @@ class Curves:
         cost = np.maximum(spent - before, np.finfo(float).tiny)
         taken = np.empty_like(self.steps)
         taken[order] = np.where(spent <= error, 1.0, np.clip((error - before) / cost, 0.0, 1.0))
-        found = np.bincount(self.owner, taken * self.steps, minlength=self.n_classes)
-        return np.asarray(found, dtype=np.float64)
+        errors = np.bincount(self.owner, taken * self.steps, minlength=self.n_classes)
+        return np.asarray(errors, dtype=np.float64)
 
 
 def _curves(hulls: list[tuple[Vector, Vector]]) -> Curves:
@@ -127,14 +129,14 @@ def _sampled(rows: Predictions) -> Predictions:
 def _sizes(rows: Predictions, i: int, prior: Vector) -> tuple[Vector, Vector]:
     """Errors of a class, and the share of rows whose sets then hold it."""
     column, weights = rows.probabilities[:, i], rows.sample_weight
-    own = np.sort(column[rows.labels == i])
-    n = len(own)
+    label_probabilities = np.sort(column[rows.labels == i])
+    n = len(label_probabilities)
     if not n or prior[i] == 0:
         return np.array([0.0, 1.0]), np.array([1.0, 0.0])
     ranks = np.unique(np.linspace(1, n, min(n, CORNERS)).round().astype(np.intp))
     order = np.argsort(column)
     above = 1 - np.append(0.0, np.cumsum(weights[order])) / weights.sum()
-    held = above[np.searchsorted(column[order], own[ranks - 1], side="left")]
+    held = above[np.searchsorted(column[order], label_probabilities[ranks - 1], side="left")]
     errors = np.concatenate([[0.0], ranks / (n + 1), [1.0]])
     return errors, np.concatenate([[1.0], held, [0.0]])
 

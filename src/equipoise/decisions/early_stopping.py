@@ -34,17 +34,19 @@ def with_validation_rows(
     part, weights = (_safe_indexing(X, validation), classes), None
     if params.get("sample_weight") is not None:
         weights = np.asarray(params["sample_weight"], dtype=np.float64)[validation]
-    given = estimator.get_params()
-    own: dict[str, Any]
+    settings = estimator.get_params()
+    arguments: dict[str, Any]
     if library == "catboost":
         from catboost import Pool
 
-        own = {"eval_set": Pool(*part, cat_features=given.get("cat_features"), weight=weights)}
+        arguments = {
+            "eval_set": Pool(*part, cat_features=settings.get("cat_features"), weight=weights)
+        }
     else:
-        own = {"eval_set": [part]}
+        arguments = {"eval_set": [part]}
         if weights is not None:
-            own[_WEIGHTS[library]] = [weights]
-        if library == "xgboost" and given.get("verbosity") == 0:
+            arguments[_WEIGHTS[library]] = [weights]
+        if library == "xgboost" and settings.get("verbosity") == 0:
             # Its fit prints a line for each round unless it is told twice.
-            own["verbose"] = False
-    return rows[~aside], own
+            arguments["verbose"] = False
+    return rows[~aside], arguments

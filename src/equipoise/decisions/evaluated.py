@@ -136,17 +136,17 @@ class Evaluated:
         k, errors = len(self.few), (wrong > 0).astype(np.float64)
         risks = np.bincount(labels, shares * errors, minlength=k)
         assert self.clusters is not None
-        cells, own = np.unique(self.clusters[self.rows] * k + labels, return_inverse=True)
+        cells, cell_of_row = np.unique(self.clusters[self.rows] * k + labels, return_inverse=True)
 
         def between(values: Vector) -> Vector:
-            sums = np.bincount(own, values)
+            sums = np.bincount(cell_of_row, values)
             return np.bincount(cells % k, sums**2, minlength=k).astype(np.float64)
 
         whole, spread = between(shares), between(shares * (errors - risks[labels]))
         binomial = risks * (1 - risks)
-        found = np.divide(spread, binomial, out=whole, where=binomial > 0)
-        found = np.maximum(found, np.bincount(labels, shares**2, minlength=k))
-        return np.asarray(shares * found[labels])
+        squares = np.divide(spread, binomial, out=whole, where=binomial > 0)
+        squares = np.maximum(squares, np.bincount(labels, shares**2, minlength=k))
+        return np.asarray(shares * squares[labels])
 
     @property
     def by_default(self) -> Evaluated:

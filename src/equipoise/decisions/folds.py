@@ -196,8 +196,8 @@ def _parts(rows: LabelledRows, how: Splitting) -> tuple[Parts, Mask, str]:
     else:
         splitter = check_cv(cv, rows.y[used], classifier=True)
         if how.once or splitter is cv or not isinstance(splitter, StratifiedKFold):
-            given = splitter.split(rows.X, rows.y, **how.params)
-            return _given(islice(given, 1 if how.once else None), rows.labels)
+            splits = splitter.split(rows.X, rows.y, **how.params)
+            return _given(islice(splits, 1 if how.once else None), rows.labels)
         n_folds = splitter.n_splits
         least = max(FOLDS_OF_A_CLASS, n_folds)
         parts, few = [], np.bincount(labels) < least

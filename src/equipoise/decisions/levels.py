@@ -41,8 +41,8 @@ def choose_level(
     refit, k = evaluated[0].tested_per_trained, len(classes)
 
     def intervals(counted: Matrix, names: NDArray[Any], choices: int) -> Matrix:
-        found = counted_intervals(counted, names, refit=refit, choices=choices)
-        return np.array([found.risks, found.lower, found.upper])
+        estimates = counted_intervals(counted, names, refit=refit, choices=choices)
+        return np.array([estimates.risks, estimates.lower, estimates.upper])
 
     by_class = np.array([intervals(each, classes, n) for each in sums])
     # That no class is worse than the worst takes the lower ends of all of them together.

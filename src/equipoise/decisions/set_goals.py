@@ -50,10 +50,10 @@ def parts_of(held_out: HeldOut, tunes: bool) -> tuple[Predictions | None, HeldOu
     if not tunes:
         return None, held_out
     part = fold < TUNING_FOLDS
-    own = np.flatnonzero(~part)
-    again = deal(rows.labels[own], 0)
+    to_calibrate = np.flatnonzero(~part)
+    again = deal(rows.labels[to_calibrate], 0)
     return rows.take(np.flatnonzero(part)), replace(
-        held_out, predictions=rows.take(own), fold=again
+        held_out, predictions=rows.take(to_calibrate), fold=again
     )
 
 

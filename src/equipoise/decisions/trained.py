@@ -37,11 +37,13 @@ def train(
         key = weight_argument(estimator)
         assert key is not None
         routed = get_config()["enable_metadata_routing"]
-        given = params.pop("sample_weight" if routed else key, None)
-        own = class_weights[rows.labels] * (1.0 if given is None else np.asarray(given))
+        user_weights = params.pop("sample_weight" if routed else key, None)
+        weights = class_weights[rows.labels] * (
+            1.0 if user_weights is None else np.asarray(user_weights)
+        )
         if routed and last_of(estimator) is not estimator:
             estimator, key = _requesting(estimator), "sample_weight"
-        params[key] = own
+        params[key] = weights
     if stops_early(estimator):
         part, stopping = with_validation_rows(estimator, rows.X, rows.y, params, part)
     else:
@@ -191,20 +193,20 @@ def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:
     known = np.asarray(getattr(model, "classes_", classes))
     if hasattr(model, "predict_proba"):
         source = f"predict_proba of {type(model).__name__}"
-        given = as_probabilities(model.predict_proba(X), len(known), name=source)
+        probabilities = as_probabilities(model.predict_proba(X), len(known), name=source)
     else:
         scores = np.asarray(model.decision_function(X), dtype=np.float64)
         scores = np.column_stack([0 * scores, scores]) if scores.ndim == 1 else scores
-        given = softmax(scores, axis=1)
-    if len(given) != (n_rows := _num_samples(X)):
+        probabilities = softmax(scores, axis=1)
+    if len(probabilities) != (n_rows := _num_samples(X)):
         raise InvalidInputError(
             f"{type(model).__name__} must give probabilities for each of {n_rows} rows, got "
-            f"{len(given)}."
+            f"{len(probabilities)}."
         )
     if np.array_equal(known, classes):
-        return given
-    aligned = np.zeros((len(given), len(classes)))
-    aligned[:, known_labels(known, classes, owner="the classifier")] = given
+        return probabilities
+    aligned = np.zeros((len(probabilities), len(classes)))
+    aligned[:, known_labels(known, classes, owner="the classifier")] = probabilities
     return aligned
 
 
@@ -215,8 +217,8 @@ def weight_argument(estimator: Any) -> str | None:
     """How weights of rows are passed to ``fit``, None if they cannot be."""
     if isinstance(estimator, Pipeline):
         name, step = estimator.steps[-1]
-        own = weight_argument(step)
-        return own and f"{name}__{own}"
+        argument = weight_argument(step)
+        return argument and f"{name}__{argument}"
     if isinstance(estimator, VotingClassifier):
         every = {weight_argument(each) for _, each in estimator.estimators if each != "drop"}
         return "sample_weight" if every == {"sample_weight"} else None
@@ -229,16 +231,16 @@ def weight_argument(estimator: Any) -> str | None:
 
 def _requesting(estimator: Any) -> Any:
     """A copy whose last step is routed the weights of rows; other steps only if they ask."""
-    found = unfitted(estimator)
-    if isinstance(found, Pipeline):
-        steps = [(name, _not_requesting(step)) for name, step in found.steps[:-1]]
-        last = found.steps[-1]
-        return found.set_params(steps=[*steps, (last[0], _requesting(last[1]))])
-    if hasattr(found, "estimator") and hasattr(found, "refit"):
-        if isinstance(named := getattr(found, "scoring", None), str):
-            found.set_params(scoring=get_scorer(named).set_score_request(sample_weight=False))
-        return found.set_params(estimator=_requesting(found.estimator))
-    ready = _not_requesting(found)
+    model = unfitted(estimator)
+    if isinstance(model, Pipeline):
+        steps = [(name, _not_requesting(step)) for name, step in model.steps[:-1]]
+        last = model.steps[-1]
+        return model.set_params(steps=[*steps, (last[0], _requesting(last[1]))])
+    if hasattr(model, "estimator") and hasattr(model, "refit"):
+        if isinstance(named := getattr(model, "scoring", None), str):
+            model.set_params(scoring=get_scorer(named).set_score_request(sample_weight=False))
+        return model.set_params(estimator=_requesting(model.estimator))
+    ready = _not_requesting(model)
     return ready.set_fit_request(sample_weight=True) if hasattr(ready, "set_fit_request") else ready
 
 

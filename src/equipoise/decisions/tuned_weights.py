@@ -110,7 +110,9 @@ class TunedWeights:
         if self.seen is None:
             return None
         names = "trained", "tuned", "evaluated"
-        return {n: ByClass(own, self.classes) for n, own in zip(names, self.seen, strict=True)}
+        return {
+            n: ByClass(counts, self.classes) for n, counts in zip(names, self.seen, strict=True)
+        }
 
     @property
     def weights(self) -> ByClass | None:
@@ -130,8 +132,8 @@ class TunedWeights:
 
     @property
     def class_risks(self) -> ByClass | None:
-        found = self.class_risk_intervals
-        return None if found is None else found.risks
+        intervals = self.class_risk_intervals
+        return None if intervals is None else intervals.risks
 
     @property
     def class_risk_intervals(self) -> RiskIntervals | None:
@@ -143,15 +145,15 @@ class TunedWeights:
 
     def summary(self) -> DecisionSummary:
         """Recall and precision by class, of default predictions and of tuned decisions."""
-        found = self.class_risk_intervals
-        if found is None or self.default_held_out is None or self.shares is None:
+        intervals = self.class_risk_intervals
+        if intervals is None or self.default_held_out is None or self.shares is None:
             raise UnidentifiableError(
                 "Nothing was evaluated on held-out rows, so there is nothing to summarise: "
                 "compare predictions on rows of your own by class_risk_intervals(y, y_pred)."
             )
         default = counted_intervals(self.default_held_out, self.classes, refit=self.refit)
         rows = self.default_held_out[:, 0].sum(axis=0).astype(np.intp)
-        return DecisionSummary(self.prior, rows, default, found, *self.shares)
+        return DecisionSummary(self.prior, rows, default, intervals, *self.shares)
 
     def decide(self, probabilities: ArrayLike, *, costs: Any = None) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`.
@@ -189,25 +191,25 @@ class TunedWeights:
 
 def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:
     """A rule, its risks on held-out rows, and the value of its goal."""
-    found = TunedWeights(task.classes, task.prior, tuned.rule)
+    tuned_weights = TunedWeights(task.classes, task.prior, tuned.rule)
     if not task.goal.is_known:
-        found = replace(found, pooling=tuned.pooling)
+        tuned_weights = replace(tuned_weights, pooling=tuned.pooling)
     # A promise that fewer rows cannot show, or no rows at all: nothing was evaluated.
     if not len(tuned.by_fold) or evaluated.few.all():
-        return found
+        return tuned_weights
     default = evaluated.by_default
-    found = replace(
-        found,
+    tuned_weights = replace(
+        tuned_weights,
         held_out=evaluated.sums,
         refit=evaluated.tested_per_trained,
         default_held_out=default.sums[:, :4],
         shares=np.array([default.predicted_shares, evaluated.predicted_shares]),
     )
     if task.goal.is_known:
-        return found
+        return tuned_weights
     value, measures = evaluated.value(task.criterion), task.criterion.measures
     return replace(
-        found,
+        tuned_weights,
         robust_risk=value if measures == "risk" else None,
         metric_value=1 - value if measures == "metric" else None,
         fold_weights=tuned.by_fold,
@@ -317,11 +319,11 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     task = Task(aim, names, prior, few, rare.action == "drop", amount, seed)
     tuned = tune(HeldOut(moved, dealt), task)
     evaluated = evaluate(HeldOut(moved, dealt), tuned, task)
-    found = reported(task, _for_given(tuned, factors, rows.prior), evaluated)
-    warn_of_cost(found)
+    tuned_weights = reported(task, _for_given(tuned, factors, rows.prior), evaluated)
+    warn_of_cost(tuned_weights)
     every = np.zeros(len(labels), dtype=np.intp)
     every[used] = dealt
-    return replace(found, folds=None if aim.is_known else every)
+    return replace(tuned_weights, folds=None if aim.is_known else every)
 
 
 def _as_table(probabilities: Any, k: int) -> Table:

@@ -79,9 +79,9 @@ def responses(estimator: Any, X: Any, loss: str | Loss) -> tuple[dict[str, Any],
     A single classifier is called by its class.
     """
     fits = named(estimator, type(last_step(estimator)).__name__)
-    found = {name: as_loss(loss).response(fit, X) for name, fit in fits.items()}
-    classes = next(iter(found.values()))[1]
-    return {name: predicted for name, (predicted, _) in found.items()}, classes
+    pairs = {name: as_loss(loss).response(fit, X) for name, fit in fits.items()}
+    classes = next(iter(pairs.values()))[1]
+    return {name: predicted for name, (predicted, _) in pairs.items()}, classes
 
 
 def last_step(estimator: Any) -> Any:

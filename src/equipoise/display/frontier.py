@@ -62,8 +62,8 @@ class FrontierDisplay(Display):
         """Draw what :func:`equipoise.compare` found."""
         summary = comparison.to_dict()
         kept = [each for each in summary["candidates"] if each["same_as"] is None]
-        found = {each["label"]: {name: each[name] for name in _COLUMNS} for each in kept}
-        return cls(candidates=found, advised=comparison.recommended).plot(ax)
+        candidates = {each["label"]: {name: each[name] for name in _COLUMNS} for each in kept}
+        return cls(candidates=candidates, advised=comparison.recommended).plot(ax)
 
     @classmethod
     def from_estimator(
@@ -90,7 +90,7 @@ class FrontierDisplay(Display):
         """
         truth = np.asarray(y_true)
         weights: Any = {"sample_weight": sample_weight}
-        found = {}
+        candidates = {}
         for name, predicted in named(y_pred, "classifier").items():
             by_class = class_risk_intervals(truth, predicted, **weights)
             worst = by_class[class_risks(truth, predicted, **weights).worst_class()]
@@ -98,8 +98,8 @@ class FrontierDisplay(Display):
             one = np.zeros(len(truth), dtype=int)
             overall = class_risk_intervals(one, np.where(right, 0, 1), **weights)[0]
             ends = [(each.estimate, each.lower, each.upper) for each in (overall, worst)]
-            found[name] = dict(zip(_COLUMNS, np.ravel(ends).tolist(), strict=True))
-        return cls(candidates=found).plot(ax)
+            candidates[name] = dict(zip(_COLUMNS, np.ravel(ends).tolist(), strict=True))
+        return cls(candidates=candidates).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each candidate: both errors with intervals, and whether on the frontier."""

@@ -111,9 +111,9 @@ class ClassRisksDisplay(Display):
             )
             for key, values in named(y_pred, "classifier").items()
         }  # fmt: skip
-        found = next(iter(intervals.values())).risks.classes
+        names = next(iter(intervals.values())).risks.classes
         truth = np.asarray(y_true)
-        rows = np.array([np.count_nonzero(truth == each) for each in found])
+        rows = np.array([np.count_nonzero(truth == each) for each in names])
         return cls(intervals=intervals, rows=rows).plot(ax)
 
     def __post_init__(self) -> None:
@@ -131,12 +131,12 @@ class ClassRisksDisplay(Display):
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each classifier and class: rows, risk, lower and upper end."""
-        found = [(each.risks, each.lower, each.upper) for each in self.intervals.values()]
-        risks, lower, upper = np.concatenate(np.asarray(found), axis=-1)
+        per_classifier = [(each.risks, each.lower, each.upper) for each in self.intervals.values()]
+        risks, lower, upper = np.concatenate(np.asarray(per_classifier), axis=-1)
         return {
             "classifier": np.repeat(list(self.intervals), len(self.classes)),
-            "class": np.tile(self.classes, len(found)),
-            "rows": np.tile(self.rows, len(found)),
+            "class": np.tile(self.classes, len(per_classifier)),
+            "rows": np.tile(self.rows, len(per_classifier)),
             "risk": risks,
             "lower": lower,
             "upper": upper,
@@ -161,9 +161,11 @@ class ClassRisksDisplay(Display):
         n = len(self.intervals)
         names = style.all_shown(self.intervals, width=22, lines=2)
         self.points_ = []
-        for index, found in enumerate(self.intervals.values()):
+        for index, estimates in enumerate(self.intervals.values()):
             heights = np.arange(len(self.classes)) + (index - (n - 1) / 2) * 0.74 / n
-            risks, lower, upper = (np.asarray(v) for v in (found.risks, found.lower, found.upper))
+            risks, lower, upper = (
+                np.asarray(v) for v in (estimates.risks, estimates.lower, estimates.upper)
+            )
             # An interval without an end, as of a class of one row, has a bar to the risk alone.
             ends = style.reach(risks, lower, np.where(np.isfinite(upper), upper, risks))
             look = style.series(index, names[index]) | {"elinewidth": 1.2} | kwargs
@@ -309,13 +311,13 @@ class ReliabilityDisplay(Display):
         check_word(strategy, "strategy", ("uniform", "quantile"))
         truth = np.asarray(y_true)
         names = classes_of(truth) if classes is None else np.asarray(classes)
-        given = {k: np.asarray(v) for k, v in named(y_proba, "probabilities").items()}
-        flat = any(values.ndim == 1 for values in given.values())
+        tables = {k: np.asarray(v) for k, v in named(y_proba, "probabilities").items()}
+        flat = any(values.ndim == 1 for values in tables.values())
         which = _which(truth, names, pos_label, flat)
         weights = check_sample_weight(sample_weight, len(truth))
         used = weights > 0
         curves, edges = {}, np.linspace(0, 1, n_bins + 1)[1:-1]
-        for name, values in given.items():
+        for name, values in tables.items():
             n_columns, column = (None, 1) if values.ndim == 1 else (len(names), which)
             probabilities = as_probabilities(values, n_columns, name="y_proba")[:, column]
             check_length(probabilities, len(truth), name="y_proba")

@@ -88,14 +88,14 @@ class RobustPathDisplay(Display):
                 "PathDisplay shows RobustnessCV, which takes any tuned classifier."
             )
         recipe = as_uncertainty(estimator.goal)
-        own = getattr(recipe, moved_parameter(recipe))
-        if own is not None:
+        chosen = getattr(recipe, moved_parameter(recipe))
+        if chosen is not None:
             values = list(alpha_grid() if values is None else values)
-            if not np.isclose(values, own, rtol=1e-12, atol=0).any():
-                values = sorted([*values, float(own)], reverse=values[0] >= values[-1])
+            if not np.isclose(values, chosen, rtol=1e-12, atol=0).any():
+                values = sorted([*values, float(chosen)], reverse=values[0] >= values[-1])
         how: Any = {"sample_weight": sample_weight, "held_out": held_out, "loss": loss}
         path = robust_path(X, y, recipe, values=values, estimator=estimator, **how)
-        return cls.from_path(path, chosen=own, ax=ax)
+        return cls.from_path(path, chosen=chosen, ax=ax)
 
     @classmethod
     def from_path(cls, path: RobustPath, *, chosen: float | None = None, ax: Any = None) -> Self:

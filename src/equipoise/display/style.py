@@ -72,11 +72,11 @@ def name_lines(
     room for one line, letters are smaller, and where these could not be read, names are left out.
     """
     room = room_for(ax, len(names))
-    own = min(lines, int(room / SMALL) - bool(notes))
-    wide = own <= 1 and room_for(ax, 1, "x") > 4 * 72
-    texts = all_shown(names, width=28 if wide else 18, lines=max(1, own))
+    n_lines = min(lines, int(room / SMALL) - bool(notes))
+    wide = n_lines <= 1 and room_for(ax, 1, "x") > 4 * 72
+    texts = all_shown(names, width=28 if wide else 18, lines=max(1, n_lines))
     if notes:
-        between = "\n" if own > 0 else ", "
+        between = "\n" if n_lines > 0 else ", "
         texts = [f"{text}{between}{note}" for text, note in zip(texts, notes, strict=True)]
     kept = slice(None, None, max(1, math.ceil(SMALLEST / room)))
     label_axes(ax, x, grid="x")

@@ -135,13 +135,15 @@ class TradeoffDisplay(Display):
         ax : matplotlib Axes, optional
         """
         worlds = _WEIGHTINGS if weightings is None else weightings
-        found = {
+        by_classifier = {
             name: class_risks(y_true, predicted, sample_weight=sample_weight)
             for name, predicted in named(y_pred, "classifier").items()
         }
-        risks = [[each.robust(world) for world in worlds.values()] for each in found.values()]
+        risks = [
+            [each.robust(world) for world in worlds.values()] for each in by_classifier.values()
+        ]
         return cls(
-            risks=np.array(risks), fitted_for=list(found), evaluated_under=list(worlds)
+            risks=np.array(risks), fitted_for=list(by_classifier), evaluated_under=list(worlds)
         ).plot(ax)
 
     def plot(self, ax: Any = None, *, value: str = "risk", **kwargs: Any) -> Self:
@@ -264,7 +266,7 @@ class ErrorDecompositionDisplay(Display):
             As in :func:`equipoise.theory.excess_risk`.
         """
         worlds = named_weightings(weightings)
-        found = {
+        decompositions = {
             f"fitted for {made}, evaluated under {evaluated}": excess_risk(
                 reference, y_proba, worlds[made], worlds[evaluated], y=y, class_prior=class_prior,
                 sample_weight=sample_weight, n_resamples=n_resamples, confidence=confidence,
@@ -273,7 +275,7 @@ class ErrorDecompositionDisplay(Display):
             for made in worlds
             for evaluated in worlds
         }  # fmt: skip
-        return cls(decompositions=found).plot(ax)
+        return cls(decompositions=decompositions).plot(ax)
 
     def to_dict(self) -> dict[str, Any]:
         """One line for each entry: the two parts and their sum, with intervals where known."""
@@ -370,7 +372,7 @@ class WorstCaseWeightsDisplay(Display):
         """
         if X is not None and y is not None:
             return cls.from_predictions(y, estimator.predict(X), goal=goal, ax=ax)
-        if any(given is not None for given in (X, y, goal)):
+        if any(argument is not None for argument in (X, y, goal)):
             raise InvalidInputError(
                 "the worst case over rows needs X and y, and a goal needs rows."
             )

@@ -237,8 +237,8 @@ class DecidingClassifier(
             with warnings.catch_warnings():
                 if unweighted:
                     # Of an estimator that takes no weights a sample has the shares of all rows.
-                    told = ".* does not take sample_weight"
-                    warnings.filterwarnings("ignore", told, EquipoiseWarning)
+                    pattern = ".* does not take sample_weight"
+                    warnings.filterwarnings("ignore", pattern, EquipoiseWarning)
                 fitted = inner._fitted_to(X, y, sample.weights(), {})
             return evaluated_on_all(fitted, sample, stream, self.class_prior)
         finally:
@@ -460,21 +460,21 @@ class DecidingClassifier(
         base = self.estimator_
         if isinstance(base, AveragedTrainings):
             base = base.estimators[0]
-        found, seconds = dict[str, str](), getattr(self, "seconds_", None)
+        costs, seconds = dict[str, str](), getattr(self, "seconds_", None)
         with suppress(pickle.PicklingError, TypeError, AttributeError):
             sizes = [len(pickle.dumps(each)) / 1e6 for each in (self.estimator_, base)]
-            found["model size"] = f"{sizes[0]:.3g} MB, one base model {sizes[1]:.3g} MB"
+            costs["model size"] = f"{sizes[0]:.3g} MB, one base model {sizes[1]:.3g} MB"
         if seconds is not None:
             once, row = seconds["one base fit"], 1e6 * seconds["base prediction"]
             n_models = len(self.estimator_.estimators) if base is not self.estimator_ else 1
-            found["time of the fit"] = (
+            costs["time of the fit"] = (
                 f"{seconds['fit']:.3g} s, {seconds['fit'] / once:.3g} times one fit of the base "
                 f"estimator; tuning and evaluation took {seconds['tuning']:.3g} s"
             )
-            found["time of a prediction"] = (
+            costs["time of a prediction"] = (
                 f"{n_models * row + 1e6 * seconds['decision']:.3g} us per row, base {row:.3g} us"
             )
-        return found
+        return costs
 
     @available_if(  # type: ignore[untyped-decorator]
         lambda self: hasattr(self.estimator, "predict_proba")

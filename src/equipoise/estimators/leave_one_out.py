@@ -103,9 +103,9 @@ class DistinctRows(NamedTuple):
         """The distinct rows of a table."""
         k = int(labels.max()) + 1
         keys = equal_rows(X) * k + labels
-        own, first, position = np.unique(keys, return_index=True, return_inverse=True)
+        distinct, first, position = np.unique(keys, return_index=True, return_inverse=True)
         sums = np.asarray(np.bincount(position, weights), dtype=np.float64)
-        return cls(first, position, own // k, labels[first], sums)
+        return cls(first, position, distinct // k, labels[first], sums)
 
     def blocks(self, n_values: int) -> Iterator[slice]:
         """Rows of so many values each that stay in the cache; no group is cut."""
@@ -167,8 +167,8 @@ def left_out_leads(
     design, ridges = _design(fit, table)
     shares = rows.weights / totals[rows.labels]
     parts = [
-        Part(design[own], scores[:, own], rows.labels[own], rows.groups[own], shares[own])
-        for own in rows.blocks(fit.n_leads * (fit.n_leads + design.shape[1]))
+        Part(design[block], scores[:, block], rows.labels[block], rows.groups[block], shares[block])
+        for block in rows.blocks(fit.n_leads * (fit.n_leads + design.shape[1]))
     ]
     present = np.bincount(rows.labels, shares, minlength=len(totals)).astype(np.float64)
     curvature = _curvature(fit, parts, ridges, present)
@@ -199,8 +199,8 @@ def _curvature(
         hessian += fit.kernel.hessian(part.design, kept, labels, shares * fit.mass[labels])
         residual = fit.kernel.residual(kept, labels, shares)[:n_leads]
         for label in np.unique(labels):
-            own = labels == label
-            gradients[label] += residual[:, own] @ part.design[own]
+            in_class = labels == label
+            gradients[label] += residual[:, in_class] @ part.design[in_class]
     gauge = np.eye(n_leads) - (1 / len(fit.coef) if len(fit.coef) > 1 else 0.0)
     hessian += np.kron(gauge, np.diag(ridges))
     hessian[np.diag_indices_from(hessian)] *= 1 + _DAMPING
@@ -239,9 +239,9 @@ def _moves(fit: LinearFit, part: Part, curvature: InverseHessian) -> Matrix:
 def _spread(Z: Matrix, inverse: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""The matrix :math:`Z^\top H^{-1} Z` of every row."""
     n_leads = len(inverse)
-    found = np.empty((len(Z), n_leads, n_leads))
+    matrices = np.empty((len(Z), n_leads, n_leads))
     for a in range(n_leads):
         for b in range(a + 1):
-            own = np.einsum("nx,nx->n", Z @ inverse[a, :, b], Z)
-            found[:, a, b] = found[:, b, a] = own
-    return found
+            entries = np.einsum("nx,nx->n", Z @ inverse[a, :, b], Z)
+            matrices[:, a, b] = matrices[:, b, a] = entries
+    return matrices

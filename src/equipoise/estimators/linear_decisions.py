@@ -100,14 +100,14 @@ def _held_out_leads(
     used = np.where(weights > 0, labels, -1)
     folds = split(LabelledRows(X, y, used, model.classes_, weights), Splitting())
     copy = unfitted(model).set_params(decisions="argmax", warm_start=False, verbose=0)
-    found = []
+    leads = []
     for train, test in folds.parts:
         with warnings.catch_warnings():
             # The fit to all rows says what is to be said.
             warnings.simplefilter("ignore", EquipoiseWarning)
             copy.fit(X[train], y[train], weights[train])
-        found.append(fit.leads(np.atleast_2d(copy.decision_function(X[test]).T)))
-    return folds.rows, np.concatenate(found)
+        leads.append(fit.leads(np.atleast_2d(copy.decision_function(X[test]).T)))
+    return folds.rows, np.concatenate(leads)
 
 
 def _decisions(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> LinearDecisions:

@@ -122,9 +122,9 @@ class RobustLogisticRegressionCV(LogisticModel):
             )
         # A goal that does not fit the classes is refused before any fit.
         criterion = goal.resolve(rows.prior(self.class_prior), rows.classes)
-        own = {"Cs", "cv", "selection_goal", "n_jobs", "random_state"}
+        cv_params = {"Cs", "cv", "selection_goal", "n_jobs", "random_state"}
         model = RobustLogisticRegression(
-            **{name: v for name, v in self.get_params(deep=False).items() if name not in own}
+            **{name: v for name, v in self.get_params(deep=False).items() if name not in cv_params}
         )
         settings = [{"C": C} for C in grid.tolist()]
         evaluated = evaluated_along(model, settings, rows, Splitting(self.cv, seed), self.n_jobs)

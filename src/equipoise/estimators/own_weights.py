@@ -28,25 +28,25 @@ def is_robust(estimator: Any) -> bool:
 def _single(estimator: Any) -> Any:
     """The set of a linear model that is fitted for one weighting, else None."""
     last = last_of(estimator)
-    given = last.goal if isinstance(last, RobustLinearModel) else None
-    known = as_uncertainty(given) if isinstance(given, str) else given
+    goal = last.goal if isinstance(last, RobustLinearModel) else None
+    known = as_uncertainty(goal) if isinstance(goal, str) else goal
     return None if getattr(known, "weighting", None) is None else known
 
 
 def refuse_own_weights(estimator: Any) -> None:
     """Refuse an estimator that weighs classes itself: no weights of ours would be what they say."""
-    own = {
+    settings = {
         name: value
         for name, value in estimator.get_params().items()
         if name.split("__")[-1] in _OWN_WEIGHTS and str(value) not in _NO_WEIGHTS
     }
     if (single := _single(estimator)) is not None:
         if not (isinstance(single.weighting, str) and single.weighting == "standard"):
-            own["goal"] = single
+            settings["goal"] = single
         # With a prior of its own, a model does not see weights that are the same within a class.
         if last_of(estimator).class_prior is not None:
-            own["class_prior"] = last_of(estimator).class_prior
-    for name, value in own.items():
+            settings["class_prior"] = last_of(estimator).class_prior
+    for name, value in settings.items():
         raise InvalidParameterError(
             f"estimator must not weigh classes itself, got {name}={value!r}: training weights "
             "are chosen here, and would multiply with it or be ignored. "

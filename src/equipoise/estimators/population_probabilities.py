@@ -113,9 +113,9 @@ def inside(model: Any) -> Any:
 
 def prior_of(model: Any) -> ByClass | None:
     """Class frequencies of the population that a classifier was fitted for; None if unknown."""
-    own = getattr(model, "class_prior_", None)
-    if isinstance(own, ByClass):
-        return own
+    prior = getattr(model, "class_prior_", None)
+    if isinstance(prior, ByClass):
+        return prior
     within = inside(model)
     return None if within is None else prior_of(within)
 

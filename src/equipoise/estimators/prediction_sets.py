@@ -229,13 +229,15 @@ class PredictionSets(DecidingClassifier):
         kept = equal_rows_of_weights(
             held_out.predictions.sample_weight, held_out.predictions.labels, seed
         )
-        found = held_out.predictions.take(np.flatnonzero(kept))
+        predictions = held_out.predictions.take(np.flatnonzero(kept))
         fold = held_out.fold[kept]
         of_model = fold if len(models) > 1 else None
-        calibration = calibration_rows(found.probabilities, found.labels, of_model)
+        calibration = calibration_rows(predictions.probabilities, predictions.labels, of_model)
         lowest = thresholds(calibration, task)
-        sets = sets_without_fold(found.probabilities, found.labels, fold, task)
-        evaluated = evaluated_sets(sets, found.labels, rows.classes, training.prior, fold, lowest)
+        sets = sets_without_fold(predictions.probabilities, predictions.labels, fold, task)
+        evaluated = evaluated_sets(
+            sets, predictions.labels, rows.classes, training.prior, fold, lowest
+        )
         rule = rule_of(task, lowest)
         named = {
             "thresholds_": ByClass(lowest, rows.classes),
@@ -317,10 +319,10 @@ class PredictionSets(DecidingClassifier):
         tables = self._tables(X)
         sets, weighted = self._in_sets(tables), self._weighted(tables)
         order = np.argsort(-weighted, axis=1, kind="stable")
-        found = np.empty(len(sets), dtype=object)
+        labels = np.empty(len(sets), dtype=object)
         for row, ranked in enumerate(order):
-            found[row] = self.classes_[ranked[sets[row, ranked]]].tolist()
-        return found
+            labels[row] = self.classes_[ranked[sets[row, ranked]]].tolist()
+        return labels
 
     def _in_sets(self, tables: list[Matrix]) -> Mask:
         if len(tables) == 1:
@@ -343,13 +345,13 @@ class PredictionSets(DecidingClassifier):
         sets, weighted = self._in_sets(tables), self._weighted(tables)
         size = sets.sum(axis=1)
         best = np.argmax(np.where(sets | (size == 0)[:, None], weighted, -1.0), axis=1)
-        found = np.asarray(self.classes_[best])
+        labels = np.asarray(self.classes_[best])
         abstained = abstentions(size, self.abstain)
         if abstained is None:
-            return found
-        given = found.astype(object)
-        given[abstained] = None
-        return given
+            return labels
+        labels_or_none = labels.astype(object)
+        labels_or_none[abstained] = None
+        return labels_or_none
 
     def _tables(self, X: Any) -> list[Matrix]:
         """Probabilities of each model, on the scale that they were calibrated on."""
@@ -379,8 +381,8 @@ class PredictionSets(DecidingClassifier):
     def _task(self) -> CoverageTask:
         prior = np.asarray(self.class_prior_)
         task, _ = self._task_at(prior, self.classes_)
-        given = getattr(self, "masses_", None)
-        masses = None if given is None else np.asarray(given)
+        masses_by_class = getattr(self, "masses_", None)
+        masses = None if masses_by_class is None else np.asarray(masses_by_class)
         return replace(
             task,
             errors=1 - np.asarray(self.levels_),
@@ -407,14 +409,14 @@ class PredictionSets(DecidingClassifier):
         if masses is not None:
             task = replace(task, errors=within(1 - np.asarray(self.levels_), masses, task.error))
         task = replace(task, prior=np.asarray(self.calibration_["prior"]))
-        lowest, found = thresholds(self._calibration, task), copy(self)
-        found.thresholds_ = ByClass(lowest, self.classes_)
-        found.levels_ = ByClass(1 - task.errors, self.classes_)
+        lowest, model = thresholds(self._calibration, task), copy(self)
+        model.thresholds_ = ByClass(lowest, self.classes_)
+        model.levels_ = ByClass(1 - task.errors, self.classes_)
         if task.masses is not None:
-            found.masses_ = ByClass(task.masses, self.classes_)
-        found.tuned_ = replace(self.tuned_, prior=prior, rule=rule_of(task, lowest))
-        found.summary_ = None
-        return found
+            model.masses_ = ByClass(task.masses, self.classes_)
+        model.tuned_ = replace(self.tuned_, prior=prior, rule=rule_of(task, lowest))
+        model.summary_ = None
+        return model
 
     def evaluate(self, X: Any, y: Any) -> SetSummary:
         """Coverage by class with exact intervals, and sizes, on rows that nothing was fitted to.
@@ -438,10 +440,10 @@ class PredictionSets(DecidingClassifier):
         a file, and adapted ones, have none: use ``evaluate`` with new rows.
         """
         check_is_fitted(self)
-        found: SetSummary | None = getattr(self, "summary_", None)
-        if found is None:
+        summary: SetSummary | None = getattr(self, "summary_", None)
+        if summary is None:
             raise InvalidInputError(
                 "There is no summary of a model from a file, or one that was adapted: use "
                 "evaluate(X, y) with new rows."
             )
-        return found
+        return summary

@@ -353,11 +353,11 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
                 f"those of a fit stopped at a risk of {self.robust_risk_:.2g}. Use a finite C.",
                 SeparableDataWarning,
             )
-        given = self.goal
+        goal = self.goal
         # A set without parameters is meant as it is.
-        if masses.is_simplex and isinstance(given, Uncertainty) and given.get_params():
+        if masses.is_simplex and isinstance(goal, Uncertainty) and goal.get_params():
             warn(
-                f"The bounds of {given!r} bind nowhere for these class priors: this is exactly the "
+                f"The bounds of {goal!r} bind nowhere for these class priors: this is exactly the "
                 "worst-class problem. Use WorstClass() to say so, or tighten the set.",
                 InactiveCapsWarning,
             )
@@ -412,8 +412,8 @@ class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, B
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
         weights = None if sample_weight is None else np.asarray(sample_weight)
-        truth, found = np.asarray(y), np.asarray(self.predict(X))
-        return float(accuracy_score(truth, found, sample_weight=weights))
+        truth, predicted = np.asarray(y), np.asarray(self.predict(X))
+        return float(accuracy_score(truth, predicted, sample_weight=weights))
 
     def summary(self) -> DecisionSummary | SummaryTable:
         """The classes, what the fit weighs them with, and how near it is to the optimum.

@@ -168,30 +168,30 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             how = Splitting(self.cv, check_seed(self.random_state), to_split)
             weights = to_fit.get("sample_weight")
             model = fit_level(model, choice, X, y, weights, how, self.n_jobs)
-        found = {name: model.__dict__.pop(name) for name in ("alpha_", "best_index_", "path_")}
-        return take_fit(self, model, classes_=model.classes_, **found)
+        attributes = {name: model.__dict__.pop(name) for name in ("alpha_", "best_index_", "path_")}
+        return take_fit(self, model, classes_=model.classes_, **attributes)
 
     def _model(self) -> Any:
         """The estimator, not fitted, with the settings that are given here."""
-        given = self.estimator
-        if not isinstance(given, _KINDS):
+        estimator = self.estimator
+        if not isinstance(estimator, _KINDS):
             raise InvalidParameterError(
                 "estimator must be a RobustLogisticRegression, a TunedDecisionClassifier or a "
-                f"RobustClassifier, got {given!r}: wrap another classifier in one of the last two, "
-                "and put RobustnessCV at the end of a pipeline."
+                f"RobustClassifier, got {estimator!r}: wrap another classifier in one of the last "
+                "two, and put RobustnessCV at the end of a pipeline."
             )
-        deciding = isinstance(given, DecidingClassifier)
-        if not isinstance(given.goal, LabelCVaR | None):
+        deciding = isinstance(estimator, DecidingClassifier)
+        if not isinstance(estimator.goal, LabelCVaR | None):
             raise InvalidParameterError(
                 "the goal of estimator must be None or LabelCVaR, whose alpha is chosen, got "
-                f"{given.goal!r}."
+                f"{estimator.goal!r}."
             )
         if not deciding:
-            return unfitted(given)
-        own = {n: getattr(self, n) for n in ("cv", "n_jobs", "random_state")}
+            return unfitted(estimator)
+        settings = {n: getattr(self, n) for n in ("cv", "n_jobs", "random_state")}
         # One that was fitted before would lose that in a clone.
-        model = copy(given) if given._is_fitted_before() else unfitted(given)
-        return model.set_params(**{n: value for n, value in own.items() if value is not None})
+        model = copy(estimator) if estimator._is_fitted_before() else unfitted(estimator)
+        return model.set_params(**{n: value for n, value in settings.items() if value is not None})
 
     def _route(
         self, sample_weight: Any, params: dict[str, Any]

@@ -96,16 +96,16 @@ class DrawnRows:
         random = np.random.default_rng([self.seed, place])
         for label in np.flatnonzero(self.wanted[:, place].any(axis=0)):
             train, tune = self.wanted[:, place, label]
-            own = random.permutation(np.flatnonzero((labels == label) & (weights > 0)))
-            use[own[:train]], use[own[train : train + tune]] = Use.TRAINING, Use.TUNING
+            shuffled = random.permutation(np.flatnonzero((labels == label) & (weights > 0)))
+            use[shuffled[:train]], use[shuffled[train : train + tune]] = Use.TRAINING, Use.TUNING
         some = (use != Use.NOTHING) & ((use != Use.COUNTING) == drawn)
-        found = SomeRows(X, self.places[labels], weights, use)
-        return found.taken(some) if some.any() else None
+        block_rows = SomeRows(X, self.places[labels], weights, use)
+        return block_rows.taken(some) if some.any() else None
 
     def sample(self, stream: Stream) -> SomeRows:
         """All rows that are drawn: one pass."""
-        found = stream.map(partial(self.rows, drawn=True))
-        parts = zip(*(part for part in found if part is not None), strict=True)
+        by_block = stream.map(partial(self.rows, drawn=True))
+        parts = zip(*(part for part in by_block if part is not None), strict=True)
         return SomeRows(*map(_stacked, parts))
 
 
@@ -186,12 +186,12 @@ class Sample:
 
     def weights(self) -> Vector:
         """Weights under which classes have the shares of all rows, among both parts."""
-        labels, found = self.rows.labels, self.rows.weights.copy()
+        labels, weights = self.rows.labels, self.rows.weights.copy()
         for part in self.parts:
-            drawn = np.bincount(labels[part], found[part], minlength=len(self.classes))
+            drawn = np.bincount(labels[part], weights[part], minlength=len(self.classes))
             scale = self.totals / np.where(drawn > 0, drawn, 1.0) * (len(part) / self.totals.sum())
-            found[part] *= scale[labels[part]]
-        return found
+            weights[part] *= scale[labels[part]]
+        return weights
 
     def least_rows(self, min_rows: int) -> int:
         """Rows of the sample that classes have of which there are ``min_rows`` in all."""

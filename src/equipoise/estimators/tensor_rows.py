@@ -20,10 +20,10 @@ def set_features(estimator: Any, X: Any, *, reset: bool = True) -> None:
 def handed_back(values: Any, like: Any) -> Any:
     """A tensor, or numbers as one, as an array of the library of another array."""
     if isinstance(values, np.ndarray):
-        torch, given = require("torch", extra="torch"), as_tensor(like)
-        double = given.dtype == torch.float64
+        torch, tensor = require("torch", extra="torch"), as_tensor(like)
+        double = tensor.dtype == torch.float64
         kind = torch.float64 if double else torch.float32
-        values = torch.as_tensor(values).to(given.device, kind)
+        values = torch.as_tensor(values).to(tensor.device, kind)
     return values if library(like) == "torch" else import_module(library(like)).from_dlpack(values)
 
 
@@ -54,5 +54,5 @@ def probabilities_of(scores: Any, shift: Any = None, *, logarithms: bool = False
         rows = torch.stack([rows * 0, rows], 1)
     if shift is not None:
         rows = rows + rows.new_tensor(shift)
-    found = rows.log_softmax(1) if logarithms else rows.softmax(1)
-    return handed_back(found, scores)
+    table = rows.log_softmax(1) if logarithms else rows.softmax(1)
+    return handed_back(table, scores)

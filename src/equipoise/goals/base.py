@@ -94,7 +94,7 @@ class SmoothCriterion(Criterion):
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
     ) -> list[Vector]:
         options: dict[str, Any] = {"centre": self.centre, "prior": self.prior, "pooling": pooling}
-        return [from_logs(own) for own in smooth_weights(rows, parts, self.smooth, **options)]
+        return [from_logs(logs) for logs in smooth_weights(rows, parts, self.smooth, **options)]
 
 
 class KnownRule(Criterion):

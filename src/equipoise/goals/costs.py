@@ -70,8 +70,8 @@ class CostMatrix(Goal):
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> ExpectedCost:
         """The costs beyond those of the right decision."""
         p, names = named_prior(prior, classes)
-        given = self.costs
-        matrix = _from_dicts(given, names) if isinstance(given, Mapping) else _numbers(given)
+        costs = self.costs
+        matrix = _from_dicts(costs, names) if isinstance(costs, Mapping) else _numbers(costs)
         if matrix.ndim == 0:
             matrix = matrix * (1 - np.eye(len(names)))
         # The cost of the right decision is paid anyway: what counts is the regret.

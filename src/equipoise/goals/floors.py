@@ -94,12 +94,12 @@ class FlooredRisk(Criterion):
     def _bounds(self, rows: Predictions, seed: int) -> dict[int, ClassBound]:
         """What the rows of each class with a floor ask for."""
         bound = np.flatnonzero(self.floors > 0).tolist()
-        found = {i: _leads(rows, i) for i in bound}
+        leads = {i: _leads(rows, i) for i in bound}
         if self.confidence is None:
-            return {i: ClassBound(*found[i], 1 - self.floors[i] + ROUNDING) for i in bound}
+            return {i: ClassBound(*leads[i], 1 - self.floors[i] + ROUNDING) for i in bound}
         rng, drawn = np.random.default_rng(seed), {}
         for i in bound:
-            lead = _drawn(*found[i], rng)
+            lead = _drawn(*leads[i], rng)
             drawn[i] = lead, np.full(lead.shape[1], 1 / max(lead.shape[1], 1))
         counts = np.zeros(len(self.floors), dtype=np.intp)
         counts[bound] = [drawn[i][0].shape[1] for i in bound]
@@ -112,8 +112,8 @@ class FlooredRisk(Criterion):
         theta, bounds = log_ratio(self.prior, rows.prior), self._bounds(rows, seed)
         rose = dict.fromkeys(bounds, -SWEEPS)
         for sweep in range(SWEEPS):
-            least = {i: own.tight((theta[:, None] - own.lead).max(axis=0)) + MARGIN
-                     for i, own in bounds.items()}  # fmt: skip
+            least = {i: class_bound.tight((theta[:, None] - class_bound.lead).max(axis=0)) + MARGIN
+                     for i, class_bound in bounds.items()}  # fmt: skip
             for i in bounds:
                 if least[i] > theta[i] + MARGIN / 10:
                     rose[i] = sweep
@@ -162,11 +162,11 @@ class ClassBound:
 def _step(theta: Vector, chasing: dict[int, ClassBound]) -> float:
     """How far classes that chase each other rise until others are in the way, or for ever."""
     among, step = np.isin(np.arange(len(theta)), list(chasing)), np.inf
-    for i, own in chasing.items():
-        ahead = theta[:, None] - own.lead - theta[i]
+    for i, bound in chasing.items():
+        ahead = theta[:, None] - bound.lead - theta[i]
         within = ahead[among].max(axis=0) > -NEAR
         beyond = ahead[~among].max(axis=0, initial=-np.inf)
-        step = min(step, own.tight(np.where(within, np.inf, beyond)))
+        step = min(step, bound.tight(np.where(within, np.inf, beyond)))
     return float(step)
 
 
@@ -238,15 +238,15 @@ class RecallFloors(Goal):
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRisk:
         """The same for the classes that have enough rows; the others must not have a floor."""
-        found = self.resolve(prior, classes)
-        unknown = few & (found.floors > 0)
+        floored = self.resolve(prior, classes)
+        unknown = few & (floored.floors > 0)
         if np.any(unknown):
             raise InvalidParameterError(
                 f"floors must not name {classes[unknown].tolist()}, which has too few rows to be "
                 "tuned; leave it out of the floors, or collect more rows."
             )
         among = prior_among(prior, classes, ~few)
-        return FlooredRisk(found.floors[~few], among, classes[~few], found.confidence)
+        return FlooredRisk(floored.floors[~few], among, classes[~few], floored.confidence)
 
     @classmethod
     def examples(cls) -> list[Self]:

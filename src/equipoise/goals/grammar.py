@@ -98,18 +98,18 @@ def _recipe(node: ast.expr, text: str) -> Any:
     if not isinstance(node, ast.Call):
         raise _wrong(text, f"{takes}: write it as a call, {name}(...)")
     args = [_value(arg, text) for arg in node.args]
-    given: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     for part in node.keywords:
         if part.arg is None or part.arg not in signature.parameters:
             raise _wrong(text, f"{takes}, not {part.arg or '**'!r}")
-        if part.arg in given:
+        if part.arg in keywords:
             raise _wrong(text, f"it says {part.arg!r} twice")
-        given[part.arg] = _value(part.value, text)
+        keywords[part.arg] = _value(part.value, text)
     try:
-        signature.bind(*args, **given)
+        signature.bind(*args, **keywords)
     except TypeError as error:
         raise _wrong(text, f"{takes}: {error}") from error
-    return kind(*args, **given)
+    return kind(*args, **keywords)
 
 
 def _value(node: ast.expr, text: str) -> Any:
@@ -170,8 +170,10 @@ def bind_classes(goal: Any, classes: NDArray[Any]) -> Any:
     PriorBox(upper={1: 0.05})
     """
     if isinstance(goal, BaseEstimator):
-        given = goal.get_params(deep=False)
-        return type(goal)(**{name: bind_classes(part, classes) for name, part in given.items()})
+        parameters = goal.get_params(deep=False)
+        return type(goal)(
+            **{name: bind_classes(part, classes) for name, part in parameters.items()}
+        )
     if isinstance(goal, list | tuple):
         return type(goal)(bind_classes(item, classes) for item in goal)
     if not isinstance(goal, Mapping):
@@ -209,6 +211,6 @@ def _literal(value: Any) -> str:
     if not isinstance(value, BaseEstimator | LinearFractional):
         return repr(value)
     known = inspect.signature(type(value)).parameters
-    given = {name: _literal(getattr(value, name)) for name in sorted(known)}
-    changed = (f"{k}={text}" for k, text in given.items() if text != repr(known[k].default))
+    texts = {name: _literal(getattr(value, name)) for name in sorted(known)}
+    changed = (f"{k}={text}" for k, text in texts.items() if text != repr(known[k].default))
     return f"{type(value).__name__}({', '.join(changed)})"

@@ -146,8 +146,8 @@ def scores(probabilities: Table, rule: Vector | Matrix) -> NDArray[np.float64]:
     if rule.ndim == 1:
         weighted = probabilities * first_of_equal(rule)
         return np.asarray(weighted if len(rule) > 2 else weighted[:, 1] - weighted[:, 0])
-    found: NDArray[np.float64] = np.zeros_like(probabilities)
+    negative_costs: NDArray[np.float64] = np.zeros_like(probabilities)
     # Class by class and not as one product, whose rounding depends on the number of rows.
     for column, prices in zip(probabilities.T, rule, strict=True):
-        found -= column[:, None] * prices
-    return found
+        negative_costs -= column[:, None] * prices
+    return negative_costs

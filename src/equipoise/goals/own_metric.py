@@ -48,35 +48,37 @@ class TableMetric(Criterion):
 
     def of_shares(self, shares: Matrix) -> float:
         """The function's value, which must be a finite number."""
-        found = np.asarray(self.function(shares), dtype=np.float64)
-        if found.ndim or not np.isfinite(found):
+        value = np.asarray(self.function(shares), dtype=np.float64)
+        if value.ndim or not np.isfinite(value):
             raise InvalidInputError(
                 "metric, as a function of the confusion matrix, must return a finite number, got "
-                f"{found!r} for {shares.tolist()}."
+                f"{value!r} for {shares.tolist()}."
             )
-        return float(found)
+        return float(value)
 
     def derivatives(self, shares: Matrix) -> Matrix:
         """Of the function, by the shares."""
         if self.gradient is not None:
             return np.asarray(self.gradient(shares), dtype=np.float64)
         # Central differences are the most exact at the cube root of the rounding error.
-        step, found = float(np.cbrt(np.finfo(np.float64).eps)), np.empty_like(shares)
+        step, partials = float(np.cbrt(np.finfo(np.float64).eps)), np.empty_like(shares)
         for cell in np.ndindex(shares.shape):
             up, down = shares.copy(), shares.copy()
             up[cell] += step
             down[cell] = max(float(down[cell]) - step, 0.0)
-            found[cell] = (self.of_shares(up) - self.of_shares(down)) / float(up[cell] - down[cell])
-        return found
+            partials[cell] = (self.of_shares(up) - self.of_shares(down)) / float(
+                up[cell] - down[cell]
+            )
+        return partials
 
     def tune(
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
     ) -> list[Vector]:
         centre = log_ratio(np.ones(len(self.prior)), self.prior) / 2
-        found = smooth_logs(
+        log_weights = smooth_logs(
             rows, parts, self._soft, centre=centre, prior=self.prior, pooling=pooling
         )
-        return [from_logs(own) for own in found]
+        return [from_logs(logs) for logs in log_weights]
 
     def _soft(self, table: Table, rows: Rows) -> Soft:
         """One minus the function of soft predictions, and its gradient, by factors of classes."""
@@ -159,12 +161,12 @@ def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
         return score(true, decided, shares[:k, :k].ravel())
 
     rng, ones = np.random.default_rng(0), np.ones(ROWS_TO_CHECK)
-    labels, given = rng.integers(k, size=(2, ROWS_TO_CHECK))
-    labels[:k] = given[:k] = np.arange(k)
-    table = confusion_table(labels, given, ones, k) / ROWS_TO_CHECK
+    labels, predicted = rng.integers(k, size=(2, ROWS_TO_CHECK))
+    labels[:k] = predicted[:k] = np.arange(k)
+    table = confusion_table(labels, predicted, ones, k) / ROWS_TO_CHECK
     refusal = f"metric must be determined by the confusion matrix, and the scorer {scorer!r} is not"
     try:
-        values = score(labels, given, ones), of_table(table)
+        values = score(labels, predicted, ones), of_table(table)
     except AttributeError as error:
         raise InvalidParameterError(
             f"{refusal}: it evaluates probabilities or rankings, which decision weights do not "

@@ -69,8 +69,8 @@ class Counted:
 
 def _ratio(some: Any, every: Any) -> NDArray[np.float64]:
     every = np.broadcast_to(every, np.shape(some))
-    found = np.divide(some, every, out=np.ones(np.shape(some)), where=every > ROUNDING)
-    return np.asarray(found)
+    ratios = np.divide(some, every, out=np.ones(np.shape(some)), where=every > ROUNDING)
+    return np.asarray(ratios)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +98,12 @@ class FlooredRates(Criterion):
     def tune(
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
     ) -> list[Vector]:
-        found = []
+        weights = []
         for part in parts:
-            own = rows.take(np.flatnonzero(part))
-            theta = self._least(own) if self.confidence is None else self._tested(own, seed)
-            found.append(from_logs(theta))
-        return found
+            subset = rows.take(np.flatnonzero(part))
+            theta = self._least(subset) if self.confidence is None else self._tested(subset, seed)
+            weights.append(from_logs(theta))
+        return weights
 
     def _least(self, rows: Predictions) -> Vector:
         """The log-weights of the least risk that keep all floors on these rows."""
@@ -297,7 +297,7 @@ class Floors(Goal):
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRates:
         """The standard risk with floors of rates."""
         p, names = named_prior(prior, classes)
-        given = {
+        limits = {
             "recall": ("recall", self.recall),
             "precision": ("precision", self.precision),
             "true-negative rate": ("false_positive_rate", self.false_positive_rate),
@@ -306,17 +306,17 @@ class Floors(Goal):
         if confidence is not None:
             confidence = check_number(confidence, "confidence", "(0, 1)")
         floors = {}
-        for rate, (name, value) in given.items():
+        for rate, (name, value) in limits.items():
             if value is None:
                 continue
             free = 1.0 if name == "false_positive_rate" else 0.0
-            own = check_numbers(value, names, name=name, default=free)
-            own = check_interval(own, names, name, "[0, 1]")
-            floors[rate] = 1 - own if free else own
+            by_class = check_numbers(value, names, name=name, default=free)
+            by_class = check_interval(by_class, names, name, "[0, 1]")
+            floors[rate] = 1 - by_class if free else by_class
             if confidence is not None and np.any(floors[rate] == 1):
                 raise InvalidParameterError(
                     f"{name} must leave room for errors where there is a confidence, got "
-                    f"{own.tolist()}: no number of rows shows that errors never happen."
+                    f"{by_class.tolist()}: no number of rows shows that errors never happen."
                 )
         if not floors:
             raise InvalidParameterError(
@@ -326,16 +326,16 @@ class Floors(Goal):
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRates:
         """The same among the classes that have rows enough; no other may have a floor."""
-        found = self.resolve(prior, classes)
-        unknown = few & (sum(found.floors.values()) > 0)
+        floored = self.resolve(prior, classes)
+        unknown = few & (sum(floored.floors.values()) > 0)
         if np.any(unknown):
             raise InvalidParameterError(
                 f"floors must not name {classes[unknown].tolist()}, which has too few rows to be "
                 "tuned; leave it out of the floors, or collect more rows."
             )
-        some = {name: floors[~few] for name, floors in found.floors.items()}
+        some = {name: floors[~few] for name, floors in floored.floors.items()}
         return FlooredRates(
-            some, prior_among(prior, classes, ~few), classes[~few], found.confidence
+            some, prior_among(prior, classes, ~few), classes[~few], floored.confidence
         )
 
     @classmethod

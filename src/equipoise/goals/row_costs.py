@@ -60,9 +60,9 @@ def decide_by_costs(probabilities: Matrix, costs: Any) -> Indices:
     by_row = check_row_costs(costs, n_rows, k)
     if by_row.ndim == 2:
         return np.asarray(np.argmax(table * by_row, axis=1), dtype=np.intp)
-    found, step = np.empty(n_rows, dtype=np.intp), max(1, COST_VALUES // (k * k))
+    decisions, step = np.empty(n_rows, dtype=np.intp), max(1, COST_VALUES // (k * k))
     for start in range(0, n_rows, step):
         part = slice(start, start + step)
         expected = np.einsum("xi,xij->xj", table[part], by_row[part])
-        found[part] = np.argmin(expected, axis=1)
-    return found
+        decisions[part] = np.argmin(expected, axis=1)
+    return decisions

@@ -102,14 +102,14 @@ def smooth_logs(
         sample = rows_of_classes(rows.labels, evenly(counts, MOST_ROWS))
         rows, kept = rows.take(sample), [part[sample] for part in parts]
     logs = _shifted_logs(rows.probabilities, centre)
-    own = [_rows(rows, part, prior) for part in kept]
+    part_rows = [_rows(rows, part, prior) for part in kept]
     shifts = [np.zeros_like(centre) for _ in parts]
     for temperature in TEMPERATURES:
         # Soft predictions are these, times exp(shift / T) by class, scaled to sum to one.
         table = _exponentials(logs, temperature)
         shifts = [
             _lowered(soft(table, each), each, shift, temperature, pooling)
-            for each, shift in zip(own, shifts, strict=True)
+            for each, shift in zip(part_rows, shifts, strict=True)
         ]
     return [centre - centre.mean() + shift - shift.mean() for shift in shifts]
 
@@ -147,13 +147,13 @@ def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
 def _of_rates(table: Table, rows: Rows, goal: Smooth) -> Soft:
     """A goal of the recalls and the predicted shares, for these soft predictions."""
     k = table.shape[1]
-    own = sparse_rows.at_labels(table, rows.labels)
+    at_labels = sparse_rows.at_labels(table, rows.labels)
 
     def value_and_gradient(factors: Vector) -> tuple[float, Vector]:
         totals = table @ factors
         # A sparse row that holds none of the tuned classes is predicted as none of them.
         scale = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0)
-        right = own * factors[rows.labels] * scale
+        right = at_labels * factors[rows.labels] * scale
         recalls = np.bincount(rows.labels, rows.recall * right, minlength=k)
         shares = factors * ((rows.share * scale) @ table)
         value, by_recall, by_share = goal(np.asarray(recalls, dtype=np.float64), shares)
@@ -177,5 +177,5 @@ def _lowered(soft: Soft, rows: Rows, shift: Vector, temperature: float, pooling:
         return value + float(penalty @ shift**2), gradient / temperature + 2 * penalty * shift
 
     options = {"maxiter": MOST_ITERATIONS, "ftol": PRECISION}
-    found = minimize(value_and_gradient, shift, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x)
+    solution = minimize(value_and_gradient, shift, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(solution.x)

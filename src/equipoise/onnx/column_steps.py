@@ -145,10 +145,10 @@ def _same(graph: Graph, values: str, levels: NDArray[Any], *, is_text: bool) -> 
             "an encoder whose categories are texts and missing values cannot be written as ONNX, "
             "which has no missing texts: fill them with a text before the fit."
         )
-    found = graph.add(
+    one_hot = graph.add(
         "OneHotEncoder", values, domain="ai.onnx.ml", cats_strings=levels.tolist(), zeros=1
     )
-    flat = graph.add("Reshape", found, graph.constant(np.array([-1, len(levels)])))
+    flat = graph.add("Reshape", one_hot, graph.constant(np.array([-1, len(levels)])))
     return graph.cast(flat, "float64")
 
 

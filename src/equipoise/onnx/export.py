@@ -254,9 +254,9 @@ def _scores_and_probabilities(parts: ClassifierParts, features: GraphColumns) ->
     graph, rows = features.graph, _front(parts.steps, features)
     scores, tables = "", []
     for member in parts.members:
-        scores, own = _of_member(member, rows)
-        own = _aligned(graph, own, member.classes, parts.classes)
-        tables.append(_rescaled(graph, own, member.factors))
+        scores, table = _of_member(member, rows)
+        table = _aligned(graph, table, member.classes, parts.classes)
+        tables.append(_rescaled(graph, table, member.factors))
     if len(tables) == 1:
         return scores, tables[0]
     mean = graph.add("Div", graph.add("Sum", *tables), graph.constant(np.array(float(len(tables)))))

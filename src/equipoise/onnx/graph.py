@@ -59,21 +59,23 @@ class Graph:
     def include(self, model: Any, place: int, rows: str) -> str:
         """Take in a model of ``rows``; the name of its output at a place, in float64."""
         compose = require("onnx.compose", extra="onnx")
-        own = compose.add_prefix(model, f"part_{len(self.nodes)}_")
-        given = own.graph.input[0].name
-        self.nodes.append(self.onnx.helper.make_node("Identity", [rows], [given]))
-        self.nodes += own.graph.node
-        self.constants += own.graph.initializer
-        return self.cast(own.graph.output[place].name, "float64")
+        prefixed = compose.add_prefix(model, f"part_{len(self.nodes)}_")
+        input_name = prefixed.graph.input[0].name
+        self.nodes.append(self.onnx.helper.make_node("Identity", [rows], [input_name]))
+        self.nodes += prefixed.graph.node
+        self.constants += prefixed.graph.initializer
+        return self.cast(prefixed.graph.output[place].name, "float64")
 
     def model(self, outputs: dict[str, Any]) -> Any:
         """The whole, from its inputs to outputs by name, each with its type and shape."""
         helper = self.onnx.helper
         leave = [helper.make_node("Identity", [v], [name]) for name, (v, _) in outputs.items()]
-        found = [self._info(name, kind, *shape) for name, (_, (kind, *shape)) in outputs.items()]
+        output_infos = [
+            self._info(name, kind, *shape) for name, (_, (kind, *shape)) in outputs.items()
+        ]
         self._refuse_equal_names(outputs)
         graph = helper.make_graph(
-            [*self.nodes, *leave], "equipoise", self.inputs, found, self.constants
+            [*self.nodes, *leave], "equipoise", self.inputs, output_infos, self.constants
         )
         made = helper.make_model(
             graph,

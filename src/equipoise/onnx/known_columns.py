@@ -52,8 +52,8 @@ def known_columns(stages: Iterable[Any], n_columns: int) -> list[KnownColumn | N
     """What is known of each column that enters the first of these steps; None is nothing."""
     columns: list[KnownColumn | None] = [None] * n_columns
     for stage in stages:
-        found = _known_to(stage, n_columns)
-        columns = [one or other for one, other in zip(columns, found, strict=True)]
+        stage_columns = _known_to(stage, n_columns)
+        columns = [one or other for one, other in zip(columns, stage_columns, strict=True)]
         if not _keeps_columns(stage):
             break
     return columns
@@ -68,8 +68,8 @@ def positions_of(chosen: Any, transformer: ColumnTransformer) -> list[int]:
     pandas = require("pandas", extra="cli")
     places = pandas.Series(np.arange(width), index=names)
     by_name = _first(chosen)
-    found = places.loc[chosen] if isinstance(by_name, str) else places.iloc[chosen]
-    return [int(place) for place in np.atleast_1d(np.asarray(found))]
+    selected = places.loc[chosen] if isinstance(by_name, str) else places.iloc[chosen]
+    return [int(place) for place in np.atleast_1d(np.asarray(selected))]
 
 
 def _first(chosen: Any) -> Any:
@@ -98,8 +98,8 @@ def _known_to(stage: Any, n_columns: int) -> list[KnownColumn | None]:
         return points
     for name in _MEMBERS:
         for member in np.ravel(getattr(stage, name, [])):
-            found = _known_to(member, n_columns)
-            columns = [one or other for one, other in zip(columns, found, strict=True)]
+            member_columns = _known_to(member, n_columns)
+            columns = [one or other for one, other in zip(columns, member_columns, strict=True)]
     return columns
 
 

@@ -235,7 +235,7 @@ def _sums(
         some = inner if len(inner) else leaf
         left, right = (some, some) if not len(inner) else (tree.left[inner], tree.right[inner])
         roots.append(n_nodes)
-        found = (
+        arrays = (
             np.maximum(tree.feature[some], 0),
             tree.threshold[some],
             place[left],
@@ -246,7 +246,7 @@ def _sums(
             tree.target[leaf],
             tree.weight[leaf],
         )
-        for name, values in zip(_NODES, found, strict=True):
+        for name, values in zip(_NODES, arrays, strict=True):
             columns[name].append(values)
         n_nodes, n_leaves = n_nodes + len(some), n_leaves + len(leaf)
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}

@@ -159,8 +159,8 @@ def _parameters(value: Any) -> dict[str, Any]:
     if not isinstance(value, BaseEstimator):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     known = inspect.signature(type(value)).parameters
-    given = {k: v for k, v in value.get_params(deep=False).items() if k not in _NEVER}
-    return {k: v for k, v in given.items() if not _is_default(v, known[k].default)}
+    parameters = {k: v for k, v in value.get_params(deep=False).items() if k not in _NEVER}
+    return {k: v for k, v in parameters.items() if not _is_default(v, known[k].default)}
 
 
 def _is_default(value: Any, default: Any) -> bool:
@@ -220,14 +220,14 @@ class ModelReader:
         return value
 
     def _parameters(self, node: dict[str, Any], made: Any) -> dict[str, Any]:
-        given = {key: self.read(item) for key, item in node["with"].items()}
+        parameters = {key: self.read(item) for key, item in node["with"].items()}
         known = inspect.signature(made).parameters
-        strange = [key for key in given if key in _NEVER or key not in known]
+        strange = [key for key in parameters if key in _NEVER or key not in known]
         if strange:
             raise InvalidInputError(
                 f"it sets {strange[0][:60]!r} of {made.__name__}, which no model file does"
             )
-        return given
+        return parameters
 
     def _spend(self, cells: int) -> None:
         self._cells -= cells + FIT

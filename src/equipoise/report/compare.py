@@ -167,14 +167,14 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         in_time=time is not None,
         sample_weight=sample_weight,
     )
-    own = isinstance(models, Mapping)
+    by_name = isinstance(models, Mapping)
     blocks = as_blocks(X, y, sample_weight, check_memory(memory))
     if blocks is not None:
         if len(blocks) == 0:
             raise InvalidInputError("There are no rows: there is no block.")
         if groups is not None or time is not None:
             raise InvalidParameterError("groups and time need rows in memory.")
-        first = None if own else columns_of(as_frame(stream_of(blocks, memory).blocks[0].X))
+        first = None if by_name else columns_of(as_frame(stream_of(blocks, memory).blocks[0].X))
         source = InBlocks(lambda: nullcontext(blocks), _sample(memory, quick=quick), first)
         return _compared_in_blocks(request, blocks, source)
     X, y = (part[:] if is_sliced(part) else part for part in (X, y))
@@ -191,7 +191,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         request = replace(
             request, sample_weight=sample_weight, loading=({"": {"import numpy as np"}}, lines)
         )
-    if own and not _is_table(X):
+    if by_name and not _is_table(X):
         table = unseen_rows(y, sample_weight=sample_weight, X=X)
     else:
         table = labelled_table(X, y, sample_weight)
@@ -416,7 +416,7 @@ def compared(
     if blocks is not None:
         evaluator.tell("all rows")
         whole, evaluations = blocks.counted(design, evaluations)
-    found = answer(evaluations, goals, table.classes, request.price)
+    advice = answer(evaluations, goals, table.classes, request.price)
     evaluator.end()
     writer = Writer(
         whole,
@@ -440,6 +440,6 @@ def compared(
         seed,
         perf_counter() - request.began,
     )
-    summary = summarize(found, whole, goals, writer, story)
-    best = found.best.candidate
+    summary = summarize(advice, whole, goals, writer, story)
+    best = advice.best.candidate
     return Comparison(summary, partial(writer.fit, best), partial(writer.save, best))

@@ -148,8 +148,11 @@ def stratified_sample(labels: Indices, rows: Indices, size: int, seed: int) -> I
         return rows
     rng = np.random.default_rng(seed)
     by_class = [rows[labels[rows] == label] for label in np.unique(labels[rows])]
-    sizes = [int(np.ceil(size / len(rows) * len(own))) for own in by_class]
-    parts = [rng.choice(own, n, replace=False) for own, n in zip(by_class, sizes, strict=True)]
+    sizes = [int(np.ceil(size / len(rows) * len(class_rows))) for class_rows in by_class]
+    parts = [
+        rng.choice(class_rows, n, replace=False)
+        for class_rows, n in zip(by_class, sizes, strict=True)
+    ]
     return np.sort(np.concatenate(parts))
 
 

@@ -210,29 +210,29 @@ class Evaluator:
             labels, order = np.full(len(rows.labels), -1, dtype=np.intp), design.folds.rows
             labels[order] = rows.labels[order]
             used = replace(rows, labels=labels)
-            found = predict_fitted(estimator, used, self._training, self.seed)
+            held_out = predict_fitted(estimator, used, self._training, self.seed)
             # In the order of the folds, as all other models have the rows.
             at = np.argsort(np.argsort(order))
             predictions = replace(
-                found.predictions,
-                probabilities=found.predictions.probabilities[at],
+                held_out.predictions,
+                probabilities=held_out.predictions.probabilities[at],
                 labels=rows.labels[order],
                 sample_weight=rows.weights[order],
             )
-            found = replace(found, predictions=predictions, fold=design.folds.fold)
+            held_out = replace(held_out, predictions=predictions, fold=design.folds.fold)
         else:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                found = predict(estimator, rows, design.folds, self._training, Fits(quiet=False))
+                held_out = predict(estimator, rows, design.folds, self._training, Fits(quiet=False))
             for each in caught:
                 kind = each.category
                 if issubclass(kind, EquipoiseWarning) and kind is not InactiveCapsWarning:
                     self.notes.setdefault(kind.__name__, f"{name}: {each.message}")
         if design.kind == "sample":
             # The model is kept: none is fitted to all rows.
-            found = replace(found, tested_per_trained=0.0)
-        self.held_out[name] = found
-        return found
+            held_out = replace(held_out, tested_per_trained=0.0)
+        self.held_out[name] = held_out
+        return held_out
 
 
 def notebook_bar() -> Progress | None:

@@ -147,8 +147,8 @@ def _cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
     for at in order:
         same = [each["number"] for each in shown if each["candidate"] == cards[at]["candidate"]]
         advised = at == advice["card"] and not advice["no_answer"]
-        own = {"number": len(shown) + 1, "advised": advised, "tie": same[0] if same else None}
-        shown.append({**cards[at], **own, "is_first": at == 0})
+        marks = {"number": len(shown) + 1, "advised": advised, "tie": same[0] if same else None}
+        shown.append({**cards[at], **marks, "is_first": at == 0})
     return shown
 
 
@@ -265,11 +265,11 @@ def _matrix(summary: dict[str, Any]) -> dict[str, Any]:
 
 def _curve(summary: dict[str, Any]) -> dict[str, Any] | None:
     """The reliability diagram: positions in percent."""
-    found = summary["reliability"]
-    if found is None:
+    curve = summary["reliability"]
+    if curve is None:
         return None
     columns = zip(
-        *(found[name] for name in ("predicted", "observed", "lower", "upper", "rows")), strict=True
+        *(curve[name] for name in ("predicted", "observed", "lower", "upper", "rows")), strict=True
     )
     drawn = [
         {
@@ -286,4 +286,4 @@ def _curve(summary: dict[str, Any]) -> dict[str, Any] | None:
         for x, y, low, high, rows in columns
     ]
     ticks = [{"at": 25.0 * at, "text": f"{25 * at}%"} for at in range(5)]
-    return {"points": drawn, "ticks": ticks, "class": found["class"]}
+    return {"points": drawn, "ticks": ticks, "class": curve["class"]}

@@ -65,8 +65,8 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
         )
     table = unseen_rows(y, classes, sample_weight)
     models, tables, k = {}, list[Matrix](), len(table.classes)
-    for name, given in predictions.items():
-        probabilities = as_probabilities(given, k, name=f"predictions[{name!r}]")
+    for name, values in predictions.items():
+        probabilities = as_probabilities(values, k, name=f"predictions[{name!r}]")
         if len(probabilities) != len(table.labels):
             raise InvalidInputError(
                 f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
@@ -117,14 +117,14 @@ def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and h
     """
     rows = read_labelled(path, target, text_labels=text_labels)
     probabilities = {}
-    for name, own in columns.items():
-        named = [find_column(rows.X, column) for column in own]
+    for name, model_columns in columns.items():
+        named = [find_column(rows.X, column) for column in model_columns]
         if strange := [name for name in named if rows.X[name].dtype.kind != "f"]:
             raise InvalidInputError(f"Column {strange[0]!r} must hold probabilities, got texts.")
         probabilities[name] = rows.X[named].to_numpy(dtype=np.float64)
-        if len(own) == 1:
+        if len(model_columns) == 1:
             probabilities[name] = probabilities[name][:, 0]
-    found = compare_predictions(
+    comparison = compare_predictions(
         rows.y,
         probabilities,
         goals=bound_goals(goals, rows.classes),
@@ -132,4 +132,4 @@ def compare_predictions_file(  # noqa: PLR0913  the file, what to compare, and h
         random_state=random_state,
         progress=progress,
     )
-    return Comparison(found.to_dict() | {"title": f"Report on {Path(path).name}"})
+    return Comparison(comparison.to_dict() | {"title": f"Report on {Path(path).name}"})

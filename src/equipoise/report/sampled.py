@@ -44,12 +44,12 @@ class JointPredictions:
         rows = self.drawn.rows(index, block, drawn=False)
         if rows is None:
             return None
-        found = [rows.labels]
+        columns = [rows.labels]
         for model, rules in self.rules:
             table = class_probabilities(model, rows.X, self.classes)
-            found += [decide(rescaled(table, factors), rule) for rule, factors in rules]
+            columns += [decide(rescaled(table, factors), rule) for rule, factors in rules]
         # A line for each row, the class that it has first.
-        return np.unique(np.array(found, dtype=np.uint16).T, axis=0, return_counts=True)
+        return np.unique(np.array(columns, dtype=np.uint16).T, axis=0, return_counts=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +104,14 @@ class SampledBlocks:
             order.setdefault(id(each.held_out.model), []).append(position)
         rules = [
             (
-                evaluations[own[0]].held_out.model,
-                [(evaluations[p].rule, evaluations[p].factors) for p in own],
+                evaluations[positions[0]].held_out.model,
+                [(evaluations[p].rule, evaluations[p].factors) for p in positions],
             )
-            for own in order.values()
+            for positions in order.values()
         ]
         joint, counts = JointPredictions(self.sample.drawn, table.classes, rules), Counter[bytes]()
-        for found in self.stream.map(joint):
-            for line, count in () if found is None else zip(*found, strict=True):
+        for tally in self.stream.map(joint):
+            for line, count in () if tally is None else zip(*tally, strict=True):
                 counts[line.tobytes()] += int(count)
         lines = np.array([np.frombuffer(key, np.uint16) for key in counts], dtype=np.intp)
         often = np.array(list(counts.values()), dtype=np.intp)
@@ -124,7 +124,9 @@ class SampledBlocks:
         parts = [(train, np.concatenate([tune, rest]))]
         fold = np.zeros(len(parts[0][1]), dtype=np.intp)
         whole = replace(design, table=every, folds=Folds(parts, design.folds.few, fold))
-        predicted = dict(zip([p for own in order.values() for p in own], lines.T[1:], strict=True))
+        predicted = dict(
+            zip([p for positions in order.values() for p in positions], lines.T[1:], strict=True)
+        )
         return whole, [
             replace(
                 each,

@@ -100,16 +100,16 @@ def _design(design: Design, best: EvaluatedCandidate, story: Story) -> dict[str,
 
 def _card(answer: Answer, at: int, design: Design, writer: Writer) -> dict[str, Any]:
     """A card; of the user's goal also its value."""
-    card, own = answer.cards[at], None
+    card, value = answer.cards[at], None
     one = answer.evaluations[card.index]
     if at > LAST:
         is_share = _is_share(card.goal, design, one)
-        own = value_text(_goal_value(one, card.goal, design), is_share)
+        value = value_text(_goal_value(one, card.goal, design), is_share)
     return {
-        "name": card.name if own is None else f"Your goal: {goal_name(card.name)}",
+        "name": card.name if value is None else f"Your goal: {goal_name(card.name)}",
         "candidate": card.index,
         "measure": goal_name(card.name),
-        "value": own,
+        "value": value,
         "line": writer.line(one.candidate),
         "code": writer.code(one.candidate),
     }
@@ -289,9 +289,9 @@ def _recalls(
     plain: EvaluatedCandidate, best: EvaluatedCandidate, design: Design, *, lost: bool = False
 ) -> list[str]:
     """The classes whose recall rises, or falls, beyond noise, the largest differences first."""
-    found = paired(best, plain) if lost else paired(plain, best)
-    changed = np.flatnonzero(found.certain)
-    order = changed[np.argsort(-found.gains[changed])].tolist()
+    differences = paired(best, plain) if lost else paired(plain, best)
+    changed = np.flatnonzero(differences.certain)
+    order = changed[np.argsort(-differences.gains[changed])].tolist()
     names = design.table.classes
     named = [f"{quoted(names[i])} {_recall(plain, i)} to {_recall(best, i)}" for i in order]
     return [f"recall of {in_words(named, 3)}"] if named else []
@@ -338,8 +338,8 @@ def _reliability(best: EvaluatedCandidate, names: list[Any]) -> dict[str, Any]:
         predicted, events = rows.probabilities.max(axis=1), rows.labels == top
     inner = np.unique(np.quantile(predicted, np.linspace(0, 1, BINS + 1)[1:-1]))
     curve = reliability_curve(events, predicted, rows.sample_weight, inner)
-    found = {name: column.tolist() for name, column in curve.items()}
-    return {"class": None if label < 0 else label, **found}
+    columns = {name: column.tolist() for name, column in curve.items()}
+    return {"class": None if label < 0 else label, **columns}
 
 
 # How far the numbers can be trusted: short texts with a heading each.

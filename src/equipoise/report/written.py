@@ -156,9 +156,9 @@ class _Script:
             module = ".".join(module.split(".")[:2]).replace(".estimators", "")
         defaults = inspect.signature(type(value)).parameters
         changed = {
-            name: self.written(given)
-            for name, given in value.get_params(deep=False).items()
-            if not _same(given, defaults[name].default)
+            name: self.written(argument)
+            for name, argument in value.get_params(deep=False).items()
+            if not _same(argument, defaults[name].default)
         }
         return Call.of(self.use(module, type(value).__name__), **changed)
 
@@ -226,8 +226,8 @@ class Writer:
         if candidate.goal is None and self.blocks is None:
             return learner
         goal = candidate.goal or as_goal("standard")
-        given = goal.uncertainty if isinstance(goal, SetGoal) else goal
-        return RobustClassifier(learner, given, **self._options())
+        aim = goal.uncertainty if isinstance(goal, SetGoal) else goal
+        return RobustClassifier(learner, aim, **self._options())
 
     def fit(self, candidate: Candidate) -> Any:
         """The candidate, fitted to all rows; tuned weights where probabilities were given."""
@@ -248,13 +248,13 @@ class Writer:
             )
         if isinstance(made, FrozenEstimator):
             return made
-        given = {}
+        fit_params = {}
         if self.sample_weight is not None:
             key = weight_argument(learner) if candidate.goal is None else "sample_weight"
-            given = {key: self.sample_weight} if key else {}
+            fit_params = {key: self.sample_weight} if key else {}
         if self._splits_by_groups(candidate):
-            given["groups"] = self.groups
-        return made.fit(self.design.X, self.design.table.y, **given)
+            fit_params["groups"] = self.groups
+        return made.fit(self.design.X, self.design.table.y, **fit_params)
 
     def _splits_by_groups(self, candidate: Candidate) -> bool:
         once = isinstance(self.design.cv, list)

@@ -207,15 +207,15 @@ def _loss(logits: Matrix, labels: Indices) -> float:
 def _fitted(table: Matrix, labels: Indices, *, biased: bool) -> tuple[float, float, Vector]:
     """The inverse temperature, the share of equal probabilities, and biases of mean zero."""
     n, k = table.shape
-    rows, own = np.arange(n), np.zeros((n, k))
-    own[rows, labels] = 1.0
+    rows, one_hot = np.arange(n), np.zeros((n, k))
+    one_hot[rows, labels] = 1.0
 
     def value_and_gradient(point: Vector) -> tuple[float, Vector]:
         scale, share, biases = np.exp(point[0]), expit(point[1]), point[2:]
         mixture = (1 - share) * table + share / k
         logs = np.log(mixture)
         logits = scale * logs + biases
-        residual = (softmax(logits, axis=1) - own) / n
+        residual = (softmax(logits, axis=1) - one_hot) / n
         value = _loss(logits, labels) + PENALTY / n * (point[0] ** 2 + biases @ biases)
         by_scale = scale * np.sum(residual * logs) + 2 * PENALTY / n * point[0]
         by_share = scale * np.sum(residual * (1 / k - table) / mixture) * share * (1 - share)

@@ -52,10 +52,10 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
     # The variance that the mixture has: that of few new rows would be too small by chance.
     variance = rows.sampling_variance(new)
     for i in range(k):
-        own = known[calibration.labels == i] - means[i]
-        spread, away = own.T @ own / len(own), means[i] - pi @ means
+        centred = known[calibration.labels == i] - means[i]
+        spread, away = centred.T @ centred / len(centred), means[i] - pi @ means
         variance += pi[i] / n * (spread + np.outer(away, away))
-        variance += pi[i] ** 2 * spread / max(len(own) - 1, 1)
+        variance += pi[i] ** 2 * spread / max(len(centred) - 1, 1)
     values, vectors = np.linalg.eigh(variance)
     kept = values > SAME * values[-1]
     whiten = vectors[:, kept] / np.sqrt(values[kept])
@@ -69,10 +69,10 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
 
 def _moments(table: Matrix, at: Vector) -> Matrix:
     """Probabilities of the classes but one, the largest of a row, and the sum of their squares."""
-    own = table * at
-    own /= own.sum(axis=1, keepdims=True)
-    certain = np.column_stack([own.max(axis=1), (own**2).sum(axis=1)])
-    return np.hstack([own[:, 1:], certain])
+    probabilities = table * at
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    certain = np.column_stack([probabilities.max(axis=1), (probabilities**2).sum(axis=1)])
+    return np.hstack([probabilities[:, 1:], certain])
 
 
 def refuse_indistinct(calibration: CalibratedProbabilities) -> None:
@@ -89,9 +89,9 @@ def refuse_indistinct(calibration: CalibratedProbabilities) -> None:
     The model does not tell classes 0, 1 apart: on
     """
     table = calibration.held_out_likelihoods
-    own = table / table.sum(axis=1, keepdims=True)
+    probabilities = table / table.sum(axis=1, keepdims=True)
     k, counts = len(calibration.classes), calibration.counts
-    parts = [own[calibration.labels == i] for i in range(k)]
+    parts = [probabilities[calibration.labels == i] for i in range(k)]
     means = np.array([part.mean(axis=0) for part in parts])
     noise = np.array([np.sum(part.var(axis=0)) for part in parts]) / counts
     directions, sizes, _ = np.linalg.svd(means)

@@ -54,11 +54,11 @@ def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities
     """
     if model is None:
         return NewRows.of(calibration.likelihoods(as_probabilities(X, len(calibration.classes))))
-    found = NewRows.of(np.ones((0, len(calibration.classes))))
+    rows = NewRows.of(np.ones((0, len(calibration.classes))))
     for part in _parts(X):
         table = probabilities_of_model(model, part)
-        found = found.and_also(NewRows.of(calibration.likelihoods(table)))
-    return found
+        rows = rows.and_also(NewRows.of(calibration.likelihoods(table)))
+    return rows
 
 
 def _parts(X: Any) -> Iterator[Any]:

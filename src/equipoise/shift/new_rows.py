@@ -107,15 +107,15 @@ class NewRows:
     def sampling_variance(self, values: Matrix) -> Matrix:
         """Covariance of the mean of values over all rows, of which only some are kept."""
         k = values.shape[1]
-        found = np.zeros((k, k))
+        covariance = np.zeros((k, k))
         if self.is_whole:
-            return found
+            return covariance
         kept = self.kept_by_class
         for i in np.flatnonzero((kept < self.totals) & (kept > 1)):
-            own = np.cov(values[self.strata == i].T)
+            class_covariance = np.cov(values[self.strata == i].T)
             share = self.totals[i] / self.n_rows
-            found += share**2 * (1 / kept[i] - 1 / self.totals[i]) * own
-        return found
+            covariance += share**2 * (1 / kept[i] - 1 / self.totals[i]) * class_covariance
+        return covariance
 
 
 def _most_of_class(counts: Indices, most: int) -> int:

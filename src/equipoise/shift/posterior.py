@@ -67,15 +67,15 @@ def maximum_likelihood(table: Matrix, counts: Vector | Indices, pseudo: float = 
     """
     columns, total = np.ascontiguousarray(table.T), counts.sum()
     k = len(columns)
-    found = np.full(k, 1 / k)
+    frequencies = np.full(k, 1 / k)
     for _ in range(EM_STEPS):
-        scale = counts / (found @ columns)
-        new = (found * (columns @ scale) + pseudo) / (total + k * pseudo)
-        done = np.abs(new - found).max() < EM_TOLERANCE
-        found = new
+        scale = counts / (frequencies @ columns)
+        new = (frequencies * (columns @ scale) + pseudo) / (total + k * pseudo)
+        done = np.abs(new - frequencies).max() < EM_TOLERANCE
+        frequencies = new
         if done:
             break
-    return np.asarray(found)
+    return np.asarray(frequencies)
 
 
 def posterior_draws(
@@ -241,10 +241,12 @@ def held_out_scores(table: Matrix, labels: Indices, pi: Vector) -> HeldOutScores
     error, covariance = -np.ones(k), np.zeros((k, k))
     counts = np.bincount(labels, minlength=k)
     for i in range(k):
-        own = values[labels == i]
-        error += pi[i] * own.mean(axis=0)
-        own = own - own.mean(axis=0)
-        covariance += pi[i] ** 2 * (own.T @ own) / (max(counts[i] - 1, 1) * counts[i])
+        class_scores = values[labels == i]
+        error += pi[i] * class_scores.mean(axis=0)
+        class_scores = class_scores - class_scores.mean(axis=0)
+        covariance += (
+            pi[i] ** 2 * (class_scores.T @ class_scores) / (max(counts[i] - 1, 1) * counts[i])
+        )
     return HeldOutScores(error, covariance)
 
 

@@ -314,8 +314,8 @@ def estimate_of_rows(
     """The posterior of rows whose likelihoods are known already."""
     refuse_indistinct(calibration)
     settings = EstimateSettings("posterior", None, confidence, 0)
-    found = _estimated(calibration, rows, settings)
-    return PriorEstimate(calibration, rows, **found, settings=settings, model=model)
+    results = _estimated(calibration, rows, settings)
+    return PriorEstimate(calibration, rows, **results, settings=settings, model=model)
 
 
 def calibrated(model: Any, held_out: Any, calibration: Any) -> CalibratedProbabilities:
@@ -375,8 +375,8 @@ def _posterior(
     strengths = STRENGTHS if strength is None else (strength,)
     alphas = np.array([np.full(k, each) for each in strengths])
     draws = posterior_draws(rows, alphas, rng, DRAWS)
-    found = held_out_scores(calibration.held_out_likelihoods, calibration.labels, draws.mean)
-    return moved_by_error(draws, rows, found, rng)
+    held_out = held_out_scores(calibration.held_out_likelihoods, calibration.labels, draws.mean)
+    return moved_by_error(draws, rows, held_out, rng)
 
 
 def _bootstrapped(
@@ -408,8 +408,8 @@ def _bbse(
     confusion = table / table.sum(axis=1, keepdims=True)
     ours = (rows.table * calibration.prior).argmax(axis=1)
     shares = np.bincount(ours, counts, minlength=k) / counts.sum()
-    found = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
-    return np.asarray(onto_simplex(found[None])[0])
+    solution = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
+    return np.asarray(onto_simplex(solution[None])[0])
 
 
 def intervals(samples: Matrix, confidence: float) -> tuple[Vector, Vector]:

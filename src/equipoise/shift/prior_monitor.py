@@ -181,10 +181,10 @@ class PriorMonitor:
     def _means(self) -> tuple[Vector, Vector]:
         """Bounds of the mean scores at the expected frequencies, by the held-out rows."""
         known = self.calibration
-        found = held_out_scores(known.held_out_likelihoods, known.labels, self.prior)
+        held_out = held_out_scores(known.held_out_likelihoods, known.labels, self.prior)
         tail = self.false_alarm * HELD_OUT_SHARE / (2 * len(self.prior))
-        slack = norm.isf(tail) * np.sqrt(np.diag(found.covariance))
-        mean = 1 + found.error
+        slack = norm.isf(tail) * np.sqrt(np.diag(held_out.covariance))
+        mean = 1 + held_out.error
         return np.maximum(mean - slack, np.finfo(float).tiny), mean + slack
 
     def _factors(self, values: Matrix) -> Matrix:

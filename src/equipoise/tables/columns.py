@@ -189,13 +189,13 @@ def conform(frame: Any, columns: Sequence[Column]) -> Any:
     """
     pandas = require("pandas", extra="cli")
     used = [column for column in columns if column.kind != "empty"]
-    given = {str(name): name for name in frame.columns}
-    lacking = [column.name for column in used if column.name not in given]
+    names = {str(name): name for name in frame.columns}
+    lacking = [column.name for column in used if column.name not in names]
     if lacking:
         raise InvalidInputError(
-            f"The table has no column {listing(lacking, 12)}; its columns are {listing(given, 12)}."
+            f"The table has no column {listing(lacking, 12)}; its columns are {listing(names, 12)}."
         )
-    made = {column.name: _made(frame[given[column.name]], column) for column in used}
+    made = {column.name: _made(frame[names[column.name]], column) for column in used}
     return pandas.DataFrame(made, index=frame.index, columns=[column.name for column in used])
 
 

@@ -315,14 +315,14 @@ def tuned_for(learner: Any, goal: Any, *, cv: Any, random_state: int) -> Any:
     'balanced'
     """
     recipe = as_goal(goal)
-    given = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
-    word = getattr(given, "weighting", None)
+    aim = recipe.uncertainty if isinstance(recipe, SetGoal) else recipe
+    word = getattr(aim, "weighting", None)
     if isinstance(word, str) and word == "standard":
         return learner
     training = "balanced" if isinstance(word, str) and word == "balanced" else "plain"
     return RobustClassifier(
         learner,
-        given,
+        aim,
         training=training,
         cv=cv,
         rare_classes="keep",

@@ -93,8 +93,8 @@ class LabelledTable:
 
     def weights_at(self, rows: Any) -> Vector | None:
         """Weights of some rows, those that stand for several counted as often."""
-        given = [each[rows] for each in (self.weights, self.times) if each is not None]
-        return np.prod(given, axis=0, dtype=np.float64) if given else None
+        factors = [each[rows] for each in (self.weights, self.times) if each is not None]
+        return np.prod(factors, axis=0, dtype=np.float64) if factors else None
 
 
 def read_labelled(

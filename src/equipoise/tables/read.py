@@ -309,24 +309,24 @@ def _csv(
 
 def _missing_by_name(names: list[str], copied: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Which texts are missing values, by the names that pandas gives to columns."""
-    given = (name or f"Unnamed: {position}" for position, name in enumerate(names))
-    return {name: () if name in copied else _MISSING for name in given}
+    pandas_names = (name or f"Unnamed: {position}" for position, name in enumerate(names))
+    return {name: () if name in copied else _MISSING for name in pandas_names}
 
 
 def _header(stream: BinaryIO) -> tuple[list[str], str, int]:
     """Column names, delimiter and blank lines before them; the stream is left where it began."""
-    pandas, found = require("pandas", extra="cli"), []
+    pandas, candidates = require("pandas", extra="cli"), []
     options = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
     for mark in _DELIMITERS:
         # An empty file has no first row.
         with suppress(pandas.errors.EmptyDataError):
             row = pandas.read_csv(BoundedRows(stream, mark), sep=mark, **options)
-            found.append(([str(name) for name in row.iloc[0]], mark))
+            candidates.append(([str(name) for name in row.iloc[0]], mark))
         stream.seek(0)
     # The first of the longest: a comma inside a name outweighs no row of semicolons, and where
     # quotation marks are left in the names, fields were parted elsewhere.
     names, delimiter = max(
-        found or [([], ",")], key=lambda each: ('"' not in "".join(each[0]), len(each[0]))
+        candidates or [([], ",")], key=lambda each: ('"' not in "".join(each[0]), len(each[0]))
     )
     # Some pandas end a name at a zero byte.
     start = stream.read(1 << 16)

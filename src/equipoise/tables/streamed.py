@@ -144,8 +144,8 @@ def streamed_table(
             features = _fitted_features(source, columns, used)
         classes = np.unique(np.array(list(labels.values())))
         stored, counts = StoredBlocks(Path(folder)), Counter[Any]()
-        for frame, given in source.frames(columns, "Encoding" if encoded else "Storing"):
-            y = np.array([labels[name] for name in given], dtype=classes.dtype)
+        for frame, texts in source.frames(columns, "Encoding" if encoded else "Storing"):
+            y = np.array([labels[name] for name in texts], dtype=classes.dtype)
             stored.add(frame if features is None else features.transform(frame), y)
             counts.update(y.tolist())
         source.forget()
@@ -205,7 +205,7 @@ class TableSource:
             labels.update(map(text_of, chunk[label].tolist()))
             for column in columns_of(chunk.drop(columns=[label, *others])):
                 kinds.setdefault(column.name, []).append(column)
-        columns = tuple(_joined(found) for found in kinds.values())
+        columns = tuple(_joined(by_chunk) for by_chunk in kinds.values())
         if all(column.kind == "empty" for column in columns):
             raise InvalidInputError(
                 "The table has no column with any value besides the label: there is nothing to "
@@ -354,12 +354,12 @@ class SomeLeftOut(Blocks):
 
     def predicted(self, model: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         """Labels of the held-out rows, and what a model predicts for them."""
-        found = []
+        pairs = []
         for index, (X, y, _) in enumerate(map(self._blocks.__getitem__, range(len(self)))):
             aside = self._aside(index, y)
             if aside.any():
-                found.append((y[aside], model.predict(X[aside])))
-        if not found:
+                pairs.append((y[aside], model.predict(X[aside])))
+        if not pairs:
             return np.array([]), np.array([])
-        true, given = zip(*found, strict=True)
-        return np.concatenate(true), np.concatenate(given)
+        true, predictions = zip(*pairs, strict=True)
+        return np.concatenate(true), np.concatenate(predictions)

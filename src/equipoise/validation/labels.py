@@ -125,8 +125,8 @@ def positions(y: Names, classes: Names) -> Indices:
     """Where each label stands in ``classes``; -1 for a label that is not there."""
     if not (_is_integer(y) and _is_integer(classes) and _fits(classes, y)):
         places = {name: place for place, name in enumerate(classes.tolist())}
-        found = map(places.get, y.tolist(), repeat(-1))
-        return np.fromiter(found, dtype=np.intp, count=len(y))
+        indices = map(places.get, y.tolist(), repeat(-1))
+        return np.fromiter(indices, dtype=np.intp, count=len(y))
     low = int(classes.min())
     span = int(classes.max()) - low + 1
     table = np.full(span + 1, -1, dtype=np.intp)

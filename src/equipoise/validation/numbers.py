@@ -72,11 +72,11 @@ def check_numbers(
     A class that a dict leaves out takes ``default``; without a default it is an error.
     """
     names = np.asarray(classes)
-    given = values
+    numbers = values
     if isinstance(values, Mapping):
-        given = _in_class_order(values, names.tolist(), name, default)
+        numbers = _in_class_order(values, names.tolist(), name, default)
     try:
-        array = np.array(given, dtype=np.float64)
+        array = np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
             f"{name} must be a number, a dict by class or an array of numbers, got {values!r}."
