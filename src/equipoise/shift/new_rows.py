@@ -15,7 +15,7 @@ import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
 
-# MOST_KEPT: rows that are kept. An estimate from so many is known to 0.2 points or better.
+# MOST_KEPT: rows that are kept. An estimate from these is known to 0.2 points or better.
 MOST_KEPT = 100_000
 
 
@@ -119,7 +119,7 @@ class NewRows:
 
 
 def _most_of_class(counts: Indices, most: int) -> int:
-    """The largest number of rows of a class with which there are at most so many in all."""
+    """The largest number of rows of a class with which all classes keep to the limit."""
     least, largest = 1, int(counts.max())
     while least < largest:
         middle = (least + largest + 1) // 2
