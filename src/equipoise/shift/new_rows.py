@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.objectives.sampling import evenly
 
 # MOST_KEPT: rows that are kept. An estimate from these is known to 0.2 points or better.
 MOST_KEPT = 100_000
@@ -83,8 +84,7 @@ class NewRows:
 
     def _drawn_with(self, other: NewRows, joined: NewRows, seed: int) -> NewRows:
         """Of each class the same share of the rows of both, so that neither counts too much."""
-        most = _most_of_class(joined.totals, MOST_KEPT)
-        rate = np.minimum(1.0, most / np.maximum(joined.totals, 1))
+        rate = evenly(joined.totals, MOST_KEPT) / np.maximum(joined.totals, 1)
         for part in (self, other):
             kept = part.kept_by_class / np.maximum(part.totals, 1)
             rate = np.where(part.totals > 0, np.minimum(rate, kept), rate)
@@ -100,7 +100,7 @@ class NewRows:
         """At most ``most`` rows: of each most likely class as many, or all that there are."""
         if len(self.strata) <= most:
             return self
-        wanted = np.minimum(self.kept_by_class, _most_of_class(self.kept_by_class, most))
+        wanted = evenly(self.kept_by_class, most)
         rows = _some(self.strata, wanted, np.random.default_rng(seed))
         return replace(self, table=self.table[rows], strata=self.strata[rows])
 
@@ -116,16 +116,6 @@ class NewRows:
             share = self.totals[i] / self.n_rows
             covariance += share**2 * (1 / kept[i] - 1 / self.totals[i]) * class_covariance
         return covariance
-
-
-def _most_of_class(counts: Indices, most: int) -> int:
-    """The largest number of rows of a class with which all classes keep to the limit."""
-    least, largest = 1, int(counts.max())
-    while least < largest:
-        middle = (least + largest + 1) // 2
-        enough = np.minimum(counts, middle).sum() <= most
-        least, largest = (middle, largest) if enough else (least, middle - 1)
-    return least
 
 
 def _some(strata: Indices, wanted: Indices, rng: np.random.Generator) -> Indices:
