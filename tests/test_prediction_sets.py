@@ -30,11 +30,11 @@ from equipoise.decisions.conformal import (
     in_sets,
     thresholds,
 )
-from equipoise.decisions.coverage_levels import tuned_levels, whole_ranks
+from equipoise.decisions.coverage_levels import levels_within, ranks_within
 from equipoise.estimators import GivenProbabilities
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.goals.labelled_predictions import Predictions
 from equipoise.risks.tolerance import allowed_misses, allowed_weighted_error
+from equipoise.sets.hull import Hull
 
 COUNTS = np.array([60, 25, 9, 4])
 PRIOR = COUNTS / COUNTS.sum()
@@ -159,19 +159,38 @@ def test_the_chernoff_bound_is_below_the_exact_count_and_near_it():
     assert exact - 8 <= found <= exact + 1
 
 
-def test_levels_for_a_set_are_feasible_and_no_larger_than_equal_ones():
-    rng = np.random.default_rng(0)
-    table = rng.dirichlet(np.array([4.0, 1, 0.5, 0.3]), 600)
-    labels = np.array([rng.choice(4, p=row) for row in table])
-    prior = np.bincount(labels, minlength=4) / 600
-    rows = Predictions(table, labels, np.ones(600))
-    for goal in (LabelCVaR(0.3), PriorBox(upper=0.6), WorstClass()):
-        masses = goal.resolve(prior)
-        levels = tuned_levels(rows, masses, 0.1, prior)
-        assert masses.support(levels) <= 0.1 * (1 + 1e-9)
-        counts = np.array([30, 20, 7, 3])
-        ranks = whole_ranks(levels, counts, masses, 0.1)
-        assert masses.support(ranks / (counts + 1)) <= 0.1 * (1 + 1e-9)
+SETS = [LabelCVaR(0.3), LabelCVaR(0.8), PriorBox(upper=0.6), PriorBox(upper=0.95), WorstClass()]
+
+
+@pytest.mark.parametrize("goal", SETS, ids=str)
+def test_levels_for_a_set_use_all_that_it_allows(goal):
+    masses = goal.resolve(PRIOR)
+    levels = levels_within(masses, 0.1)
+    assert masses.support(levels) == pytest.approx(0.1)
+    # The smallest sum of 1 / level among errors of which the set allows the mean.
+    others = np.random.default_rng(0).dirichlet(np.ones(4), 500)
+    feasible = [each * 0.1 / masses.support(each) for each in others]
+    assert np.sum(1 / levels) <= min(np.sum(1 / each) for each in feasible) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("goal", SETS, ids=str)
+@pytest.mark.parametrize("counts", [COUNTS, [300, 20, 1, 0], [3, 2, 2, 1]], ids=str)
+def test_ranks_of_a_set_are_feasible_and_cannot_be_raised(goal, counts):
+    counts, masses = np.array(counts), goal.resolve(PRIOR)
+    levels = levels_within(masses, 0.2)
+    ranks = ranks_within(levels, counts, masses, 0.2)
+    assert masses.support(ranks / (counts + 1)) <= 0.2 + 1e-9
+    assert np.all(ranks[counts == 0] == 0) and np.all(ranks >= 0)
+    for i in np.flatnonzero((counts > 0) & (ranks < levels * (counts + 1))):
+        more = ranks + (np.arange(4) == i)
+        assert masses.support(more / (counts + 1)) > 0.2
+
+
+def test_a_class_that_the_projected_mass_leaves_out_is_not_given_up():
+    masses = Hull(np.array([[0.6, 0.4, 0.0], [0.95, 0.0, 0.05]]))
+    assert masses.project(np.ones(3) / 3)[2] == 0
+    levels = levels_within(masses, 0.1)
+    assert masses.support(levels) <= 0.1 + 1e-9 and levels.min() > 0.05
 
 
 def test_cross_sets_of_one_model_are_the_split_ones():

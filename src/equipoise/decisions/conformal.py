@@ -40,7 +40,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, Vector
-from equipoise.decisions.coverage_levels import whole_ranks
+from equipoise.decisions.coverage_levels import ranks_within, whole_ranks
 from equipoise.risks.intervals import sidak
 from equipoise.risks.tolerance import allowed_misses, allowed_weighted_error
 from equipoise.sets import MassSet
@@ -51,8 +51,8 @@ class CoverageTask:
     """The largest errors of the classes: each its own, or their mean under ``masses``.
 
     ``errors`` are the levels by class, where ``masses`` is given the same for all. Where
-    ``robust`` is given, they may be rounded up as far as the largest mean over that set is no more
-    than ``error``. ``prior`` are the class frequencies on whose scale the probabilities are, and
+    ``robust`` is given, they are rounded so that the largest mean over that set is no more than
+    ``error``. ``prior`` are the class frequencies on whose scale the probabilities are, and
     ``tail`` the probability that the rule may break what it promises; None is a mean over rules.
     """
 
@@ -74,7 +74,9 @@ class CoverageTask:
     def ranks(self, counts: Indices) -> Indices:
         """The order statistic of each class that is its threshold, 0 for none."""
         if self.tail is None:
-            return whole_ranks(self.errors, counts, self.robust, self.error)
+            if self.robust is None:
+                return whole_ranks(self.errors, counts)
+            return ranks_within(self.errors, counts, self.robust, self.error)
         each = sidak(self.tail, max(1, int(np.count_nonzero(counts))))
         return allowed_misses(counts, self.errors, each) + 1
 

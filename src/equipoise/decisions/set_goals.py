@@ -11,22 +11,19 @@ import numpy as np
 
 from equipoise.arrays import Indices, Mask, NDArray, Vector
 from equipoise.decisions.conformal import CoverageTask
+from equipoise.decisions.coverage_levels import levels_within
 from equipoise.decisions.folds import Folds, LabelledRows, deal, set_aside
-from equipoise.decisions.held_out import HeldOut
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.goals.labelled_predictions import Predictions
-from equipoise.sets import MassSet, as_uncertainty
+from equipoise.sets import as_uncertainty
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 
-# TUNING_FOLDS: of the five folds of a fitted model's rows, those that error levels are tuned on.
-TUNING_FOLDS = 2
 ABSTENTIONS = ("empty", "several", "empty or several")
 
 
 def coverage_task(
     goal: Any, coverage: Any, confidence: Any, prior: Vector, classes: NDArray[Any]
-) -> tuple[CoverageTask, MassSet | None]:
-    """What is to be covered at these class frequencies, and the set that levels are tuned for."""
+) -> CoverageTask:
+    """What is to be covered at these class frequencies."""
     error = 1 - check_number(coverage, "coverage", "(0, 1)")
     tail = None
     if confidence is not None:
@@ -34,27 +31,14 @@ def coverage_task(
     if isinstance(goal, Mapping):
         levels = check_numbers(goal, classes, name="goal", default=1 - error)
         check_interval(levels, classes, "goal", "[0, 1)")
-        return CoverageTask(1 - levels, prior, tail=tail), None
+        return CoverageTask(1 - levels, prior, tail=tail)
     masses = as_uncertainty("balanced" if goal is None else goal).resolve(prior, classes)
     task = CoverageTask(np.full(len(prior), error), prior, error=error, tail=tail)
     if masses.is_point:
-        return replace(task, masses=np.asarray(masses.project(prior))), None
+        return replace(task, masses=np.asarray(masses.project(prior)))
     if masses.is_simplex:
-        return task, None
-    return replace(task, robust=masses), masses
-
-
-def parts_of(held_out: HeldOut, tunes: bool) -> tuple[Predictions | None, HeldOut]:
-    """Rows of a fitted model to tune levels on, if they are tuned, and those to calibrate on."""
-    rows, fold = held_out.predictions, held_out.fold
-    if not tunes:
-        return None, held_out
-    part = fold < TUNING_FOLDS
-    to_calibrate = np.flatnonzero(~part)
-    again = deal(rows.labels[to_calibrate], 0)
-    return rows.take(np.flatnonzero(part)), replace(
-        held_out, predictions=rows.take(to_calibrate), fold=again
-    )
+        return task
+    return replace(task, errors=levels_within(masses, error), robust=masses)
 
 
 def held_out_share(rows: LabelledRows, share: float, seed: int) -> Folds:

@@ -35,15 +35,12 @@ from equipoise.decisions.conformal import (
     in_sets,
     thresholds,
 )
-from equipoise.decisions.coverage_levels import tuned_levels, within
-from equipoise.decisions.folds import FOLDS
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.set_goals import (
     abstentions,
     check_abstention,
     coverage_task,
     held_out_share,
-    parts_of,
     rule_of,
 )
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
@@ -55,8 +52,6 @@ from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
-from equipoise.goals.labelled_predictions import Predictions
-from equipoise.sets import MassSet
 from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_number, check_seed, check_verbosity
@@ -214,18 +209,14 @@ class PredictionSets(DecidingClassifier):
         """Split, predict and calibrate, on rows in memory."""
         rows, to_split = self._labelled(X, y, sample_weight, params)
         training, seed = self._training(rows), check_seed(self.random_state)
-        task, masses = self._task_at(training.prior, rows.classes)
+        task = self._task_at(training.prior, rows.classes)
         if self._is_fitted_before():
-            held_out = predict_fitted(self.estimator, rows, training, seed)
-            models, tuning, held_out = [self.estimator], *parts_of(held_out, masses is not None)
-        else:
-            models, held_out, tuning = self._trained(
-                rows, training, to_split, seed, masses is not None
+            models, held_out = (
+                [self.estimator],
+                predict_fitted(self.estimator, rows, training, seed),
             )
-        if masses is not None:
-            assert tuning is not None
-            levels = tuned_levels(tuning, masses, task.error, training.prior)
-            task = replace(task, errors=levels)
+        else:
+            models, held_out = self._trained(rows, training, to_split, seed)
         kept = equal_rows_of_weights(
             held_out.predictions.sample_weight, held_out.predictions.labels, seed
         )
@@ -262,27 +253,18 @@ class PredictionSets(DecidingClassifier):
         )
 
     def _trained(
-        self, rows: LabelledRows, training: Training, to_split: Any, seed: int, tunes: bool
-    ) -> tuple[list[Any], HeldOut, Predictions | None]:
-        """The models, their held-out rows, and rows that they are not calibrated on."""
-        rare, share = RareClasses("keep"), self._share
+        self, rows: LabelledRows, training: Training, to_split: Any, seed: int
+    ) -> tuple[list[Any], HeldOut]:
+        """The models and their held-out rows."""
+        share = self._share
         if share is None:
             once = self.confidence is not None
-            folds = split(rows, Splitting(self.cv, seed, to_split, once, rare))
+            folds = split(rows, Splitting(self.cv, seed, to_split, once, RareClasses("keep")))
         else:
             folds = held_out_share(rows, share, seed)
         fits = Fits(self.n_jobs, False, check_verbosity(self.verbose))
         held_out = predict(self.estimator, rows, folds, training, fits)
-        models = [part.model for each in fits.tables.values() for part in each]
-        if not tunes or len(models) > 1:
-            return models, held_out, held_out.predictions
-        trained = np.full(len(rows.labels), -1)
-        part = folds.parts[0][0]
-        trained[part] = rows.labels[part]
-        inner = replace(rows, labels=trained)
-        parts = split(inner, Splitting(FOLDS, seed, rare=rare))
-        other = predict(self.estimator, inner, parts, training, Fits(self.n_jobs))
-        return models, held_out, other.predictions
+        return [part.model for each in fits.tables.values() for part in each], held_out
 
     @property
     def _share(self) -> float | None:
@@ -368,8 +350,8 @@ class PredictionSets(DecidingClassifier):
             for each in models
         ]
 
-    def _task_at(self, prior: Vector, classes: NDArray[Any]) -> tuple[CoverageTask, MassSet | None]:
-        """What is to be covered at these class frequencies, and the set to tune levels for."""
+    def _task_at(self, prior: Vector, classes: NDArray[Any]) -> CoverageTask:
+        """What is to be covered at these class frequencies."""
         return coverage_task(self.goal, self.coverage, self.confidence, prior, classes)
 
     @property
@@ -379,16 +361,8 @@ class PredictionSets(DecidingClassifier):
 
     @property
     def _task(self) -> CoverageTask:
-        prior = np.asarray(self.class_prior_)
-        task, _ = self._task_at(prior, self.classes_)
-        masses_by_class = getattr(self, "masses_", None)
-        masses = None if masses_by_class is None else np.asarray(masses_by_class)
-        return replace(
-            task,
-            errors=1 - np.asarray(self.levels_),
-            masses=masses,
-            prior=np.asarray(self.calibration_["prior"]),
-        )
+        task = self._task_at(np.asarray(self.class_prior_), self.classes_)
+        return replace(task, prior=np.asarray(self.calibration_["prior"]))
 
     def adapted(self, class_prior: Any) -> Self:
         """The same model with sets for new class frequencies, from the same calibration rows.
@@ -405,10 +379,9 @@ class PredictionSets(DecidingClassifier):
         """
         check_is_fitted(self)
         prior = check_prior(class_prior, self.classes_)
-        task, masses = self._task_at(prior, self.classes_)
-        if masses is not None:
-            task = replace(task, errors=within(1 - np.asarray(self.levels_), masses, task.error))
-        task = replace(task, prior=np.asarray(self.calibration_["prior"]))
+        task = replace(
+            self._task_at(prior, self.classes_), prior=np.asarray(self.calibration_["prior"])
+        )
         lowest, model = thresholds(self._calibration, task), copy(self)
         model.thresholds_ = ByClass(lowest, self.classes_)
         model.levels_ = ByClass(1 - task.errors, self.classes_)
