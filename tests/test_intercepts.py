@@ -113,3 +113,26 @@ def test_many_classes_under_caps_are_balanced(n_classes, first):
     with open_objective(X, labels, np.ones(n_classes), **given) as objective:
         masses = LabelCVaR(0.5).resolve(np.ones(n_classes) / n_classes)
         assert choose(Problem(objective, masses, 0.1))[0] == first
+
+
+@pytest.mark.parametrize("goal", [WorstClass(), LabelCVaR(0.5), LabelCVaR(0.2)], ids=repr)
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_fewer_digits_first_end_at_the_same_certified_optimum(goal, tol):
+    rng, k, n = np.random.default_rng(1), 60, 240
+    labels = np.append(np.repeat(np.arange(k), 2), rng.choice(k, n - 2 * k))
+    X = rng.normal(size=(k, 30))[labels] + rng.normal(size=(n, 30))
+    with open_objective(
+        X, labels, np.ones(n), n_classes=k, fit_intercept=True, ridge=1 / n
+    ) as objective:
+        masses = goal.resolve(np.bincount(labels) / n)
+        problem = Problem(objective, masses, 1 / n)
+        start = np.zeros(objective.size), masses.project(np.ones(k) / k)
+        for first in (problem, problem.rougher()):
+            found = run(first, "multipliers", start, Limits(tol, 300), Progress())
+            assert found.status is Status.CONVERGED and found.theta.dtype == np.float64
+            # What is claimed is what float64 says.
+            state = objective.evaluate(found.theta)
+            assert problem.value(state) == pytest.approx(found.objective, rel=1e-12)
+            best = run(problem, "sqp-lbfgs", start, Limits(1e-8, 400), Progress())
+            assert found.lower_bound <= best.objective * (1 + 1e-12)
+            assert found.objective <= best.objective * (1 + tol)

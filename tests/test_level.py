@@ -6,10 +6,11 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from equipoise import RobustLogisticRegression, WorstClass
-from equipoise.objectives import open_objective
+from equipoise.objectives import moves_probabilities, open_objective
 from equipoise.sets import FixedWeights, LabelCVaR
 from equipoise.solvers import Problem, choose
-from equipoise.solvers.level import Leveling, _inverse_of, can_level
+from equipoise.solvers.krylov import gmres
+from equipoise.solvers.level import Leveling
 from linear_models import small_data
 
 
@@ -85,11 +86,23 @@ def test_risks_that_are_equal_are_left_as_they_are(times):
         np.testing.assert_allclose(mass, 0.2, rtol=1e-9)
 
 
-def test_slopes_that_cannot_be_inverted_are_none():
-    assert _inverse_of(np.zeros((3, 3)), None) is None
-    leveling = Leveling()
-    assert leveling._solved(np.zeros((3, 3)), np.ones(3), 1e-8) is None
-    assert leveling._solved(np.eye(3), np.ones(3), 1e-8) == pytest.approx(np.ones(2))
+@pytest.mark.parametrize("size", [1, 3, 40])
+@pytest.mark.parametrize("singular", [False, True])
+def test_systems_are_solved_by_products(size, singular):
+    rng = np.random.default_rng(size)
+    matrix = rng.dirichlet(np.ones(size), size) - (1.0 if singular else 2.0) * np.eye(size)
+    right_side = matrix @ rng.normal(size=size)
+    solution, left = gmres(matrix.__matmul__, right_side, 1e-12, 100)
+    np.testing.assert_allclose(matrix @ solution, right_side, atol=1e-11)
+    assert left <= 1e-11
+
+
+def test_systems_without_a_solution_say_what_is_left():
+    assert gmres(np.zeros((3, 3)).__matmul__, np.ones(3), 1e-8, 9)[1] == pytest.approx(1.0)
+    assert gmres(np.full((3, 3), np.nan).__matmul__, np.ones(3), 1e-8, 9)[1] == np.inf
+    assert gmres(np.eye(3).__matmul__, np.full(3, np.inf), 1e-8, 9)[1] == np.inf
+    few = gmres(np.diag(np.arange(1.0, 90)).__matmul__, np.ones(89), 1e-12, 5)[1]
+    assert 1e-6 < few < 1
 
 
 def test_no_intercepts_have_a_smaller_largest_risk():
@@ -135,7 +148,7 @@ def test_there_must_be_an_intercept_for_every_class(n_classes, fit_intercept):
     with opening as objective:
         masses = WorstClass().resolve(np.ones(n_classes) / n_classes)
         problem = Problem(objective, masses, 0.1)
-        assert not can_level(problem)
+        assert not moves_probabilities(objective)
         assert Leveling().at(problem, objective.evaluate(np.zeros(objective.size))) is None
 
 

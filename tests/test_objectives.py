@@ -14,7 +14,8 @@ from scipy.special import log_softmax
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective
 from equipoise.objectives.linear_objective import RowCut
-from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
+from equipoise.objectives.matrices import DenseFeatures
+from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.threads import Workers
 from linear_models import class_risks, row_losses, small_data
 
@@ -181,7 +182,7 @@ def test_one_pass_finds_what_two_find(case):
     both, gradients = objective.evaluate_with_gradients(theta)
     assert objective.n_evaluations == 2
     assert_close(both.risks, state.risks, RTOL)
-    assert_close(both.kept, state.kept, RTOL)
+    assert_close(both.kept[:, :], state.kept[:, :], RTOL)
     assert_close(gradients, objective.class_gradients(state), RTOL)
 
 
@@ -365,7 +366,7 @@ def answers(objective, case):
     both, gradients = objective.evaluate_with_gradients(state.theta)
     return [
         state.risks,
-        state.kept,
+        state.kept[:, :],
         objective.class_gradients(state, np.full_like(gradients, np.nan)),
         objective.gradient(state, mass),
         objective.hessian(state.theta, mass),

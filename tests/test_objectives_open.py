@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective, open_objective
 from equipoise.objectives.linear_objective import RowCut, by_class
-from equipoise.objectives.matrices import LARGE, DenseFeatures, SparseFeatures
+from equipoise.objectives.matrices import LARGE, DenseFeatures
+from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.objectives.units import standard_or_raw
 from equipoise.threads import Workers
 from linear_models import class_risks, small_data
@@ -141,7 +142,7 @@ def test_gathered_rows_answer_as_sorted_ones(layout, dtype, wild):
         answers.append(
             (
                 state.risks,
-                state.kept,
+                state.kept[:, :],
                 gradients,
                 objective.gradient(state, mass),
                 objective.hessian(state.theta, mass),

@@ -11,8 +11,9 @@ from equipoise.arrays import to_numpy
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import NotConvergedWarning
 from equipoise.objectives import open_objective
-from equipoise.objectives.matrices import DenseFeatures, SparseFeatures
+from equipoise.objectives.matrices import DenseFeatures
 from equipoise.objectives.rows import RowsInBlocks
+from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.sets import as_uncertainty
 from hostile_problems import exact_scores
 from linear_models import class_risks, small_data

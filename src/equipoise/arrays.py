@@ -36,8 +36,18 @@ def norm(vector: Any) -> float:
 def like(values: NDArray[np.float64], x: Any) -> Any:
     """``values`` as an array of the library, dtype and device of ``x``, an array or a tensor."""
     if isinstance(x, np.ndarray):
-        return values
+        return values.astype(x.dtype, copy=False)
     return x.new_tensor(values, dtype=x.dtype)
+
+
+def rounding(x: Any) -> float:
+    """The relative rounding of an array or a tensor of float32 or float64."""
+    return float(np.finfo(np.float32 if x.dtype.itemsize == 4 else np.float64).eps)
+
+
+def zeros_like(x: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape, of the library, dtype and device of ``x``, an array or a tensor."""
+    return np.zeros(shape, x.dtype) if isinstance(x, np.ndarray) else x.new_zeros(shape)
 
 
 def to_numpy(x: Any) -> NDArray[np.float64]:

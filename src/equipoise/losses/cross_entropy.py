@@ -137,12 +137,14 @@ class SoftmaxKernel(ScoreKernel):
         return np.where(mass > 0, 0.0, -np.inf)
 
     def moved(self, kept: Matrix, by: Vector) -> Matrix:
-        out = kept * np.exp(by)[:, None]
-        out /= _positive(out.sum(axis=0))
+        odds = np.exp(by).astype(kept.dtype, copy=False)
+        out = kept * odds[:, None]
+        out /= _positive(odds @ kept)
         return out
 
     def growth(self, kept: Matrix, labels: Indices, by: Vector) -> Vector:
-        growth: Vector = np.log(_positive(np.exp(by) @ kept))
+        odds = np.exp(by).astype(kept.dtype, copy=False)
+        growth: Vector = np.log(_positive(odds @ kept))
         return growth - np.where(np.isfinite(by), by, 0.0)[labels]
 
     def moments(self, kept: Matrix, labels: Indices, scale: Vector, *, diagonal: bool) -> Pair:

@@ -8,6 +8,7 @@ from equipoise.objectives.capabilities import (
     OtherLosses,
     RiskGradients,
     ScoreInverses,
+    moves_probabilities,
     offered,
 )
 from equipoise.objectives.linear_objective import LinearObjective
@@ -32,6 +33,7 @@ __all__ = [
     "RowsInMemory",
     "ScoreInverses",
     "TrainingRows",
+    "moves_probabilities",
     "offered",
     "open_objective",
 ]

@@ -24,6 +24,9 @@ from equipoise.losses.base import ScoreKernel
 from equipoise.objectives.centering import ShiftMoments, center_shift
 from equipoise.objectives.matrices import Features
 
+# FEW_DIGITS_PATIENCE: iterations without progress, after which passes in float32 end;
+# SINGLE_ROUNDING: of gradients in single precision, relative to the objective.
+FEW_DIGITS_PATIENCE, SINGLE_ROUNDING = 5, 1e-7
 T = TypeVar("T")
 O = TypeVar("O", bound="Objective")  # noqa: E741  an objective
 
@@ -113,6 +116,15 @@ class Objective(ABC):
         """An approximate inverse Hessian in the intercepts of a centered state."""
         return lambda gradients: gradients
 
+    def intercept_product(
+        self, state: Evaluation, shift: Vector, mass: Vector
+    ) -> Callable[[Vector], Vector] | None:
+        """Products with the Hessian of the weighted risk in the intercepts, after a shift.
+
+        None where each would be a pass over data that are not in memory.
+        """
+        return None
+
     def _like(self, other: O) -> O:
         """Another objective over rows of this one, with the same offsets."""
         other.offsets = self.offsets
@@ -125,6 +137,10 @@ class Objective(ABC):
     def exactly(self, state: Evaluation) -> Evaluation:
         """The state with risks as exact as certificates need them."""
         return state
+
+    def rougher(self) -> "Objective | None":
+        """The same problem, evaluated in fewer digits and less time; None where there is none."""
+        return None
 
     def sharper(self) -> "Objective | None":
         """The same problem, evaluated more exactly; None where that is not possible."""
@@ -142,9 +158,7 @@ class Objective(ABC):
         Intercepts have weight 0.
         """
         features, row = self.features, np.zeros(self.features.width)
-        row[: features.n_features] = 1.0
-        if features.moments is not None:
-            row[: features.n_features] = (1 / features.moments[1]) ** 2
+        row[: features.n_features] = 1.0 if features.scale is None else (1 / features.scale) ** 2
         return self.vector(features.fold(np.tile(row, (features.n_scores, 1))))
 
     def pack(self, coef: Matrix, intercept: Vector) -> Vector:

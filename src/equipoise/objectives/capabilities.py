@@ -58,17 +58,24 @@ class ScoreInverses(Protocol):
 
 @runtime_checkable
 class RiskGradients(Protocol):
-    """Gradients of all class risks along the intercepts."""
+    """Gradients of all class risks along the intercepts, where every class has one."""
 
     @property
     def keeps_probabilities(self) -> bool:
         """Whether these are mean probabilities, less one for the class itself."""
 
     def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
-        """Growth of the class risks after a shift, and their gradients ``(n_classes, n_scores)``.
+        """Growth of the class risks after a shift, and their gradients, classes times classes.
 
         The gradients stay in the memory of the objective.
         """
+
+
+def moves_probabilities(objective: Objective) -> bool:
+    """Whether every class has an intercept, along which risks have gradients: probabilities."""
+    if not isinstance(objective, RiskGradients):
+        return False
+    return objective.has_every_intercept and objective.keeps_probabilities
 
 
 @runtime_checkable

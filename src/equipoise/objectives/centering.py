@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 CENTER_STEPS, CENTER_HALVINGS = 30, 10
 # ROUNDING: relative rise of the weighted risk that is rounding.
 ROUNDING = 1e-13
-# MANY_INTERCEPTS: with more, Newton steps in them use the diagonal of the Hessian alone.
-MANY_INTERCEPTS = 1000
+# MANY_INTERCEPTS: with more, the Hessian in them is not formed: Newton steps are found by products
+# with it, or where each would be a pass over data that are not in memory, by its diagonal alone.
+MANY_INTERCEPTS = 200
+# PRODUCTS: for one step, at most; INEXACT: its relative error; NO_GAIN: predicted decrease, as a
+# share of the risk, at which such steps end.
+PRODUCTS, INEXACT, NO_GAIN = 60, 0.03, 1e-14
 
 
 class ShiftMoments(NamedTuple):
@@ -39,11 +44,18 @@ def center_shift(objective: Objective, state: Evaluation, mass: Vector) -> tuple
         return shift, objective.growths(state, shift)
     here, reach = objective.moments_at(state, shift, mass), 1.0
     for _ in range(CENTER_STEPS):
-        slope = np.where(live, here.gradient, 0.0)
+        slope, no_gain = np.where(live, here.gradient, 0.0), objective.no_gain
         if float(np.abs(slope).sum()) <= 1e-13:
             break
-        whole = intercept_step(here.curvature, slope, live)
-        if float(slope @ whole) <= objective.no_gain * float(mass @ (state.risks + here.growths)):
+        product = None
+        if here.curvature.ndim == 1:
+            product = objective.intercept_product(state, shift, mass)
+        if product is None:
+            whole = intercept_step(here.curvature, slope, live)
+        else:
+            whole = conjugate_step(product, to_numpy(here.curvature), slope, live)
+            no_gain = max(no_gain, NO_GAIN)
+        if float(slope @ whole) <= no_gain * float(mass @ (state.risks + here.growths)):
             break
         step = np.clip(whole, -reach, reach)
         if objective.flat and not np.array_equal(step, whole):
@@ -91,4 +103,26 @@ def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
     # Where a loss is linear there is no curvature: the step is then as long as it may be.
     hessian[places, places] += 1e-12 * max(typical, 1e-3)
     step[live] = to_numpy(solve(hessian, like(slope[live], hessian)))
+    return step
+
+
+def conjugate_step(
+    product: Callable[[Vector], Vector], diagonal: Vector, slope: Vector, live: Mask
+) -> Vector:
+    """A Newton step in the intercepts by conjugate gradients, with the Hessian's diagonal."""
+    inverse = np.where(live, 1 / np.maximum(diagonal, 1e-300), 0.0)
+    step, left = np.zeros(len(slope)), slope
+    along = inverse * left
+    now = first = float(left @ along)
+    for _ in range(PRODUCTS):
+        image = product(along)
+        curvature = float(along @ image)
+        if not curvature > 0:
+            break
+        step, left = step + now / curvature * along, left - now / curvature * image
+        better = inverse * left
+        before, now = now, float(left @ better)
+        if now <= INEXACT**2 * first:
+            break
+        along = better + now / before * along
     return step

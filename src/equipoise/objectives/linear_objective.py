@@ -26,10 +26,16 @@ import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector
 from equipoise.losses.base import ScoreKernel, TrainedLoss
-from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.base import (
+    FEW_DIGITS_PATIENCE,
+    SINGLE_ROUNDING,
+    Evaluation,
+    Objective,
+)
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
 from equipoise.objectives.diagonal import SquareSums
-from equipoise.objectives.matrices import Features
+from equipoise.objectives.kept_scores import KeptScores, ScoreRoom, ShiftedScores
+from equipoise.objectives.matrices import Features, with_last_score
 from equipoise.objectives.score_inverse import ScoreInverse, sampled_blocks
 from equipoise.objectives.thinning import drawn
 from equipoise.threads import Workers
@@ -39,6 +45,8 @@ T = TypeVar("T")
 WORTH_A_THREAD = 1e6
 # BLOCKS_PER_PIECE: at least, so that a piece is worth handing to a worker.
 BLOCKS_PER_PIECE = 4
+# LEAST_PRODUCT_ROWS: of a block that residuals multiply: adding up products costs as much as each.
+LEAST_PRODUCT_ROWS = 256
 # PRODUCTS_PER_COLUMN: stored values per column in blocks of sparse rows that residuals multiply.
 PRODUCTS_PER_COLUMN = 16
 # SAMPLED_PER_PARAMETER: rows of a diagonal block of the Hessian, per parameter of a score;
@@ -55,25 +63,15 @@ class RowCut:
     block_bytes: int = 1 << 21  # of a block of rows with its scores: the cache of one core
     pieces: int = 16  # enough for the cores of most machines to share
     wide: int = 1 << 18  # numbers of a sum of which adding up more than two would cost a pass
-
-
-@dataclass(frozen=True)
-class ShiftedScores:
-    """What is kept after a shift of the scores, computed where it is read."""
-
-    kernel: ScoreKernel
-    kept: Matrix
-    shift: Vector
-
-    def __getitem__(self, place: tuple[slice, slice]) -> Matrix:
-        return self.kernel.moved(self.kept[place], self.shift)
+    least_rows: int = 64  # of a block, however many the classes
 
 
 class LinearObjective(Objective):
     """Class risks of a linear model.
 
     Class ``i`` holds the rows ``bounds[i]:bounds[i + 1]`` of the features; ``shares`` is each row's
-    share of its class, sample weights divided by their sum over the class.
+    share of its class, sample weights divided by their sum over the class. ``exact`` is the
+    objective of which this one has fewer digits.
     """
 
     def __init__(
@@ -84,14 +82,22 @@ class LinearObjective(Objective):
         shares: Vector,
         workers: Workers,
         cut: RowCut = RowCut(),
+        *,
+        exact: "LinearObjective | None" = None,
     ) -> None:
         super().__init__(features, kernel, len(bounds) - 1)
+        self._exact = exact
+        if exact is not None:
+            self.patience, self.rounding = FEW_DIGITS_PATIENCE, SINGLE_ROUNDING
         self.bounds, self.shares, self.workers, self._cut = bounds, shares, workers, cut
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
-        self._block_rows = self._fitting(features.row_cost + 3 * features.n_scores)
+        self._shares = shares.astype(features.dtype)  # in the precision of residuals
+        self._room = ScoreRoom(features.n_scores, self.n_rows, features.dtype)
+        values_per_row = features.row_cost + 3 * features.n_scores
+        self._block_rows = max(cut.least_rows, self._fitting(values_per_row))
         # Adding up products of fewer values would cost more than the products.
         least = int(PRODUCTS_PER_COLUMN * features.width / max(1.0, 4 * features.row_cost))
-        self._product_rows = max(self._block_rows, least)
+        self._product_rows = max(self._block_rows, LEAST_PRODUCT_ROWS, least)
         # Hessians of a few rows are still worth sharing when one pass over them is not.
         light = self.n_rows * features.row_cost * features.n_scores <= WORTH_A_THREAD
         self._sharing = Workers() if light else workers
@@ -101,10 +107,11 @@ class LinearObjective(Objective):
 
     def _fitting(self, values_per_row: float) -> int:
         """Rows whose values stay in the cache of one core."""
-        return max(256, int(self._cut.block_bytes / (8 * values_per_row)))
+        return max(1, int(self._cut.block_bytes / (8 * values_per_row)))
 
     def evaluate(self, theta: Vector) -> Evaluation:
         raw, kept = self._begin(theta)
+        room = kept.write()
 
         def work(piece: slice) -> Vector:
             risks = np.zeros(self.n_classes)
@@ -112,7 +119,8 @@ class LinearObjective(Objective):
                 for block in self._blocks(piece):
                     scores = self.features.scores(raw, self.features.load(block))
                     losses = self.kernel.losses(scores, self.labels[block])
-                    kept[:, block] = scores
+                    if room is not None:
+                        room[:, block] = scores
                     risks += self._class_sums(losses, block)
             return risks
 
@@ -124,14 +132,16 @@ class LinearObjective(Objective):
             return state, self.class_gradients(state)
         # Block by block, while it is in the cache.
         raw, kept = self._begin(theta)
+        room = kept.write()
         piece_risks: dict[int, float] = {}  # risks of pieces, by where they start
 
         def part(block: slice) -> tuple[float, Matrix]:
             loaded = self.features.load(block)
             scores = self.features.scores(raw, loaded)
-            labels, shares = self.labels[block], self.shares[block]
+            labels, shares = self.labels[block], self._shares[block]
             risk = float(self.kernel.losses(scores, labels) @ shares)
-            kept[:, block] = scores
+            if room is not None:
+                room[:, block] = scores
             return risk, self.features.adjoint(self.kernel.residual(scores, labels, shares), loaded)
 
         def products(piece: slice) -> Vector:
@@ -148,14 +158,26 @@ class LinearObjective(Objective):
 
     def class_gradients(self, state: Evaluation, spent: Matrix | None = None) -> Matrix:
         pieces = list(self._pieces(self.size, by_class=True))
-        return self._gathered(lambda piece: self._summed(state, piece, self.shares), pieces, spent)
+        return self._gathered(lambda piece: self._summed(state, piece, self._shares), pieces, spent)
 
-    def _begin(self, theta: Vector) -> tuple[Matrix, Matrix]:
-        """A parameter in raw units, unfolded, and room for what is kept of its scores."""
+    def _begin(self, theta: Vector) -> tuple[Matrix, KeptScores]:
+        """A parameter in raw units, unfolded, and what is kept of its scores."""
         self.n_evaluations += 1
+        raw = self._unfolded(theta)
+
+        def compute(block: slice) -> Matrix:
+            with np.errstate(**QUIET):
+                scores = self.features.scores(raw, self.features.load(block))
+                self.kernel.losses(scores, self.labels[block])
+            return scores
+
+        return raw, KeptScores(self._room, compute)
+
+    def _unfolded(self, theta: Vector) -> Matrix:
+        """A parameter in raw units, in the precision of the rows."""
         with np.errstate(**QUIET):
             raw = self.features.unfold(self.features.raw(theta))
-        return raw, np.empty((self.features.n_scores, self.n_rows))
+            return raw.astype(self.features.dtype, copy=False)
 
     def _gathered(
         self, products: Callable[[slice], Vector], pieces: list[slice], spent: Matrix | None = None
@@ -182,7 +204,7 @@ class LinearObjective(Objective):
         return self._total(lambda piece: self._summed(state, piece, scale), pieces)
 
     def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Vector:
-        scale, along = self._scale(mass), self.features.unfold(self.features.raw(direction))
+        scale, along = self._scale(mass), self._unfolded(direction)
         pieces = self._pieces(self.size)
         return self._total(lambda piece: self._summed(state, piece, scale, along), pieces)
 
@@ -190,7 +212,7 @@ class LinearObjective(Objective):
         dtype = np.dtype(np.float32 if single else np.float64)
         scale, raw = self._scale(mass), self.features.unfold(self.features.raw(theta))
         free = max(1, self.features.n_scores - 1) * self.features.width
-        step = self._fitting(self.size)
+        step = max(256, self._fitting(self.size))
 
         def work(piece: slice) -> Matrix:
             total = np.zeros((free, free))
@@ -236,9 +258,9 @@ class LinearObjective(Objective):
     def score_inverse(self, state: Evaluation, mass: Vector, ridges: Vector) -> ScoreInverse | None:
         width, n_rows = self.features.width, SAMPLED_PER_PARAMETER * self.features.width
         passes = n_rows * width / (2 * self.n_rows)  # what they cost: risks and all gradients
-        if not self.keeps_probabilities or passes > BLOCK_PASSES:
+        if not (self.keeps_probabilities and self._room.fits and passes <= BLOCK_PASSES):
             return None
-        kept, scale = state.kept, self._scale(mass)
+        kept, scale = state.kept[:, :], self._scale(mass)
         blocks = sampled_blocks(
             self.features, lambda score: kept[score], scale, n_rows, self.workers
         )
@@ -279,23 +301,56 @@ class LinearObjective(Objective):
         return ShiftMoments(growths, slope, curvature if many else curvature.reshape(n, n))
 
     def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Matrix]:
-        n = len(shift)
+        k, by = self.n_classes, shift.astype(self.features.dtype)
+        odds = np.exp(by)
 
         def work(piece: slice) -> Matrix:
-            total = np.zeros((self.n_classes, 1 + n))
+            total = np.zeros((k, 1 + k), self.features.dtype)
             for block in self._blocks(piece):
                 kept, labels = state.kept[:, block], self.labels[block]
-                if np.any(shift):
-                    growth = self.kernel.growth(kept, labels, shift)
-                    total[:, 0] += self._class_sums(growth, block)
-                    kept = self.kernel.moved(kept, shift)
-                residual = self.kernel.residual(kept, labels, self.shares[block])
-                first = np.flatnonzero(np.diff(labels, prepend=-1))
-                total[labels[first], 1:] += np.add.reduceat(residual, first, axis=1).T
+                sums = np.maximum(odds @ kept, np.finfo(kept.dtype).tiny)
+                total[:, 0] += self._class_sums(np.log(sums) - by[labels], block)
+                # Sums by class as one product: classes of few rows lie side by side.
+                starts = np.diff(labels, prepend=-1) > 0
+                by_class = np.zeros((len(labels), np.count_nonzero(starts)), kept.dtype)
+                rows = np.arange(len(labels))
+                by_class[rows, np.cumsum(starts) - 1] = self._shares[block] / sums
+                total[labels[starts], 1:] += np.dot(kept, by_class).T
             return total
 
-        total = self._total(work, self._pieces(self.n_classes * n))
-        return total[:, 0], total[:, 1:]
+        total = self._total(work, self._pieces(k * k))
+        gradients = total[:, 1:]
+        gradients *= odds
+        # Rows sum to zero: a small difference to one keeps its digits as a sum of the others.
+        diagonal = np.diag_indices(k)
+        gradients[diagonal] = 0.0
+        gradients[diagonal] = -gradients.sum(axis=1)
+        return total[:, 0].astype(np.float64), gradients
+
+    def intercept_product(
+        self, state: Evaluation, shift: Vector, mass: Vector
+    ) -> Callable[[Vector], Vector] | None:
+        if not self.keeps_probabilities or self.features.n_scores == 1:
+            return None
+        scale, odds = self._scale(mass), np.exp(shift).astype(self.features.dtype)
+
+        def product(direction: Vector) -> Vector:
+            along = odds * direction.astype(odds.dtype)
+
+            def work(piece: slice) -> Matrix:
+                out = np.zeros((2, len(odds)))
+                for block in self._blocks(piece):
+                    kept = state.kept[:, block]
+                    shares = 1 / np.maximum(odds @ kept, np.finfo(kept.dtype).tiny)
+                    weights = np.stack([scale[block] * shares] * 2)
+                    weights[1] *= shares * (along @ kept)
+                    out += np.dot(weights, kept.T)
+                return out
+
+            mean, cross = self._total(work, self._pieces()) * odds
+            return np.asarray(mean * direction - cross)
+
+        return product
 
     def with_loss(self, loss: TrainedLoss) -> "LinearObjective":
         kernel = loss.kernel(self.n_classes)
@@ -304,6 +359,15 @@ class LinearObjective(Objective):
                 self.features, kernel, self.bounds, self.shares, self.workers, self._cut
             )
         )
+
+    def rougher(self) -> "LinearObjective | None":
+        if self._exact is not None or not self.keeps_probabilities:
+            return None
+        rows = self.features.single(), self.kernel, self.bounds, self.shares
+        return self._like(LinearObjective(*rows, self.workers, self._cut, exact=self))
+
+    def sharper(self) -> "LinearObjective | None":
+        return self._exact
 
     def thin(self, rows_per_class: int) -> "LinearObjective":
         chosen, shares, bounds = [], [], [0]
@@ -327,7 +391,8 @@ class LinearObjective(Objective):
         Lengths are in units in which all columns have the same mean square. By lengths alone some
         rows would stand for very many others.
         """
-        step, out = self._fitting(8 * self.features.width), np.empty(self.n_rows)
+        step = max(256, self._fitting(8 * self.features.width))
+        out = np.empty(self.n_rows)
 
         def squares(block: slice) -> Matrix:
             return np.square(self.features.design(self.features.load(block)))
@@ -353,7 +418,7 @@ class LinearObjective(Objective):
 
     def _scale(self, mass: Vector) -> Vector:
         """The share of each row in the weighted risk."""
-        return np.asarray(self.shares * mass[self.labels])
+        return np.asarray(self.shares * mass[self.labels], dtype=self.features.dtype)
 
     def _summed(
         self, state: Evaluation, piece: slice, scale: Vector, along: Matrix | None = None
@@ -404,24 +469,6 @@ class LinearObjective(Objective):
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         for start, stop in pairwise(self.bounds if by_class else [0, self.n_rows]):
             yield from self._blocks(slice(start, stop), step)
-
-
-def with_last_score(features: Features, free: Matrix) -> Matrix:
-    """The whole Hessian from the blocks of all scores but the last.
-
-    Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts the
-    matrix is made regular, which no direction that a solver takes can notice.
-    """
-    k, width = features.n_scores, features.width
-    out = np.zeros((k, width, k, width))
-    out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
-    out[-1] = -out[:-1].sum(axis=0)
-    out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
-    typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
-    out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
-    places = np.arange(float(k * width)).reshape(k, width)
-    order = features.fold(places).astype(np.intp)
-    return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
 
 def by_class(

@@ -1,4 +1,4 @@
-r"""Feature matrices: an array, or a CSR matrix, standardised without touching what is stored.
+r"""Feature matrices, arrays among them, standardised without touching what is stored.
 
 Features form products with blocks of their rows, scaled as :math:`z = (x - \mu) / \sigma`:
 solvers see well-scaled features in any units of the data; sparse data stay sparse. With
@@ -19,19 +19,18 @@ from fractions import Fraction
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 
 # _SAMPLE: rows from which the scale of a column is estimated.
 _SAMPLE = 2_000
-# _ROWS_AT_A_TIME: copied; _VALUES_AT_A_TIME: stored values summed.
-_ROWS_AT_A_TIME, _VALUES_AT_A_TIME = 1 << 12, 1 << 16
+# ROWS_AT_A_TIME: copied.
+ROWS_AT_A_TIME = 1 << 12
+# _HUGE: values whose squares may overflow.
+_HUGE = 1e100
 # LARGE: bytes above which an array is not copied: rows are gathered, a block at a time, in every
 # pass. That costs a little of the time of a fit; a copy would cost all of the memory again.
 LARGE = 1 << 26
-# _HUGE: values whose squares may overflow.
-_HUGE = 1e100
 
 
 class ColumnMoments(NamedTuple):
@@ -59,6 +58,8 @@ class Features(ABC):
     unit: float = 1.0  # the intercept's column holds this value
     moments: tuple[Vector, Vector] | None = None  # shift and scale of the columns, if any
     fixed: Mask | None = None  # columns of one value, which the intercept stands for
+    dtype: Any = np.float64  # of loaded rows
+    stored_scale: Vector | None = None  # that columns were divided by before they were stored
     origin: Vector | None = None  # what is taken off the rows as they are loaded
 
     @classmethod
@@ -105,9 +106,18 @@ class Features(ABC):
     def fold(self, theta: Matrix) -> Matrix:
         """The inverse of ``unfold``."""
 
+    @property
+    def scale(self) -> Vector | None:
+        """The scale of the columns in the units of solvers; None for that of the user."""
+        return self.stored_scale if self.moments is None else self.moments[1]
+
+    @abstractmethod
+    def single(self) -> "Features":
+        """A copy in single precision, for the same parameters in the units of solvers."""
+
     @abstractmethod
     def load(self, block: slice) -> Any:
-        """The rows of a block in float64, in the form that products take."""
+        """The rows of a block in ``dtype``, in the form that products take."""
 
     @abstractmethod
     def scores(self, raw: Matrix, loaded: Any) -> Matrix:
@@ -287,15 +297,15 @@ class DenseFeatures(Features):
             return cls(X, n_scores, fit_intercept, order)
         # Row by row in memory: one copy, whatever the layout they come in.
         sorted_rows = np.empty(X.shape, X.dtype)
-        for start in range(0, len(order), _ROWS_AT_A_TIME):
-            part = slice(start, start + _ROWS_AT_A_TIME)
+        for start in range(0, len(order), ROWS_AT_A_TIME):
+            part = slice(start, start + ROWS_AT_A_TIME)
             sorted_rows[part] = X[order[part]]
         return cls(sorted_rows, n_scores, fit_intercept)
 
     @classmethod
     def column_moments(cls, X: Any) -> ColumnMoments:
         sample = X[:: max(1, len(X) // _SAMPLE)]
-        unit = _tame_unit(sample)
+        unit = tame_unit(sample)
         sample = sample / unit
         # From the first row, which lies where the others do: their differences are exact.
         first = sample[0].astype(np.float64)
@@ -320,13 +330,28 @@ class DenseFeatures(Features):
             rows = self._X.take(self._order[block], axis=0)
         else:
             rows = self._X[self._order[block]]
-        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        rows = np.ascontiguousarray(rows, dtype=self.dtype)
         return rows if self.origin is None else rows - self.origin
 
+    def single(self) -> "DenseFeatures":
+        # In the units of solvers: there are then no products whose difference is small.
+        out = np.empty((self.n_rows, self.n_features), np.float32)
+        for start in range(0, self.n_rows, ROWS_AT_A_TIME):
+            block = slice(start, start + ROWS_AT_A_TIME)
+            out[block] = self.design(self.load(block))[:, : self.n_features]
+        if self.fixed is not None:
+            out[:, self.fixed] = 0.0
+        copied = DenseFeatures(out, self.n_scores, self.fit_intercept)
+        copied.unit, copied.dtype, copied.stored_scale = self.unit, np.float32, self.scale
+        return copied
+
     def scores(self, raw: Matrix, loaded: Matrix) -> Matrix:
-        # In this order BLAS reads each row once, in the order of memory.
-        product = loaded @ raw[:, : self.n_features].T
-        scores = np.ascontiguousarray(product.T)
+        coef = raw[:, : self.n_features]
+        if self.n_scores > len(loaded):  # the transpose would cost more than the product
+            scores: Matrix = np.dot(coef, loaded.T)
+        else:
+            # In this order BLAS reads each row once, in the order of memory.
+            scores = np.ascontiguousarray((loaded @ coef.T).T)
         if self.fit_intercept:
             scores += raw[:, -1:]
         return scores
@@ -348,141 +373,25 @@ class DenseFeatures(Features):
         return taken.in_units_of(self)
 
 
-class SparseFeatures(Features):
-    """A CSR matrix; never made dense but for the blocks that ``design`` is asked for.
+def with_last_score(features: Features, free: Matrix) -> Matrix:
+    """The whole Hessian from the blocks of all scores but the last.
 
-    Parameters are laid out ``(width, n_scores)``: products with sparse rows then read and write
-    whole cache lines, and no transposed copy is ever made. The intercept is a stored column.
+    Equal shifts of all scores change nothing: rows of blocks sum to zero. Along those shifts the
+    matrix is made regular, which no direction that a solver takes can notice.
     """
-
-    locked = True
-
-    def __init__(self, X: Any, n_scores: int, fit_intercept: bool) -> None:
-        self._X, self.n_scores, self.fit_intercept = X, n_scores, fit_intercept
-        self.n_rows, self.n_features = X.shape[0], X.shape[1] - fit_intercept
-        # Blocks of sparse rows gain little from the cache and lose much by being many.
-        self.row_cost = float(X.nnz / max(1, self.n_rows)) / 4
-
-    @classmethod
-    def takes(cls, X: Any) -> bool:
-        return bool(sp.issparse(X))
-
-    @classmethod
-    def in_order(
-        cls,
-        X: Any,
-        order: Indices | None,
-        n_scores: int,
-        fit_intercept: bool,
-        *,
-        copied: bool = True,  # noqa: ARG003  the column of ones is a copy anyway
-    ) -> "SparseFeatures":
-        X = _canonical(X)
-        if fit_intercept:
-            X = _with_ones(X, order)
-        elif order is not None:
-            X = X[order]
-        return cls(X, n_scores, fit_intercept)
-
-    @classmethod
-    def column_moments(cls, X: Any) -> ColumnMoments:
-        # Of all rows: a sample would miss the rare columns.
-        X = _canonical(X)
-        n, d = X.shape
-        unit, sums, first = _tame_unit(X.data), np.zeros((2, d)), np.zeros(d)
-        # From some stored value of the column, which lies where the others do.
-        first[X.indices] = X.data
-        value = first.copy()
-        first /= unit
-        for start in range(0, X.nnz, _VALUES_AT_A_TIME):  # no copy in float64
-            part = slice(start, start + _VALUES_AT_A_TIME)
-            columns = X.indices[part]
-            values = X.data[part].astype(np.float64) / unit - first[columns]
-            for row, terms in enumerate((values, values**2)):
-                sums[row] += np.bincount(columns, weights=terms, minlength=d)
-        # Those that are not stored are zero.
-        absent = n - np.bincount(X.indices, minlength=d)
-        mean, square = (sums + absent * np.array([-first, first**2])) / max(1, n)
-        spread = np.sqrt(np.maximum(square - mean**2, 0)) * unit
-        mean = (first + mean) * unit
-        one_value = (spread == 0) & (absent == 0) & (value != 0)
-        if np.any(one_value):
-            one_value[X.indices[X.data != value[X.indices]]] = False
-        mean[one_value] = value[one_value]
-        return ColumnMoments(mean, spread, one_value)
-
-    def unfold(self, theta: Matrix) -> Matrix:
-        return theta.reshape(*theta.shape[:-1], self.width, self.n_scores).swapaxes(-1, -2)
-
-    def fold(self, theta: Matrix) -> Matrix:
-        return theta.swapaxes(-1, -2).reshape(*theta.shape[:-2], self.size)
-
-    def load(self, block: slice) -> Any:
-        # On the stored arrays: a slice would copy them, and so would the constructor, which prunes
-        # views of larger arrays.
-        X = self._X
-        bounds = X.indptr[block.start : block.stop + 1]
-        stored = slice(bounds[0], bounds[-1])
-        out = sp.csr_matrix((len(bounds) - 1, self.width), dtype=np.float64)
-        out.data = X.data[stored].astype(np.float64, copy=False)
-        if self.origin is not None:
-            origin = np.append(self.origin, np.zeros(self.width - self.n_features))
-            out.data = out.data - origin[X.indices[stored]]
-        out.indices, out.indptr = X.indices[stored], bounds - bounds[0]
-        return out
-
-    def scores(self, raw: Matrix, loaded: Any) -> Matrix:
-        return np.ascontiguousarray((loaded @ raw.T).T)
-
-    def adjoint(self, residual: Matrix, loaded: Any) -> Matrix:
-        # The transpose on the same arrays, which the constructor would copy.
-        columns = sp.csc_matrix(loaded.shape[::-1], dtype=loaded.dtype)
-        columns.data, columns.indices, columns.indptr = loaded.data, loaded.indices, loaded.indptr
-        return np.asarray(columns @ np.ascontiguousarray(residual.T))
-
-    def dense(self, loaded: Any) -> Matrix:
-        return np.asarray(loaded.todense())
-
-    def filled(self, columns: Mask) -> Mask:
-        # A zero would lie so far out that the spread is more than the mean by the root of the rows.
-        if self.n_rows == 0 or not np.any(columns):  # a layout for rows elsewhere
-            return columns
-        stored = np.bincount(self._X.indices, minlength=self.width)[: self.n_features]
-        return np.asarray(columns & (stored == self.n_rows))
-
-    def take(self, rows: Indices) -> "SparseFeatures":
-        taken = SparseFeatures(self._X[rows], self.n_scores, self.fit_intercept)
-        return taken.in_units_of(self)
+    k, width = features.n_scores, features.width
+    out = np.zeros((k, width, k, width))
+    out[:-1, :, :-1, :] = free.reshape(k - 1, width, k - 1, width)
+    out[-1] = -out[:-1].sum(axis=0)
+    out[:, :, -1, :] = -out[:, :, :-1, :].sum(axis=2)
+    typical = np.maximum(np.einsum("axax->x", out) / k, np.finfo(float).tiny)
+    out += np.einsum("ab,xy->axby", np.ones((k, k)) / k, np.diag(typical))
+    places = np.arange(float(k * width)).reshape(k, width)
+    order = features.fold(places).astype(np.intp)
+    return np.asarray(out.reshape(k * width, k * width)[np.ix_(order, order)])
 
 
-def _canonical(X: Any) -> Any:
-    """A CSR matrix; two entries in a place are one, their sum."""
-    X = sp.csr_matrix(X, copy=False)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _with_ones(X: Any, order: Indices | None) -> Any:
-    """Rows of a CSR matrix, reordered and each followed by a one: both in a single copy."""
-    n, d = X.shape
-    lengths = np.diff(X.indptr) if order is None else np.diff(X.indptr)[order]
-    indptr = np.zeros(n + 1, X.indptr.dtype)
-    np.cumsum(lengths + 1, out=indptr[1:])
-    data, indices = np.empty(indptr[-1], X.dtype), np.empty(indptr[-1], X.indices.dtype)
-    for start in range(0, n, _ROWS_AT_A_TIME):
-        rows = slice(start, min(start + _ROWS_AT_A_TIME, n))
-        part = X[rows] if order is None else X[order[rows]]
-        stored = slice(indptr[rows.start], indptr[rows.stop])
-        features = np.ones(stored.stop - stored.start, dtype=bool)
-        features[indptr[rows.start + 1 : rows.stop + 1] - 1 - stored.start] = False
-        data[stored][features], data[stored][~features] = part.data, 1
-        indices[stored][features], indices[stored][~features] = part.indices, d
-    return sp.csr_matrix((data, indices, indptr), shape=(n, d + 1), copy=False)
-
-
-def _tame_unit(values: NDArray[Any]) -> float:
+def tame_unit(values: NDArray[Any]) -> float:
     """A unit in which squares do not overflow: one, unless values are huge."""
     top = float(np.abs(values).max(initial=0.0))
     return top if top > _HUGE else 1.0

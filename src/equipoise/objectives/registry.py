@@ -10,7 +10,8 @@ from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective, by_class
-from equipoise.objectives.matrices import DenseFeatures, Features, SparseFeatures
+from equipoise.objectives.matrices import DenseFeatures, Features
+from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.objectives.units import standard_or_raw
 from equipoise.registry import Registry
 from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp, n_threads

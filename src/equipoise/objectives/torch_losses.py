@@ -23,12 +23,6 @@ class SoftmaxTensors:
         out = kept * scale[:, None]
         return out.scatter_add_(1, labels[:, None], -scale[:, None])
 
-    def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
-        """The residual after a shift."""
-        out = kept * by.exp()
-        out *= (scale / _positive(out.sum(1)))[:, None]
-        return out.scatter_add_(1, labels[:, None], -scale[:, None])
-
     def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         """Second derivative of the scaled losses by the scores, times a change of these."""
         return kept * (change - (kept * change).sum(1, keepdim=True)) * scale[:, None]
@@ -47,13 +41,13 @@ class SoftmaxTensors:
     def moved(self, kept: Any, by: Any) -> Any:
         """What is kept after a shift."""
         out = kept * by.exp()
-        out /= _positive(out.sum(1, keepdim=True))
+        out /= positive(out.sum(1, keepdim=True))
         return out
 
     def growth(self, kept: Any, labels: Any, by: Any) -> Any:
         """How much a shift adds to the losses; infinite shifts add nothing."""
         finite = by.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        return _positive(kept @ by.exp()).log_() - finite[labels]
+        return positive(kept @ by.exp()).log_() - finite[labels]
 
     def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
         """Sums over rows of scaled probabilities and second derivatives by the scores."""
@@ -79,9 +73,6 @@ class LogisticTensors:
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         return (kept - labels[:, None]) * scale[:, None]
 
-    def residual_after(self, kept: Any, labels: Any, scale: Any, by: Any) -> Any:
-        return self.residual(self.moved(kept, by), labels, scale)
-
     def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         return kept * (1 - kept) * change * scale[:, None]
 
@@ -99,7 +90,7 @@ class LogisticTensors:
     def growth(self, kept: Any, labels: Any, by: Any) -> Any:
         p = kept[:, 0]
         if by.isinf().item():
-            return _positive(p if (by > 0).item() else 1 - p).log()
+            return positive(p if (by > 0).item() else 1 - p).log()
         return ((1 - p) + p * by.exp()).log() - by * labels
 
     def moments(self, kept: Any, scale: Any, *, diagonal: bool) -> tuple[Any, Any]:
@@ -110,6 +101,6 @@ class LogisticTensors:
         return mass[1:]
 
 
-def _positive(values: Any) -> Any:
+def positive(values: Any) -> Any:
     """Sums of probabilities that may be divided by."""
     return values.clamp(min=1e-38 if values.element_size() == 4 else 1e-300)

@@ -2,8 +2,8 @@ r"""Class risks and derivatives of a linear model whose rows are a torch tensor,
 
 Rows are copied once: sorted by class, standardised, with the intercept's column. Passes go over
 this copy in blocks, in float64 even where it is float32, and only sums by class come back. Few
-classes of narrow float32 rows on CUDA are evaluated by one fused pass instead, with half of the
-digits; certificates are computed in float64.
+classes of narrow float32 rows on CUDA are evaluated by one fused pass instead, and very many
+classes first in float32, with half of the digits; certificates are computed in float64.
 
 Conventions
 -----------
@@ -22,11 +22,15 @@ import numpy as np
 from equipoise.arrays import Indices, Matrix, Vector, on_host, to_numpy
 from equipoise.extras import require
 from equipoise.losses.base import ScoreKernel
-from equipoise.objectives.base import Evaluation, Objective
+from equipoise.objectives.base import (
+    FEW_DIGITS_PATIENCE,
+    SINGLE_ROUNDING,
+    Evaluation,
+    Objective,
+)
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
-from equipoise.objectives.linear_objective import with_last_score
-from equipoise.objectives.matrices import Features
-from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors
+from equipoise.objectives.matrices import Features, with_last_score
+from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, positive
 
 # CPU_VALUES, DEVICE_VALUES: numbers of a block and its temporaries that stay in the cache of a
 # core, and that fill a device; DEVICE_SHARE: of its memory, where that is more.
@@ -35,8 +39,9 @@ CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
 HESSIAN_ROWS = 1 << 19
 # DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
-# FEW_DIGITS_PATIENCE: iterations without progress, after which passes in float32 end.
-FEW_DIGITS_PATIENCE = 5
+# CPU_KEPT, DEVICE_KEPT: of what is kept of the scores at one point, bytes in memory and a share of
+# a device's; where that is more, everything is computed again where it is read.
+CPU_KEPT, DEVICE_KEPT = 1 << 30, 1 / 64
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,22 @@ class SortedRows:
         return SortedRows(values, bounds, shares, weighted=True)
 
 
+@dataclass(frozen=True)
+class TensorScores:
+    """What is kept of the scores of all rows, or computed for a block where it is read."""
+
+    values: Any  # None where there is no room
+    compute: Callable[[slice], Any]
+
+    def __getitem__(self, block: slice) -> Any:
+        return self.compute(block) if self.values is None else self.values[block]
+
+    def changed(self, change: Callable[[Any], Any]) -> "TensorScores":
+        """The same after a change of each row."""
+        values = None if self.values is None else change(self.values)
+        return TensorScores(values, lambda block: change(self.compute(block)))
+
+
 def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any:
     """A value a class as a tensor of one a row, on the device of ``like``."""
     repeats = like.new_tensor(counts, dtype=torch().int64)
@@ -106,6 +127,13 @@ def _room(device: Any) -> int:
     return max(DEVICE_VALUES, int(memory * DEVICE_SHARE) // 8)
 
 
+def _most_kept(device: Any) -> float:
+    """Bytes that may be kept of the scores at one point."""
+    if device.type != "cuda":
+        return CPU_KEPT
+    return float(torch().cuda.get_device_properties(device).total_memory * DEVICE_KEPT)
+
+
 class TorchObjective(Objective):
     """Class risks of a linear model with the cross-entropy, on a tensor's device."""
 
@@ -117,8 +145,13 @@ class TorchObjective(Objective):
         cut: TensorCut = TensorCut(),
         *,
         fused: bool,
+        exact: "TorchObjective | None" = None,
     ) -> None:
         super().__init__(layout, kernel, len(rows.bounds) - 1)
+        self._exact, self._dtype = exact, torch().float32 if exact else torch().float64
+        self._keeps = rows.n_rows * kernel.n_scores * self._dtype.itemsize <= _most_kept(
+            rows.values.device
+        )
         self.rows, self.n_rows, self._cut, self._fused = rows, rows.n_rows, cut, fused
         self._long = layout.size > cut.long
         self._tensors = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
@@ -133,6 +166,8 @@ class TorchObjective(Objective):
             self.coarse_rows = DEVICE_ROWS
         if self._pass is not None:
             self.patience = FEW_DIGITS_PATIENCE
+        if exact is not None:
+            self.patience, self.rounding = FEW_DIGITS_PATIENCE, SINGLE_ROUNDING
 
     @cached_property
     def _pass(self) -> Any:
@@ -166,23 +201,34 @@ class TorchObjective(Objective):
     def exactly(self, state: Evaluation) -> Evaluation:
         return self._evaluated(state.theta) if state.kept is None else state
 
+    def rougher(self) -> "TorchObjective | None":
+        if self._exact is not None or self._fused or self.kernel.n_scores == 1:
+            return None
+        rows = self.features, self.kernel, self.rows, self._cut
+        return self._like(TorchObjective(*rows, fused=False, exact=self))
+
     def sharper(self) -> "TorchObjective | None":
         if self._pass is None:
-            return None
+            return self._exact
         out = TorchObjective(self.features, self.kernel, self.rows, self._cut, fused=False)
         out.n_evaluations = self.n_evaluations
         return self._like(out)
 
     def _evaluated(self, theta: Vector) -> Evaluation:
-        """Risks in float64, and what is kept."""
+        """Risks, summed in float64, and what is kept."""
         raw, kept, sums = self._unfolded(theta), [], []
+
+        def at(block: slice) -> tuple[Any, Any]:
+            return self._tensors.losses(self._load(block) @ raw.T, self.rows.labels[block])
+
         for block in self._blocks():
-            scores = self._load(block) @ raw.T
-            losses, keep = self._tensors.losses(scores, self.rows.labels[block])
-            kept.append(keep)
+            losses, keep = at(block)
+            if self._keeps:
+                kept.append(keep)
             sums.append(losses * self.rows.shares[block])
-        whole = kept[0] if len(kept) == 1 else torch().cat(kept)
-        return Evaluation(theta, self._class_sums(sums) + self.offsets, whole)
+        whole = None if not kept else kept[0] if len(kept) == 1 else torch().cat(kept)
+        scores = TensorScores(whole, lambda block: at(block)[1])
+        return Evaluation(theta, self._class_sums(sums) + self.offsets, scores)
 
     def blur(self, theta: Vector) -> float:  # rows are stored in units without it
         return 0.0
@@ -201,10 +247,11 @@ class TorchObjective(Objective):
         if state.kept is None:
             assert self._pass is not None
             return self._handed(self._pass(self.features.unfold(to_numpy(state.theta)))[1])
-        out = self.rows.shares.new_zeros((self.n_classes, self._shape[0], self._padded))
+        out = self._zeros(self.n_classes, self._shape[0], self._padded)
+        shares = self.rows.shares.to(self._dtype)
         for block in self._blocks():
             rows = self._load(block)
-            residual = self._residual(state, block, self.rows.shares)
+            residual = self._residual(state, block, shares)
             for i, part in self._classes_in(block):
                 out[i] += residual[part].T @ rows[part]
         return self._handed(out[..., : self._shape[1]].reshape(self.n_classes, -1))
@@ -231,7 +278,7 @@ class TorchObjective(Objective):
 
     def hessian_diagonal(self, state: Evaluation, mass: Vector) -> Any:
         kept, scale = self.exactly(state).kept, self._scale(mass)
-        total = self.rows.shares.new_zeros((self._shape[0], self._padded))
+        total = self._zeros(self._shape[0], self._padded)
         for block in self._blocks():
             p = kept[block]
             total += (p * (1 - p) * scale[block][:, None]).T @ self._load(block).square()
@@ -242,7 +289,7 @@ class TorchObjective(Objective):
             return self._few.hessian(theta, mass)
         raw, scale = self._unfolded(theta), self._scale(mass)
         free = self._shape[0] - (self._shape[0] > 1)
-        total = self.rows.shares.new_zeros((free * self._shape[1],) * 2)
+        total = self._zeros(free * self._shape[1], free * self._shape[1])
         step = max(256, self._block_rows * self._shape[1] // self.size)
         for first in range(0, self.n_rows, step):  # whatever the classes
             block = slice(first, first + step)
@@ -279,16 +326,16 @@ class TorchObjective(Objective):
         return (out * parts[0] + shares * parts[1]) / 2
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
-        kept, by = self.exactly(state).kept, self._tensor(shift)
-        return self._class_sums([self._growth(kept, block, by) for block in self._blocks()])
+        kept, by = self.exactly(state).kept, self._rounded(shift)
+        return self._class_sums([self._growth(kept[block], block, by) for block in self._blocks()])
 
     def moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
-        kept, by, scale = self.exactly(state).kept, self._tensor(shift), self._scale(mass)
+        kept, by, scale = self.exactly(state).kept, self._rounded(shift), self._scale(mass)
         many, grown, sums = len(shift) > MANY_INTERCEPTS, [], []
         for block in self._blocks():
             here = kept[block]
             if np.any(shift):
-                grown.append(self._growth(kept, block, by))
+                grown.append(self._growth(here, block, by))
                 here = self._tensors.moved(here, by)
             mean, curvature = self._tensors.moments(here, scale[block], diagonal=many)
             sums.append(torch().cat([mean, curvature.reshape(-1)]))
@@ -300,19 +347,26 @@ class TorchObjective(Objective):
         return ShiftMoments(growths, slope, to_numpy(curvature) if few else curvature)
 
     def risk_gradients(self, state: Evaluation, shift: Vector) -> tuple[Vector, Any]:
-        kept, by = self.exactly(state).kept, self._tensor(shift)
-        out, grown = self.rows.shares.new_zeros((self.n_classes, len(shift))), []
+        kept, by = self.exactly(state).kept, self._rounded(shift)
+        out, grown = self._zeros(self.n_classes, self.n_classes), []
         for block in self._blocks():
-            labels, shares = self.rows.labels[block], self.rows.shares[block]
-            grown.append(self._growth(kept, block, by))
-            residual = self._tensors.residual_after(kept[block], labels, shares, by)
+            here, labels, shares = kept[block], self.rows.labels[block], self.rows.shares[block]
+            sums = positive(here @ by.exp())
+            grown.append((sums.log() - by[labels]) * shares)
+            # Sums by class as one product: classes of few rows lie side by side.
             first, counts = self._counts(block)
-            out[first : first + len(counts)] += _sums(residual, counts)
+            by_class = self._zeros(len(counts), len(here))
+            by_class.scatter_(0, labels[None] - first, (shares / sums).to(by_class)[None])
+            out[first : first + len(counts)] += by_class @ here
+        out *= by.exp()
+        # Rows sum to zero: a small difference to one keeps its digits as a sum of the others.
+        diagonal = out.diagonal().zero_()
+        diagonal.sub_(out.sum(1))
         return self._class_sums(grown), out
 
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
-        by, kept = self._tensor(shift), self.exactly(state).kept
-        return Evaluation(theta, risks, self._tensors.moved(kept, by))
+        by, kept = self._rounded(shift), self.exactly(state).kept
+        return Evaluation(theta, risks, kept.changed(lambda part: self._tensors.moved(part, by)))
 
     def _with_step(self, theta: Any, step: Vector) -> Any:
         if not self._long:
@@ -334,8 +388,15 @@ class TorchObjective(Objective):
         """Numbers on the device, in the precision of sums."""
         return torch().as_tensor(values).to(self.rows.shares)
 
+    def _rounded(self, values: Any) -> Any:
+        """Numbers on the device, in the precision of passes."""
+        return torch().as_tensor(values).to(self.rows.shares.device, self._dtype)
+
+    def _zeros(self, *shape: int) -> Any:
+        return self.rows.shares.new_zeros(shape, dtype=self._dtype)
+
     def _unfolded(self, theta: Vector) -> Any:
-        coefficients = self._tensor(theta).reshape(self._shape)
+        coefficients = self._rounded(theta).reshape(self._shape)
         return torch().nn.functional.pad(coefficients, (0, self._padded - coefficients.shape[1]))
 
     def _handed(self, gradients: Any) -> Any:
@@ -343,23 +404,23 @@ class TorchObjective(Objective):
         return self._tensor(gradients) if self._long else to_numpy(gradients)
 
     def _load(self, block: slice) -> Any:
-        return self.rows.values[block].to(self.rows.shares)
+        return self.rows.values[block].to(self._dtype)
 
     def _scale(self, mass: Vector) -> Any:
         """Each row's share of the weighted risk."""
-        return self.rows.shares * self._tensor(mass)[self.rows.labels]
+        return (self.rows.shares * self._tensor(mass)[self.rows.labels]).to(self._dtype)
 
     def _residual(self, state: Evaluation, block: slice, scale: Any) -> Any:
         labels = self.rows.labels[block]
         return self._tensors.residual(state.kept[block], labels, scale[block])
 
     def _growth(self, kept: Any, block: slice, by: Any) -> Any:
-        growth = self._tensors.growth(kept[block], self.rows.labels[block], by)
+        growth = self._tensors.growth(kept, self.rows.labels[block], by)
         return growth * self.rows.shares[block]
 
     def _summed(self, residual: Callable[[slice, Any], Any]) -> Any:
         """Residuals times rows, summed over all blocks."""
-        total = self.rows.shares.new_zeros((self._shape[0], self._padded))
+        total = self._zeros(self._shape[0], self._padded)
         for block in self._blocks():
             rows = self._load(block)
             total += residual(block, rows).T @ rows

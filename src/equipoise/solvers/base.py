@@ -211,7 +211,7 @@ class BestSoFar:
         state = iterate.state
         objective = self.problem.value(state)
         if objective < self.objective and objective - self.bound <= limits.target(objective):
-            state = self.problem.objective.exactly(state)  # it would end the solve
+            state = self.problem.exactly(state)  # it would end the solve
             objective = self.problem.value(state)
         self.idle = 0 if objective < self.objective * (1 - 1e-14) else self.idle + 1
         if objective < self.objective:
@@ -237,10 +237,10 @@ class BestSoFar:
         return record
 
     def certify(self, iterate: Iterate, target: float) -> None:
-        state = self.problem.objective.exactly(iterate.state)
+        state = self.problem.exactly(iterate.state)
         if state is not iterate.state:  # more digits replace fewer
             self._take(state)
-        bound = self.problem.certify(state, iterate.mass, target)
+        bound = self.problem.exact.certify(state, iterate.mass, target)
         if bound > self.bound or self.bound == -np.inf:  # without any bound, the last masses
             self.bound, self.mass = max(bound, self.bound), iterate.mass
 

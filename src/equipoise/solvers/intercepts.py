@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import expit, logit, xlogy
 
 from equipoise.arrays import Vector, like, to_numpy
-from equipoise.objectives import Evaluation, RiskGradients, offered
+from equipoise.objectives import Evaluation, RiskGradients, moves_probabilities, offered
 from equipoise.solvers.problem import Problem
 
 # NEWTON, HALVINGS, PRODUCTS: steps, halvings of one and products for one, at most.
@@ -67,10 +67,10 @@ def smoothed_masses(
 
 def can_balance(problem: Problem) -> bool:
     """Whether masses lie between floors and caps, and intercepts move probabilities."""
-    objective, masses = problem.objective, problem.masses
-    if masses.box is None or masses.is_point or not isinstance(objective, RiskGradients):
+    masses = problem.masses
+    if masses.box is None or masses.is_point:
         return False
-    return objective.has_every_intercept and objective.keeps_probabilities
+    return moves_probabilities(problem.objective)
 
 
 def balanced(

@@ -6,7 +6,7 @@ with :math:`w` the coefficients in :math:`\theta`; intercepts carry no penalty.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -126,6 +126,8 @@ class Problem:
         """
         if not self.has_bounds:
             return -np.inf
+        if self.exact is not self:
+            return self.exact.certify(self.exactly(state), mass, target)
         state = self.objective.center(state, mass)
         gradient = self.gradient(state, mass)
         inverse = self.objective.intercept_inverse(state, mass)
@@ -136,6 +138,29 @@ class Problem:
         # Where the intercepts are not optimal there is no bound, and NaN is not a bound.
         valid = np.isfinite(bound) and float(abs(step.direction).max()) <= SMALL
         return bound if valid else -np.inf
+
+    @cached_property
+    def exact(self) -> "Problem":
+        """The same problem with the digits that certificates need."""
+        sharper = self.objective.sharper()
+        return self if sharper is None else replace(self, objective=sharper)
+
+    def rougher(self) -> "Problem":
+        """The same problem in fewer digits, where the objective offers that."""
+        rougher = self.objective.rougher()
+        if rougher is None:
+            return self
+        rougher.n_evaluations = self.objective.n_evaluations
+        return replace(self, objective=rougher)
+
+    def exactly(self, state: Evaluation) -> Evaluation:
+        """A state of the exact problem at the same point."""
+        if self.exact is self:
+            return state
+        self.exact.objective.n_evaluations = self.objective.n_evaluations
+        exact = self.exact.objective.evaluate(state.theta)
+        self.objective.n_evaluations = self.exact.objective.n_evaluations
+        return exact
 
     def newton_step(
         self,

@@ -35,6 +35,9 @@ COARSE_ROWS, COARSE_ROWS_PER_PARAMETER, REFINEMENT, COARSE_SHARE = 2_000, 6, 8, 
 SAMPLE_ROWS, SAMPLE_ROWS_PER_PARAMETER, SAMPLE_SHARE = 8_000, 20, 0.1
 # ROUGH: relative tolerance of problems that are not convex, on the way to another one.
 ROUGH = 1e-3
+# ROUGH_ENOUGH: the relative tolerance from which a fit in single precision comes first: to 1e-4 it
+# takes the iterations of double precision, to 1e-5 rounding ends half of the fits.
+ROUGH_ENOUGH = 1e-4
 # UNBOUNDED: the loosest relative tolerance of the optimality conditions where no penalty bounds the
 # gap. Held to 0.3, fits with hinges were up to 36% off; held to 1e-4, random ones are within 4e-5.
 UNBOUNDED = 1e-4
@@ -51,6 +54,7 @@ class NamedSolver:
     make: Callable[[Problem, float], Solver[Any]]
     warmed: bool = False  # whether a cold start is warmed on fewer rows
     share: float = 1.0  # of the iterations, where another solver can follow
+    rough: bool = False  # whether it takes fewer digits first, where the tolerance allows
     requires: tuple[type, ...] = ()
 
 
@@ -73,7 +77,7 @@ SOLVERS: Registry[NamedSolver] = Registry(
     "solver",
     NamedSolver("sqp-newton", _sqp_newton, warmed=True, requires=(ClassGradients, Hessians)),
     NamedSolver("sqp-lbfgs", lambda *_: MinimaxSqp(StepMemory()), requires=(ClassGradients,)),
-    NamedSolver("multipliers", lambda *_: Multipliers(), share=0.5),
+    NamedSolver("multipliers", lambda *_: Multipliers(), share=0.5, rough=True),
     NamedSolver("descent-ascent", lambda *_: DescentAscent()),
 )
 
@@ -164,15 +168,18 @@ def _solved(
     problem: Problem, name: str, start: tuple[Vector, Vector], limits: Limits, progress: Progress
 ) -> Solution:
     """The solution of one solver; where digits were too few, with more."""
-    make = SOLVERS[name].make
-    solver = make(problem, limits.tol)
-    solution = replace(solve(problem, solver, start, limits, progress), solver=name)
-    sharper = None if solution.status.converged else problem.objective.sharper()
-    if sharper is None or solution.status is Status.MAX_ITER:
+    make, first = SOLVERS[name].make, problem
+    if SOLVERS[name].rough and limits.tol >= ROUGH_ENOUGH and problem.ridge > 0:
+        first = problem.rougher()
+    solver = make(first, limits.tol)
+    solution = replace(solve(first, solver, start, limits, progress), solver=name)
+    problem.objective.n_evaluations = first.objective.n_evaluations
+    if solution.status.converged or first.exact is first or solution.status is Status.MAX_ITER:
         return solution
-    exact, again = replace(problem, objective=sharper), (solution.theta, solution.mass)
+    # Masses at floors and caps would be a slow start.
+    exact, again = first.exact, (solution.theta, start[1])
     more = solve(exact, make(exact, limits.tol), again, limits, progress)
-    problem.objective.n_evaluations = sharper.n_evaluations
+    problem.objective.n_evaluations = exact.objective.n_evaluations
     return replace(more, solver=name)
 
 
