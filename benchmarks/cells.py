@@ -5,7 +5,7 @@ python benchmarks/cells.py [--rows 2_000_000] [--types 300]
 The generated data have the shape of single-cell annotation: 50 components a cell, cell types in 30
 lineages, sizes of types by a power law (the exponent of `SHARE`), and twelve donors, each with a
 shift of all its cells. Donors 0 to 5 train, 6 to 8 tune, 9 to 11 test. How far types lie apart was
-set in small runs (100,000 to 200,000 cells), so that most cells are easy and most small types are not.
+set in small runs (100,000 and 200,000 cells): most cells are easy, most small types are not.
 Decided before the first run at full size:
 
 * two training samples with the same number of cells: at random, and at most `CAP` cells of each
