@@ -17,6 +17,7 @@ sys.path.insert(0, str(HERE))
 from computed import compute  # noqa: E402
 from docstrings import complete_examples, homes, written_elsewhere  # noqa: E402
 from llms import listing  # noqa: E402
+from searching import add_script, add_words, pages_with_words  # noqa: E402
 
 import equipoise  # noqa: E402
 
@@ -89,6 +90,7 @@ html_extra_path = ["generated/extra"]
 html_favicon = html_logo = "_static/logo.svg"
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -164,4 +166,8 @@ def setup(app: Any) -> None:
     # Before numpydoc makes sections of the lines.
     app.connect("autodoc-process-docstring", show_imports, priority=100)
     app.connect("missing-reference", find_at_home)
+    # After the metadata of the page are collected.
+    app.connect("doctree-read", add_words, priority=900)
+    app.connect("env-updated", pages_with_words)
+    app.connect("html-page-context", add_script)
     app.connect("build-finished", finish)

@@ -1,23 +1,15 @@
 """The site that ``make docs`` has built, in a real browser: no errors, no network, and a search."""
 
-import shutil
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
-from pathlib import Path
-from threading import Thread
 
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-SITE = Path(__file__).parents[1] / "build/docs"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no chromium on this machine", allow_module_level=True)
-if not (SITE / "search.html").exists():
-    pytest.skip("there is no site: `make docs` builds it", allow_module_level=True)
+from served_site import CHROMIUM, FLAGS, served, why_not
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+if why_not():
+    pytest.skip(why_not(), allow_module_level=True)
+
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 REFERENCE = "api/generated/equipoise.RobustLogisticRegression.html"
 GALLERY = "auto_examples/plot_worst_class.html"
@@ -38,21 +30,11 @@ LOOKS = [
 ]
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing about it."""
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture(scope="module")
 def address():
     """Where the site is served: on this machine alone."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with served() as at:
+        yield at
 
 
 @pytest.fixture(scope="module")
