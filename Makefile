@@ -79,11 +79,12 @@ test-oldest: $(OLDEST)/.installed
 test-slow: $(VENV)/.dev
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) -m slow --timeout 1800
 
-# Warnings are errors; `make docs EXAMPLES=plot_name` runs only the examples whose name matches.
+# Warnings are errors; `make docs EXAMPLES=plot_name` runs only the examples whose name matches. SITE is
+# the address that the site will have, for its version switcher.
 EXAMPLES ?= plot_
 
 docs: $(VENV)/.docs
-	EXAMPLES=$(EXAMPLES) $(ONE_THREAD) $(BIN)/python -m sphinx --builder html --jobs $(WORKERS) \
+	EXAMPLES=$(EXAMPLES) SITE=$(SITE) $(ONE_THREAD) $(BIN)/python -m sphinx --builder html --jobs $(WORKERS) \
 		--fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
 
 bench: $(VENV)/.dev

@@ -18,6 +18,7 @@ from computed import compute  # noqa: E402
 from docstrings import complete_examples, homes, written_elsewhere  # noqa: E402
 from llms import listing  # noqa: E402
 from searching import add_script, add_words, pages_with_words  # noqa: E402
+from versions import LIST, write  # noqa: E402
 
 import equipoise  # noqa: E402
 
@@ -97,7 +98,10 @@ html_theme_options = {
     "logo": {"text": "equipoise"},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "switcher": {"json_url": LIST, "version_match": version},
+    # The build writes the list, and needs no network to check it.
+    "check_switcher": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
     "show_toc_level": 2,
@@ -143,9 +147,10 @@ def sweep(app: Any) -> None:
 
 
 def finish(app: Any, error: Exception | None) -> None:
-    """Remove pages of earlier builds; add ``llms.txt`` and the files of MathJax."""
+    """Remove pages of earlier builds; add ``llms.txt``, versions and the files of MathJax."""
     if error is None and app.builder.format == "html":
         Path(app.outdir, "llms.txt").write_text(listing(app.env), encoding="utf-8")
+        write(HERE.parent / "CHANGELOG.md", Path(app.outdir, "_static/switcher.json"))
         for folder in ("auto_examples", "api/generated"):
             for page in Path(app.outdir, folder).glob("*.html"):
                 if f"{folder}/{page.stem}" not in app.env.found_docs:

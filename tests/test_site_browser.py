@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+import equipoise
 from served_site import CHROMIUM, FLAGS, served, why_not
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -116,3 +117,16 @@ def test_pages_have_one_picture_for_their_ground(open_page):
         assert picture.count() == 1 and picture.is_visible()
         # It has the colours of the scheme itself, and is loaded.
         assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
+
+
+@pytest.mark.parametrize("path", ["index.html", "guide/fraud.html"])
+def test_the_switcher_names_this_version_and_leads_to_the_same_page(open_page, path):
+    page = open_page(path)
+    button = page.locator(".version-switcher__button:visible")
+    assert equipoise.__version__ in button.inner_text()
+    button.click()
+    versions = page.locator(".version-switcher__menu:visible a")
+    assert equipoise.__version__ in versions.first.inner_text()
+    versions.first.click()
+    page.wait_for_load_state("networkidle")
+    assert page.url.partition("#")[0].endswith(path)

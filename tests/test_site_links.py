@@ -1,5 +1,6 @@
 """The site that ``make docs`` has built, file by file: links lead somewhere, files are its own."""
 
+import json
 import os
 import re
 from functools import cache
@@ -82,3 +83,16 @@ def test_the_listing_for_tools_names_pages_that_are_there():
     pages = re.findall(r"^- \[.+?\]\((\S+\.html)\)", text, re.MULTILINE)
     assert {"start.html", "guide/should-i-weight.html", "api/estimators.html"} <= set(pages)
     assert [page for page in pages if not (SITE / page).exists()] == []
+
+
+def test_every_example_can_be_downloaded_as_a_notebook():
+    pages = list((SITE / "auto_examples").glob("plot_*.html"))
+    examples = SITE.parents[1] / "examples"
+    assert {page.stem for page in pages} == {path.stem for path in examples.glob("plot_*.py")}
+    for page in pages:
+        (link,) = {link for link in read(page).links if link.endswith(".ipynb")}
+        notebook = json.loads((page.parent / link).read_text(encoding="utf-8"))
+        cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        code = "\n".join("".join(cell["source"]) for cell in cells)
+        compile(code, page.stem, "exec")
+        assert "from equipoise" in code or "import equipoise" in code
