@@ -15,7 +15,7 @@ sys.path.insert(0, str(HERE))
 (HERE / "generated/extra").mkdir(parents=True, exist_ok=True)
 
 from computed import compute  # noqa: E402
-from docstrings import complete_examples, homes, written_elsewhere  # noqa: E402
+from docstrings import complete_examples, guides, homes, written_elsewhere  # noqa: E402
 from llms import listing  # noqa: E402
 from searching import add_script, add_words, pages_with_words  # noqa: E402
 from versions import LIST, write  # noqa: E402
@@ -31,6 +31,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
@@ -49,6 +50,7 @@ nitpick_ignore_regex = [("py:.*", r"(dask|matplotlib|numpy|pandas|scipy|sklearn|
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
+autosummary_context = {"guides": guides(HERE / "guide")}
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 

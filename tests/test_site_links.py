@@ -63,9 +63,18 @@ def test_every_link_leads_somewhere():
         for page in PAGES
         for link in [*read(page).links, *read(page).fetched]
         # Pages of a folder share most of their links.
-        if leads_nowhere(page if link.startswith("#") else page.parent, link)
+        if leads_nowhere(page if link.startswith("#") else page.parent, back_link(page, link))
     ]
     assert broken == []
+
+
+def back_link(page, link):
+    """A link; without its anchor where a page of source code links back to the reference.
+
+    Sphinx takes one name of the module for all names of a file, and pages there hold one name each.
+    """
+    is_back = "_modules" in page.parts and "api/generated" in link
+    return link.partition("#")[0] if is_back else link
 
 
 def test_nothing_is_fetched_from_elsewhere():
