@@ -104,9 +104,13 @@ class TunedWeights:
     Examples
     --------
     >>> from equipoise import tune_weights
-    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, "worst_class").class_risks
-    0: 0
-    1: 0
+    >>> y, probabilities = [0] * 90 + [1] * 60, [0.1] * 80 + [0.3] * 35 + [0.8] * 35
+    >>> tuned = tune_weights(y, probabilities, "worst_class")
+    >>> tuned.weights
+    0: 0.5238
+    1:  1.714
+    >>> round(tuned.threshold, 2), tuned.decide([0.2, 0.3]).tolist()
+    (0.23, [0, 1])
     """
 
     classes: NDArray[Any]

@@ -30,7 +30,7 @@ _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
 
 
 class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Cross-validated level of ``LabelCVaR``: how robust a classifier is to be.
+    r"""Choose on held-out rows how robust a classifier is: the level of ``LabelCVaR``.
 
     The classifier is fitted for levels :math:`\alpha` of ``LabelCVaR``, from 1 (the overall error)
     to the smallest class share (the worst class), and its zero-one class risks :math:`R_\alpha` are
