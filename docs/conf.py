@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE))
 from computed import compute  # noqa: E402
 from docstrings import complete_examples, guides, homes, written_elsewhere  # noqa: E402
 from llms import listing  # noqa: E402
-from searching import add_script, add_words, pages_with_words  # noqa: E402
+from searching import add_description, add_script, add_words, pages_with_words  # noqa: E402
 from versions import LIST, write  # noqa: E402
 
 import equipoise  # noqa: E402
@@ -177,4 +177,5 @@ def setup(app: Any) -> None:
     app.connect("doctree-read", add_words, priority=900)
     app.connect("env-updated", pages_with_words)
     app.connect("html-page-context", add_script)
+    app.connect("html-page-context", add_description)
     app.connect("build-finished", finish)

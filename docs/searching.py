@@ -1,4 +1,4 @@
-"""What the search of the site finds: words that people type, and excerpts without formulas.
+"""What searches find: words that people type, excerpts without formulas, descriptions of pages.
 
 A page names such words in its first lines, ``searched: rare class, recall at least 90%``. A query
 that is one of them, or most of one, finds the page before others. ``docs/scorer.js`` says how other
@@ -7,9 +7,14 @@ results are ordered.
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
-from sphinx.addnodes import index
+from docutils.nodes import math, paragraph, section
+from sphinx.addnodes import desc_content, index
+
+# LETTERS: of a description, after which search engines cut.
+LETTERS = 160
 
 
 def add_words(app: Any, doctree: Any) -> None:
@@ -29,3 +34,18 @@ def add_script(app: Any, page: str, _template: str, _context: Any, _doctree: Any
     """Load on the page of the search what removes formulas and code from its excerpts."""
     if page == "search":
         app.add_js_file("excerpts.js", loading_method="defer")
+
+
+def add_description(_app: Any, _page: str, _template: str, context: Any, doctree: Any) -> None:
+    """Describe a page to search engines by its first paragraph, without notes and links."""
+    paragraphs = (
+        each
+        for each in (doctree.findall(paragraph) if doctree else ())
+        if isinstance(each.parent, section | desc_content) and not each["classes"]
+    )
+    first = next(paragraphs, None)
+    if first is not None and not list(first.findall(math)):
+        text = " ".join(first.astext().split())
+        # Whole words.
+        text = text if len(text) <= LETTERS else text[:LETTERS].rpartition(" ")[0] + " ..."
+        context["metatags"] += f'<meta name="description" content="{escape(text)}" />'

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from functools import cache
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -105,3 +106,16 @@ def test_every_example_can_be_downloaded_as_a_notebook():
         code = "\n".join("".join(cell["source"]) for cell in cells)
         compile(code, page.stem, "exec")
         assert "from equipoise" in code or "import equipoise" in code
+
+
+@pytest.mark.parametrize("folder", ["guide", "auto_examples", "api/generated"])
+def test_pages_describe_themselves_to_search_engines(folder):
+    described = re.compile(r'<meta name="description" content="([^"]+)"')
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in (SITE / folder).glob("*.html")}
+    found = {name: described.findall(text) for name, text in pages.items()}
+    assert len(found) > 10 and max(map(len, found.values())) == 1
+    # A page whose first paragraph has a formula has no description.
+    texts = [unescape(each[0]) for each in found.values() if each]
+    assert len(texts) > 0.8 * len(found)
+    assert not [text for text in texts if "\\(" in text or not 15 < len(text) < 170]
+    assert not [text for text in texts if re.match("Go to the end|In the guide", text)]
