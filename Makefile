@@ -52,7 +52,7 @@ CORE_TESTS := src $(addprefix tests/,test_public_api.py test_layers.py test_exte
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
 EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_cli*.py test_tables.py \
-	test_boosters.py test_paper.py test_sets_arrays.py test_torch*.py test_tensors.py \
+	test_boosters.py test_weights_elsewhere.py test_paper.py test_sets_arrays.py test_torch*.py test_tensors.py \
 	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py test_repository.py test_onnx.py test_docs.py) \
 	$(addprefix src/equipoise/,display onnx paper torch)
 
@@ -79,11 +79,12 @@ test-oldest: $(OLDEST)/.installed
 test-slow: $(VENV)/.dev
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST) -m slow --timeout 1800
 
-# Warnings are errors; `make docs EXAMPLES=plot_name` runs only the examples whose name matches.
+# Warnings are errors; `make docs EXAMPLES=plot_name` runs only the examples whose name matches. SITE is
+# the address that the site will have, for its version switcher.
 EXAMPLES ?= plot_
 
 docs: $(VENV)/.docs
-	EXAMPLES=$(EXAMPLES) $(ONE_THREAD) $(BIN)/python -m sphinx --builder html --jobs $(WORKERS) \
+	EXAMPLES=$(EXAMPLES) SITE=$(SITE) $(ONE_THREAD) $(BIN)/python -m sphinx --builder html --jobs $(WORKERS) \
 		--fail-on-warning --keep-going --doctree-dir build/doctrees docs build/docs
 
 bench: $(VENV)/.dev

@@ -15,8 +15,10 @@ sys.path.insert(0, str(HERE))
 (HERE / "generated/extra").mkdir(parents=True, exist_ok=True)
 
 from computed import compute  # noqa: E402
-from docstrings import complete_examples, homes, written_elsewhere  # noqa: E402
+from docstrings import complete_examples, guides, homes, written_elsewhere  # noqa: E402
 from llms import listing  # noqa: E402
+from searching import add_description, add_script, add_words, pages_with_words  # noqa: E402
+from versions import LIST, write  # noqa: E402
 
 import equipoise  # noqa: E402
 
@@ -29,6 +31,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
@@ -47,6 +50,7 @@ nitpick_ignore_regex = [("py:.*", r"(dask|matplotlib|numpy|pandas|scipy|sklearn|
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = True
+autosummary_context = {"guides": guides(HERE / "guide")}
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
@@ -89,13 +93,17 @@ html_extra_path = ["generated/extra"]
 html_favicon = html_logo = "_static/logo.svg"
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "equipoise"},
     "header_links_before_dropdown": 6,
     "navbar_align": "left",
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "switcher": {"json_url": LIST, "version_match": version},
+    # The build writes the list, and needs no network to check it.
+    "check_switcher": False,
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
     "show_toc_level": 2,
@@ -141,9 +149,10 @@ def sweep(app: Any) -> None:
 
 
 def finish(app: Any, error: Exception | None) -> None:
-    """Remove pages of earlier builds; add ``llms.txt`` and the files of MathJax."""
+    """Remove pages of earlier builds; add ``llms.txt``, versions and the files of MathJax."""
     if error is None and app.builder.format == "html":
         Path(app.outdir, "llms.txt").write_text(listing(app.env), encoding="utf-8")
+        write(HERE.parent / "CHANGELOG.md", Path(app.outdir, "_static/switcher.json"))
         for folder in ("auto_examples", "api/generated"):
             for page in Path(app.outdir, folder).glob("*.html"):
                 if f"{folder}/{page.stem}" not in app.env.found_docs:
@@ -164,4 +173,9 @@ def setup(app: Any) -> None:
     # Before numpydoc makes sections of the lines.
     app.connect("autodoc-process-docstring", show_imports, priority=100)
     app.connect("missing-reference", find_at_home)
+    # After the metadata of the page are collected.
+    app.connect("doctree-read", add_words, priority=900)
+    app.connect("env-updated", pages_with_words)
+    app.connect("html-page-context", add_script)
+    app.connect("html-page-context", add_description)
     app.connect("build-finished", finish)

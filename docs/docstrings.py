@@ -1,11 +1,13 @@
-"""Docstrings as the reference shows them: examples with their imports, own members only."""
+"""Names as the reference shows them: examples with imports, own members, pages of the guide."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 import doctest
+import re
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -72,3 +74,13 @@ def written_elsewhere(_app: Any, _what: str, name: str, member: Any, *_rest: Any
     function = getattr(member, "fget", None) or getattr(member, "func", None) or member
     module = getattr(function, "__module__", None) or ""
     return None if module.startswith("equipoise") else True
+
+
+def guides(folder: Path) -> dict[str, list[str]]:
+    """By name, the pages of the guide that have it under "See also"."""
+    found: dict[str, list[str]] = {}
+    for page in sorted(folder.glob("*.md")):
+        last = page.read_text(encoding="utf-8").partition("\n## See also\n")[2]
+        for name in dict.fromkeys(re.findall(r"\{(?:class|func)\}`~equipoise\.([\w.]+)`", last)):
+            found.setdefault(name.rpartition(".")[2], []).append(page.stem)
+    return found

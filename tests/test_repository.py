@@ -103,3 +103,23 @@ def test_issue_forms_have_what_a_form_needs():
 def test_links_between_files_lead_somewhere(name):
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(name))
     assert [link for link in links if not (ROOT / name).parent.joinpath(link).exists()] == []
+
+
+def test_the_paper_has_the_sections_and_the_length_that_the_journal_asks_for():
+    text = read("paper.md").split("---\n", 2)[2]
+    assert re.findall(r"^# (.*)$", text, re.MULTILINE) == [
+        "Summary",
+        "Statement of need",
+        "State of the field",
+        "Software design",
+        "Research impact statement",
+        "AI usage disclosure",
+        "Acknowledgements",
+        "References",
+    ]
+    # Without the list of references, which is long and made from paper.bib.
+    assert 750 <= len(text.split()) <= 1750
+    others = "MAPIE fairlearn imbalanced-learn TunedThresholdClassifierCV dro empulse"
+    assert [name for name in others.split() if name not in text] == []
+    disclosure = text.split("# AI usage disclosure")[1].split("# ")[0]
+    assert "FILL IN" in disclosure or len(disclosure.split()) > 30

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import equipoise
-from equipoise import exceptions
+from equipoise import exceptions, shift
 
 REFERENCE = Path(__file__).parents[1] / "docs/api"
 PAGES = {page.stem: page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.rst")}
@@ -116,3 +116,29 @@ def test_every_study_is_shown():
     text = (REFERENCE.parent / "studies.md").read_text(encoding="utf-8")
     studies = {study.name for study in (REFERENCE.parent / "studies").glob("*.txt")}
     assert studies and set(re.findall(r"\} studies/(\S+)", text)) == studies
+
+
+def test_the_newest_version_is_at_the_root_of_the_site_and_older_ones_in_folders(monkeypatch):
+    monkeypatch.setenv("SITE", "https://example.org/equipoise/")
+    listed = runpy.run_path(str(REFERENCE.parent / "versions.py"))
+    changelog = "# Changelog\n\n## 0.2.0 (unreleased)\n\n## What\n\n## 0.1.0 (2026-12-01)\n"
+    newest, older = listed["versions"](changelog)
+    assert (newest["version"], newest["url"]) == ("0.2.0", "https://example.org/equipoise/")
+    assert (older["version"], older["url"]) == ("0.1.0", "https://example.org/equipoise/0.1.0/")
+    assert newest["preferred"] and not older["preferred"]
+    assert listed["LIST"] == "https://example.org/equipoise/_static/switcher.json"
+
+
+@pytest.mark.parametrize("place", ["estimators.rst", "shift.rst"])
+def test_every_estimator_has_a_page_of_the_guide(place):
+    guides = runpy.run_path(str(REFERENCE.parent / "docstrings.py"))["guides"]
+    named = guides(REFERENCE.parent / "guide")
+    assert named["PredictionSets"] == ["prediction-sets"]
+    tables = re.findall(r":nosignatures:\n\n((?:   \S+\n)+)", PAGES[Path(place).stem])
+    names = [line.rpartition(".")[2] for table in tables for line in table.split()]
+    fitted = [
+        name
+        for name in names
+        if hasattr(getattr(equipoise, name, None) or getattr(shift, name, None), "fit")
+    ]
+    assert fitted and not set(fitted) - set(named)

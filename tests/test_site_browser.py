@@ -1,23 +1,16 @@
 """The site that ``make docs`` has built, in a real browser: no errors, no network, and a search."""
 
-import shutil
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
-from pathlib import Path
-from threading import Thread
 
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-SITE = Path(__file__).parents[1] / "build/docs"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if CHROMIUM is None:
-    pytest.skip("there is no chromium on this machine", allow_module_level=True)
-if not (SITE / "search.html").exists():
-    pytest.skip("there is no site: `make docs` builds it", allow_module_level=True)
+import equipoise
+from served_site import CHROMIUM, FLAGS, served, why_not
 
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+if why_not():
+    pytest.skip(why_not(), allow_module_level=True)
+
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 REFERENCE = "api/generated/equipoise.RobustLogisticRegression.html"
 GALLERY = "auto_examples/plot_worst_class.html"
@@ -38,21 +31,11 @@ LOOKS = [
 ]
 
 
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing about it."""
-
-    def log_message(self, *args):
-        pass
-
-
 @pytest.fixture(scope="module")
 def address():
     """Where the site is served: on this machine alone."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
-    Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+    with served() as at:
+        yield at
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +117,16 @@ def test_pages_have_one_picture_for_their_ground(open_page):
         assert picture.count() == 1 and picture.is_visible()
         # It has the colours of the scheme itself, and is loaded.
         assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
+
+
+@pytest.mark.parametrize("path", ["index.html", "guide/fraud.html"])
+def test_the_switcher_names_this_version_and_leads_to_the_same_page(open_page, path):
+    page = open_page(path)
+    button = page.locator(".version-switcher__button:visible")
+    assert equipoise.__version__ in button.inner_text()
+    button.click()
+    versions = page.locator(".version-switcher__menu:visible a")
+    assert equipoise.__version__ in versions.first.inner_text()
+    versions.first.click()
+    page.wait_for_load_state("networkidle")
+    assert page.url.partition("#")[0].endswith(path)

@@ -69,12 +69,17 @@ class DecisionSummary:
 
     Attributes
     ----------
-    class_prior : class frequencies of the population, which overall errors and precisions are for.
-    rows : held-out rows of each class.
-    default, tuned : class risks of default predictions and of tuned decisions, with intervals of
-        95% confidence; those of tuned decisions are approximate.
-    default_shares, tuned_shares : shares of the population that are predicted as each class.
-    costs : further lines of the table, such as the time of the fit.
+    class_prior
+        Class frequencies of the population, which overall errors and precisions are for.
+    rows
+        Held-out rows of each class.
+    default, tuned
+        Class risks of default predictions and of tuned decisions, with intervals of 95% confidence;
+        those of tuned decisions are approximate.
+    default_shares, tuned_shares
+        Shares of the population that are predicted as each class.
+    costs
+        Further lines of the table, such as the time of the fit.
 
     Examples
     --------

@@ -54,40 +54,63 @@ class TunedWeights:
 
     Attributes
     ----------
-    classes : class names.
-    rule : the decision rule: one weight a class, or costs by true and predicted class.
-    weights : decision weights :math:`w` by class with :math:`\sum_i p_i w_i = 1`, :math:`p` the
-        class frequencies of the rows. None where a cost matrix says more than weights can.
-    threshold : for two classes, the second is predicted where its probability is above this.
-    costs : costs beyond those of the right decision, where they make the decision.
-    class_prior : class frequencies of the population.
-    class_risks : error rate of each class; nan for a class with too few rows.
-    class_risk_intervals : the same with intervals of 95% confidence. None where nothing was
-        evaluated. Those of tuned weights are approximate: see ``TunedDecisionClassifier``.
-    held_out : sums over held-out rows that the risks are made of: number of rows, their weight,
-        that of errors, the squares of shares in the class's weight, and for tuned weights the
-        weight of errors of ``rule`` on the same rows, of shape (n_folds, 5, n_classes).
-    refit : held-out rows for each row of a training part, where the model was trained once more on
-        all rows; 0 if not. None for known weights.
-    n_candidates : of how many rules this one was chosen by its risks, which intervals allow for.
-    robust_risk : the worst case of the risks over the set of weightings, if there is one.
-    metric_value : the metric, if there is one.
-    fold_weights : weights that were tuned without each fold, of shape (n_folds, n_classes): how far
-        they differ says how uncertain the choice is.
-    folds : fold of every row, the line of ``fold_weights`` that its label had no part in.
-    pooling : how strongly the weights of small classes were shrunk towards the goal's own.
-    default_held_out : the first four sums of default predictions, the most probable class.
-    shares : shares of the population that are predicted as each class, by default and as tuned, of
-        shape (2, n_classes).
-    rows_seen : of out-of-core data, how many rows of each class the model was ``"trained"`` on, the
-        weights were ``"tuned"`` on, and risks were ``"evaluated"`` on; else None.
+    classes
+        Class names.
+    rule
+        The decision rule: one weight a class, or costs by true and predicted class.
+    weights
+        Decision weights :math:`w` by class with :math:`\sum_i p_i w_i = 1`, :math:`p` the class
+        frequencies of the rows. None where a cost matrix says more than weights can.
+    threshold
+        For two classes, the second is predicted where its probability is above this.
+    costs
+        Costs beyond those of the right decision, where they make the decision.
+    class_prior
+        Class frequencies of the population.
+    class_risks
+        Error rate of each class; nan for a class with too few rows.
+    class_risk_intervals
+        The same with intervals of 95% confidence. None where nothing was evaluated. Those of tuned
+        weights are approximate: see ``TunedDecisionClassifier``.
+    held_out
+        Sums over held-out rows that the risks are made of: number of rows, their weight, that of
+        errors, the squares of shares in the class's weight, and for tuned weights the weight of
+        errors of ``rule`` on the same rows, of shape (n_folds, 5, n_classes).
+    refit
+        Held-out rows for each row of a training part, where the model was trained once more on all
+        rows; 0 if not. None for known weights.
+    n_candidates
+        Of how many rules this one was chosen by its risks, which intervals allow for.
+    robust_risk
+        The worst case of the risks over the set of weightings, if there is one.
+    metric_value
+        The metric, if there is one.
+    fold_weights
+        Weights that were tuned without each fold, of shape (n_folds, n_classes): how far they
+        differ says how uncertain the choice is.
+    folds
+        Fold of every row, the line of ``fold_weights`` that its label had no part in.
+    pooling
+        How strongly the weights of small classes were shrunk towards the goal's own.
+    default_held_out
+        The first four sums of default predictions, the most probable class.
+    shares
+        Shares of the population that are predicted as each class, by default and as tuned, of shape
+        (2, n_classes).
+    rows_seen
+        Of out-of-core data, how many rows of each class the model was ``"trained"`` on, the weights
+        were ``"tuned"`` on, and risks were ``"evaluated"`` on; else None.
 
     Examples
     --------
     >>> from equipoise import tune_weights
-    >>> tune_weights([0] * 9 + [1] * 6, [0.1] * 9 + [0.6] * 6, "worst_class").class_risks
-    0: 0
-    1: 0
+    >>> y, probabilities = [0] * 90 + [1] * 60, [0.1] * 80 + [0.3] * 35 + [0.8] * 35
+    >>> tuned = tune_weights(y, probabilities, "worst_class")
+    >>> tuned.weights
+    0: 0.5238
+    1:  1.714
+    >>> round(tuned.threshold, 2), tuned.decide([0.2, 0.3]).tolist()
+    (0.23, [0, 1])
     """
 
     classes: NDArray[Any]
@@ -285,7 +308,13 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
     >>> rng = np.random.default_rng(0)
     >>> y = np.repeat(["common", "rare"], [900, 100])
     >>> eta = np.clip(rng.normal(np.where(y == "rare", 0.4, 0.1), 0.1), 0.01, 0.99)
-    >>> tune_weights(y, eta, "worst_class").decide([0.1, 0.4]).tolist()
+    >>> tuned = tune_weights(y, eta, "worst_class")
+    >>> print(tuned.summary())
+    class         rows recall: default tuned  95% interval precision: default tuned
+    common         900          100.0% 90.6% 88.0 to 92.8%              90.8% 99.3%
+    rare           100            9.0% 94.0% 87.4 to 97.8%             100.0% 52.5%
+    overall error                 9.1%  9.1%
+    >>> tuned.decide([0.1, 0.4]).tolist()
     ['common', 'rare']
     """
     aim, amount = as_goal(goal), check_number(pooling, "pooling", "[0, inf)")

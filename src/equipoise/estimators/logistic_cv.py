@@ -19,7 +19,7 @@ from equipoise.validation.numbers import check_count, check_number, check_seed
 
 @documented
 class RobustLogisticRegressionCV(LogisticModel):
-    r"""Cross-validated ``C``; ``predict_proba`` is on the scale of the worst-case weights.
+    r"""Worst-case logistic regression whose penalty ``C`` is chosen on held-out rows.
 
     :class:`RobustLogisticRegression` with a penalty that is chosen on held-out rows. Use it where
     ``C`` is not known. In every fold the model is fitted for all values of ``C``, and the goal is

@@ -30,7 +30,7 @@ _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
 
 
 class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Cross-validated level of ``LabelCVaR``: how robust a classifier is to be.
+    r"""Choose on held-out rows how robust a classifier is: the level of ``LabelCVaR``.
 
     The classifier is fitted for levels :math:`\alpha` of ``LabelCVaR``, from 1 (the overall error)
     to the smallest class share (the worst class), and its zero-one class risks :math:`R_\alpha` are
@@ -105,11 +105,14 @@ class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     >>> from equipoise import RobustLogisticRegression, RobustnessCV
     >>> from equipoise.datasets import load_thyroid
     >>> X, y = load_thyroid(return_X_y=True)
-    >>> clf = RobustnessCV(RobustLogisticRegression(), rule="price", price=1, cv=3)
-    >>> path = clf.fit(X[::4], y[::4]).path_
-    >>> paid = path["standard_risk"][clf.best_index_] - path["standard_risk"].min()
-    >>> bool(paid <= 0.01), bool(clf.alpha_ == path["alpha"][clf.best_index_])
-    (True, True)
+    >>> X = (X - X.mean(axis=0)) / X.std(axis=0)
+    >>> clf = RobustnessCV(RobustLogisticRegression(), rule="price", price=1, cv=3).fit(X, y)
+    >>> for name, level in {"plain": 0, "chosen": clf.best_index_}.items():
+    ...     path = clf.path_
+    ...     overall, worst = path["standard_risk"][level], path["worst_class_risk"][level]
+    ...     print(f"{name:6} overall error {overall:.1%}, worst class {worst:.0%}")
+    plain  overall error 4.5%, worst class 68%
+    chosen overall error 2.1%, worst class 13%
     """
 
     def __init__(

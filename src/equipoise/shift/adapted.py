@@ -42,11 +42,16 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    model : the fitted classifier or Pipeline, unchanged.
-    estimate : PriorEstimate, the class frequencies.
-    tuned : TunedWeights, the decision rule and its class risks on held-out rows.
-    notes : tuple of str, what is to be known about the goal under other frequencies.
-    classes_ : class names.
+    model
+        The fitted classifier or Pipeline, unchanged.
+    estimate
+        PriorEstimate, the class frequencies.
+    tuned
+        TunedWeights, the decision rule and its class risks on held-out rows.
+    notes
+        Tuple of str, what is to be known about the goal under other frequencies.
+    classes_
+        Class names.
 
     Examples
     --------
