@@ -165,7 +165,13 @@ def main() -> None:
             flush=True,
         )
         net, loss = trained(rows, GOALS[goal], given)
-        print(f"  peak memory {peak_mib(device):,.0f} MiB")
+        risks = loss.exact_risks(net, Batches(rows, given.batch))
+        print(
+            f"  trained by {goal}, {given.passes} passes: robust risk "
+            f"{risks.robust(GOALS[goal] or LabelCVaR(0.2)):.4f}, mean loss of the rows "
+            f"{risks.standard():.4f}; peak memory {peak_mib(device):,.0f} MiB",
+            flush=True,
+        )
         if GOALS[goal] is not None:
             objective, below = certified_distance(rows, net, loss, given.batch)
             print(
