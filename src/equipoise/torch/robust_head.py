@@ -161,7 +161,8 @@ class RobustHead:
     Embeddings are scaled to mean zero and variance one, which the layer undoes. Where the mean of a
     column is more than a hundred times its spread, a module that takes the mean off comes before
     the layer, as few digits of such columns would be left in its logits. The certificate is that of
-    exact logits; those of the network are rounded to its precision.
+    exact logits; those of the network are rounded to its precision. Where the network is on a GPU
+    the embeddings stay there, and the layer is solved there.
 
     Parameters
     ----------

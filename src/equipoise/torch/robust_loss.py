@@ -218,9 +218,20 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
             takes by name.
         absent : {"raise", "drop"}, default="raise"
             As in :func:`equipoise.class_risks`: what to do with classes without rows.
-        """
 
-        def sums(logits: Any, targets: Any) -> Any:
+        Examples
+        --------
+        >>> loss = RobustLoss("worst_class", class_counts=[90, 10])
+        >>> batches = [(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))]
+        >>> risks = loss.exact_risks(torch.nn.Identity(), batches)
+        >>> {name: round(risk, 3) for name, risk in risks.items()}
+        {0: 0.127, 1: 1.313}
+        >>> round(risks.robust(loss.goal), 3)
+        1.313
+        """
+        sums = torch.zeros_like(self.remembered)
+
+        def add(logits: Any, targets: Any) -> None:
             losses, labels, counted, stray = self._losses(logits, targets)
             if stray.any() or not torch.isfinite(losses).all():
                 raise InvalidInputError(
@@ -228,9 +239,10 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                     f"ignore_index = {self.ignore_index}; got another in a batch of the loader."
                 )
             values = torch.stack([losses, counted.to(losses.dtype)])
-            return self._by_class(values, labels)
+            sums.add_(self._by_class(values, labels).to(sums.device))
 
-        total = to_numpy(sum(each_batch(network, loader, sums)))
+        each_batch(network, loader, add)
+        total = to_numpy(sums)
         present = present_classes(self.classes, total[_COUNT_ROW], absent, of="the loader")
         risks = total[_LOSS_ROW, present] / total[_COUNT_ROW, present]
         prior = to_numpy(self.prior)[present]
