@@ -89,7 +89,11 @@ def fitted(model: Any, X: Any, y: Any) -> tuple[Any, float]:
 
 
 def study(label: str) -> None:
-    X, y, X_tune, y_tune, X_test, y_test = parts(label)
+    try:
+        X, y, X_tune, y_tune, X_test, y_test = parts(label)
+    except FileNotFoundError as error:
+        print(f"{label}: skipped: {error}")
+        return
     rows = np.bincount(y)
     thirds = np.array_split(np.argsort(-rows, kind="stable"), 3)
     print(f"{label}: {len(rows)} classes of {rows.min()} to {rows.max():,} training rows, "

@@ -1,7 +1,9 @@
 """Last layers of thousands of classes: memory by batch, exact class risks, sparse decisions."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -127,3 +129,18 @@ def test_ranks_with_other_counts_differ_in_the_text_of_their_facts():
     other[50_000] += 1
     facts = [RobustLoss("balanced", each)._fact for each in (counts, other)]
     assert facts[0] != facts[1] and max(map(len, facts)) < 200
+
+
+def test_the_loop_of_the_page_lowers_the_robust_risk():
+    page = (Path(__file__).parents[1] / "docs/deep.md").read_text(encoding="utf-8")
+    _, section = page.split("## A hundred thousand classes")
+    loop = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
+    torch.manual_seed(0)
+    labels = torch.arange(2000) % 50
+    embeddings = torch.randn(50, 8)[labels] + 0.3 * torch.randn(2000, 8)
+    rows = {"labels": labels, "embeddings": embeddings, "n_classes": 50, "C": 1.0, "n_steps": 100}
+    rows["validation_loader"] = list(zip(embeddings.split(100), labels.split(100), strict=True))
+    names = {"torch": torch, "RobustLoss": RobustLoss, "LabelCVaR": LabelCVaR} | rows
+    exec(loop, names | {"tune_decisions": tune_decisions}, found := {})
+    assert found["risks"].robust(found["loss"].goal) < np.log(50) / 2
+    assert found["decide"].tuned.class_risks is not None
