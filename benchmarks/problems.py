@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,13 @@ def gaussian_classes(n: int, d: int, k: int) -> Problem:
     return standardised(centres[y] + rng.standard_normal((n, d)), y)
 
 
+def power_law(k: int) -> Problem:
+    """15,800 x 32, classes of a power law: those of ``many_classes.py``."""
+    from many_classes import power_law as rows  # which imports this file
+
+    return rows(k)
+
+
 PROBLEMS: dict[str, Callable[[], Problem]] = {
     "covertype-all": lambda: standardised(*covertype()),
     "covertype-first": lambda: covertype_rows(11_340, random=False),
@@ -81,4 +89,5 @@ PROBLEMS: dict[str, Callable[[], Problem]] = {
     "sparse": sparse_text,
     "hundred-classes": lambda: gaussian_classes(100_000, 100, 100),
     "thousand-classes": lambda: gaussian_classes(20_000, 500, 1_000),
+    **{f"power-law-{k}": partial(power_law, k) for k in (10, 100, 300, 1_000)},
 }

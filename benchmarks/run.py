@@ -27,10 +27,11 @@ ROWS = "Rows of Covertype (worst class, certified relative gap 1e-6)"
 
 def show_ladder(names: list[str], solvers: list[str]) -> list[dict[str, Any]]:
     print("Robust fits (ours, certified gap 1e-6) against the fastest plain fit of scikit-learn")
+    print("Power laws: gap 1e-3. Below each line, plain fits of other packages")
     rows = []
     for name in names:
         rows.append(ladder.compare(name, solvers))
-        print(ladder.line(rows[-1]), flush=True)
+        print(*[ladder.line(rows[-1]), *ladder.lines_of_others(rows[-1])], sep="\n", flush=True)
         if name == "covertype-all":
             mine = rows[-1]["worst_class"]
             print(

@@ -107,3 +107,11 @@ def test_a_scorer_of_something_else_is_refused(scorer):
 def test_a_function_must_return_a_number():
     with pytest.raises(InvalidInputError, match="must return a finite number, got"):
         MetricGoal(lambda shares: shares[0]).resolve(PRIOR).value(np.eye(3))
+
+
+def test_a_scorer_of_very_many_classes_is_refused_with_what_to_do():
+    with pytest.raises(
+        InvalidParameterError,
+        match=r"more than 200 classes, got the scorer 'f1_weighted' for 201: ",
+    ):
+        MetricGoal("f1_weighted").resolve(np.full(201, 1 / 201))

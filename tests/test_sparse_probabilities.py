@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.metrics import f1_score
 
-from equipoise import CostMatrix, LabelCVaR, RecallFloors, tune_weights
-from equipoise.exceptions import InvalidInputError
-from equipoise.goals import as_goal, decide
+from equipoise import CostMatrix, LabelCVaR, RecallFloors, class_risks, tune_weights
+from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.goals import PrecisionFloors, as_goal, decide, sparse_rows
 from equipoise.goals.labelled_predictions import Predictions, confusion_table
+from equipoise.sets import as_uncertainty
 
 GOALS = [
     "worst_class",
@@ -64,6 +66,9 @@ def test_costs_and_sparse_rows():
     dense, sparse = (tune_weights(y, each, costs) for each in (table, csr_array(table)))
     assert (sparse.decide(csr_array(table)) == dense.decide(table)).all()
     np.testing.assert_allclose(sparse.held_out, dense.held_out)
+    by_row = np.random.default_rng(2).random((200, 3))
+    found = sparse.decide(csr_array(table), costs=by_row)
+    assert (found == np.argmax(table * by_row, axis=1)).all()
 
 
 def test_a_class_that_a_row_does_not_hold_is_not_predicted_for_it():
@@ -121,7 +126,10 @@ def test_confusion_of_very_many_classes_is_sparse_and_the_same():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t[:, :4], r"one column for each of the 5 classes, got shape \(60, 4\)"),
+        (
+            lambda t: t[:, :4],
+            r"one column for each of the 5 classes, got a sparse array of shape \(60, 4\)",
+        ),
         (lambda t: 2 * t, "at most 1 in every row, got 2 in row 0"),
         (lambda t: -t, "finite and at least 0, got -0.* in row 0"),
         (lambda t: t * np.nan, "finite and at least 0, got nan in row 0"),
@@ -142,3 +150,83 @@ def test_the_order_of_what_a_row_holds_does_not_matter():
     reversed_rows = csr_array((values, backwards, ends), shape=(300, 7))
     one, other = (tune_weights(y, each, "f1_macro") for each in (csr_array(table), reversed_rows))
     np.testing.assert_array_equal(one.rule, other.rule)
+
+
+def reversed_and_split(table):
+    """The same probabilities, each in two entries, the classes of a row from the last one down."""
+    n, k = table.shape
+    values = np.repeat(table[:, ::-1].ravel(), 2) / 2
+    classes = np.repeat(np.tile(np.arange(k)[::-1], n), 2)
+    return csr_array((values, classes, np.arange(0, 2 * n * k + 1, 2 * k)), shape=(n, k))
+
+
+def test_duplicates_add_up_and_the_users_array_stays_as_it_is():
+    y, table = all_probabilities(200, 5)
+    rows = reversed_and_split(table)
+    parts = rows.data, rows.indices, rows.indptr
+    before = [part.copy() for part in parts]
+    for part in parts:
+        part.flags.writeable = False
+    found, expected = (tune_weights(y, each, "f1_macro") for each in (rows, csr_array(table)))
+    np.testing.assert_allclose(found.rule, expected.rule)
+    assert (found.decide(rows) == expected.decide(table)).all()
+    for part, old in zip((rows.data, rows.indices, rows.indptr), before, strict=True):
+        np.testing.assert_array_equal(part, old)
+
+
+@pytest.mark.parametrize("goal", ["worst_class", "f1_macro", LabelCVaR(0.3)], ids=str)
+def test_the_largest_of_each_row_as_dense_rows_of_zeros(goal):
+    y, table = all_probabilities(600, 8)
+    smallest_kept = np.sort(table, axis=1)[:, -2][:, None]
+    zeros = np.where(table >= smallest_kept, table, 0.0)
+    zeros[:, 7] = 0.0  # a class that no row holds
+    assert np.sum(zeros[np.arange(600), y] == 0) > 30  # rows whose own class is not held
+    tuned = tune_weights(y, csr_array(zeros), goal)
+    predicted = np.argmax(zeros * tuned.rule, axis=1)
+    assert (tuned.decide(csr_array(zeros)) == predicted).all()
+    # Risks of the held-out rows, decided in the folds by the rules of the other folds.
+    by_fold = tuned.fold_weights[tuned.folds]
+    wrong = np.argmax(zeros * by_fold, axis=1) != y
+    expected = np.bincount(y, wrong, minlength=8) / np.bincount(y, minlength=8)
+    np.testing.assert_allclose(np.asarray(tuned.class_risks), expected)
+    assert tuned.class_risks[7] == 1
+    assert (np.asarray(tuned.class_risk_intervals.upper) >= expected).all()
+    if goal == "f1_macro":
+        f1 = f1_score(y, np.argmax(zeros * by_fold, axis=1), average="macro")
+        assert tuned.metric_value == pytest.approx(f1)
+    else:
+        masses = as_uncertainty(goal).resolve(np.bincount(y, minlength=8) / 600)
+        assert tuned.robust_risk == pytest.approx(masses.support(expected))
+
+
+def test_goals_that_need_all_probabilities_refuse_more_than_memory_holds(monkeypatch):
+    y, table = all_probabilities(200, 4)
+    floors, costs = PrecisionFloors({0: 0.2}), CostMatrix(1 - np.eye(4))
+    expected = tune_weights(y, csr_array(table), costs).decide(table)
+    monkeypatch.setattr(sparse_rows, "MOST_CELLS", 150)
+    with pytest.raises(
+        InvalidInputError, match=r"all probabilities of .* rows and 4 classes at on"
+    ):
+        tune_weights(y, csr_array(table), floors)
+    # Costs are summed some rows at a time.
+    tuned = tune_weights(y, csr_array(table), costs)
+    assert (tuned.decide(csr_array(table)) == expected).all()
+
+
+def test_messages_name_a_few_of_very_many_classes():
+    k = 50_000
+    y, rows = (
+        np.arange(k),
+        csr_array((np.ones(k), (np.arange(k), (np.arange(k) + 1) % k)), shape=(k, k)),
+    )
+    with pytest.raises(
+        InvalidInputError, match=r"class 0 \(1 row\), .* and 49995 more: "
+    ) as caught:
+        tune_weights(y, rows, "f1_macro", classes=y)
+    assert len(str(caught.value)) < 500
+    with pytest.raises(ClassMismatchError, match=r"those of classes, \[0, 1, .*\(50000 in all\)\]"):
+        tune_weights(y + 1, rows, "f1_macro", classes=y)
+    with pytest.raises(InvalidInputError, match=r"got a sparse array of shape \(50000, 50000\)"):
+        class_risks(y, rows, loss="cross_entropy")
+    with pytest.raises(InvalidInputError, match=r"got a sparse array of shape \(50000,\)"):
+        tune_weights(y[:9], rows[[0]].reshape(-1), "f1_macro", classes=y)

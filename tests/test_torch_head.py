@@ -142,7 +142,7 @@ def test_dicts_of_tensors_are_batches_too():
 
 
 def test_what_cannot_be_fitted_is_told():
-    with pytest.raises(InvalidInputError, match=r"each of the 3 classes .* got classes \[0, 1\]"):
+    with pytest.raises(InvalidInputError, match=r"each of the 3 classes .* got no rows of 2\."):
         RobustHead().fit(network(), loader(counts=[30, 20]))
     with pytest.raises(InvalidParameterError, match=r"part of the network .*'head'.* got 'fc'"):
         RobustHead(layer="fc").fit(network(), loader())
@@ -177,3 +177,16 @@ def test_a_tuned_network_can_be_exported_to_onnx(tmp_path):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     (found,) = session.run(None, {"rows": rows.numpy()})
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-4)
+
+
+def test_the_solver_gets_tensors_where_the_network_is_on_a_gpu():
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    batches = [(rows.cuda(), labels) for rows, labels in loader()]
+    on_gpu = RobustHead(LabelCVaR(0.3), C=0.1).fit(network().cuda(), batches)
+    on_host = RobustHead(LabelCVaR(0.3), C=0.1).fit(network(), loader())
+    assert isinstance(on_gpu.estimator_.coef_, torch.Tensor)
+    assert on_gpu.estimator_.objective_ == pytest.approx(on_host.estimator_.objective_, rel=1e-5)
+    np.testing.assert_allclose(
+        on_gpu.linear_.weight.detach().cpu(), on_host.linear_.weight.detach(), atol=1e-3
+    )

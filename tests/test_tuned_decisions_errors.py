@@ -195,12 +195,12 @@ BAD_SETTINGS = {
     "too small a share": (
         {"cv": 0.1},
         InvalidInputError,
-        r"class 'b' \(25 rows\), 'c' \(15 rows\): .* at least 30 rows of every class",
+        r"class 'b' \(25 rows\) and 'c' \(15 rows\): .* at least 30 rows of every class",
     ),
     "no training rows": (
         {"cv": [(np.arange(75), np.arange(75, 90))]},
         InvalidInputError,
-        r"'a' \(50 rows\), 'b' \(25 rows\), 'c' .* rows of every class in all training parts",
+        r"'a' \(50 rows\), 'b' \(25 rows\) and 'c' .* rows of every class in all training parts",
     ),
     "rare": ({"rare_classes": "omit"}, InvalidParameterError, "rare_classes must .* got 'omit'"),
     "seed": ({"random_state": "x"}, InvalidParameterError, "random_state must be .* got 'x'"),

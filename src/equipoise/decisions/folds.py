@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing
 from equipoise.arrays import Indices, Mask, NDArray, Vector
 from equipoise.decisions.equal_rows import equal_rows
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.text import in_words
 from equipoise.weights.priors import check_prior
 
 # FOLDS_OF_A_CLASS: folds in which a class must have rows: weights are tuned without one of them,
@@ -118,9 +119,9 @@ class RareClasses:
         if not np.any(few) or (self.action in ("keep", "drop") and enough):
             return few
         rare = np.flatnonzero(few)
-        named = ", ".join(
-            f"{classes.tolist()[i]!r} ({counts[i]} {'row' if counts[i] == 1 else 'rows'})"
-            for i in rare
+        named = in_words(
+            f"{name!r} ({count} {'row' if count == 1 else 'rows'})"
+            for name, count in zip(classes[rare].tolist(), counts[rare].tolist(), strict=True)
         )
         what, remedy = (
             "decision weights need",

@@ -33,6 +33,7 @@ from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals.base import FURTHEST, Criterion, Goal, from_logs, log_ratio, prior_among
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.sparse_rows import dense
+from equipoise.text import listing
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
@@ -242,8 +243,8 @@ class RecallFloors(Goal):
         unknown = few & (floored.floors > 0)
         if np.any(unknown):
             raise InvalidParameterError(
-                f"floors must not name {classes[unknown].tolist()}, which has too few rows to be "
-                "tuned; leave it out of the floors, or collect more rows."
+                f"floors must not name [{listing(classes[unknown].tolist())}], which has too few "
+                "rows to be tuned; leave it out of the floors, or collect more rows."
             )
         among = prior_among(prior, classes, ~few)
         return FlooredRisk(floored.floors[~few], among, classes[~few], floored.confidence)

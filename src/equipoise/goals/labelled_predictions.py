@@ -114,7 +114,11 @@ def decide(probabilities: Table, rule: Vector | Matrix) -> Indices:
     (array([2]), array([0]))
     """
     if rule.ndim == 2:
-        return np.asarray(np.argmax(scores(probabilities, rule), axis=1), dtype=np.intp)
+        n, k = probabilities.shape
+        step = max(1, sparse_rows.MOST_CELLS // k)
+        parts = [probabilities[i : i + step] for i in range(0, n, step)] or [probabilities]
+        best = [np.argmax(scores(part, rule), axis=1) for part in parts]
+        return np.asarray(np.concatenate(best), dtype=np.intp)
     rule = first_of_equal(rule)
     if issparse(probabilities):
         weighted = probabilities.data * rule[probabilities.indices]

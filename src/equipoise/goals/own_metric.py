@@ -26,7 +26,7 @@ from equipoise.goals.sparse_rows import Table, dense
 
 TableFunction = Callable[[Matrix], float]
 # ROWS_TO_CHECK: of random labels and decisions, on which a scorer must equal its value for their
-# confusion matrix.
+# confusion matrix; and so the most classes of a scorer, as each must be among them.
 ROWS_TO_CHECK = 200
 
 
@@ -151,6 +151,12 @@ def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
     """
     made = get_scorer(scorer) if isinstance(scorer, str) else scorer
     model, k = _Decided(classes), len(classes)
+    if k > ROWS_TO_CHECK:
+        raise InvalidParameterError(
+            f"metric must be one of the library's own, such as 'f1_macro', or have a gradient, for "
+            f"more than {ROWS_TO_CHECK} classes, got the scorer {scorer!r} for {k}: its gradient "
+            f"would take {2 * k * k:,} evaluations. Give MetricGoal(function, gradient=...)."
+        )
     true, decided = (each.ravel() for each in np.indices((k, k)))
 
     def score(true: Indices, decided: Indices, weights: Vector) -> float:

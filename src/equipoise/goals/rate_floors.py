@@ -36,6 +36,7 @@ from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_am
 from equipoise.goals.labelled_predictions import Predictions, confusion_table, decide
 from equipoise.goals.smooth import FLOOR
 from equipoise.goals.sparse_rows import dense
+from equipoise.text import listing
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
@@ -330,8 +331,8 @@ class Floors(Goal):
         unknown = few & (sum(floored.floors.values()) > 0)
         if np.any(unknown):
             raise InvalidParameterError(
-                f"floors must not name {classes[unknown].tolist()}, which has too few rows to be "
-                "tuned; leave it out of the floors, or collect more rows."
+                f"floors must not name [{listing(classes[unknown].tolist())}], which has too few "
+                "rows to be tuned; leave it out of the floors, or collect more rows."
             )
         some = {name: floors[~few] for name, floors in floored.floors.items()}
         return FlooredRates(

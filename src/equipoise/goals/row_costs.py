@@ -8,6 +8,7 @@ import numpy as np
 
 from equipoise.arrays import Indices, Matrix, NDArray
 from equipoise.exceptions import InvalidInputError
+from equipoise.goals.sparse_rows import dense
 
 # COST_VALUES: values that are multiplied at a time, 64 MiB of float64.
 COST_VALUES = 1 << 23
@@ -55,7 +56,7 @@ def decide_by_costs(probabilities: Matrix, costs: Any) -> Indices:
     >>> decide_by_costs(table, [[5.0, 10.0], [5.0, 100.0]])
     array([0, 1])
     """
-    table = np.asarray(probabilities, dtype=np.float64)
+    table = np.asarray(dense(probabilities), dtype=np.float64)
     n_rows, k = table.shape
     by_row = check_row_costs(costs, n_rows, k)
     if by_row.ndim == 2:

@@ -12,14 +12,27 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from equipoise.arrays import Indices, Mask, Matrix, Vector
+from equipoise.exceptions import InvalidInputError
 
+# MOST_CELLS: probabilities, 1 GiB of float64, beyond which sparse rows are not made dense: goals
+# that need it copy them several times.
+MOST_CELLS = 1 << 27
 # A Matrix or a csr_array, whose types SciPy does not tell.
 Table: TypeAlias = Any
 
 
 def dense(table: Table) -> Matrix:
-    """All probabilities of some rows."""
-    return np.asarray(table.toarray()) if issparse(table) else table
+    """All probabilities of some rows; those of sparse rows only where memory holds them."""
+    if not issparse(table):
+        return np.asarray(table)
+    n, k = table.shape
+    if n * k > MOST_CELLS:
+        raise InvalidInputError(
+            f"This goal needs all probabilities of {n:,} rows and {k:,} classes at once, "
+            f"{n * k / 2**27:.0f} GiB: take a set such as LabelCVaR(0.2), or a metric such as "
+            "'f1_macro', which read sparse probabilities as they are, or fewer rows."
+        )
+    return np.asarray(table.toarray())
 
 
 def rows_of(table: csr_array) -> Indices:

@@ -26,6 +26,7 @@ from equipoise.extras import require
 from equipoise.losses import Loss, as_loss
 from equipoise.risks.row_losses import row_losses
 from equipoise.sets import as_uncertainty
+from equipoise.text import listing
 from equipoise.validation.numbers import check_numbers, check_word
 from equipoise.weights.by_class import ByClass, class_html, class_lines
 from equipoise.weights.priors import check_prior, masses_of, normalize_weights, weights_of
@@ -245,7 +246,7 @@ def present_classes(
     if absent == "raise" and not present.all():
         raise ClassMismatchError(
             f"every class needs a row of positive weight in {of}, "
-            f"{classes[~present].tolist()} has none, so its risk is undefined; "
+            f"[{listing(classes[~present].tolist())}] has none, so its risk is undefined; "
             "absent='drop' leaves it out."
         )
     return present

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from equipoise.arrays import ArrayLike, Indices, Vector, on_host
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
 from equipoise.losses import Loss
+from equipoise.text import listing
 from equipoise.validation.labels import (
     Names,
     as_labels,
@@ -65,15 +67,21 @@ def row_losses(
     predictions = _predictions(y_pred, names, len(truth), loss)
     if classes is None and loss.reads == "labels" and np.all(predictions < 0):
         raise ClassMismatchError(
-            f"y_pred must hold classes of y_true, {names.tolist()}, got none of them but "
-            f"{np.asarray(on_host(y_pred)).reshape(-1)[:1].tolist()[0]!r}: spell classes alike, "
-            "or name all of them in classes=."
+            f"y_pred must hold classes of y_true, [{listing(names.tolist())}], got none of them "
+            f"but {np.asarray(on_host(y_pred)).reshape(-1)[:1].tolist()[0]!r}: spell classes "
+            "alike, or name all of them in classes=."
         )
     return RowLosses(names, true, loss(true, predictions), weights)
 
 
 def _predictions(y_pred: Any, classes: Names, n_rows: int, loss: Loss) -> Any:
     """Positions of predicted labels, or the columns that the loss reads."""
+    if issparse(y_pred):
+        raise InvalidInputError(
+            f"y_pred must be an array, got a sparse array of shape {y_pred.shape}: for sparse "
+            'probabilities take the labels of tune_weights(y, probabilities, "standard")'
+            ".decide(probabilities), or its class_risks."
+        )
     values = np.asarray(on_host(y_pred))
     if loss.reads == "labels":
         if values.ndim == 2 and values.shape[1] > 1:

@@ -6,20 +6,24 @@ on them is solved with a certificate, and the solution takes the place of the la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
+from scipy.sparse import csr_array, vstack
 from torch import nn
 
-from equipoise.arrays import Indices, Matrix, NDArray
+from equipoise.arrays import Indices, Matrix, NDArray, to_numpy
 from equipoise.decisions import TunedWeights, tune_weights
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import Uncertainty
-from equipoise.validation.numbers import check_numbers
+from equipoise.text import listing
+from equipoise.torch.passes import each_batch, vectors
+from equipoise.validation.numbers import check_count, check_numbers
 
 # Mean of a column of embeddings, in its standard deviations, from which a module of its own centres
 # them: in float32, logits of a layer alone would be off by more than 1e-5 of a deviation.
@@ -63,11 +67,12 @@ class DecisionWeights(nn.Module):  # type: ignore[misc]
         return logits + self.log_weights.to(logits.dtype)
 
 
-def tune_decisions(
+def tune_decisions(  # noqa: PLR0913  rows, what for, and how
     network: Any,
     loader: Iterable[Any],
     goal: Any = None,
     *,
+    top: int | None = None,
     class_prior: Any = None,
     pooling: float = POOLING,
     rare_classes: str = "error",
@@ -82,8 +87,17 @@ def tune_decisions(
     loader : iterable of batches
         Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
         takes by name.
+    top : int, default=None
+        How many of the largest probabilities of each row are kept, so that memory grows with
+        ``top`` and not with the number of classes; for thousands of classes. None keeps all.
     goal, class_prior, pooling, rare_classes, random_state
         As in :func:`equipoise.tune_weights`, which evaluates the weights by folds of these rows.
+
+    Notes
+    -----
+    With ``top``, the weights are tuned as if no other class could be predicted for a row, whereas
+    the module adds its logarithms to all logits: keep enough classes that the true class is
+    among them nearly always.
 
     Examples
     --------
@@ -94,10 +108,8 @@ def tune_decisions(
     >>> decide.tuned.class_risks is None
     False
     """
-    logits, labels = _one_pass(network, loader, None)
-    scores = logits.astype(np.float64)
-    table = np.exp(scores - scores.max(axis=1, keepdims=True))
-    table /= table.sum(axis=1, keepdims=True)
+    kept = None if top is None else check_count(top, "top")
+    table, labels = _probabilities(network, loader, kept)
     tuned = tune_weights(
         labels,
         table,
@@ -149,7 +161,8 @@ class RobustHead:
     Embeddings are scaled to mean zero and variance one, which the layer undoes. Where the mean of a
     column is more than a hundred times its spread, a module that takes the mean off comes before
     the layer, as few digits of such columns would be left in its logits. The certificate is that of
-    exact logits; those of the network are rounded to its precision.
+    exact logits; those of the network are rounded to its precision. Where the network is on a GPU
+    the embeddings stay there, and the layer is solved there.
 
     Parameters
     ----------
@@ -225,7 +238,7 @@ class RobustHead:
             )
         name = _last_linear(network) if self.layer is None else self.layer
         old = _submodule(network, name)
-        embeddings, labels = _one_pass(network, loader, old)
+        embeddings, labels = _embeddings(network, loader, old)
         n_classes = int(getattr(old, "out_features", labels.max() + 1))
         like = next(old.parameters())
         moments = _moments(embeddings, like)
@@ -245,25 +258,24 @@ class RobustHead:
         return self
 
     def _solve(
-        self, embeddings: NDArray[Any], labels: Indices, n_classes: int, moments: Moments
+        self, embeddings: Any, labels: Indices, n_classes: int, moments: Moments
     ) -> tuple[Matrix, NDArray[Any]]:
         """Coefficients and intercepts for all classes, of embeddings less the origin.
 
         This is the one place that knows who solves.
         """
-        missing = sorted(set(range(n_classes)) - set(labels.tolist()))
-        if missing or labels.max() >= n_classes:
-            raise InvalidInputError(
-                f"The loader must have rows of each of the {n_classes} classes of the last layer "
-                f"and of no other, got classes {sorted(set(labels.tolist()))}."
-            )
+        _check_all_classes(labels, n_classes)
         origin, mean, spread = moments
-        scaled = ((embeddings - origin - mean) / spread).astype(embeddings.dtype)
+        double = partial(embeddings.new_tensor, dtype=torch.float64)
+        scaled = (embeddings - double(origin + mean)) / double(spread)
+        scaled = scaled.to(embeddings.dtype)
+        if not scaled.is_cuda:
+            scaled = scaled.numpy()
         self.estimator_ = RobustLogisticRegression(
             self.goal, C=self.C, tol=self.tol, max_iter=self.max_iter
         ).fit(scaled, labels)
-        coef, intercept = self.estimator_.coef_ / spread, self.estimator_.intercept_
-        intercept = intercept - coef @ mean
+        coef = to_numpy(self.estimator_.coef_) / spread
+        intercept = to_numpy(self.estimator_.intercept_) - coef @ mean
         if len(coef) == 1:
             # One score f of two classes stands for the scores (-f/2, f/2).
             half = np.array([-0.5, 0.5])
@@ -279,63 +291,64 @@ class Moments(NamedTuple):
     spread: NDArray[Any]
 
 
-def _moments(embeddings: NDArray[Any], like: Any) -> Moments:
-    first = embeddings[0].astype(np.float64)  # it lies where the others do
-    mean, spread = (embeddings - first).mean(axis=0), (embeddings - first).std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
+def _moments(embeddings: Any, like: Any) -> Moments:
+    first = embeddings[0].double()  # it lies where the others do
+    apart = embeddings.double() - first
+    mean, spread = (to_numpy(each) for each in (apart.mean(0), apart.std(0, correction=0)))
+    first, spread = to_numpy(first), np.where(spread > 0, spread, 1.0)
     far = np.abs(first + mean) > _FAR_MEAN * spread
-    rounded = torch.tensor(first + mean).to(like.dtype).double().cpu().numpy()
+    rounded = torch.tensor(first + mean).to(like.dtype).double().numpy()
     origin = np.where(far, rounded, 0.0)
     return Moments(origin, (first - origin) + mean, spread)
 
 
-def _one_pass(network: Any, loader: Iterable[Any], layer: Any) -> tuple[NDArray[Any], Indices]:
-    """The inputs of a layer, or the network's outputs where it is None, and the labels."""
-    seen: list[Any] = []
-    hooks = []
-    if layer is not None:
-        hooks = [layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))]
-    device = next((each.device for each in network.parameters()), torch.device("cpu"))
-    rows, labels, modes = [], [], {each: each.training for each in network.modules()}
-    network.eval()
-    try:
-        with torch.no_grad():
-            for batch in loader:
-                inputs, targets = _split(batch)
-                outputs = _run(network, inputs, device)
-                values = seen.pop() if layer is not None else getattr(outputs, "logits", outputs)
-                rows.append(values.float().cpu().numpy())
-                labels.append(np.asarray(targets.cpu()))
-    finally:
-        for hook in hooks:
-            hook.remove()
-        for module, training in modes.items():
-            module.training = training
-    if not rows:
-        raise InvalidInputError("The loader must give at least one batch, got none.")
-    if rows[0].ndim != 2:
+def _embeddings(network: Any, loader: Iterable[Any], layer: Any) -> tuple[Any, Indices]:
+    """The inputs of a layer, on the device of the network, and the labels."""
+
+    def take(values: Any, targets: Any) -> Any:
+        # A device other than CUDA has no solver.
+        kept = vectors(values)
+        return kept if kept.is_cuda else kept.cpu(), targets.cpu().numpy()
+
+    rows, labels = zip(*each_batch(network, loader, take, layer), strict=True)
+    return torch.cat(rows), np.concatenate(labels).astype(np.intp)
+
+
+def _check_all_classes(labels: Indices, n_classes: int) -> None:
+    """Refuse labels outside the layer, and classes of the layer without rows."""
+    stray = np.unique(labels[(labels < 0) | (labels >= n_classes)])
+    missing = np.setdiff1d(np.arange(n_classes), labels)
+    if len(stray) or len(missing):
+        wrong = f"rows of {listing(stray.tolist())}" if len(stray) else ""
+        none = f"no rows of {listing(missing.tolist())}" if len(missing) else ""
         raise InvalidInputError(
-            f"Every row must have one vector, got an array of shape {rows[0].shape} for a batch."
+            f"The loader must have rows of each of the {n_classes} classes of the last layer "
+            f"and of no other, got {' and '.join(part for part in (wrong, none) if part)}."
         )
-    return np.concatenate(rows), np.concatenate(labels).astype(np.intp)
 
 
-def _split(batch: Any) -> tuple[Any, Any]:
-    """Inputs and targets of a batch, as loaders of PyTorch and of Hugging Face give them."""
-    if isinstance(batch, Mapping) and "labels" in batch:
-        return {name: value for name, value in batch.items() if name != "labels"}, batch["labels"]
-    if isinstance(batch, tuple | list) and len(batch) == 2:
-        return batch[0], batch[1]
-    raise InvalidInputError(
-        "A batch must be a pair of inputs and targets, or a dict with 'labels', got "
-        f"{type(batch).__name__}."
-    )
+def _probabilities(network: Any, loader: Iterable[Any], top: int | None) -> tuple[Any, Indices]:
+    """The softmax of a network's outputs, or the largest of each row, and the labels."""
+
+    def take(logits: Any, targets: Any) -> Any:
+        # In double precision only where it is kept: there are k values a row before.
+        scores = vectors(logits)
+        total = scores.logsumexp(1, keepdim=True).double()
+        classes = None
+        if top is not None:
+            scores, classes = scores.topk(min(top, scores.shape[1]), dim=1)
+        table = (scores.double() - total).exp().cpu().numpy()
+        kept = table if classes is None else _sparse(table, classes.cpu().numpy(), logits.shape[1])
+        return kept, targets.cpu().numpy()
+
+    tables, labels = zip(*each_batch(network, loader, take), strict=True)
+    stack = np.concatenate if top is None else partial(vstack, format="csr")
+    return stack(tables), np.concatenate(labels).astype(np.intp)
 
 
-def _run(network: Any, inputs: Any, device: Any) -> Any:
-    if isinstance(inputs, Mapping):
-        return network(**{name: value.to(device) for name, value in inputs.items()})
-    return network(inputs.to(device))
+def _sparse(values: Matrix, classes: NDArray[np.intp], k: int) -> csr_array:
+    ends = np.arange(0, values.size + 1, values.shape[1])
+    return csr_array((values.ravel(), classes.ravel(), ends), shape=(len(values), k))
 
 
 def _last_linear(network: Any) -> str:

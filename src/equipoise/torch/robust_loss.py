@@ -33,18 +33,23 @@ over ranks there, are those of the joint batch.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from equipoise.arrays import ArrayLike
+from equipoise.arrays import ArrayLike, Vector, to_numpy
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
+from equipoise.risks.class_risks import Absent, ClassRisks, present_classes
 from equipoise.sets import Uncertainty, as_uncertainty
+from equipoise.text import listing
 from equipoise.torch.checkpoints import as_bytes, check_description, describe
 from equipoise.torch.losses_of_rows import LossOfRows, loss_of_rows
 from equipoise.torch.mass_rules import check_ascent, mass_rule, mean_share
+from equipoise.torch.passes import each_batch
 from equipoise.torch.ranks import check_agreement, n_ranks, sum_over_ranks
 from equipoise.validation.numbers import check_flag, check_number, check_numbers, check_word
 from equipoise.weights import ByClass, check_prior, weights_of
@@ -161,7 +166,8 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
         self.reduction = check_word(reduction, "reduction", REDUCTIONS)
         self.check = check_flag(check, "check")
         self.ignore_index, self.process_group = ignore_index, process_group
-        self._fact = f"{self.goal!r}, loss {loss!r} and counts {counts.tolist()}"
+        self._loss_name = loss if isinstance(loss, str) else getattr(loss, "__name__", repr(loss))
+        self._fact = f"{self.goal!r}, loss {loss!r} and counts {counts_text(counts)}"
         self._agreed = False
         constants = {"prior": prior, "shares": counts / counts.sum(), "n_rows": counts.sum()}
         for name, values in constants.items():
@@ -176,15 +182,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     def forward(self, logits: Any, targets: Any) -> Any:
         """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
-        table, labels = self._rows(logits, targets)
-        if table.dtype in {torch.float16, torch.bfloat16}:
-            table = table.float()
-        labels = labels.long()
-        counted = labels != self.ignore_index
-        stray = counted & ((labels < 0) | (labels >= len(self.classes)))
-        counted = counted & ~stray
-        labels = torch.where(counted, labels, 0)
-        losses = torch.where(counted, self.loss(table, labels), 0.0)
+        losses, labels, counted, stray = self._losses(logits, targets)
         with torch.no_grad():
             sums, bad = self._sums(losses.detach(), labels, counted, stray)
             if self.training:
@@ -201,6 +199,68 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
             return weighted.sum()
         ranks = n_ranks(self.process_group) if self.training else 1
         return weighted.sum() * (ranks / total.clamp_min(1.0)).to(losses.dtype)
+
+    def exact_risks(
+        self, network: Any, loader: Iterable[Any], *, absent: Absent = "raise"
+    ) -> ClassRisks:
+        """Class risks of a network over all rows of a loader, in one pass without gradients.
+
+        Where ``class_risks`` are a running mean over batches and changing networks, these are the
+        means of the losses of this network; ``.robust(loss.goal)`` is the robust risk of the rows.
+        Memory is that of one batch. The module's own state does not change.
+
+        Parameters
+        ----------
+        network : nn.Module
+            It gives logits, and is in ``eval()`` during the pass.
+        loader : iterable of batches
+            Pairs of inputs and targets, or dicts with ``"labels"`` whose other entries the network
+            takes by name.
+        absent : {"raise", "drop"}, default="raise"
+            As in :func:`equipoise.class_risks`: what to do with classes without rows.
+
+        Examples
+        --------
+        >>> loss = RobustLoss("worst_class", class_counts=[90, 10])
+        >>> batches = [(torch.tensor([[2.0, 0.0], [1.0, 0.0]]), torch.tensor([0, 1]))]
+        >>> risks = loss.exact_risks(torch.nn.Identity(), batches)
+        >>> {name: round(risk, 3) for name, risk in risks.items()}
+        {0: 0.127, 1: 1.313}
+        >>> round(risks.robust(loss.goal), 3)
+        1.313
+        """
+        sums = torch.zeros_like(self.remembered)
+
+        def add(logits: Any, targets: Any) -> None:
+            losses, labels, counted, stray = self._losses(logits, targets)
+            if stray.any() or not torch.isfinite(losses).all():
+                raise InvalidInputError(
+                    "Every row must have a finite loss, and a target that is a class or "
+                    f"ignore_index = {self.ignore_index}; got another in a batch of the loader."
+                )
+            values = torch.stack([losses, counted.to(losses.dtype)])
+            sums.add_(self._by_class(values, labels).to(sums.device))
+
+        each_batch(network, loader, add)
+        total = to_numpy(sums)
+        present = present_classes(self.classes, total[_COUNT_ROW], absent, of="the loader")
+        risks = total[_LOSS_ROW, present] / total[_COUNT_ROW, present]
+        prior = to_numpy(self.prior)[present]
+        return ClassRisks(
+            ByClass(risks, self.classes[present]), prior / prior.sum(), loss=self._loss_name
+        )
+
+    def _losses(self, logits: Any, targets: Any) -> tuple[Any, Any, Any, Any]:
+        """Losses and labels of the rows, which rows count, and which have no class."""
+        table, labels = self._rows(logits, targets)
+        if table.dtype in {torch.float16, torch.bfloat16}:
+            table = table.float()
+        labels = labels.long()
+        counted = labels != self.ignore_index
+        stray = counted & ((labels < 0) | (labels >= len(self.classes)))
+        counted = counted & ~stray
+        labels = torch.where(counted, labels, 0)
+        return torch.where(counted, self.loss(table, labels), 0.0), labels, counted, stray
 
     def _rows(self, logits: Any, targets: Any) -> tuple[Any, Any]:
         """Logits as a table, and targets in its order."""
@@ -239,12 +299,18 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 (counted & ~sound).to(kind),
             ]
         )
-        by_class = torch.zeros(3, k, dtype=kind, device=losses.device).index_add(1, labels, values)
+        by_class = self._by_class(values, labels)
         flat = torch.cat([by_class.reshape(-1), stray.sum().to(kind).reshape(1)])
         if self.training:
             self._agree()
             flat = sum_over_ranks(flat, self.process_group)
         return flat[: 2 * k].reshape(2, k), flat[2 * k :]
+
+    def _by_class(self, values: Any, labels: Any) -> Any:
+        """Sums over the rows of each class, of values of shape (values, rows)."""
+        kind = self.remembered.dtype
+        zeros = torch.zeros(len(values), len(self.classes), dtype=kind, device=values.device)
+        return zeros.index_add(1, labels, values.to(kind))
 
     def _agree(self) -> None:
         """In the first step, refuse ranks that train with something else."""
@@ -377,6 +443,20 @@ def check_counts(class_counts: Any, classes: Any = None) -> tuple[Any, Any]:
             "network's outputs, or collect rows."
         )
     return counts, names
+
+
+def counts_text(counts: Vector) -> str:
+    """Counts as a text that differs where they do: of very many the first ones and a digest.
+
+    Examples
+    --------
+    >>> counts_text(np.array([90.0, 10.0])), len(counts_text(np.arange(1e5)))
+    ('[90.0, 10.0]', 96)
+    """
+    shown = listing(counts.tolist())
+    if "..." not in shown:
+        return f"[{shown}]"
+    return f"[{shown}, digest {blake2b(counts.tobytes(), digest_size=8).hexdigest()}]"
 
 
 def _double(values: Any) -> Any:

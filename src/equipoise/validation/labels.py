@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from equipoise.arrays import Indices, NDArray, Vector, on_host
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
+from equipoise.text import listing
 
 Names = NDArray[Any]
 
@@ -232,7 +233,8 @@ def known_labels(y: Names, classes: Names, *, name: str = "y", owner: str = "cla
     if np.any(labels < 0):
         stray = y[labels < 0].tolist()[0]
         raise ClassMismatchError(
-            f"{name} must hold no labels but those of {owner}, {classes.tolist()}, got {stray!r}: "
+            f"{name} must hold no labels but those of {owner}, [{listing(classes.tolist())}], got "
+            f"{stray!r}: "
             "leave such rows out."
         )
     return labels

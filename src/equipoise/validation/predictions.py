@@ -53,13 +53,15 @@ def as_probabilities(
 
 def as_sparse_probabilities(probabilities: Any, n_classes: int) -> csr_array:
     """Sparse rows of the largest probabilities: none negative, no row without any or above 1."""
-    table = csr_array(probabilities, dtype=np.float64)
-    if table.shape[1] != n_classes:
+    if probabilities.ndim != 2 or probabilities.shape[1] != n_classes:
         raise InvalidInputError(
-            f"probabilities must have one column for each of the {n_classes} classes, got shape "
-            f"{table.shape}."
+            f"probabilities must have one column for each of the {n_classes} classes, got a sparse "
+            f"array of shape {probabilities.shape}."
         )
-    table.sum_duplicates()  # sorts what each row holds by class, too
+    table = csr_array(probabilities, dtype=np.float64)
+    if not table.has_canonical_format:
+        table = table.copy()  # the user's array stays as it is
+        table.sum_duplicates()  # sorts what each row holds by class, too
     if not np.isfinite(table.data).all() or np.any(table.data < 0):
         wrong = np.flatnonzero(~(np.isfinite(table.data) & (table.data >= 0)))[0]
         row = int(np.searchsorted(table.indptr, wrong, side="right")) - 1
