@@ -1,5 +1,6 @@
 """Prediction sets: what is proven, over redraws; and PredictionSets as an estimator."""
 
+import itertools
 import os
 import pickle
 from unittest import SkipTest
@@ -122,6 +123,49 @@ def test_the_mean_error_holds_at_every_mass_of_a_set(goal):
     drawn = np.random.default_rng(1).dirichlet(np.ones(4), 200)
     for mass in [masses.maximize(found), *(masses.project(each) for each in drawn)]:
         assert mass @ found <= 0.2 + 0.01
+
+
+# Probabilities of the values of each class, and the calibration rows of each; values have ties.
+DISCRETE = [
+    (np.full((1, 5), 0.2), [3]),
+    (np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]]), [1, 3]),
+    (np.array([[0.25, 0.25, 0.25, 0.25], [0.0, 0.5, 0.0, 0.5]]), [2, 2]),
+    (np.array([[0.6, 0.4, 0.0], [0.2, 0.2, 0.6], [1 / 3, 1 / 3, 1 / 3]]), [2, 1, 2]),
+]
+
+
+def _all_draws(shares, counts, task):
+    """The probability of every draw of calibration rows, and the error of each class after it."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    values = np.arange(1.0, shares.shape[1] + 1) / 10
+    found = []
+    for draw in itertools.product(range(len(values)), repeat=len(labels)):
+        rows = Calibration(values[list(draw)], labels, np.zeros(len(draw), int), len(counts))
+        missed = values < thresholds(rows, task)[:, None]
+        found.append((np.prod(shares[labels, list(draw)]), *(shares * missed).sum(axis=1)))
+    table = np.array(found)
+    return table[:, 0], table[:, 1:]
+
+
+@pytest.mark.parametrize("error", [0.21, 1 / 3, 0.5])
+@pytest.mark.parametrize(("shares", "counts"), DISCRETE, ids=lambda value: str(np.shape(value)))
+def test_no_discrete_scores_break_a_statement(shares, counts, error):
+    k = len(counts)
+    prior, levels = np.arange(1, k + 1) / np.arange(1, k + 1).sum(), np.full(k, error)
+    for masses in (prior, np.ones(k) / k, prior[::-1]):
+        of_draw, errors = _all_draws(shares, counts, CoverageTask(levels, prior, masses=masses))
+        assert of_draw @ errors @ masses <= error + 1e-9
+    of_draw, errors = _all_draws(shares, counts, CoverageTask(levels, prior))
+    assert np.all(of_draw @ errors <= error + 1e-9)
+    within = PriorBox(upper=0.8 if k > 1 else 1.0).resolve(prior)
+    task = CoverageTask(levels_within(within, error), prior, robust=within, error=error)
+    of_draw, errors = _all_draws(shares, counts, task)
+    assert within.support(of_draw @ errors) <= error + 1e-9
+    for masses in (None, prior):
+        task = CoverageTask(levels, prior, masses=masses, tail=0.3)
+        of_draw, errors = _all_draws(shares, counts, task)
+        value = errors.max(axis=1) if masses is None else errors @ masses
+        assert of_draw[value > error + 1e-9].sum() <= 0.3 + 1e-9
 
 
 def test_the_counts_of_the_proof_are_kept_exactly():

@@ -119,18 +119,21 @@ class PredictionSets(DecidingClassifier):
     model and given how many calibration rows each class has, with one split:
 
     - one weighting: the coverage at the class frequencies :math:`m_i = q_i p_i` is at least
-      ``coverage``, on average over draws of the calibration rows;
+      ``coverage``, on average over draws of the calibration rows, where ``p`` is ``class_prior_``;
     - ``{class: level}`` and ``"worst_class"``: that of each class is at least its level, on
       average over draws;
     - a set of weightings: that at each vector of class frequencies in the set is at least
       ``coverage``, on average over draws;
     - with a ``confidence`` each of these holds for the returned rule with that probability over
-      the draw, for all classes, or the whole set, at once;
-    - with folds the coverage over all rows is at least ``2 coverage - 1`` up to
-      ``sqrt(2 / n_rows)``, on average over draws and for equal folds (Barber et al. 2021), for
-      ``"standard"``; nothing is proven of other goals.
+      the draw of independent rows, for all classes, or the whole set, at once;
+    - with several folds nothing, but for ``"standard"`` without a ``class_prior``, and equal folds
+      that are drawn regardless of the labels, such as ``KFold(5, shuffle=True)``: the coverage over
+      all rows is then at least ``2 coverage - 1`` up to ``sqrt(2 / n_rows)``, on average over draws
+      (Barber et al. 2021). Folds by a number are stratified.
 
-    Rows of unequal weight within a class are drawn by their weight, and those kept count one each.
+    Rows of unequal weight within a class are drawn by their weight, and those kept count one each:
+    new rows are then those of the weighted population, up to the largest weight of a class, and the
+    statements of weightings need a ``class_prior`` of their own.
     A class without calibration rows is in every set.
 
     Examples
