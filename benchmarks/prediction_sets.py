@@ -15,8 +15,8 @@ by class      eta, a threshold for each class (Mondrian; Vovk 2012)
 clustered     eta, a threshold for each of sqrt(classes) clusters of classes with similar score
               quantiles, found on a fifth of the calibration rows (Ding et al. 2023)
 RC3P          eta by class, cut at the rank that holds the class often enough (Shi et al. 2024)
-RC3P counted  the same with the new row counted among the rows of its class, in both cuts, which
-              gives it the statement of the sets by class
+RC3P counted  the same with the new row counted among the rows of its class, in both cuts, as the
+              sets by class count it
 PAS           eta over prior, one threshold for all rows (Ding et al. 2025)
 MAPIE         its scores other than LAC: APS, RAPS and top-k, one threshold for all rows (left out
               where ``mapie`` is not installed: pip install --no-deps mapie)
@@ -192,7 +192,11 @@ def of_mapie(score: str, data: Calibrated, level: float) -> np.ndarray:
     classes = np.arange(data.table.shape[1])
     given = FrozenEstimator(GivenProbabilities(classes).fit(data.table, data.y))
     mapie = SplitConformalClassifier(given, level, score, prefit=True, random_state=0)
-    return mapie.conformalize(data.table, data.y).predict_set(data.new)[1][:, :, 0]
+    try:
+        return mapie.conformalize(data.table, data.y).predict_set(data.new)[1][:, :, 0]
+    except ValueError:
+        # Too few rows for this level.
+        return np.ones(data.new.shape, dtype=bool)
 
 
 def ours(goal: Any) -> Method:
@@ -239,6 +243,17 @@ METHODS: dict[str, Method] = {
 AT_EQUAL = {name: each for name, each in METHODS.items() if "(" not in name}
 
 
+# Methods whose statements the last one has, too: coverage of each class holds at every weighting.
+SAME_STATEMENT = (
+    "RC3P counted",
+    "ours, by class",
+    "ours, LabelCVaR(0.2)",
+    "ours, LabelCVaR(0.5)",
+    "ours, PriorBox(2/k)",
+    "by class",
+)
+
+
 class Measured(NamedTuple):
     """Coverage over all rows, the mean over classes, the lowest at LabelCVaR(0.2), and sizes."""
 
@@ -281,12 +296,24 @@ def sizes(tables: list[str], splits: range, equal: bool) -> None:
         for method_name, method in METHODS.items():
             rows[method_name] = [measured(part, method(part, COVERAGE)) for part in parts]
             print(size_line(method_name, rows[method_name]), flush=True)
+        print_differences(SAME_STATEMENT, rows)
         if equal:
             print("at a mean coverage over classes of 0.9")
             for method_name, method in AT_EQUAL.items():
-                print(
-                    size_line(method_name, [at_macro(part, method) for part in parts]), flush=True
-                )
+                rows[method_name] = [at_macro(part, method) for part in parts]
+                print(size_line(method_name, rows[method_name]), flush=True)
+            print_differences(("ours, balanced", "PAS"), rows)
+
+
+def print_differences(names: tuple[str, ...], rows: dict[str, list[Measured]]) -> None:
+    """The difference of each method's size from that of the last one, paired by split."""
+    *others, last = names
+    for name in others:
+        each = np.array(
+            [a.size - b.size for a, b in zip(rows[name], rows[last], strict=True)], dtype=float
+        )
+        error = each.std() / np.sqrt(max(len(each) - 1, 1))
+        print(f"size, {name} less {last}: {each.mean():+.2f} ({error:.2f})", flush=True)
 
 
 def size_line(name: str, found: list[Measured]) -> str:

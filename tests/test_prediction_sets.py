@@ -345,6 +345,10 @@ def test_new_class_frequencies_change_the_goals_that_speak_of_them(data):
     assert moved.class_prior_.to_dict() == pytest.approx(new)
     assert moved.thresholds_["rare"] < sets.thresholds_["rare"]
     assert sets.class_prior_["rare"] < 0.2  # the first one is unchanged
+    # One weighting of the population: scores are its probabilities.
+    scores = moved.decision_function(X)
+    np.testing.assert_array_equal(scores.argmax(axis=1), moved.predict_proba(X).argmax(axis=1))
+    np.testing.assert_array_equal(moved.predict(X), moved.classes_[scores.argmax(axis=1)])
     same = PredictionSets(LogisticRegression(), goal="balanced", random_state=0).fit(X, y)
     np.testing.assert_array_equal(same.adapted(new).predict_set(X), same.predict_set(X))
     robust = PredictionSets(LogisticRegression(), goal=LabelCVaR(0.3), random_state=0).fit(X, y)

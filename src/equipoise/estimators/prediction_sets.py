@@ -315,7 +315,19 @@ class PredictionSets(DecidingClassifier):
         return in_cross_sets(tables, self._calibration, self._task)
 
     def _weighted(self, tables: list[Matrix]) -> Matrix:
-        return np.asarray(np.mean(tables, axis=0) * self.tuned_.rule)
+        return np.asarray(np.mean(tables, axis=0) * self.label_weights_)
+
+    @property
+    def label_weights_(self) -> Vector:
+        """Weights of the probabilities that sets are compared with, for the label of a set."""
+        return np.asarray(self.tuned_.rule * self._moved)
+
+    @property
+    def _moved(self) -> Vector:
+        """The ratios of the class frequencies to those of the calibration, 1 unless adapted."""
+        before = np.asarray(self.calibration_["prior"])
+        after, ratios = np.asarray(self.class_prior_), np.ones(len(before))
+        return np.asarray(np.divide(after, before, out=ratios, where=before > 0))
 
     @streamed
     def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
@@ -343,15 +355,24 @@ class PredictionSets(DecidingClassifier):
         check_is_fitted(self)
         crossed = isinstance(self.estimator_, AveragedTrainings)
         models = self.estimator_.estimators if crossed else [self.estimator_]
+        return [
+            rescaled(class_probabilities(each, X, self.classes_), self.set_factors(each))
+            for each in models
+        ]
+
+    def set_probabilities(self, X: Any) -> Matrix:
+        """The probabilities that are compared with ``thresholds_``, of sets of one split."""
+        (table,) = self._tables(X)
+        return np.asarray(table)
+
+    def set_factors(self, model: Any) -> Vector:
+        """Factors from the probabilities of a model to those that sets are compared with."""
         training = Training(
             np.asarray(self.training_weights_)[None],
             np.asarray(self.class_shares_),
             np.asarray(self.calibration_["prior"]),
         )
-        return [
-            rescaled(class_probabilities(each, X, self.classes_), training.factors_for(each))
-            for each in models
-        ]
+        return training.factors_for(model)
 
     def _task_at(self, prior: Vector, classes: NDArray[Any]) -> CoverageTask:
         """What is to be covered at these class frequencies."""
@@ -390,7 +411,11 @@ class PredictionSets(DecidingClassifier):
         model.levels_ = ByClass(1 - task.errors, self.classes_)
         if task.masses is not None:
             model.masses_ = ByClass(task.masses, self.classes_)
-        model.tuned_ = replace(self.tuned_, prior=prior, rule=rule_of(task, lowest))
+        # The rule is for probabilities at the new frequencies.
+        model.tuned_ = replace(self.tuned_, prior=prior)
+        moved, rule = model._moved, rule_of(task, lowest)
+        rule = np.divide(rule, moved, out=np.zeros_like(rule), where=moved > 0)
+        model.tuned_ = replace(model.tuned_, rule=rule)
         model.summary_ = None
         return model
 
