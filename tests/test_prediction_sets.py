@@ -337,6 +337,31 @@ def test_predict_abstains_where_it_is_asked_to(data, abstain, wanted):
     np.testing.assert_array_equal([each is None for each in predicted], wanted(size))
 
 
+@pytest.mark.parametrize("cv", [0.3, 3])
+def test_the_path_goes_from_all_rows_to_each_class(data, cv):
+    X, y = data
+    sets = PredictionSets(LogisticRegression(), goal="balanced", cv=cv, random_state=0).fit(X, y)
+    path = sets.coverage_path(X, y)
+    assert path.alphas[0] == 1 and path.alphas[-1] == pytest.approx(60 / 580)
+    for index, goal in ((0, "standard"), (-1, "worst_class")):
+        found = clone(sets).set_params(goal=goal).fit(X, y).evaluate(X, y)
+        np.testing.assert_allclose(path.class_coverage[index], list(found.class_coverage.values()))
+        assert path.mean_size[index] == pytest.approx(found.mean_size)
+        assert path.coverage[index] == pytest.approx(found.coverage)
+        assert path.macro_coverage[index] == pytest.approx(found.macro_coverage)
+    assert path.worst_class_coverage[0] < 0.8 < path.worst_class_coverage[-1]
+    assert path.to_dict()["coverage[rare]"][0] == path.class_coverage[0, 2]
+    # Sets of new frequencies are those of a model for them.
+    new = {"common": 0.2, "middle": 0.3, "rare": 0.5}
+    moved = sets.adapted(new).coverage_path(X, y, [0.5])
+    alone = clone(sets).set_params(goal=LabelCVaR(0.5)).fit(X, y).adapted(new)
+    np.testing.assert_allclose(
+        moved.class_coverage[0], list(alone.evaluate(X, y).class_coverage.values())
+    )
+    with pytest.raises(InvalidParameterError, match="alphas must be a list"):
+        sets.coverage_path(X, y, 0.5)
+
+
 def test_new_class_frequencies_change_the_goals_that_speak_of_them(data):
     X, y = data
     new = {"common": 0.2, "middle": 0.3, "rare": 0.5}

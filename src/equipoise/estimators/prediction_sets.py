@@ -35,6 +35,7 @@ from equipoise.decisions.conformal import (
     in_sets,
     thresholds,
 )
+from equipoise.decisions.coverage_path import CoveragePath, coverage_path
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.set_goals import (
     abstentions,
@@ -52,6 +53,7 @@ from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
+from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_number, check_seed, check_verbosity
@@ -212,7 +214,9 @@ class PredictionSets(DecidingClassifier):
         """Split, predict and calibrate, on rows in memory."""
         rows, to_split = self._labelled(X, y, sample_weight, params)
         training, seed = self._training(rows), check_seed(self.random_state)
-        task = self._task_at(training.prior, rows.classes)
+        task = coverage_task(
+            self.goal, self.coverage, self.confidence, training.prior, rows.classes
+        )
         if self._is_fitted_before():
             models, held_out = (
                 [self.estimator],
@@ -312,7 +316,7 @@ class PredictionSets(DecidingClassifier):
     def _in_sets(self, tables: list[Matrix]) -> Mask:
         if len(tables) == 1:
             return in_sets(tables[0], np.asarray(self.thresholds_))
-        return in_cross_sets(tables, self._calibration, self._task)
+        return in_cross_sets(tables, self._calibration, self._task_of(self.goal))
 
     def _weighted(self, tables: list[Matrix]) -> Matrix:
         return np.asarray(np.mean(tables, axis=0) * self.label_weights_)
@@ -374,18 +378,15 @@ class PredictionSets(DecidingClassifier):
         )
         return training.factors_for(model)
 
-    def _task_at(self, prior: Vector, classes: NDArray[Any]) -> CoverageTask:
-        """What is to be covered at these class frequencies."""
-        return coverage_task(self.goal, self.coverage, self.confidence, prior, classes)
-
     @property
     def _calibration(self) -> Calibration:
         kept = self.calibration_
         return Calibration(kept["own"], kept["labels"], kept["fold"], len(self.classes_))
 
-    @property
-    def _task(self) -> CoverageTask:
-        task = self._task_at(np.asarray(self.class_prior_), self.classes_)
+    def _task_of(self, goal: Any) -> CoverageTask:
+        """What a goal covers at the class frequencies, with the scale of the calibration."""
+        prior = np.asarray(self.class_prior_)
+        task = coverage_task(goal, self.coverage, self.confidence, prior, self.classes_)
         return replace(task, prior=np.asarray(self.calibration_["prior"]))
 
     def adapted(self, class_prior: Any) -> Self:
@@ -402,17 +403,15 @@ class PredictionSets(DecidingClassifier):
             The new class frequencies.
         """
         check_is_fitted(self)
-        prior = check_prior(class_prior, self.classes_)
-        task = replace(
-            self._task_at(prior, self.classes_), prior=np.asarray(self.calibration_["prior"])
-        )
-        lowest, model = thresholds(self._calibration, task), copy(self)
+        model = copy(self)
+        # The rule is for probabilities at the new frequencies.
+        model.tuned_ = replace(self.tuned_, prior=check_prior(class_prior, self.classes_))
+        task = model._task_of(self.goal)
+        lowest = thresholds(self._calibration, task)
         model.thresholds_ = ByClass(lowest, self.classes_)
         model.levels_ = ByClass(1 - task.errors, self.classes_)
         if task.masses is not None:
             model.masses_ = ByClass(task.masses, self.classes_)
-        # The rule is for probabilities at the new frequencies.
-        model.tuned_ = replace(self.tuned_, prior=prior)
         moved, rule = model._moved, rule_of(task, lowest)
         rule = np.divide(rule, moved, out=np.zeros_like(rule), where=moved > 0)
         model.tuned_ = replace(model.tuned_, rule=rule)
@@ -433,6 +432,29 @@ class PredictionSets(DecidingClassifier):
         return evaluated_sets(
             sets, labels, self.classes_, np.asarray(self.class_prior_), None, lowest
         )
+
+    def coverage_path(self, X: Any, y: Any, alphas: Any = None) -> CoveragePath:
+        """Coverage and sizes of the sets for ``LabelCVaR(alpha)``, from all rows to each class.
+
+        The model and its calibration rows are those of the fit; the goal is not used.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows that nothing was fitted to, and labels.
+        alphas : array-like of shape (n_alphas,), optional
+            Levels in (0, 1]; by default ten, from 1 to the frequency of the smallest class.
+        """
+        tables, calibration = self._tables(X), self._calibration
+        labels = known_labels(np.asarray(y), self.classes_)
+
+        def sets_for(alpha: float) -> Mask:
+            task = self._task_of(LabelCVaR(alpha))
+            if len(tables) > 1:
+                return in_cross_sets(tables, calibration, task)
+            return in_sets(tables[0], thresholds(calibration, task))
+
+        return coverage_path(sets_for, labels, self.classes_, np.asarray(self.class_prior_), alphas)
 
     def summary(self) -> SetSummary:  # type: ignore[override]
         """Coverage by class and sizes on the calibration rows, in five parts.
