@@ -109,8 +109,8 @@ def calibrated(name: str, seed: int) -> Calibrated:
     else:
         model = RandomForestClassifier(200, min_samples_leaf=3, random_state=seed)
     model.fit(X[train], y[train])
+    # Not scaled again, so that zeros of a forest stay ties.
     tables = [np.maximum(model.predict_proba(X[part]), 1e-12) for part in (own, new)]
-    tables = [table / table.sum(axis=1, keepdims=True) for table in tables]
     prior = np.bincount(y[train]) / len(train)
     return Calibrated(tables[0], y[own], tables[1], y[new], prior)
 
