@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -26,11 +25,10 @@ from equipoise.decisions import (
     predict_fitted,
     split,
 )
+from equipoise.decisions.calibrated_sets import calibrated_sets, labels_of_sets, listed, sets_of
 from equipoise.decisions.conformal import (
     Calibration,
     CoverageTask,
-    calibration_rows,
-    equal_rows_of_weights,
     in_cross_sets,
     in_sets,
     thresholds,
@@ -38,13 +36,13 @@ from equipoise.decisions.conformal import (
 from equipoise.decisions.coverage_path import CoveragePath, coverage_path
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.set_goals import (
-    abstentions,
     check_abstention,
     coverage_task,
     held_out_share,
     rule_of,
+    share_to_calibrate,
 )
-from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
+from equipoise.decisions.set_summary import SetSummary, evaluated_sets
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
 from equipoise.decisions.tune import Tuned
 from equipoise.estimators.deciding import DecidingClassifier
@@ -56,7 +54,7 @@ from equipoise.goals import as_goal
 from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
-from equipoise.validation.numbers import check_number, check_seed, check_verbosity
+from equipoise.validation.numbers import check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -218,39 +216,28 @@ class PredictionSets(DecidingClassifier):
             self.goal, self.coverage, self.confidence, training.prior, rows.classes
         )
         if self._is_fitted_before():
-            models, held_out = (
-                [self.estimator],
-                predict_fitted(self.estimator, rows, training, seed),
-            )
+            models = [self.estimator]
+            held_out = predict_fitted(self.estimator, rows, training, seed)
         else:
             models, held_out = self._trained(rows, training, to_split, seed)
-        kept = equal_rows_of_weights(
-            held_out.predictions.sample_weight, held_out.predictions.labels, seed
-        )
-        predictions = held_out.predictions.take(np.flatnonzero(kept))
-        fold = held_out.fold[kept]
-        of_model = fold if len(models) > 1 else None
-        calibration = calibration_rows(predictions.probabilities, predictions.labels, of_model)
-        lowest = thresholds(calibration, task)
-        sets = sets_without_fold(predictions.probabilities, predictions.labels, fold, task)
-        evaluated = evaluated_sets(
-            sets, predictions.labels, rows.classes, training.prior, fold, lowest
-        )
+        crossed = len(models) > 1
+        found = calibrated_sets(held_out, task, rows.classes, seed, crossed=crossed)
+        lowest = found.thresholds
         rule = rule_of(task, lowest)
         named = {
             "thresholds_": ByClass(lowest, rows.classes),
             "levels_": ByClass(1 - task.errors, rows.classes),
             "masses_": None if task.masses is None else ByClass(task.masses, rows.classes),
-            "summary_": evaluated,
+            "summary_": found.summary,
             "calibration_": {
-                "own": calibration.own,
-                "labels": calibration.labels,
-                "fold": calibration.fold,
+                "own": found.rows.own,
+                "labels": found.rows.labels,
+                "fold": found.rows.fold,
                 "prior": training.prior,
             },
         }
         model = models[0]
-        if len(models) > 1:
+        if crossed:
             model = AveragedTrainings(models, np.ones((len(models), len(lowest))), rows.classes)
         few = np.zeros(len(lowest), dtype=bool)
         decided = Task(as_goal("standard"), rows.classes, training.prior, few)
@@ -263,7 +250,7 @@ class PredictionSets(DecidingClassifier):
         self, rows: LabelledRows, training: Training, to_split: Any, seed: int
     ) -> tuple[list[Any], HeldOut]:
         """The models and their held-out rows."""
-        share = self._share
+        share = share_to_calibrate(self.cv, self.confidence)
         if share is None:
             once = self.confidence is not None
             folds = split(rows, Splitting(self.cv, seed, to_split, once, RareClasses("keep")))
@@ -272,13 +259,6 @@ class PredictionSets(DecidingClassifier):
         fits = Fits(self.n_jobs, False, check_verbosity(self.verbose))
         held_out = predict(self.estimator, rows, folds, training, fits)
         return [part.model for each in fits.tables.values() for part in each], held_out
-
-    @property
-    def _share(self) -> float | None:
-        """The share of the rows to calibrate on, if one model is trained on the others."""
-        if isinstance(self.cv, Integral) and int(self.cv) > 1:
-            return None if self.confidence is None else 1 / int(self.cv)
-        return check_number(self.cv, "cv", "(0, 1)") if isinstance(self.cv, Real) else None
 
     def predict_set(self, X: Any, *, labels: bool = False) -> NDArray[Any]:
         """The set of every row.
@@ -306,12 +286,7 @@ class PredictionSets(DecidingClassifier):
     @streamed
     def _listed(self, X: Any) -> NDArray[Any]:
         tables = self._tables(X)
-        sets, weighted = self._in_sets(tables), self._weighted(tables)
-        order = np.argsort(-weighted, axis=1, kind="stable")
-        labels = np.empty(len(sets), dtype=object)
-        for row, ranked in enumerate(order):
-            labels[row] = self.classes_[ranked[sets[row, ranked]]].tolist()
-        return labels
+        return listed(self._in_sets(tables), self._weighted(tables), self.classes_)
 
     def _in_sets(self, tables: list[Matrix]) -> Mask:
         if len(tables) == 1:
@@ -344,15 +319,7 @@ class PredictionSets(DecidingClassifier):
             return np.asarray(super().predict(X, costs=costs))
         tables = self._tables(X)
         sets, weighted = self._in_sets(tables), self._weighted(tables)
-        size = sets.sum(axis=1)
-        best = np.argmax(np.where(sets | (size == 0)[:, None], weighted, -1.0), axis=1)
-        labels = np.asarray(self.classes_[best])
-        abstained = abstentions(size, self.abstain)
-        if abstained is None:
-            return labels
-        labels_or_none = labels.astype(object)
-        labels_or_none[abstained] = None
-        return labels_or_none
+        return labels_of_sets(sets, weighted, self.classes_, self.abstain)
 
     def _tables(self, X: Any) -> list[Matrix]:
         """Probabilities of each model, on the scale that they were calibrated on."""
@@ -449,10 +416,7 @@ class PredictionSets(DecidingClassifier):
         labels = known_labels(np.asarray(y), self.classes_)
 
         def sets_for(alpha: float) -> Mask:
-            task = self._task_of(LabelCVaR(alpha))
-            if len(tables) > 1:
-                return in_cross_sets(tables, calibration, task)
-            return in_sets(tables[0], thresholds(calibration, task))
+            return sets_of(tables, calibration, self._task_of(LabelCVaR(alpha)))
 
         return coverage_path(sets_for, labels, self.classes_, np.asarray(self.class_prior_), alphas)
 
