@@ -261,6 +261,19 @@ def test_rows_of_unequal_weight_are_drawn_by_it():
 # The estimator
 
 
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("goal", ["balanced", "standard", {0: 0.9}, LabelCVaR(0.5)], ids=str)
+def test_no_calibration_row_is_left(goal, confidence):
+    X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
+    model = FrozenEstimator(LogisticRegression().fit(X, y))
+    some, weights = [0, 1, 20, 21], [1, 1e-9, 1, 1e-9]
+    sets = PredictionSets(model, 0.9, goal, confidence=confidence, random_state=0)
+    sets.fit(X[some], y[some], sample_weight=weights)
+    assert len(sets.calibration_["own"]) == 0
+    assert sets.predict_set(X).all() and sets.summary().always == (0, 1)
+    assert np.isnan(sets.summary().coverage)
+
+
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)

@@ -93,6 +93,8 @@ class CoverageTask:
         assert self.masses is not None
         if self.tail is not None:
             masses = np.where(counts > 0, self.masses, 0.0)
+            if not masses.any():
+                return np.full(len(counts), -np.inf)
             weighted_error = allowed_weighted_error(
                 masses, counts, float(self.errors[0]), self.tail
             )
@@ -156,8 +158,8 @@ def _by_class(rows: Calibration, ranks: Indices) -> Vector:
     counts = rows.counts
     order = np.lexsort((rows.own, rows.labels))
     first = np.cumsum(counts) - counts
-    at = np.clip(first + ranks - 1, 0, len(order) - 1)
-    cutoffs = rows.own[order][at]
+    at = np.clip(first + ranks - 1, 0, len(order))
+    cutoffs = np.append(rows.own[order], np.inf)[at]
     return np.where(ranks <= 0, -np.inf, np.where(ranks > counts, np.inf, cutoffs))
 
 
