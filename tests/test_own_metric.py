@@ -55,6 +55,12 @@ def test_the_gradient_of_soft_predictions_is_that_of_their_value(rows):
     np.testing.assert_allclose(by_differences(factors)[1], soft(factors)[1], rtol=1e-6, atol=1e-9)
 
 
+def test_a_function_of_labels_is_refused_with_the_way_out():
+    with pytest.raises(InvalidParameterError, match=r"confusion matrix alone.*make_scorer"):
+        MetricGoal(matthews_corrcoef).resolve(PRIOR)
+    assert as_goal(make_scorer(matthews_corrcoef)).resolve(PRIOR).value(np.eye(3)) == 0
+
+
 def test_a_function_sees_confusion_matrices_alone(rows):
     y, table = rows
     seen = []

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -117,6 +118,20 @@ class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The classes that the rows say."""
         return np.asarray(self.classes_[np.asarray(X)[:, 0]])
+
+
+def check_function(function: Any) -> None:
+    """Refuse a function that cannot be called with a confusion matrix alone."""
+    try:
+        signature(function).bind(None)
+    except ValueError:
+        return  # Written in C: nothing is known of its arguments.
+    except TypeError as error:
+        raise InvalidParameterError(
+            f"metric, as a function, must take the confusion matrix alone, got {function!r}, which "
+            f"takes {signature(function)}: a function of labels and predictions goes into "
+            "sklearn.metrics.make_scorer."
+        ) from error
 
 
 def is_scorer(value: Any) -> bool:
