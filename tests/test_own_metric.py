@@ -61,6 +61,14 @@ def test_a_function_of_labels_is_refused_with_the_way_out():
     assert as_goal(make_scorer(matthews_corrcoef)).resolve(PRIOR).value(np.eye(3)) == 0
 
 
+def test_a_scorer_without_weights_is_refused_with_the_way_out():
+    def share_right(y_true, y_pred):
+        return np.mean(y_true == y_pred)
+
+    with pytest.raises(InvalidParameterError, match="must take sample_weight"):
+        MetricGoal(make_scorer(share_right)).resolve(PRIOR)
+
+
 def test_a_function_sees_confusion_matrices_alone(rows):
     y, table = rows
     seen = []

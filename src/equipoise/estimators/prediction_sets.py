@@ -361,8 +361,8 @@ class PredictionSets(DecidingClassifier):
 
         Goals that no class frequencies enter, such as ``"balanced"`` and ``{class: level}``, keep
         their sets; ``"standard"`` and sets of weightings relative to the class frequencies change.
-        What is proven is as before, at the new frequencies; the sets are the smallest for rows of
-        the old ones.
+        What is proven is as before, at new frequencies that do not depend on the calibration rows;
+        the sets are the smallest for rows of the old ones.
 
         Parameters
         ----------

@@ -190,6 +190,12 @@ def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
             "improve."
         ) from error
     except (TypeError, ValueError) as error:
+        if "sample_weight" in str(error):
+            raise InvalidParameterError(
+                f"metric must take sample_weight, the shares of the confusion matrix, and the "
+                f"scorer {scorer!r} does not: add the argument, or give a function of the "
+                "confusion matrix."
+            ) from error
         raise InvalidParameterError(f"{refusal}: {error}") from error
     if not np.allclose(*values, rtol=1e-9, atol=1e-12):
         raise InvalidParameterError(f"{refusal}: {values[0]:.6g} and {values[1]:.6g} differ.")
