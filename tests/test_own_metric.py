@@ -39,14 +39,6 @@ def rows():
     return y, table / table.sum(axis=1, keepdims=True)
 
 
-def test_differences_are_the_derivatives():
-    shares = RNG.dirichlet(np.ones(9)).reshape(3, 3)
-    found = MetricGoal(kappa).resolve(PRIOR).derivatives(shares)
-    np.testing.assert_allclose(found, kappa_gradient(shares), rtol=1e-6, atol=1e-7)
-    given = MetricGoal(kappa, kappa_gradient).resolve(PRIOR).derivatives(shares)
-    np.testing.assert_array_equal(given, kappa_gradient(shares))
-
-
 def test_the_gradient_of_soft_predictions_is_that_of_their_value(rows):
     from scipy.optimize import check_grad
 
@@ -54,11 +46,42 @@ def test_the_gradient_of_soft_predictions_is_that_of_their_value(rows):
     from equipoise.goals.smooth import _rows
 
     y, table = rows
-    criterion = MetricGoal(kappa, kappa_gradient).resolve(PRIOR)
     own = _rows(Predictions(table, y, np.ones(len(y))), np.ones(len(y), bool), PRIOR)
-    soft = criterion._soft(table, own)
+    soft = MetricGoal(kappa, kappa_gradient).resolve(PRIOR)._soft(table, own)
     error = check_grad(lambda t: soft(np.exp(t))[0], lambda t: soft(np.exp(t))[1], np.zeros(3))
     assert error < 1e-6
+    by_differences = MetricGoal(kappa).resolve(PRIOR)._soft(table, own)
+    factors = np.array([1.0, 2.0, 0.5])
+    np.testing.assert_allclose(by_differences(factors)[1], soft(factors)[1], rtol=1e-6, atol=1e-9)
+
+
+def test_a_function_of_labels_is_refused_with_the_way_out():
+    with pytest.raises(InvalidParameterError, match=r"confusion matrix alone.*make_scorer"):
+        MetricGoal(matthews_corrcoef).resolve(PRIOR)
+    assert as_goal(make_scorer(matthews_corrcoef)).resolve(PRIOR).value(np.eye(3)) == 0
+
+
+def test_a_scorer_without_weights_is_refused_with_the_way_out():
+    def share_right(y_true, y_pred):
+        return np.mean(y_true == y_pred)
+
+    with pytest.raises(InvalidParameterError, match="must take sample_weight"):
+        MetricGoal(make_scorer(share_right)).resolve(PRIOR)
+
+
+def test_a_function_sees_confusion_matrices_alone(rows):
+    y, table = rows
+    seen = []
+
+    def function(shares):
+        seen.append(shares.copy())
+        return kappa(shares)
+
+    tune_weights(y, table, MetricGoal(function))
+    shares = np.bincount(y) / len(y)
+    for each in seen:
+        assert np.all(each >= 0)
+        np.testing.assert_allclose(each.sum(axis=1), shares, rtol=1e-9)
 
 
 def test_a_function_is_tuned_as_the_metric_that_it_is(rows):

@@ -1,5 +1,6 @@
 """Prediction sets: what is proven, over redraws; and PredictionSets as an estimator."""
 
+import itertools
 import os
 import pickle
 from unittest import SkipTest
@@ -124,6 +125,49 @@ def test_the_mean_error_holds_at_every_mass_of_a_set(goal):
         assert mass @ found <= 0.2 + 0.01
 
 
+# Probabilities of the values of each class, and the calibration rows of each; values have ties.
+DISCRETE = [
+    (np.full((1, 5), 0.2), [3]),
+    (np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1]]), [1, 3]),
+    (np.array([[0.25, 0.25, 0.25, 0.25], [0.0, 0.5, 0.0, 0.5]]), [2, 2]),
+    (np.array([[0.6, 0.4, 0.0], [0.2, 0.2, 0.6], [1 / 3, 1 / 3, 1 / 3]]), [2, 1, 2]),
+]
+
+
+def _all_draws(shares, counts, task):
+    """The probability of every draw of calibration rows, and the error of each class after it."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    values = np.arange(1.0, shares.shape[1] + 1) / 10
+    found = []
+    for draw in itertools.product(range(len(values)), repeat=len(labels)):
+        rows = Calibration(values[list(draw)], labels, np.zeros(len(draw), int), len(counts))
+        missed = values < thresholds(rows, task)[:, None]
+        found.append((np.prod(shares[labels, list(draw)]), *(shares * missed).sum(axis=1)))
+    table = np.array(found)
+    return table[:, 0], table[:, 1:]
+
+
+@pytest.mark.parametrize("error", [0.21, 1 / 3, 0.5])
+@pytest.mark.parametrize(("shares", "counts"), DISCRETE, ids=lambda value: str(np.shape(value)))
+def test_no_discrete_scores_break_a_statement(shares, counts, error):
+    k = len(counts)
+    prior, levels = np.arange(1, k + 1) / np.arange(1, k + 1).sum(), np.full(k, error)
+    for masses in (prior, np.ones(k) / k, prior[::-1]):
+        of_draw, errors = _all_draws(shares, counts, CoverageTask(levels, prior, masses=masses))
+        assert of_draw @ errors @ masses <= error + 1e-9
+    of_draw, errors = _all_draws(shares, counts, CoverageTask(levels, prior))
+    assert np.all(of_draw @ errors <= error + 1e-9)
+    within = PriorBox(upper=0.8 if k > 1 else 1.0).resolve(prior)
+    task = CoverageTask(levels_within(within, error), prior, robust=within, error=error)
+    of_draw, errors = _all_draws(shares, counts, task)
+    assert within.support(of_draw @ errors) <= error + 1e-9
+    for masses in (None, prior):
+        task = CoverageTask(levels, prior, masses=masses, tail=0.3)
+        of_draw, errors = _all_draws(shares, counts, task)
+        value = errors.max(axis=1) if masses is None else errors @ masses
+        assert of_draw[value > error + 1e-9].sum() <= 0.3 + 1e-9
+
+
 def test_the_counts_of_the_proof_are_kept_exactly():
     # 19 rows at level 0.1: two of twenty ranks may be missed, so the second smallest score.
     own = np.arange(1.0, 20) / 20
@@ -217,6 +261,19 @@ def test_rows_of_unequal_weight_are_drawn_by_it():
 # The estimator
 
 
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("goal", ["balanced", "standard", {0: 0.9}, LabelCVaR(0.5)], ids=str)
+def test_no_calibration_row_is_left(goal, confidence):
+    X, y = np.arange(40.0)[:, None], np.repeat([0, 1], 20)
+    model = FrozenEstimator(LogisticRegression().fit(X, y))
+    some, weights = [0, 1, 20, 21], [1, 1e-9, 1, 1e-9]
+    sets = PredictionSets(model, 0.9, goal, confidence=confidence, random_state=0)
+    sets.fit(X[some], y[some], sample_weight=weights)
+    assert len(sets.calibration_["own"]) == 0
+    assert sets.predict_set(X).all() and sets.summary().always == (0, 1)
+    assert np.isnan(sets.summary().coverage)
+
+
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)
@@ -293,6 +350,31 @@ def test_predict_abstains_where_it_is_asked_to(data, abstain, wanted):
     np.testing.assert_array_equal([each is None for each in predicted], wanted(size))
 
 
+@pytest.mark.parametrize("cv", [0.3, 3])
+def test_the_path_goes_from_all_rows_to_each_class(data, cv):
+    X, y = data
+    sets = PredictionSets(LogisticRegression(), goal="balanced", cv=cv, random_state=0).fit(X, y)
+    path = sets.coverage_path(X, y)
+    assert path.alphas[0] == 1 and path.alphas[-1] == pytest.approx(60 / 580)
+    for index, goal in ((0, "standard"), (-1, "worst_class")):
+        found = clone(sets).set_params(goal=goal).fit(X, y).evaluate(X, y)
+        np.testing.assert_allclose(path.class_coverage[index], list(found.class_coverage.values()))
+        assert path.mean_size[index] == pytest.approx(found.mean_size)
+        assert path.coverage[index] == pytest.approx(found.coverage)
+        assert path.macro_coverage[index] == pytest.approx(found.macro_coverage)
+    assert path.worst_class_coverage[0] < 0.8 < path.worst_class_coverage[-1]
+    assert path.to_dict()["coverage[rare]"][0] == path.class_coverage[0, 2]
+    # Sets of new frequencies are those of a model for them.
+    new = {"common": 0.2, "middle": 0.3, "rare": 0.5}
+    moved = sets.adapted(new).coverage_path(X, y, [0.5])
+    alone = clone(sets).set_params(goal=LabelCVaR(0.5)).fit(X, y).adapted(new)
+    np.testing.assert_allclose(
+        moved.class_coverage[0], list(alone.evaluate(X, y).class_coverage.values())
+    )
+    with pytest.raises(InvalidParameterError, match="alphas must be a list"):
+        sets.coverage_path(X, y, 0.5)
+
+
 def test_new_class_frequencies_change_the_goals_that_speak_of_them(data):
     X, y = data
     new = {"common": 0.2, "middle": 0.3, "rare": 0.5}
@@ -301,6 +383,10 @@ def test_new_class_frequencies_change_the_goals_that_speak_of_them(data):
     assert moved.class_prior_.to_dict() == pytest.approx(new)
     assert moved.thresholds_["rare"] < sets.thresholds_["rare"]
     assert sets.class_prior_["rare"] < 0.2  # the first one is unchanged
+    # One weighting of the population: scores are its probabilities.
+    scores = moved.decision_function(X)
+    np.testing.assert_array_equal(scores.argmax(axis=1), moved.predict_proba(X).argmax(axis=1))
+    np.testing.assert_array_equal(moved.predict(X), moved.classes_[scores.argmax(axis=1)])
     same = PredictionSets(LogisticRegression(), goal="balanced", random_state=0).fit(X, y)
     np.testing.assert_array_equal(same.adapted(new).predict_set(X), same.predict_set(X))
     robust = PredictionSets(LogisticRegression(), goal=LabelCVaR(0.3), random_state=0).fit(X, y)

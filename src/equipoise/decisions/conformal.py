@@ -11,18 +11,26 @@ of their own class of at most :math:`t`,
 .. math:: T_i = \inf \Bigl\{t : \sum_l \frac{m_l}{n_l} N_l(t) + \frac{m_i}{n_i} > \alpha\Bigr\}
 
 gives :math:`\sum_i m_i P(Y \notin C(X) \mid Y = i) \leq \alpha`, over draws of the calibration rows
-with these counts. Proof: for a new row of class ``i``, leave out one random calibration row of that
-class. Then class ``l`` has :math:`n_l` exchangeable rows for every ``l``, the new one among them,
-and the threshold :math:`h` at which their weighted share of smaller or equal scores exceeds
-:math:`\alpha` is a symmetric function of all, with the same law for every ``i``. As
-:math:`T_i \leq h`, the new row is left out with the probability
-:math:`E[N_i(h^-) / n_i]` at most, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always.
+with these counts, where the rows of a class and the new one are exchangeable given those of other
+classes; :math:`m`, :math:`w` and the model must not depend on the features of calibration rows.
+Proof: for a new row of class ``i``, let it take the index of one random calibration row of that
+class. The rows then have the law of the calibration rows, for every ``i``. Let :math:`h` be the
+threshold at which their weighted share of smaller or equal scores exceeds :math:`\alpha`, which is
+symmetric in the rows of each class. The rows without the one that was replaced are calibration
+rows, so the share is at most the left side above, and :math:`T_i \leq h`. The new row is
+equally likely to have any of the indices of its class, and so is missed with the probability
+:math:`E[N_i(h^-) / n_i]` at most, where :math:`N_i(h^-)` are scores below :math:`h`. By the common
+law the expectations are of one :math:`h`, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always,
+as the share at every :math:`t < h` is at most :math:`\alpha`.
 
 **By class.** :math:`T_i` is the own scores' order statistic :math:`r_i = \lfloor \alpha_i (n_i + 1)
 \rfloor`, which gives :math:`P(Y \notin C(X) \mid Y = i) \leq r_i / (n_i + 1)` (Vovk). Under every
-mass of a set :math:`M` the error is then at most :math:`\max_{m \in M} \sum_i m_i r_i / (n_i + 1)`.
+mass of a set :math:`M` the error is then at most :math:`\max_{m \in M} \sum_i m_i r_i / (n_i + 1)`,
+as long as the :math:`r_i` depend on numbers of rows alone.
 
-With a confidence both are about the rule at hand (:mod:`equipoise.risks.tolerance`).
+With a confidence both are about the rule at hand, for independent rows
+(:mod:`equipoise.risks.tolerance`): the threshold is beyond the largest :math:`t` whose error is
+allowed only if too few rows have scores up to :math:`t`, and these are binomial counts.
 
 References
 ----------
@@ -85,6 +93,8 @@ class CoverageTask:
         assert self.masses is not None
         if self.tail is not None:
             masses = np.where(counts > 0, self.masses, 0.0)
+            if not masses.any():
+                return np.full(len(counts), -np.inf)
             weighted_error = allowed_weighted_error(
                 masses, counts, float(self.errors[0]), self.tail
             )
@@ -148,8 +158,8 @@ def _by_class(rows: Calibration, ranks: Indices) -> Vector:
     counts = rows.counts
     order = np.lexsort((rows.own, rows.labels))
     first = np.cumsum(counts) - counts
-    at = np.clip(first + ranks - 1, 0, len(order) - 1)
-    cutoffs = rows.own[order][at]
+    at = np.clip(first + ranks - 1, 0, len(order))
+    cutoffs = np.append(rows.own[order], np.inf)[at]
     return np.where(ranks <= 0, -np.inf, np.where(ranks > counts, np.inf, cutoffs))
 
 
@@ -211,7 +221,8 @@ def equal_rows_of_weights(weights: Vector, labels: Indices, seed: int) -> Mask:
     """Rows of unequal weight within a class, drawn so that those kept count one each.
 
     Given the largest weight of a class, the rows that are drawn are independent ones of the
-    weighted population, up to that weight; the row of the largest weight itself is left out.
+    weighted population, less its rows of larger weights, if no two weights of a class are equal;
+    the row of the largest weight itself is left out. Weights of few values come close to that.
 
     Examples
     --------

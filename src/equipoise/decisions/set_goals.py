@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,19 @@ def coverage_task(
     if masses.is_simplex:
         return task
     return replace(task, errors=levels_within(masses, error), robust=masses)
+
+
+def share_to_calibrate(cv: Any, confidence: Any) -> float | None:
+    """The share of the rows to calibrate on; None where folds have models of their own.
+
+    Examples
+    --------
+    >>> share_to_calibrate(0.3, None), share_to_calibrate(5, None), share_to_calibrate(5, 0.9)
+    (0.3, None, 0.2)
+    """
+    if isinstance(cv, Integral) and int(cv) > 1:
+        return None if confidence is None else 1 / int(cv)
+    return check_number(cv, "cv", "(0, 1)") if isinstance(cv, Real) else None
 
 
 def held_out_share(rows: LabelledRows, share: float, seed: int) -> Folds:

@@ -56,6 +56,8 @@ class SetSummary:
 
     def _mean(self, values: Any, prior: Any) -> float:
         known = self.rows > 0
+        if not known.any():
+            return float("nan")
         shares = np.where(known, np.asarray(prior), 0.0)
         return float(shares[known] @ np.asarray(values)[known] / shares.sum())
 

@@ -7,6 +7,7 @@ own the same look.
 """
 
 from equipoise.display.frontier import FrontierDisplay
+from equipoise.display.label_sets import CoveragePathDisplay
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
 from equipoise.display.robust_fits import (
     ConvergenceDisplay,
@@ -22,6 +23,7 @@ from equipoise.display.weightings import (
 __all__ = [
     "ClassRisksDisplay",
     "ConvergenceDisplay",
+    "CoveragePathDisplay",
     "ErrorDecompositionDisplay",
     "FrontierDisplay",
     "PathDisplay",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -26,24 +25,24 @@ from equipoise.decisions import (
     predict_fitted,
     split,
 )
+from equipoise.decisions.calibrated_sets import calibrated_sets, labels_of_sets, listed, sets_of
 from equipoise.decisions.conformal import (
     Calibration,
     CoverageTask,
-    calibration_rows,
-    equal_rows_of_weights,
     in_cross_sets,
     in_sets,
     thresholds,
 )
+from equipoise.decisions.coverage_path import CoveragePath, coverage_path
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.set_goals import (
-    abstentions,
     check_abstention,
     coverage_task,
     held_out_share,
     rule_of,
+    share_to_calibrate,
 )
-from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
+from equipoise.decisions.set_summary import SetSummary, evaluated_sets
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
 from equipoise.decisions.tune import Tuned
 from equipoise.estimators.deciding import DecidingClassifier
@@ -52,9 +51,10 @@ from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
+from equipoise.sets import LabelCVaR
 from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
-from equipoise.validation.numbers import check_number, check_seed, check_verbosity
+from equipoise.validation.numbers import check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -119,18 +119,21 @@ class PredictionSets(DecidingClassifier):
     model and given how many calibration rows each class has, with one split:
 
     - one weighting: the coverage at the class frequencies :math:`m_i = q_i p_i` is at least
-      ``coverage``, on average over draws of the calibration rows;
+      ``coverage``, on average over draws of the calibration rows, where ``p`` is ``class_prior_``;
     - ``{class: level}`` and ``"worst_class"``: that of each class is at least its level, on
       average over draws;
     - a set of weightings: that at each vector of class frequencies in the set is at least
       ``coverage``, on average over draws;
     - with a ``confidence`` each of these holds for the returned rule with that probability over
-      the draw, for all classes, or the whole set, at once;
-    - with folds the coverage over all rows is at least ``2 coverage - 1`` up to
-      ``sqrt(2 / n_rows)``, on average over draws and for equal folds (Barber et al. 2021), for
-      ``"standard"``; nothing is proven of other goals.
+      the draw of independent rows, for all classes, or the whole set, at once;
+    - with several folds nothing, but for ``"standard"`` without a ``class_prior``, and equal folds
+      that are drawn regardless of the labels, such as ``KFold(5, shuffle=True)``: the coverage over
+      all rows is then at least ``2 coverage - 1`` up to ``sqrt(2 / n_rows)``, on average over draws
+      (Barber et al. 2021). Folds by a number are stratified.
 
-    Rows of unequal weight within a class are drawn by their weight, and those kept count one each.
+    Rows of unequal weight within a class are drawn by their weight, and those kept count one each:
+    new rows are then those of the weighted population, up to the largest weight of a class, and the
+    statements of weightings need a ``class_prior`` of their own.
     A class without calibration rows is in every set.
 
     Examples
@@ -216,41 +219,32 @@ class PredictionSets(DecidingClassifier):
         """Split, predict and calibrate, on rows in memory."""
         rows, to_split = self._labelled(X, y, sample_weight, params)
         training, seed = self._training(rows), check_seed(self.random_state)
-        task = self._task_at(training.prior, rows.classes)
+        task = coverage_task(
+            self.goal, self.coverage, self.confidence, training.prior, rows.classes
+        )
         if self._is_fitted_before():
-            models, held_out = (
-                [self.estimator],
-                predict_fitted(self.estimator, rows, training, seed),
-            )
+            models = [self.estimator]
+            held_out = predict_fitted(self.estimator, rows, training, seed)
         else:
             models, held_out = self._trained(rows, training, to_split, seed)
-        kept = equal_rows_of_weights(
-            held_out.predictions.sample_weight, held_out.predictions.labels, seed
-        )
-        predictions = held_out.predictions.take(np.flatnonzero(kept))
-        fold = held_out.fold[kept]
-        of_model = fold if len(models) > 1 else None
-        calibration = calibration_rows(predictions.probabilities, predictions.labels, of_model)
-        lowest = thresholds(calibration, task)
-        sets = sets_without_fold(predictions.probabilities, predictions.labels, fold, task)
-        evaluated = evaluated_sets(
-            sets, predictions.labels, rows.classes, training.prior, fold, lowest
-        )
+        crossed = len(models) > 1
+        found = calibrated_sets(held_out, task, rows.classes, seed, crossed=crossed)
+        lowest = found.thresholds
         rule = rule_of(task, lowest)
         named = {
             "thresholds_": ByClass(lowest, rows.classes),
             "levels_": ByClass(1 - task.errors, rows.classes),
             "masses_": None if task.masses is None else ByClass(task.masses, rows.classes),
-            "summary_": evaluated,
+            "summary_": found.summary,
             "calibration_": {
-                "own": calibration.own,
-                "labels": calibration.labels,
-                "fold": calibration.fold,
+                "own": found.rows.own,
+                "labels": found.rows.labels,
+                "fold": found.rows.fold,
                 "prior": training.prior,
             },
         }
         model = models[0]
-        if len(models) > 1:
+        if crossed:
             model = AveragedTrainings(models, np.ones((len(models), len(lowest))), rows.classes)
         few = np.zeros(len(lowest), dtype=bool)
         decided = Task(as_goal("standard"), rows.classes, training.prior, few)
@@ -263,7 +257,7 @@ class PredictionSets(DecidingClassifier):
         self, rows: LabelledRows, training: Training, to_split: Any, seed: int
     ) -> tuple[list[Any], HeldOut]:
         """The models and their held-out rows."""
-        share = self._share
+        share = share_to_calibrate(self.cv, self.confidence)
         if share is None:
             once = self.confidence is not None
             folds = split(rows, Splitting(self.cv, seed, to_split, once, RareClasses("keep")))
@@ -272,13 +266,6 @@ class PredictionSets(DecidingClassifier):
         fits = Fits(self.n_jobs, False, check_verbosity(self.verbose))
         held_out = predict(self.estimator, rows, folds, training, fits)
         return [part.model for each in fits.tables.values() for part in each], held_out
-
-    @property
-    def _share(self) -> float | None:
-        """The share of the rows to calibrate on, if one model is trained on the others."""
-        if isinstance(self.cv, Integral) and int(self.cv) > 1:
-            return None if self.confidence is None else 1 / int(self.cv)
-        return check_number(self.cv, "cv", "(0, 1)") if isinstance(self.cv, Real) else None
 
     def predict_set(self, X: Any, *, labels: bool = False) -> NDArray[Any]:
         """The set of every row.
@@ -306,20 +293,27 @@ class PredictionSets(DecidingClassifier):
     @streamed
     def _listed(self, X: Any) -> NDArray[Any]:
         tables = self._tables(X)
-        sets, weighted = self._in_sets(tables), self._weighted(tables)
-        order = np.argsort(-weighted, axis=1, kind="stable")
-        labels = np.empty(len(sets), dtype=object)
-        for row, ranked in enumerate(order):
-            labels[row] = self.classes_[ranked[sets[row, ranked]]].tolist()
-        return labels
+        return listed(self._in_sets(tables), self._weighted(tables), self.classes_)
 
     def _in_sets(self, tables: list[Matrix]) -> Mask:
         if len(tables) == 1:
             return in_sets(tables[0], np.asarray(self.thresholds_))
-        return in_cross_sets(tables, self._calibration, self._task)
+        return in_cross_sets(tables, self._calibration, self._task_of(self.goal))
 
     def _weighted(self, tables: list[Matrix]) -> Matrix:
-        return np.asarray(np.mean(tables, axis=0) * self.tuned_.rule)
+        return np.asarray(np.mean(tables, axis=0) * self.label_weights_)
+
+    @property
+    def label_weights_(self) -> Vector:
+        """Weights of the probabilities that sets are compared with, for the label of a set."""
+        return np.asarray(self.tuned_.rule * self._moved)
+
+    @property
+    def _moved(self) -> Vector:
+        """The ratios of the class frequencies to those of the calibration, 1 unless adapted."""
+        before = np.asarray(self.calibration_["prior"])
+        after, ratios = np.asarray(self.class_prior_), np.ones(len(before))
+        return np.asarray(np.divide(after, before, out=ratios, where=before > 0))
 
     @streamed
     def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
@@ -332,43 +326,41 @@ class PredictionSets(DecidingClassifier):
             return np.asarray(super().predict(X, costs=costs))
         tables = self._tables(X)
         sets, weighted = self._in_sets(tables), self._weighted(tables)
-        size = sets.sum(axis=1)
-        best = np.argmax(np.where(sets | (size == 0)[:, None], weighted, -1.0), axis=1)
-        labels = np.asarray(self.classes_[best])
-        abstained = abstentions(size, self.abstain)
-        if abstained is None:
-            return labels
-        labels_or_none = labels.astype(object)
-        labels_or_none[abstained] = None
-        return labels_or_none
+        return labels_of_sets(sets, weighted, self.classes_, self.abstain)
 
     def _tables(self, X: Any) -> list[Matrix]:
         """Probabilities of each model, on the scale that they were calibrated on."""
         check_is_fitted(self)
         crossed = isinstance(self.estimator_, AveragedTrainings)
         models = self.estimator_.estimators if crossed else [self.estimator_]
+        return [
+            rescaled(class_probabilities(each, X, self.classes_), self.set_factors(each))
+            for each in models
+        ]
+
+    def set_probabilities(self, X: Any) -> Matrix:
+        """The probabilities that are compared with ``thresholds_``, of sets of one split."""
+        (table,) = self._tables(X)
+        return np.asarray(table)
+
+    def set_factors(self, model: Any) -> Vector:
+        """Factors from the probabilities of a model to those that sets are compared with."""
         training = Training(
             np.asarray(self.training_weights_)[None],
             np.asarray(self.class_shares_),
             np.asarray(self.calibration_["prior"]),
         )
-        return [
-            rescaled(class_probabilities(each, X, self.classes_), training.factors_for(each))
-            for each in models
-        ]
-
-    def _task_at(self, prior: Vector, classes: NDArray[Any]) -> CoverageTask:
-        """What is to be covered at these class frequencies."""
-        return coverage_task(self.goal, self.coverage, self.confidence, prior, classes)
+        return training.factors_for(model)
 
     @property
     def _calibration(self) -> Calibration:
         kept = self.calibration_
         return Calibration(kept["own"], kept["labels"], kept["fold"], len(self.classes_))
 
-    @property
-    def _task(self) -> CoverageTask:
-        task = self._task_at(np.asarray(self.class_prior_), self.classes_)
+    def _task_of(self, goal: Any) -> CoverageTask:
+        """What a goal covers at the class frequencies, with the scale of the calibration."""
+        prior = np.asarray(self.class_prior_)
+        task = coverage_task(goal, self.coverage, self.confidence, prior, self.classes_)
         return replace(task, prior=np.asarray(self.calibration_["prior"]))
 
     def adapted(self, class_prior: Any) -> Self:
@@ -376,8 +368,8 @@ class PredictionSets(DecidingClassifier):
 
         Goals that no class frequencies enter, such as ``"balanced"`` and ``{class: level}``, keep
         their sets; ``"standard"`` and sets of weightings relative to the class frequencies change.
-        What is proven is as before, at the new frequencies; the sets are the smallest for rows of
-        the old ones.
+        What is proven is as before, at new frequencies that do not depend on the calibration rows;
+        the sets are the smallest for rows of the old ones.
 
         Parameters
         ----------
@@ -385,16 +377,18 @@ class PredictionSets(DecidingClassifier):
             The new class frequencies.
         """
         check_is_fitted(self)
-        prior = check_prior(class_prior, self.classes_)
-        task = replace(
-            self._task_at(prior, self.classes_), prior=np.asarray(self.calibration_["prior"])
-        )
-        lowest, model = thresholds(self._calibration, task), copy(self)
+        model = copy(self)
+        # The rule is for probabilities at the new frequencies.
+        model.tuned_ = replace(self.tuned_, prior=check_prior(class_prior, self.classes_))
+        task = model._task_of(self.goal)
+        lowest = thresholds(self._calibration, task)
         model.thresholds_ = ByClass(lowest, self.classes_)
         model.levels_ = ByClass(1 - task.errors, self.classes_)
         if task.masses is not None:
             model.masses_ = ByClass(task.masses, self.classes_)
-        model.tuned_ = replace(self.tuned_, prior=prior, rule=rule_of(task, lowest))
+        moved, rule = model._moved, rule_of(task, lowest)
+        rule = np.divide(rule, moved, out=np.zeros_like(rule), where=moved > 0)
+        model.tuned_ = replace(model.tuned_, rule=rule)
         model.summary_ = None
         return model
 
@@ -412,6 +406,26 @@ class PredictionSets(DecidingClassifier):
         return evaluated_sets(
             sets, labels, self.classes_, np.asarray(self.class_prior_), None, lowest
         )
+
+    def coverage_path(self, X: Any, y: Any, alphas: Any = None) -> CoveragePath:
+        """Coverage and sizes of the sets for ``LabelCVaR(alpha)``, from all rows to each class.
+
+        The model and its calibration rows are those of the fit; the goal is not used.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows that nothing was fitted to, and labels.
+        alphas : array-like of shape (n_alphas,), optional
+            Levels in (0, 1]; by default ten, from 1 to the frequency of the smallest class.
+        """
+        tables, calibration = self._tables(X), self._calibration
+        labels = known_labels(np.asarray(y), self.classes_)
+
+        def sets_for(alpha: float) -> Mask:
+            return sets_of(tables, calibration, self._task_of(LabelCVaR(alpha)))
+
+        return coverage_path(sets_for, labels, self.classes_, np.asarray(self.class_prior_), alphas)
 
     def summary(self) -> SetSummary:  # type: ignore[override]
         """Coverage by class and sizes on the calibration rows, in five parts.

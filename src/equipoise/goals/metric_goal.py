@@ -17,7 +17,7 @@ import numpy as np
 from equipoise.arrays import ArrayLike, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.base import Criterion, Goal, SmoothCriterion, log_ratio
-from equipoise.goals.own_metric import TableMetric, is_scorer, scorer_function
+from equipoise.goals.own_metric import TableMetric, check_function, is_scorer, scorer_function
 from equipoise.metrics.fractional import METRICS, LinearFractional, as_metric, fbeta
 from equipoise.sets.registry import likely_goal
 from equipoise.text import listing
@@ -217,6 +217,7 @@ class MetricGoal(Goal):
                 f"{likely_goal(self.metric, LIKELY_METRICS, ())}."
             )
         if _is_of_table(self.metric):
+            check_function(self.metric)
             return TableMetric(vector, self.metric, self.gradient)
         if self.metric in AVERAGES:
             return AVERAGES[self.metric](vector)

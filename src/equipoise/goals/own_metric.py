@@ -2,7 +2,8 @@ r"""Any function of the confusion matrix as a goal: your own, or a scorer of sci
 
 The function takes the shares :math:`C_{ij}` of the population that are of class ``i`` and predicted
 as ``j``, which sum to one, and returns a number that is to be large. Its derivatives are given, or
-taken by differences, of :math:`2 k^2` values.
+taken by differences along the weight of each class, of :math:`2 k` values: on the way the shares
+stay those of a confusion matrix with the same class frequencies.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -56,20 +58,12 @@ class TableMetric(Criterion):
             )
         return float(value)
 
-    def derivatives(self, shares: Matrix) -> Matrix:
-        """Of the function, by the shares."""
-        if self.gradient is not None:
-            return np.asarray(self.gradient(shares), dtype=np.float64)
+    def slope(self, shares: Matrix, direction: Matrix) -> float:
+        """The derivative of the function as the shares move in a direction."""
         # Central differences are the most exact at the cube root of the rounding error.
-        step, partials = float(np.cbrt(np.finfo(np.float64).eps)), np.empty_like(shares)
-        for cell in np.ndindex(shares.shape):
-            up, down = shares.copy(), shares.copy()
-            up[cell] += step
-            down[cell] = max(float(down[cell]) - step, 0.0)
-            partials[cell] = (self.of_shares(up) - self.of_shares(down)) / float(
-                up[cell] - down[cell]
-            )
-        return partials
+        step = float(np.cbrt(np.finfo(np.float64).eps))
+        up, down = (self.of_shares(shares + each * direction) for each in (step, -step))
+        return (up - down) / (2 * step)
 
     def tune(
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
@@ -90,9 +84,18 @@ class TableMetric(Criterion):
             soft = table * factors
             soft /= np.maximum(soft.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
             shares = of_class @ soft
-            by_row = self.derivatives(shares)[rows.labels]
+            if self.gradient is None:
+                slopes = [self.slope(shares, towards(soft, shares, j)) for j in range(k)]
+                return 1 - self.of_shares(shares), -np.array(slopes)
+            by_row = np.asarray(self.gradient(shares), dtype=np.float64)[rows.labels]
             added = soft * (by_row - np.sum(by_row * soft, axis=1, keepdims=True))
             return 1 - self.of_shares(shares), -(rows.share @ added)
+
+        def towards(soft: Matrix, shares: Matrix, j: int) -> Matrix:
+            """How the shares move with the log-weight of a class, none by more than itself."""
+            direction = -(of_class @ (soft * soft[:, [j]]))
+            direction[:, j] += shares[:, j]
+            return np.asarray(direction)
 
         return value_and_gradient
 
@@ -115,6 +118,20 @@ class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The classes that the rows say."""
         return np.asarray(self.classes_[np.asarray(X)[:, 0]])
+
+
+def check_function(function: Any) -> None:
+    """Refuse a function that cannot be called with a confusion matrix alone."""
+    try:
+        signature(function).bind(None)
+    except ValueError:
+        return  # Written in C: nothing is known of its arguments.
+    except TypeError as error:
+        raise InvalidParameterError(
+            f"metric, as a function, must take the confusion matrix alone, got {function!r}, which "
+            f"takes {signature(function)}: a function of labels and predictions goes into "
+            "sklearn.metrics.make_scorer."
+        ) from error
 
 
 def is_scorer(value: Any) -> bool:
@@ -179,6 +196,12 @@ def scorer_function(scorer: Any, classes: NDArray[Any]) -> TableFunction:
             "improve."
         ) from error
     except (TypeError, ValueError) as error:
+        if "sample_weight" in str(error):
+            raise InvalidParameterError(
+                f"metric must take sample_weight, the shares of the confusion matrix, and the "
+                f"scorer {scorer!r} does not: add the argument, or give a function of the "
+                "confusion matrix."
+            ) from error
         raise InvalidParameterError(f"{refusal}: {error}") from error
     if not np.allclose(*values, rtol=1e-9, atol=1e-12):
         raise InvalidParameterError(f"{refusal}: {values[0]:.6g} and {values[1]:.6g} differ.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from equipoise.onnx.column_steps import (
     input_table,
 )
 from equipoise.onnx.graph import OLD_OPSETS, Graph, texts_or_numbers
+from equipoise.onnx.set_steps import SetSteps, set_steps
 from equipoise.onnx.tree_ensembles import probabilities_of
 from equipoise.validation.numbers import check_word
 
@@ -69,7 +70,8 @@ class ClassifierParts:
     """Common steps, the classifiers whose probabilities are averaged, and how these decide.
 
     Without a ``rule`` a single classifier decides by its own scores and the ``shifts`` that are
-    added to them; ``factors`` put the probabilities on the scale that the rule is for.
+    added to them; ``factors`` put the probabilities on the scale that the rule is for. ``sets``
+    decide instead of the rule where they are given.
     """
 
     steps: list[Any]
@@ -79,6 +81,7 @@ class ClassifierParts:
     has_probabilities: bool
     factors: Any = 1.0
     shifts: Any = 0.0
+    sets: SetSteps | None = None
 
 
 def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
@@ -86,18 +89,20 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
 
     The model has the outputs ``label``, as of ``predict``, and ``probabilities``, as of
     ``predict_proba``; a classifier without probabilities has ``scores`` instead, as of
-    ``decision_function``. Its input is ``X`` of shape (n_rows, n_features), with columns in the
-    order of the fit. Where a pipeline was fitted to a DataFrame with columns of texts, each column
-    that it uses is an input of its own, under its name, of shape (n_rows, 1): texts, or numbers of
-    type ``dtype``. ``SerializeToString()`` is what goes into a file.
+    ``decision_function``. ``PredictionSets`` have the output ``sets`` besides, as of
+    ``predict_set``, and their ``label`` never abstains. The input is ``X`` of shape
+    (n_rows, n_features), with columns in the order of the fit. Where a pipeline was fitted to a
+    DataFrame with columns of texts, each column that it uses is an input of its own, under its
+    name, of shape (n_rows, 1): texts, or numbers of type ``dtype``. ``SerializeToString()`` is what
+    goes into a file.
 
     Parameters
     ----------
     model : classifier
         One of this package, fitted: a linear model, ``TunedDecisionClassifier``,
-        ``RobustClassifier`` or ``RobustnessCV``, alone, in a pipeline or a search. Columns of
-        texts go through a ``OneHotEncoder`` or ``OrdinalEncoder``, mostly in a
-        ``ColumnTransformer``.
+        ``RobustClassifier``, ``RobustnessCV``, or ``PredictionSets`` of one split, alone, in a
+        pipeline or a search. Columns of texts go through a ``OneHotEncoder`` or
+        ``OrdinalEncoder``, mostly in a ``ColumnTransformer``.
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         Rows such as those of the fit, on which the ONNX model is compared as well.
     dtype : {"float64", "float32"}, default="float64"
@@ -170,7 +175,12 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
     scores, probabilities = _scores_and_probabilities(parts, table.enter(graph))
     if np.any(parts.shifts):
         scores = graph.add("Add", scores, graph.constant(parts.shifts))
-    if parts.rule is not None:
+    in_sets = None
+    if parts.sets is not None:
+        compared = _rescaled(graph, probabilities, parts.sets.factors)
+        in_sets, place = parts.sets.write(graph, compared)
+        probabilities = _rescaled(graph, probabilities, parts.factors)
+    elif parts.rule is not None:
         probabilities = _rescaled(graph, probabilities, parts.factors)
         scores = _weighted(graph, probabilities, parts.rule)
         place = graph.add("ArgMax", scores, axis=1, keepdims=0)
@@ -186,25 +196,25 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
         outputs["probabilities"] = probabilities, ("float64", k)
     else:
         outputs["scores"] = scores, ("float64",) if k == 2 else ("float64", k)
+    if in_sets is not None:
+        outputs["sets"] = in_sets, ("bool", k)
     return graph.model(outputs)
 
 
 def _taken_apart(model: Any) -> ClassifierParts:
     steps: list[Any] = []
-    rule = classes = columns = None
+    rule = classes = columns = sets = None
     head: Any = model
     factors: Any = 1.0
     while (inside := _inside(head)) is not None:
         if isinstance(head, Pipeline):
             steps += [step for _, step in head.steps[:-1]]
-        elif isinstance(head, PredictionSets):
-            raise InvalidParameterError(
-                "model must give single labels, got PredictionSets: write its estimator_ and "
-                "compare predict_proba with thresholds_ there."
-            )
         elif isinstance(head, DecidingClassifier):
             if rule is None:
                 rule, classes = head.tuned_.rule, head.classes_
+                sets = set_steps(head) if isinstance(head, PredictionSets) else None
+            elif sets is not None:
+                sets = replace(sets, factors=sets.factors * head.factors_)
             factors = factors * head.factors_
             columns = np.asarray(getattr(inside, "classes_", classes))
         head = inside
@@ -218,7 +228,7 @@ def _taken_apart(model: Any) -> ClassifierParts:
             _member(one, 1 / np.asarray(weights))
             for one, weights in zip(head.estimators, head.class_weights, strict=True)
         ]
-        return ClassifierParts(steps, members, np.asarray(classes), rule, True, factors)
+        return ClassifierParts(steps, members, np.asarray(classes), rule, True, factors, sets=sets)
     has_probabilities = rule is not None or hasattr(head, "predict_proba")
     shifts: Any = 0.0
     if isinstance(head, RobustLinearModel):
@@ -229,7 +239,7 @@ def _taken_apart(model: Any) -> ClassifierParts:
             shifts, head.intercept_ = head.intercept_ - intercept, intercept
     classes = np.asarray(head.classes_ if classes is None else classes)
     member = Member([], head, classes if columns is None else columns)
-    return ClassifierParts(steps, [member], classes, rule, has_probabilities, factors, shifts)
+    return ClassifierParts(steps, [member], classes, rule, has_probabilities, factors, shifts, sets)
 
 
 def _member(model: Any, factors: Vector) -> Member:
