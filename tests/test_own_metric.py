@@ -51,12 +51,12 @@ def test_the_gradient_of_soft_predictions_is_that_of_their_value(rows):
     from scipy.optimize import check_grad
 
     from equipoise.goals.labelled_predictions import Predictions
-    from equipoise.goals.smooth import _rows
+    from equipoise.goals.smooth import counted_rows
 
     y, table = rows
     criterion = MetricGoal(kappa, kappa_gradient).resolve(PRIOR)
-    own = _rows(Predictions(table, y, np.ones(len(y))), np.ones(len(y), bool), PRIOR)
-    soft = criterion._soft(table, own)
+    own = counted_rows(Predictions(table, y, np.ones(len(y))), np.ones(len(y), bool), PRIOR)
+    soft = criterion.soft(table, own)
     error = check_grad(lambda t: soft(np.exp(t))[0], lambda t: soft(np.exp(t))[1], np.zeros(3))
     assert error < 1e-6
 
