@@ -59,8 +59,8 @@ class Worth(NamedTuple):
     unsolved: int
 
 
-class Unreached(NewtonInverse):
-    """A base that reports no single precision."""
+class Double(NewtonInverse):
+    """A Hessian that is never formed in single precision."""
 
     def __init__(self, *given: Any, precise: bool = False, **settings: Any) -> None:
         super().__init__(*given, precise=True, **settings)
@@ -111,29 +111,30 @@ def _strategy(strategy: type) -> Callable[[], Any]:
     return lambda: mock.patch.object(registry, "NewtonSteps", strategy)
 
 
+@contextlib.contextmanager
+def _hidden() -> Iterator[None]:
+    with _constant("HIDDEN", 0.0, sqp, damping)(), _constant("ROUNDED", 0.0, sqp)():
+        yield
+
+
 NEVER = 1 << 40
 SAFEGUARDS: dict[str, Callable[[], Any]] = {
     "the worst of the last objectives (RECENT)": _constant("RECENT", 1, sqp),
-    "decreases hidden by rounding (HIDDEN)": _constant("HIDDEN", 0.0, sqp, damping),
+    "decreases hidden by rounding (HIDDEN)": _hidden,
     "pairs on top of a Hessian (PAIRS)": _strategy(Forgetful),
     "old Hessians kept while they pay": _strategy(Eager),
     "a Hessian kept after its first step was cut": _strategy(Uncut),
     "a fresh Hessian where an old one fails": lambda: mock.patch.object(
         sqp_newton, "_has_aged", return_value=False
     ),
-    "double precision where single fails": lambda: mock.patch.object(
-        NewtonInverse, "single", False, create=True
-    ),
-    "only double precision": lambda: mock.patch.object(sqp_newton, "NewtonInverse", Unreached),
+    "only double precision": lambda: mock.patch.object(sqp_newton, "NewtonInverse", Double),
     "Hessians of a sample": _strategy(Unsampled),
-    "doubts about a sample (ASTRAY)": _constant("ASTRAY", NEVER, sqp_newton),
     "doubts about a sample out of core (DOUBTED)": _constant("DOUBTED", NEVER, sqp_newton),
     "damped whole steps (LOST)": _constant("LOST", NEVER, sqp_newton),
     "corrections of whole steps": _constant("LONGER", 0.0, damping),
     "damping of implausible models": lambda: mock.patch.object(
         sqp_newton, "until_plausible", lambda _, iterate, model: (iterate, model)
     ),
-    "damping where flat models fail": _constant("MOST", 0.0, sqp_newton),
     "steps without pairs after a failure (lbfgs)": lambda: mock.patch.object(
         StepMemory, "attempts", _once
     ),
