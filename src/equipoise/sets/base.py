@@ -125,10 +125,6 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
         """A few recipes of this class that resolve for two to a hundred classes of any prior."""
         return [cls()]
 
-    def meaning(self) -> str:
-        """What the robust risk is, in a few words for a page."""
-        return f"the worst weighting of {self!r}"
-
     def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
         """The set in the words of CVXPY, for tests: constraints on ``mass`` beside the simplex.
 
