@@ -15,10 +15,10 @@ import random_problems
         # A step may reach the worst of the last objectives: 713 evaluations without.
         pytest.param(36, "sqp-lbfgs", 50, id="the last objectives"),
         # Decreases below rounding are taken for none of them, and gradients still shrink.
-        pytest.param(35, "sqp-lbfgs", 10, id="hidden decreases"),
+        pytest.param(35, "sqp-lbfgs", 11, id="hidden decreases"),
         # Whole steps that are damped and corrected, where cutting leaves nothing of a step: without
         # either it does not converge.
-        pytest.param(30, "sqp-newton", 200, id="damped whole steps"),
+        pytest.param(30, "sqp-newton", 300, id="damped whole steps"),
     ],
 )
 def test_hostile_problems_are_solved_in_few_passes(number, solver, most):
