@@ -31,7 +31,6 @@ from equipoise import LabelCVaR, RobustLinearClassifier, RobustLogisticRegressio
 from equipoise.blocks import Blocks, from_blocks
 from equipoise.solvers import damping, registry, sqp, sqp_newton
 from equipoise.solvers.curvature import NewtonInverse
-from equipoise.solvers.sqp_memory import StepMemory
 from equipoise.text import text_table
 
 TOL, MAX_ITER = 1e-6, 200
@@ -135,21 +134,10 @@ SAFEGUARDS: dict[str, Callable[[], Any]] = {
     "damping of implausible models": lambda: mock.patch.object(
         sqp_newton, "until_plausible", lambda _, iterate, model: (iterate, model)
     ),
-    "steps without pairs after a failure (lbfgs)": lambda: mock.patch.object(
-        StepMemory, "attempts", _once
-    ),
     "blocks of the Hessian's diagonal (lbfgs)": lambda: mock.patch(
         "equipoise.solvers.sqp_memory.ScoreInverses", type("Never", (), {})
     ),
 }
-
-
-def _once(self: StepMemory, problem: Any, iterate: Any) -> Iterator[sqp.Attempt]:
-    """The first attempt alone."""
-    yield next(_ATTEMPTS(self, problem, iterate))
-
-
-_ATTEMPTS = StepMemory.attempts
 
 
 @dataclass
