@@ -25,13 +25,13 @@ from equipoise import (
     WorstClass,
     population_proba,
 )
-from equipoise.blocks import from_blocks, partitions
+from equipoise.blocks import from_blocks
 from equipoise.blocks.base import AskedOf, Stream
 from equipoise.blocks.cluster import HeldPartitions
 from equipoise.blocks.partitions import from_dask
 from equipoise.exceptions import InvalidInputError
+from equipoise.losses import as_trained
 from equipoise.objectives import RowsInBlocks
-from equipoise.objectives import rows as rows_module
 from equipoise.risks import RiskScorer, class_risks, classifier_risks
 from logistic_cases import assert_same_bits, draw, few_rows_allowed
 from test_logistic_optimum import (
@@ -542,15 +542,15 @@ def test_a_partition_that_comes_out_otherwise_after_its_worker_died_is_named(cli
     client.wait_for_workers(2, timeout=120)
 
 
-def test_a_partition_that_is_computed_again_and_is_another_is_named(monkeypatch):
-    monkeypatch.setattr(partitions, "_KEPT_SHARE", 1 << 60)  # nothing is kept
+def test_a_partition_that_is_computed_again_and_is_another_is_named():
     read = []
 
     def reader(place):
         read.append(place)
         return another(place) if place == 1 and read.count(1) > 2 else good(place)
 
-    refused(of_partitions(reader, 3), "Partition 1: its rows, labels or weights changed between")
+    none_kept = from_dask(*of_partitions(reader, 3), None, 1)
+    refused((none_kept,), "Partition 1: its rows, labels or weights changed between")
 
 
 def test_labels_have_the_partitions_of_the_rows():
@@ -605,16 +605,14 @@ def test_fixed_weights_are_fitted_too(anywhere):
     assert fits[1].objective_ == pytest.approx(fits[0].objective_, rel=SAME)
 
 
-def test_few_rows_come_to_the_client_as_a_sample(client, monkeypatch):
-    taken, sample = [], RowsInBlocks._sample
-
-    def noted(self, *args):
-        taken.append(sample(self, *args).n_rows)
-        return sample(self, *args)
-
-    monkeypatch.setattr(RowsInBlocks, "_sample", noted)
-    monkeypatch.setattr(rows_module, "LEAST_SAMPLE", 100)
+def test_few_rows_come_to_the_client_as_a_sample(client):
     X, y = draw(k=3, n=4000)
-    there = robust().fit(*parted(X, y))
-    assert there.objective_ == pytest.approx(robust().fit(X, y).objective_, rel=SAME)
-    assert 0 < taken[0] <= 4000 * HeldPartitions.sampled_share + 3
+    settings = {"fit_intercept": True, "ridge": 1e-3, "loss": as_trained("cross_entropy")}
+    for fewest, most in ((100, 4000 * HeldPartitions.sampled_share + 3), (1000, 1003)):
+        blocks = from_dask(*parted(X, y), None, 1 << 30)
+        blocks.sampled_rows = fewest
+        with RowsInBlocks(blocks, 1 << 30).open(**settings) as objective:
+            assert 0.9 * most < objective.sample_rows <= most
+    few = from_dask(*parted(X, y), None, 1 << 30)
+    few.sampled_rows = 100
+    assert robust().fit(few).objective_ == pytest.approx(robust().fit(X, y).objective_, rel=SAME)

@@ -83,8 +83,12 @@ def test_the_packages_of_one_machine_do_not_stand_for_debian(monkeypatch):
     monkeypatch.setattr(debian.subprocess, "run", lambda *_, **__: done)
     with pytest.raises(FileNotFoundError, match=r"holds 5 packages, not 10,000 .*apt-get update"):
         load_debian_packages()
-    monkeypatch.setattr(debian, "LEAST_PACKAGES", 5)
-    assert len(load_debian_packages(min_packages=1).data) == 3
+    more = "".join(
+        f"\nPackage: game-{n}\nDescription: game {n}\nSection: games\n"
+        for n in range(debian.LEAST_PACKAGES)
+    )
+    done = subprocess.CompletedProcess([], 0, (TEXT + more).encode(), b"")
+    assert len(load_debian_packages(min_packages=1).data) == 3 + debian.LEAST_PACKAGES
 
 
 def test_the_index_of_this_machine():

@@ -129,27 +129,29 @@ def test_copies_of_rows_are_left_out_together():
     assert copies.tuned_.held_out[:, 0].sum() == 200
 
 
-def test_at_most_so_many_rows_are_left_out(monkeypatch):
+def test_at_most_so_many_rows_are_left_out():
     X, y = draw(5000)
     clf = RobustLogisticRegression("worst_class", decisions="tuned").fit(X, y)
     rows = clf.tuned_.held_out[:, 0].sum(axis=0)
     assert rows.max() == 1000 and rows[2] == np.sum(y == "rare")
-    monkeypatch.setattr(linear_decisions, "MOST_ROWS", 300)
+    k, rng = 25, np.random.default_rng(0)
+    y = np.arange(k).repeat(900)
+    X = 3 * rng.normal(size=(k, 4))[y] + rng.normal(size=(len(y), 4))
     rows = clf.fit(X, y).tuned_.held_out[:, 0].sum(axis=0)
-    assert rows.tolist() == [100, 100, 100]
+    assert rows.tolist() == [linear_decisions.MOST_ROWS // k] * k
 
 
-def test_where_no_hessian_is_at_hand_folds_are_fitted(monkeypatch):
+def test_where_a_hessian_is_too_large_folds_are_fitted():
     X, y = draw(600)
     near = RobustLogisticRegression("worst_class", decisions="tuned").fit(X, y)
-    monkeypatch.setattr(linear_decisions, "MOST_WORK", 0)
-    folds = RobustLogisticRegression("worst_class", decisions="tuned").fit(X, y)
+    wide = np.hstack([X, np.zeros((len(y), 800))])
+    folds = RobustLogisticRegression("worst_class", decisions="tuned").fit(wide, y)
+    assert (2 * wide.shape[1]) ** 2 > leave_one_out.MOST_WORK
     assert folds.tuned_.held_out[:, 0].sum() == len(y)
     difference = np.asarray(near.decision_offsets_) - np.asarray(folds.decision_offsets_)
     assert 0 < np.abs(difference).max() < 0.3
     margin = RobustLinearClassifier("worst_class", "margin", decisions="tuned").fit(X, y)
     assert margin.tuned_.held_out[:, 0].sum() == len(y)
-    assert leave_one_out.MOST_WORK > 0
 
 
 @pytest.mark.filterwarnings("ignore::equipoise.exceptions.FewRowsWarning")

@@ -262,18 +262,20 @@ class Interrupts:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, FloatingPointError])
 @pytest.mark.parametrize("after", [0, 2])
 @pytest.mark.parametrize("warm_start", [False, True])
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was(monkeypatch, error, after, warm_start):
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(error, after, warm_start):
     fresh = RobustLogisticRegression(WorstClass(), warm_start=warm_start)
     fitted = RobustLogisticRegression(WorstClass(), warm_start=warm_start).fit(X, Y)
     before, predictions = frozen(fitted), fitted.predict_proba(X)
     for clf in (fresh, fitted):
         names = list(vars(clf))
-        solver = replace(SOLVERS["sqp-newton"], make=Interrupts(error, after).make)
-        monkeypatch.setitem(SOLVERS._entries, "sqp-newton", solver)
-        with pytest.raises(error):
-            clf.fit(X[:90, :2], Y[:90])
-        monkeypatch.undo()
-        assert list(vars(clf)) == names
+        make = Interrupts(error, after).make
+        SOLVERS.register(replace(SOLVERS["sqp-newton"], name="interrupted", make=make))
+        try:
+            with pytest.raises(error):
+                clf.set_params(solver="interrupted").fit(X[:90, :2], Y[:90])
+        finally:
+            SOLVERS.remove("interrupted")
+        assert list(vars(clf.set_params(solver="auto"))) == names
     assert frozen(fitted) == before
     np.testing.assert_array_equal(fitted.predict_proba(X), predictions)
     assert fresh.fit(X, Y).status_ == "converged"

@@ -769,28 +769,41 @@ def test_facts_that_contradict_themselves_or_the_model_are_refused(linear, chang
 # Bombs
 
 
-def test_archives_that_unpack_to_too_much_are_refused_unread(monkeypatch, linear):
-    data = repacked(linear[3], lambda members: members.update({"99.bin": b"\x00" * 2_000_000}))
-    assert len(data) < 100_000
+def test_archives_that_unpack_to_too_much_are_refused_unread(linear):
+    # Packed as loosely as can be: random bytes, with a member that declares to be larger.
+    noise = np.random.default_rng(0).bytes(12 << 20)
+    data = repacked(linear[3], lambda members: members.update({"99.bin": noise}))
     from_bytes(data)
-    monkeypatch.setattr(archive, "MAX_BYTES", 1_000_000)
-    refused(data, "would unpack to more than a model can need")
+    place = data.rindex(b"PK\x01\x02") + 24  # its size in the table of members
+    assert data[place : place + 4] == len(noise).to_bytes(4, "little")
+    larger = (archive.MAX_BYTES + 1).to_bytes(4, "little")
+    refused(data[:place] + larger + data[place + 4 :], "would unpack to more than a model can need")
 
 
-def test_archives_that_are_packed_too_tight_are_refused_unread(monkeypatch, linear):
-    data = repacked(linear[3], lambda members: members.update({"99.bin": b"\x00" * 9_000_000}))
-    from_bytes(data)
-    monkeypatch.setattr(archive, "FREE_BYTES", 1_000_000)
-    refused(data, "would unpack to more than a model can need")
+def test_archives_that_are_packed_too_tight_are_refused_unread(linear):
+    for size, fine in ((archive.FREE_BYTES, True), (2 * archive.FREE_BYTES, False)):
+        zeros = bytes(size)
+        data = repacked(linear[3], lambda members, zeros=zeros: members.update({"99.bin": zeros}))
+        assert len(data) < 300_000
+        if fine:
+            from_bytes(data)
+        else:
+            refused(data, "would unpack to more than a model can need")
 
 
 @pytest.mark.parametrize(
-    ("limit", "value"),
-    [("MAX_JSON_BYTES", 1000), ("MAX_JSON_VALUES", 100), ("MAX_MEMBERS", 3), ("MAX_DIRECTORY", 99)],
+    "grown",
+    [
+        lambda members: {"model.json": members["model.json"] + b" " * archive.MAX_JSON_BYTES},
+        lambda members: {"model.json": members["model.json"] + b"," * archive.MAX_JSON_VALUES},
+        lambda _: {f"more/{number}": b"" for number in range(archive.MAX_MEMBERS)},
+        lambda _: {f"{number:05}".ljust(2_000, "x"): b"" for number in range(600)},
+    ],
+    ids=["JSON", "values", "members", "names of members"],
 )
-def test_each_size_has_its_limit(monkeypatch, linear, limit, value):
-    monkeypatch.setattr(archive, limit, value)
-    refused(linear[3], "more (members )?than a model can need")
+def test_each_size_has_its_limit(linear, grown):
+    data = repacked(linear[3], lambda members: members.update(grown(members)))
+    refused(data, "more (members )?than a model can need")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -923,14 +936,15 @@ def test_names_of_features_are_not_made_by_a_text_of_the_file(linear):
     refused(with_model(linear[3], smuggle), "ColumnTransformer contradicts itself")
 
 
-def test_rows_of_many_features_are_predicted_a_few_at_a_time(monkeypatch, linear, boosted, forest):
-    for _, _, frame, data in (linear, boosted, forest):
-        loaded = from_bytes(data)
-        whole = loaded.predict(frame), loaded.predict_proba(frame)
-        monkeypatch.setattr(saved_model, "_MOST_VALUES", 70)
-        assert loaded.predict(frame).tolist() == whole[0].tolist()
-        assert loaded.predict_proba(frame) == pytest.approx(whole[1], abs=1e-12)
-        monkeypatch.undo()
+def test_rows_of_many_features_are_predicted_a_few_at_a_time():
+    rng, n = np.random.default_rng(0), 6_000
+    frame, y = pd.DataFrame({"name": [f"{row:05}" for row in range(n)]}), rng.choice(["a", "b"], n)
+    names = ColumnTransformer([("name", OneHotEncoder(handle_unknown="ignore"), ["name"])])
+    model = make_pipeline(names, RobustLogisticRegression("balanced", C=10.0)).fit(frame, y)
+    loaded = from_bytes(to_bytes(model, facts_of(frame, y)))
+    assert n * n > saved_model.MOST_VALUES
+    assert loaded.predict(frame).tolist() == model.predict(frame).tolist()
+    assert loaded.predict_proba(frame) == pytest.approx(model.predict_proba(frame), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["n_jobs", "memory", "verbose"])
@@ -1025,9 +1039,21 @@ def test_nodes_with_two_parents_or_none_are_refused(forest, boosted, owner):
     refused(with_array(data, "right", set_to(leaf, leaf + 1), owner), "contradicts itself")
 
 
-def test_trees_of_any_depth_are_walked_in_time(monkeypatch, forest):
-    monkeypatch.setattr(tree_models, "MAX_DEPTH", 2)
-    refused(forest[3], "its trees are deeper than 2 nodes")
+def test_trees_of_any_depth_are_walked_in_time(forest):
+    # A chain: every second node is a leaf, and the child of the one before it.
+    data, n = forest[3], 2 * tree_models.MAX_DEPTH + 3
+    nodes, inner = np.arange(n), np.arange(n) % 2 == 0
+    inner[-1] = False
+    chain = {
+        "node_count": lambda _: np.array([n]),
+        "left": lambda old: np.where(inner, nodes + 1, -1).astype(old.dtype),
+        "right": lambda old: np.where(inner, nodes + 2, -1).astype(old.dtype),
+        "feature": lambda old: np.zeros(n, dtype=old.dtype),
+    }
+    for name in tree_models.FOREST.keys() - {"classes_"}:
+        change = chain.get(name, lambda old: np.resize(old[:1], (n, *old.shape[1:])))
+        data = with_array(data, name, change, "RandomForestClassifier")
+    refused(data, f"its trees are deeper than {tree_models.MAX_DEPTH} nodes")
 
 
 def test_sets_of_categories_belong_to_columns_of_categories(boosted):

@@ -9,11 +9,12 @@ import scipy.sparse as sp
 from equipoise import LabelCVaR, RobustLinearClassifier, RobustLogisticRegression
 from equipoise.arrays import to_numpy
 from equipoise.blocks import from_blocks
+from equipoise.blocks.base import Stream
 from equipoise.exceptions import NotConvergedWarning
 from equipoise.objectives import open_objective
 from equipoise.objectives.matrices import DenseFeatures
-from equipoise.objectives.rows import RowsInBlocks
 from equipoise.objectives.sparse_matrix import SparseFeatures
+from equipoise.objectives.survey import survey
 from equipoise.sets import as_uncertainty
 from hostile_problems import exact_scores
 from linear_models import class_risks, small_data
@@ -182,9 +183,8 @@ def test_a_column_with_another_value_in_one_late_row_is_not_constant(place):
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
 def test_blocks_of_one_value_each_are_merged_to_their_moments(kind):
     X = np.column_stack([np.repeat([3.0, 5.0], 4), np.full(8, 7.0), np.arange(8.0)])
-    rows = RowsInBlocks(from_blocks([(kind(X[part]), [0, 1, 0, 1]) for part in HALVES]), 1 << 26)
-    moments = rows._survey.moments
-    rows.stream.blocks.close()
+    blocks = from_blocks([(kind(X[part]), [0, 1, 0, 1]) for part in HALVES])
+    moments = survey(Stream(blocks)).moments
     np.testing.assert_allclose(moments.mean, X.mean(axis=0))
     np.testing.assert_allclose(moments.spread, X.std(axis=0))
     np.testing.assert_array_equal(moments.one_value, [False, True, False])

@@ -43,14 +43,15 @@ def test_the_gradient_of_soft_predictions_is_that_of_their_value(rows):
     from scipy.optimize import check_grad
 
     from equipoise.goals.labelled_predictions import Predictions
-    from equipoise.goals.smooth import _rows
+    from equipoise.goals.smooth import counted_rows
 
     y, table = rows
-    own = _rows(Predictions(table, y, np.ones(len(y))), np.ones(len(y), bool), PRIOR)
-    soft = MetricGoal(kappa, kappa_gradient).resolve(PRIOR)._soft(table, own)
+    criterion = MetricGoal(kappa, kappa_gradient).resolve(PRIOR)
+    own = counted_rows(Predictions(table, y, np.ones(len(y))), np.ones(len(y), bool), PRIOR)
+    soft = criterion.soft(table, own)
     error = check_grad(lambda t: soft(np.exp(t))[0], lambda t: soft(np.exp(t))[1], np.zeros(3))
     assert error < 1e-6
-    by_differences = MetricGoal(kappa).resolve(PRIOR)._soft(table, own)
+    by_differences = MetricGoal(kappa).resolve(PRIOR).soft(table, own)
     factors = np.array([1.0, 2.0, 0.5])
     np.testing.assert_allclose(by_differences(factors)[1], soft(factors)[1], rtol=1e-6, atol=1e-9)
 

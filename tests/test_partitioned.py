@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from equipoise import (
     LabelCVaR,
@@ -17,7 +18,8 @@ from equipoise import (
 )
 from equipoise.blocks import Blocks, from_blocks
 from equipoise.losses import as_trained
-from equipoise.objectives import RowsInBlocks, RowsInMemory, partitioned, rows
+from equipoise.objectives import RowsInBlocks, RowsInMemory
+from equipoise.objectives.partitioned import MANY_GRADIENTS, Curvature
 from equipoise.objectives.sampling import TakenRows
 from equipoise.solvers import SOLVERS
 from logistic_cases import draw as draw_classes
@@ -35,21 +37,20 @@ from test_objectives import EXACT
 SAME = 2e-6
 
 
-def cut(X, y, weights=None, n_blocks=7):
-    """Rows in a few blocks of unequal size."""
+def cut(X, y, weights=None, n_blocks=7, *, sampled=None):
+    """Rows in a few blocks of unequal size, of which so many are ``sampled``: all, or a few."""
     ends = np.unique(np.linspace(0, X.shape[0] ** 0.5, n_blocks + 1).astype(int) ** 2)
     ends[-1] = X.shape[0]
     parts = [slice(*pair) for pair in pairwise(ends)]
-    if weights is None:
-        return from_blocks([(X[part], y[part]) for part in parts])
-    return from_blocks([(X[part], y[part], weights[part]) for part in parts])
+    columns = (X, y) if weights is None else (X, y, weights)
+    blocks = from_blocks([tuple(column[part] for column in columns) for part in parts])
+    if sampled is not None:
+        blocks.sampled_share, blocks.sampled_rows = 0.0, sampled
+    return blocks
 
 
-@pytest.fixture(params=["whole", "small"])
-def sample(request, monkeypatch):
-    """A sample that is all of the rows, and one that is a few."""
-    if request.param == "small":
-        monkeypatch.setattr(rows, "SAMPLE_SHARE", (1 << 30) // 4000)
+# A sample that is all of the rows, and one that is a few.
+SAMPLED = pytest.mark.parametrize("sampled", [None, 24], ids=["whole", "small"])
 
 
 # --- the objective ------------------------------------------------------------------------------
@@ -123,9 +124,9 @@ def test_centered_states_have_no_slope_in_the_intercepts(case, opened):
     opened(case, compare)
 
 
-def test_wide_gradients_are_not_formed_unless_asked_for(monkeypatch):
-    monkeypatch.setattr(partitioned, "MANY_GRADIENTS", 0)
+def test_wide_gradients_are_not_formed_unless_asked_for():
     X, y = draw_classes(k=4)
+    X = sp.hstack([sp.csr_matrix(X), sp.csr_matrix((len(X), MANY_GRADIENTS // 16))], format="csr")
     settings = {"fit_intercept": True, "ridge": 1e-3, "loss": as_trained("cross_entropy")}
     blocks = RowsInBlocks(cut(X, y), 1 << 26)
     with RowsInMemory(X, y, None).open(**settings) as one, blocks.open(**settings) as other:
@@ -165,8 +166,9 @@ def test_questions_can_be_sent_away():
 
 @tolerant
 @each_problem
-def test_optimum_and_bounds_match_an_independent_solver(case, data, sample):
-    blocks = cut(data.X, data.y, data.sample_weight)
+@SAMPLED
+def test_optimum_and_bounds_match_an_independent_solver(case, data, sampled):
+    blocks = cut(data.X, data.y, data.sample_weight, sampled=sampled)
     settings = {"C": data.C, "fit_intercept": data.fit_intercept}
     recipe = recipe_of(case, data)
     clf = RobustLogisticRegression(recipe, class_prior=data.class_prior, **settings).fit(blocks)
@@ -181,12 +183,14 @@ def test_optimum_and_bounds_match_an_independent_solver(case, data, sample):
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared_hinge", "smoothed_hinge", "margin"])
 @pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "descent-ascent"])
-def test_every_loss_and_solver_finds_the_optimum_in_memory(storage, loss, solver, sample):
+@SAMPLED
+def test_every_loss_and_solver_finds_the_optimum_in_memory(storage, loss, solver, sampled):
     X, y = draw_classes(k=3, n=400)
     X[::3, 1] = 0
     settings = {"loss": loss, "solver": solver, "C": 0.1}
     here = RobustLinearClassifier(LabelCVaR(0.4), **settings).fit(storage(X), y)
-    there = RobustLinearClassifier(LabelCVaR(0.4), **settings).fit(cut(storage(X), y))
+    blocks = cut(storage(X), y, sampled=sampled)
+    there = RobustLinearClassifier(LabelCVaR(0.4), **settings).fit(blocks)
     # Of a loss that is not convex, each finds a stationary point on a way of its own.
     same = 1e-3 if loss == "margin" else SAME
     assert there.objective_ == pytest.approx(here.objective_, rel=same)
@@ -214,21 +218,22 @@ def test_blocks_keep_their_dtype(dtype):
     )
 
 
-def test_results_are_the_same_for_any_number_of_threads(monkeypatch):
+def test_results_are_the_same_for_any_number_of_threads():
     X, y = draw_classes(k=4, n=3000)
     fits = []
     for count in (1, 2, 5):
-        monkeypatch.setattr(rows, "n_threads", lambda count=count: count)
-        fits.append(RobustLogisticRegression(WorstClass()).fit(cut(X, y, n_blocks=20)))
+        with threadpool_limits(count):
+            fits.append(RobustLogisticRegression(WorstClass()).fit(cut(X, y, n_blocks=20)))
     for other in fits[1:]:
         np.testing.assert_array_equal(other.coef_, fits[0].coef_)
         assert other.lower_bound_ == fits[0].lower_bound_
 
 
-def test_few_passes_are_enough(sample):
+@SAMPLED
+def test_few_passes_are_enough(sampled):
     X, y = draw_classes(k=5, n=20_000, d=10)
     before = threading.active_count()
-    clf = RobustLogisticRegression(WorstClass()).fit(cut(X, y))
+    clf = RobustLogisticRegression(WorstClass()).fit(cut(X, y, sampled=sampled))
     assert clf.status_ == "converged" and clf.n_passes_ <= 40
     assert threading.active_count() == before
 
@@ -236,14 +241,13 @@ def test_few_passes_are_enough(sample):
 def test_hessians_are_of_the_sample_alone(monkeypatch):
     """One of all rows costs as much as many passes; a start far away asks for several."""
     X, y = draw_classes(k=4, n=20_000, d=10)
-    blocks = cut(np.exp(X / 2), y)
-    monkeypatch.setattr(rows, "SAMPLE_SHARE", (1 << 30) // 2_500_000)  # some 10,000 rows
+    blocks = cut(np.exp(X / 2), y, sampled=10_000)
     clf = RobustLogisticRegression(WorstClass(), C=1e-4, warm_start=True).fit(blocks)
 
     def refuse(*_):
         raise AssertionError("A Hessian of all rows was asked for.")
 
-    monkeypatch.setattr(partitioned.Curvature, "__call__", refuse)
+    monkeypatch.setattr(Curvature, "__call__", refuse)
     far = clf.set_params(C=1.0).fit(blocks)
     assert far.status_ == "converged" and far.n_passes_ <= 20
     best = RobustLogisticRegression(WorstClass()).fit(np.exp(X / 2), y).objective_
@@ -251,14 +255,13 @@ def test_hessians_are_of_the_sample_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["normal", "skewed"])
-def test_rows_that_a_sample_knows_little_of_need_few_passes(monkeypatch, form):
+def test_rows_that_a_sample_knows_little_of_need_few_passes(form):
     """Where classes are all but separate, next to no row of a sample tells where they part."""
-    monkeypatch.setattr(Blocks, "sampled_share", 0.04)
     rng, shares = np.random.default_rng(0), np.array([0.6, 0.3, 0.1])
     y = rng.choice(3, size=100_000, p=shares)
     X = 0.9 * rng.normal(size=(3, 30))[y] + rng.normal(size=(len(y), 30))
     X = (np.exp(X / 2) if form == "skewed" else X).astype(np.float32)
-    there = RobustLogisticRegression(WorstClass()).fit(cut(X, y))
+    there = RobustLogisticRegression(WorstClass()).fit(cut(X, y, sampled=20_000))
     assert there.status_ == "converged" and there.n_passes_ <= 30
     here = RobustLogisticRegression(WorstClass()).fit(X, y)
     assert there.objective_ == pytest.approx(here.objective_, rel=SAME)
@@ -275,12 +278,12 @@ def test_rows_that_weigh_nothing_do_not_count():
     assert there.objective_ == pytest.approx(here.objective_, rel=SAME)
 
 
-def test_a_warm_start_is_a_short_way(monkeypatch):
-    monkeypatch.setattr(rows, "SAMPLE_SHARE", (1 << 30) // 4000)
+def test_a_warm_start_is_a_short_way():
     X, y = draw_classes(k=3, n=2000)
-    clf = RobustLogisticRegression(WorstClass(), warm_start=True).fit(cut(X, y))
+    blocks = cut(X, y, sampled=24)
+    clf = RobustLogisticRegression(WorstClass(), warm_start=True).fit(blocks)
     cold = clf.n_passes_
-    assert clf.fit(cut(X, y)).n_passes_ < cold
+    assert clf.fit(blocks).n_passes_ < cold
 
 
 def test_predictions_of_blocks_are_those_of_their_rows():

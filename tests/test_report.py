@@ -47,7 +47,9 @@ from equipoise.report import (  # noqa: E402
     compare_file,
     compare_predictions,
 )
+from equipoise.report.compare import QUICK_ROWS  # noqa: E402
 from equipoise.tables import learner_for  # noqa: E402
+from equipoise.tables.features import FOLDED_CELLS, FOLDED_ROWS  # noqa: E402
 from equipoise.text import points, quoted, share_text  # noqa: E402
 from report_tables import HOSTILE, hostile_table, mixed_table  # noqa: E402
 
@@ -380,20 +382,26 @@ def test_classes_of_few_rows_are_held_out_and_named(hostile):
     assert "too few rows to be held out" in hostile.to_html()
 
 
-def test_large_tables_have_one_part_held_out(monkeypatch):
-    monkeypatch.setattr("equipoise.tables.features.FOLDED_ROWS", 100)
-    monkeypatch.setattr("equipoise.tables.features.FOLDED_CELLS", 100)
-    found = compare(X, Y, models=["linear"])
+def many_rows(n, k):
+    """A table of numbers alone."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice(k, n)
+    return labels[:, None] + rng.normal(size=(n, 2)), np.array(list("abcdef"))[labels]
+
+
+def test_large_tables_have_one_part_held_out():
+    table = many_rows(FOLDED_ROWS + 1, 1 + FOLDED_CELLS // FOLDED_ROWS)
+    found = compare(*table, models=["linear"])
     design = found.to_dict()["design"]
-    assert design["kind"] == "hold-out" and 0.15 < design["evaluated"] / len(Y) < 0.35
+    assert design["kind"] == "hold-out" and 0.15 < design["evaluated"] / len(table[1]) < 0.35
     assert "cv=0.25" in found.code or "RobustClassifier" not in found.code
-    assert compare(X, Y, models=["linear"], cv=4).to_dict()["design"]["splits"] == 4
+    assert compare(*table, models=["linear"], cv=4).to_dict()["design"]["splits"] == 4
 
 
-def test_a_quick_page_trains_on_few_rows_and_says_so(monkeypatch):
-    monkeypatch.setattr(sys.modules["equipoise.report.compare"], "QUICK_ROWS", 100)
-    found = compare(X, Y, models=["linear"], quick=True).to_dict()
-    assert found["design"]["kind"] == "hold-out" and 0 < found["design"]["sampled"] <= 110
+def test_a_quick_page_trains_on_few_rows_and_says_so():
+    found = compare(*many_rows(3 * QUICK_ROWS // 2, 2), models=["linear"], quick=True).to_dict()
+    sampled = found["design"]["sampled"]
+    assert found["design"]["kind"] == "hold-out" and 0 < sampled <= 1.1 * QUICK_ROWS
     assert any("stratified sample" in part["text"] for part in found["trust"])
 
 

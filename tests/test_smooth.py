@@ -262,16 +262,16 @@ def test_more_classes_take_no_more_evaluations(goal, monkeypatch):
     assert hundred <= 2 * ten
 
 
-def test_many_rows_are_tuned_on_a_sample_of_every_class(monkeypatch):
-    rows = drawn(9, 12_000, 4)
-    _, whole = tuned(rows, "worst_class")
-    monkeypatch.setattr(smooth, "MOST_ROWS", 3_000)
+def test_many_rows_are_tuned_on_a_sample_of_every_class():
+    rows, most = drawn(9, 150_000, 4), smooth.MOST_ROWS
     every = np.bincount(rows.labels, minlength=4)
-    kept = rows_of_classes(rows.labels, evenly(every, 3_000))
+    kept = rows_of_classes(rows.labels, evenly(every, most))
     counts = np.bincount(rows.labels[kept], minlength=4)
-    assert counts.sum() <= 3_000 and len(set(kept.tolist())) == len(kept)
+    assert 0.9 * most < counts.sum() <= most and len(set(kept.tolist())) == len(kept)
     assert np.all(counts == np.minimum(every, counts.max()))
-    assert tuned(rows, "worst_class")[1] <= whole + 0.03
+    parts = [slice(start, None, 2) for start in (0, 1)]  # few enough to be used whole
+    halves = [tuned(rows.take(np.arange(len(rows.labels))[part]), "worst_class") for part in parts]
+    assert tuned(rows, "worst_class")[1] <= max(value for _, value in halves) + 0.005
 
 
 @settings(deadline=None, max_examples=40)

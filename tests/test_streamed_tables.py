@@ -11,16 +11,14 @@ pytest.importorskip("pyarrow", exc_type=ImportError)
 
 from equipoise import RobustLogisticRegression, WorstClass, load_model  # noqa: E402
 from equipoise.exceptions import InvalidInputError  # noqa: E402
-from equipoise.tables import preprocessor, read, read_labelled, streamed_table  # noqa: E402
+from equipoise.tables import preprocessor, read_labelled, streamed_table  # noqa: E402
 
 N_ROWS = 6000
 
 
 @pytest.fixture(autouse=True)
-def few_rows_a_chunk(monkeypatch, tmp_path):
-    """Several chunks, and temporary files that are seen if they are left."""
-    monkeypatch.setattr(read, "_MIN_CHUNK_ROWS", 500)
-    monkeypatch.setattr(read, "_MAX_CHUNK_ROWS", 500)
+def own_temporary_files(monkeypatch, tmp_path):
+    """Temporary files that are seen if they are left."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     yield
@@ -70,7 +68,7 @@ def test_features_and_model_are_those_of_the_whole_table(tmp_path, ending):
     whole = read_labelled(path, "kind")
     made = preprocessor(whole.X).fit(whole.X)
     here = RobustLogisticRegression(WorstClass()).fit(made.transform(whole.X), whole.y)
-    with streamed_table(path, "kind") as table:
+    with streamed_table(path, "kind", max_rows=500) as table:
         assert len(table.blocks) >= 6 and table.classes.tolist() == whole.classes.tolist()
         assert table.counts.tolist() == whole.counts.tolist()
         assert [(c.name, c.kind) for c in table.columns] == [
@@ -91,7 +89,7 @@ def test_features_and_model_are_those_of_the_whole_table(tmp_path, ending):
 def test_numbers_in_one_chunk_and_texts_in_another_are_texts(tmp_path):
     frame = mixed()
     frame["code"] = ["17"] * 3000 + ["x17"] * 3000
-    with streamed_table(written(frame, tmp_path, "csv"), "kind") as table:
+    with streamed_table(written(frame, tmp_path, "csv"), "kind", max_rows=500) as table:
         kinds = {column.name: column.kind for column in table.columns}
     assert kinds["code"] == "text" and kinds["age"] == "number" and kinds["nothing"] == "empty"
 
@@ -107,7 +105,10 @@ def test_numbers_in_one_chunk_and_texts_in_another_are_texts(tmp_path):
 )
 def test_labels_that_are_none_are_refused(tmp_path, change, message):
     path = written(mixed().assign(**change), tmp_path, "csv")
-    with pytest.raises(InvalidInputError, match=message), streamed_table(path, "kind"):
+    with (
+        pytest.raises(InvalidInputError, match=message),
+        streamed_table(path, "kind", max_rows=500),
+    ):
         pass
 
 
@@ -115,7 +116,7 @@ def test_an_error_on_the_way_leaves_no_files(tmp_path):
     path = written(mixed(), tmp_path, "csv")
 
     def interrupted():
-        with streamed_table(path, "kind") as table:
+        with streamed_table(path, "kind", max_rows=500) as table:
             assert len(table.blocks)
             raise KeyboardInterrupt
 

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 
 from equipoise.sets import LabelCVaR, PriorBall, PriorBox, WorstClass
-from equipoise.sets.mass_program import ActiveSet, SimplicialDecomposition, mass_program
+from equipoise.sets.mass_program import (
+    ActiveSet,
+    InEllipsoid,
+    SimplicialDecomposition,
+    mass_program,
+)
 from set_examples import every_example
 from test_sets_laws import constraints, violation
 
@@ -192,6 +197,41 @@ def test_between_floors_and_caps_few_linear_systems_are_enough(monkeypatch, reci
         assert not systems
 
 
+@pytest.mark.parametrize("curvature", CURVATURES)
+@pytest.mark.parametrize("recipe", [PriorBall(0.2, "l2"), PriorBall(3.0, "chi2")], ids=repr)
+def test_in_ellipsoids_few_linear_systems_are_enough(monkeypatch, recipe, curvature):
+    systems, solve = [], np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda *some: systems.append(1) or solve(*some))
+    prior = np.random.default_rng(0).dirichlet(np.ones(30))
+    masses = recipe.resolve(prior)
+    program = mass_program(masses, prior)
+    for seed in range(5):
+        A, b = random_program(curvature, 30, seed)
+        systems.clear()
+        mass = program.solve(A, b, TOL)
+        assert optimality_gap(masses, A, b, mass) <= 2 * TOL + 1e-14 * np.abs(A).max()
+        assert len(systems) <= 10 * 30
+
+
+@pytest.mark.parametrize("prior", [PRIOR, np.array([0.5, 0.0, 0.3, 0.2, 0.0])], ids=["all", "some"])
+@pytest.mark.parametrize("recipe", [each for each in every_example() if type(each) is PriorBall])
+def test_ellipsoids_end_where_the_set_ends(recipe, prior):
+    masses = recipe.resolve(prior)
+    if masses.ellipsoid is None:
+        assert masses.box is not None or recipe.divergence not in ("l2", "chi2")
+        return
+    center, weights = masses.ellipsoid
+    for seed in range(20):
+        mass = masses.project(prior + 10 * np.random.default_rng(seed).normal(size=5))
+        inside = np.isfinite(weights)
+        assert not mass[~inside].any()
+        square = weights[inside] @ (mass - center)[inside] ** 2
+        assert square <= 1 + 1e-9
+        if square < 1 - 1e-6:  # the ball does not hold it back, but the simplex
+            assert np.any(mass[inside] == 0)
+
+
 def test_the_method_suits_the_set():
     assert type(mass_program(LabelCVaR(0.1).resolve(PRIOR), PRIOR)) is ActiveSet
+    assert type(mass_program(PriorBall(0.1, "l2").resolve(PRIOR), PRIOR)) is InEllipsoid
     assert type(mass_program(PriorBall(0.1).resolve(PRIOR), PRIOR)) is SimplicialDecomposition

@@ -47,7 +47,6 @@ from equipoise.tables import (  # noqa: E402
     split_target,
     unseen_rows,
 )
-from equipoise.tables import read as reading  # noqa: E402
 from equipoise.tables.features import MAX_LEVELS, MIN_LEVEL_ROWS  # noqa: E402
 
 DATA = os.environ.get("EQUIPOISE_DATA")
@@ -153,9 +152,7 @@ def test_files_that_are_not_there_and_folders_are_said(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
-def test_chunks_together_are_the_table(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(reading, "_CHUNK_VALUES", 1)
-    monkeypatch.setattr(reading, "_MIN_CHUNK_ROWS", 7)
+def test_chunks_together_are_the_table(tmp_path, ending):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=100), "t": rng.choice(["a", "1", "b"], 100)})
     path = tmp_path / f"table.{ending}"
@@ -165,19 +162,18 @@ def test_chunks_together_are_the_table(tmp_path, monkeypatch, ending):
     else:
         frame.to_csv(path, index=False)
     columns, seen = columns_of(frame), []
-    chunks = list(read_chunks(path, columns, progress=seen.append))
+    chunks = list(read_chunks(path, columns, progress=seen.append, max_rows=7))
     assert len(chunks) >= 15 and all(len(chunk) <= 7 for chunk in chunks)
     assert seen == sorted(seen) and seen[-1] <= path.stat().st_size
     whole = pd.concat([conform(chunk, columns) for chunk in chunks])
     pd.testing.assert_frame_equal(whole, conform(frame, columns))
 
 
-def test_a_text_stays_a_text_in_a_chunk_of_digits(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "_CHUNK_VALUES", 1)
-    monkeypatch.setattr(reading, "_MIN_CHUNK_ROWS", 2)
+def test_a_text_stays_a_text_in_a_chunk_of_digits(tmp_path):
     path = write(tmp_path, "codes.csv", "code\n007\n08\nx\n010\n")
     columns = columns_of(read_table(path))
-    parts = [conform(chunk, columns)["code"].tolist() for chunk in read_chunks(path, columns)]
+    chunks = read_chunks(path, columns, max_rows=2)
+    parts = [conform(chunk, columns)["code"].tolist() for chunk in chunks]
     assert parts == [["007", "08"], ["x", "010"]]
 
 

@@ -86,8 +86,10 @@ class Blocks(ABC):
     columns: tuple[str, ...] | None = None
     # What errors call a block.
     noun: str = "Block"
-    # The largest share of the rows that is worth bringing here as a sample.
+    # The largest share of the rows that is worth bringing here as a sample, and a number of rows
+    # that always is: enough for Hessians of a thousand parameters (SAMPLE_ROWS_PER_PARAMETER).
     sampled_share: float = 1.0
+    sampled_rows: int = 20_000
 
     @abstractmethod
     def __len__(self) -> int:

@@ -125,7 +125,7 @@ def predict(  # noqa: PLR0913  one for each option
 
 @contextmanager
 def table_chunks(
-    saved: "SavedModel", path: str, output: Output, label: str, **columns: tuple[str, ...]
+    saved: "SavedModel", path: str, output: Output, label: str, **columns: Any
 ) -> Iterator[Iterator[Any]]:
     """The rows of a table with the training columns, some at a time, with a progress bar."""
     from equipoise.exceptions import InvalidInputError

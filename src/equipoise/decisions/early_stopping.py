@@ -7,9 +7,9 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 from equipoise.arrays import Indices, NDArray
+from equipoise.decisions.classifiers import library_of
 from equipoise.decisions.folds import FOLDS, set_aside
 from equipoise.exceptions import InvalidParameterError
-from equipoise.validation.classifiers import library_of
 
 # How the weights of validation rows are passed to fit.
 _WEIGHTS = {"lightgbm": "eval_sample_weight", "xgboost": "sample_weight_eval_set"}

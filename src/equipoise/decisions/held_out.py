@@ -13,6 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils.parallel import Parallel, delayed
 
 from equipoise.arrays import ROUNDING, Indices, Matrix, Vector
+from equipoise.decisions.classifiers import last_of
 from equipoise.decisions.folds import Folds, LabelledRows, deal
 from equipoise.decisions.trained import (
     AveragedTrainings,
@@ -25,7 +26,6 @@ from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InvalidInputE
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.sparse_rows import Table, rows_of, with_values
 from equipoise.text import listing
-from equipoise.validation.classifiers import last_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from equipoise.arrays import Indices, Matrix, NDArray, Vector
+from equipoise.decisions.classifiers import last_of, stops_early
 from equipoise.decisions.early_stopping import with_validation_rows
 from equipoise.decisions.folds import LabelledRows
 from equipoise.exceptions import InvalidInputError
-from equipoise.validation.classifiers import last_of, stops_early
 from equipoise.validation.labels import known_labels
 from equipoise.validation.predictions import as_probabilities
 

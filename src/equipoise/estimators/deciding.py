@@ -42,6 +42,7 @@ from equipoise.decisions import (
     tune,
 )
 from equipoise.decisions.alphas import alpha_choice
+from equipoise.decisions.classifiers import check_base, refuse_validation_rows, take_tags
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.summary import DecisionSummary, Summarised
@@ -76,7 +77,6 @@ from equipoise.exceptions import (
 from equipoise.goals import SetGoal, as_goal, decide, decide_by_costs
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import LabelCVaR
-from equipoise.validation.classifiers import check_base, refuse_validation_rows, take_tags
 from equipoise.validation.labels import (
     complete_labels,
     encode_labels,

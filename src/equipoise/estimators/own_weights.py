@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from equipoise.decisions.classifiers import last_of
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import as_uncertainty
-from equipoise.validation.classifiers import last_of
 
 # Parameters by which other classifiers weigh classes themselves, and the values that do nothing.
 _OWN_WEIGHTS = (

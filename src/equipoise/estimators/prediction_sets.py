@@ -26,6 +26,7 @@ from equipoise.decisions import (
     split,
 )
 from equipoise.decisions.calibrated_sets import calibrated_sets, labels_of_sets, listed, sets_of
+from equipoise.decisions.classifiers import check_base
 from equipoise.decisions.conformal import (
     Calibration,
     CoverageTask,
@@ -52,7 +53,6 @@ from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import as_goal
 from equipoise.sets import LabelCVaR
-from equipoise.validation.classifiers import check_base
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass

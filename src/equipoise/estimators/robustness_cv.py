@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from equipoise.arrays import NDArray
 from equipoise.decisions import Splitting
 from equipoise.decisions.alphas import AlphaChoice
+from equipoise.decisions.classifiers import take_tags
 from equipoise.decisions.summary import DecisionSummary, Summarised, SummaryTable
 from equipoise.decisions.trained import take_fit, unfitted
 from equipoise.estimators.deciding import DecidingClassifier
@@ -23,7 +24,6 @@ from equipoise.estimators.robust_classifier import RobustClassifier
 from equipoise.estimators.tuned_decisions import TunedDecisionClassifier
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import LabelCVaR
-from equipoise.validation.classifiers import take_tags
 from equipoise.validation.numbers import check_seed, check_verbosity
 
 _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)

@@ -20,6 +20,7 @@ from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.blocks.base import Block, Blocks, Stream
 from equipoise.blocks.memory import check_memory
 from equipoise.decisions import Evaluated, Task, Training, Tuned, TunedWeights
+from equipoise.decisions.classifiers import takes_gaps
 from equipoise.decisions.folds import FOLDS, FOLDS_OF_A_CLASS
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.trained import class_probabilities, weight_argument
@@ -30,7 +31,6 @@ from equipoise.goals import as_goal, decide
 from equipoise.objectives.rows import BLOCK_SHARE, LARGEST_BLOCK
 from equipoise.objectives.sampling import evenly, spread
 from equipoise.objectives.survey import Survey, frame_or_matrix, look_at, survey
-from equipoise.validation.classifiers import takes_gaps
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_count, check_number, check_seed
 

@@ -70,11 +70,11 @@ class TableMetric(Criterion):
     ) -> list[Vector]:
         centre = log_ratio(np.ones(len(self.prior)), self.prior) / 2
         log_weights = smooth_logs(
-            rows, parts, self._soft, centre=centre, prior=self.prior, pooling=pooling
+            rows, parts, self.soft, centre=centre, prior=self.prior, pooling=pooling
         )
         return [from_logs(logs) for logs in log_weights]
 
-    def _soft(self, table: Table, rows: Rows) -> Soft:
+    def soft(self, table: Table, rows: Rows) -> Soft:
         """One minus the function of soft predictions, and its gradient, by factors of classes."""
         table = dense(table)
         n, k = table.shape

@@ -102,7 +102,7 @@ def smooth_logs(
         sample = rows_of_classes(rows.labels, evenly(counts, MOST_ROWS))
         rows, kept = rows.take(sample), [part[sample] for part in parts]
     logs = _shifted_logs(rows.probabilities, centre)
-    part_rows = [_rows(rows, part, prior) for part in kept]
+    part_rows = [counted_rows(rows, part, prior) for part in kept]
     shifts = [np.zeros_like(centre) for _ in parts]
     for temperature in TEMPERATURES:
         # Soft predictions are these, times exp(shift / T) by class, scaled to sum to one.
@@ -133,7 +133,7 @@ def _exponentials(logs: Table, temperature: float) -> Table:
     return np.asarray(np.exp(logs / temperature))
 
 
-def _rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
+def counted_rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
     """What the rows of a part count; rows of another part count nothing."""
     labels, weights = predictions.labels, predictions.sample_weight * part
     totals = np.bincount(labels, weights, minlength=len(prior))

@@ -24,8 +24,6 @@ from equipoise.validation.labels import encode_labels, weights_and_totals
 # many of the memory; LARGEST_BLOCK: bytes of a chunk.
 BLOCK_SHARE, SAMPLE_SHARE = 32, 3
 LARGEST_BLOCK = 1 << 24
-# LEAST_SAMPLE: rows of a sample, where the memory has room for them.
-LEAST_SAMPLE = 20_000
 
 
 class TrainingRows(ABC):
@@ -101,6 +99,7 @@ class RowsInBlocks(TrainingRows):
         """A sample of as many rows as the memory has room for: one pass."""
         shape = self._survey.n_rows, self._survey.n_features
         row_bytes = shape[1] * self._survey.empty().dtype.itemsize + 8 * (4 * len(self.classes) + 4)
-        share = max(self.stream.blocks.sampled_share * shape[0], LEAST_SAMPLE)
-        n_rows = min(self._memory // SAMPLE_SHARE // row_bytes, int(share))
+        blocks = self.stream.blocks
+        worth = max(int(blocks.sampled_share * shape[0]), blocks.sampled_rows)
+        n_rows = min(self._memory // SAMPLE_SHARE // row_bytes, worth)
         return sample_of(self.stream, maker, n_rows, workers)

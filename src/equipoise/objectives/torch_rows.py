@@ -210,7 +210,8 @@ def sorted_rows(
     bounds = np.concatenate([[0], np.cumsum(counts)])
     n, width = X.shape[0], layout.width
     wide = -(-width // 4) * 4  # rows that begin on 16 bytes are read faster
-    _check_room(X, n * wide * X.element_size() + 24 * n)
+    if X.device.type == "cuda":
+        check_room(X, n * wide * X.element_size() + 24 * n, free_memory(X.device))
     short = torch().uint8 if n_classes < 1 << 8 else torch().int32
     order = labels.to(short).argsort(stable=True)
     values = X.new_zeros((n, wide))
@@ -242,11 +243,8 @@ def free_memory(device: Any) -> int:
     return int(torch().cuda.mem_get_info(device)[0] + held)
 
 
-def _check_room(X: Any, needed: int) -> None:
-    """Refuse what a CUDA device has no room for, in words."""
-    if X.device.type != "cuda":
-        return
-    free = free_memory(X.device)
+def check_room(X: Any, needed: int, free: int) -> None:
+    """Refuse what a device has no room for, in words."""
     if needed > free:
         raise InvalidInputError(
             f"A fit copies the rows, which takes {needed / 2**30:.2f} GiB on {X.device}, where "

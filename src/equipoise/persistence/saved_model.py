@@ -26,8 +26,8 @@ from equipoise.persistence.kinds import example_row
 from equipoise.persistence.training_facts import TrainingFacts, last_step
 from equipoise.tables import conform
 
-# _MOST_VALUES: feature values that are computed at a time (256 MiB of float64).
-_MOST_VALUES = 1 << 25
+# MOST_VALUES: feature values that are computed at a time (256 MiB of float64).
+MOST_VALUES = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SavedModel:
             if method == "population_proba" and prior_of(last) is not None:
                 call = partial(population_proba, last)
             # A model may make many features of a row.
-            step = max(1, _MOST_VALUES // _width(last))
+            step = max(1, MOST_VALUES // _width(last))
             parts = (slice(start, start + step) for start in range(0, n_rows, step))
             pieces = [rows] if n_rows <= step else (_safe_indexing(rows, part) for part in parts)
             before: Any = self.model[:-1] if isinstance(self.model, Pipeline) else ()

@@ -64,6 +64,11 @@ class Ball(MassSet):
     def n_classes(self) -> int:
         return len(self.center)
 
+    @property
+    def ellipsoid(self) -> tuple[Vector, Vector] | None:
+        weights = self.divergence.weights(self.center, self.radius)
+        return None if weights is None else (self.center, weights)
+
     @cached_property
     def allowed(self) -> Mask:
         """The classes that have mass somewhere in the ball."""

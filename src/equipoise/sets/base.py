@@ -59,6 +59,16 @@ class MassSet(ABC):
         """Masses of which the set is the convex hull, one a row, if they are known."""
         return None
 
+    @property
+    def ellipsoid(self) -> tuple[Vector, Vector] | None:
+        r"""Centre and weights, if the set is an ellipsoid that ends where masses are negative.
+
+        .. math:: \sum_i w_i (m_i - c_i)^2 \le 1
+
+        A class of infinite weight has no mass.
+        """
+        return None
+
     @cached_property
     def bounds(self) -> tuple[Vector, Vector]:
         """The least and the largest mass of each class over the set."""
@@ -124,10 +134,6 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     def examples(cls) -> list[Self]:
         """A few recipes of this class that resolve for two to a hundred classes of any prior."""
         return [cls()]
-
-    def meaning(self) -> str:
-        """What the robust risk is, in a few words for a page."""
-        return f"the worst weighting of {self!r}"
 
     def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
         """The set in the words of CVXPY, for tests: constraints on ``mass`` beside the simplex.

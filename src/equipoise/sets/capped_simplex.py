@@ -67,7 +67,8 @@ class CappedSimplex(MassSet):
     def maximize(self, risks: ArrayLike) -> Vector:
         """Water-filling; classes that tie share what is left in proportion to their room."""
         vector = check_risks(risks, self.n_classes)
-        return self.lower + fill(vector, self._room, self._budget)
+        filled: Vector = fill(vector, self._room, self._budget)
+        return self.lower + filled
 
     def project(self, point: ArrayLike) -> Vector:
         return project_box(check_point(point, self.n_classes), self.lower, self.upper, 1.0)

@@ -72,9 +72,6 @@ class LabelCVaR(Uncertainty):
     def is_open(self) -> bool:
         return not isinstance(self.alpha, Real)
 
-    def meaning(self) -> str:
-        return f"the worst weighting in which no row counts more than {1 / self.alpha:.3g} times"
-
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, _ = named_prior(prior, classes)
         if isinstance(self.alpha, str) and self.alpha == "auto":

@@ -38,6 +38,14 @@ class Divergence(ABC):
     def project(self, point: Vector, center: Vector, radius: float) -> Vector:
         """The mass of the ball nearest to a point whose nearest mass lies outside the ball."""
 
+    def weights(self, center: Vector, radius: float) -> Vector | None:
+        """Weights of squares that sum to at most one in the ball; None where it has no such form.
+
+        Here the centre may have classes without mass, which get an infinite weight if they have
+        none in the ball.
+        """
+        return None
+
 
 class TotalVariation(Divergence):
     r"""The share that has moved, :math:`\frac12 \sum_i |m_i - c_i|`."""
@@ -70,6 +78,9 @@ class Euclidean(Divergence):
 
     def distance(self, masses: Vector, center: Vector) -> float:
         return float(np.linalg.norm(masses - center))
+
+    def weights(self, center: Vector, radius: float) -> Vector:
+        return np.full(len(center), 1 / radius**2)
 
     def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
         r"""The first point at the radius on the path :math:`P(c + t r)`, or its end."""

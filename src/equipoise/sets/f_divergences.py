@@ -163,6 +163,10 @@ class ChiSquared(Divergence):
     def distance(self, masses: Vector, center: Vector) -> float:
         return float(((masses - center) ** 2 / center).sum())
 
+    def weights(self, center: Vector, radius: float) -> Vector:
+        with np.errstate(divide="ignore"):
+            return np.asarray(1 / (radius * center))
+
     def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
         r"""Masses in proportion to :math:`c_i (r_i - z)_+`, with one level ``z`` to find.
 

@@ -4,8 +4,11 @@ Both run in :math:`O(k \log k)` by sorting, without iteration.
 
 Conventions
 -----------
-All arguments but ``total`` and ``budget`` are float64 vectors with one entry per class.
+All arguments but ``total`` and ``budget`` are float64 vectors with one entry per class; those of
+``fill`` may be torch tensors as well, which it looks at without waiting for a value.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +20,7 @@ SUM_ROUNDING = 1e-14
 _MAX_CORRECTIONS = 4
 
 
-def fill(risks: Vector, room: Vector, budget: float) -> Vector:
+def fill(risks: Any, room: Any, budget: Any) -> Any:
     r"""Water-filling: the worst classes take all their room until the budget is spent.
 
     .. math:: \max_f \; \langle f, r \rangle \quad \text{subject to} \quad
@@ -26,13 +29,11 @@ def fill(risks: Vector, room: Vector, budget: float) -> Vector:
     Classes that tie at the last level share what is left in proportion to their room, so the
     result does not depend on the order of the classes.
     """
-    level = fill_level(risks, room, budget)
-    above = np.where(risks > level, room, 0.0)
-    tied = np.where(risks == level, room, 0.0)
-    tied_room = float(tied.sum())
-    rest = budget - float(above.sum())
-    share = min(max(rest / tied_room, 0.0), 1.0) if tied_room > 0 else 0.0
-    return np.asarray(above + tied * share)
+    level = _level(risks, room, budget)
+    above, tied = room * (risks > level), room * (risks == level)
+    tied_room = tied.sum()
+    share = (budget - above.sum()) / (tied_room + (tied_room == 0))
+    return above + tied * share.clip(0.0, 1.0)
 
 
 def fill_level(risks: Vector, room: Vector, budget: float) -> float:
@@ -40,9 +41,14 @@ def fill_level(risks: Vector, room: Vector, budget: float) -> float:
 
     This is the minimiser lambda of the dual of propositions 4 and 5 of the paper.
     """
-    order = np.argsort(-risks)
-    last = int(np.count_nonzero(np.cumsum(room[order]) < budget * (1 - SUM_ROUNDING)))
-    return float(risks[order[min(last, len(order) - 1)]])
+    return float(_level(risks, room, budget)[0])
+
+
+def _level(risks: Any, room: Any, budget: Any) -> Any:
+    """The same, as a vector of one entry: to look up a number would wait for a device."""
+    order = (-risks).argsort()
+    short = room[order].cumsum(0) < budget * (1 - SUM_ROUNDING)
+    return risks[order[short.sum().clip(max=len(order) - 1)[None]]]
 
 
 def project_box(point: Vector, lower: Vector, upper: Vector, total: float) -> Vector:

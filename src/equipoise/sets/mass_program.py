@@ -2,9 +2,10 @@ r"""The concave quadratic programme in the masses that every SQP step solves.
 
 .. math:: \max_{m \in M} \; \langle m, b \rangle - \tfrac12 m^\top A m
 
-It has one unknown per class. Between floors and caps an active-set method solves it; any other set
-is asked for its ``maximize`` and ``project`` alone. Each method remembers where its last programme
-ended; ``solve`` gives masses within ``tol`` of the optimum, or as near as rounding allows.
+It has one unknown per class. Between floors and caps an active-set method solves it, and so it does
+in an ellipsoid, whose multiplier is found by a search; any other set is asked for its ``maximize``
+and ``project`` alone. Each method remembers where its last programme ended; ``solve`` gives masses
+within ``tol`` of the optimum, or as near as rounding allows.
 """
 
 from collections.abc import Callable
@@ -20,6 +21,9 @@ FEW_STEPS, SMALL_STEPS = 4, 2000
 # Projections that look for a face, and those that end a programme over a curved set, where a face
 # does not help.
 FEW_PROJECTIONS, MANY_PROJECTIONS = 40, 3000
+# Multipliers of an ellipsoid that are tried: halving its bracket alone takes as many, from the
+# largest number to the rounding of one.
+MOST_MULTIPLIERS = 120
 # The least normal number, and the machine epsilon, of float64.
 _TINY, _EPS = float(np.finfo(float).tiny), float(np.finfo(float).eps)
 
@@ -121,6 +125,72 @@ def _best_pair(slope: Vector, room: Vector, fall: Vector) -> Indices:
     return np.array([best.argmax(), worst.argmin()])
 
 
+class InEllipsoid:
+    r"""The programme between floors and caps, for the multiplier of the ellipsoid.
+
+    .. math:: \max_{m \ge 0} \; \langle m, b \rangle - \tfrac12 m^\top A m
+              - \tfrac{\lambda}{2} \bigl(\textstyle\sum_i w_i (m_i - c_i)^2 - 1\bigr)
+
+    The distance from the centre falls with the multiplier, and its inverse is close to linear (Moré
+    and Sorensen 1983). Masses on the boundary, inside of it, are within
+    :math:`\tfrac{\lambda}{2} (1 - \sum_i w_i (m_i - c_i)^2)` of the optimum.
+    """
+
+    def __init__(self, center: Vector, weights: Vector, start: Vector) -> None:
+        self._center, self._caps = center, np.isfinite(weights).astype(float)
+        self._weights = np.where(np.isfinite(weights), weights, 0.0)
+        self._mass, self._multiplier = start, 0.0
+
+    def solve(self, A: Matrix, b: Vector, tol: float) -> Vector:
+        multiplier = self._multiplier or self._first_multiplier(A, b) or tol
+        low, high, best = -np.inf, np.inf, self._center
+        known = [(0.0, -1.0)]  # multipliers, and inverse distances less one
+        for _ in range(MOST_MULTIPLIERS):
+            mass, square = self._at(multiplier, A, b, 0.5 * tol)
+            known.append((multiplier, 1 / max(square, _TINY) ** 0.5 - 1))
+            if square <= 1:
+                high, best = multiplier, mass
+                if multiplier * (1 - square) <= tol:
+                    break
+            else:
+                low = multiplier
+            if low >= (1 - 4 * _EPS) * high:
+                break
+            multiplier = _next_multiplier(known, low, high, tol)
+        self._multiplier, self._mass = high if np.isfinite(high) else 0.0, best
+        return best.copy()
+
+    def _at(self, multiplier: float, A: Matrix, b: Vector, tol: float) -> tuple[Vector, float]:
+        """The best masses for a multiplier, and the square of their distance from the centre."""
+        pull = multiplier * self._weights
+        system, floors = A + np.diag(pull), np.zeros(len(b))
+        aims = b + pull * self._center
+        self._mass, _ = _best_between(system, aims, floors, self._caps, self._mass, tol)
+        return self._mass, float(self._weights @ (self._mass - self._center) ** 2)
+
+    def _first_multiplier(self, A: Matrix, b: Vector) -> float:
+        """The multiplier of the programme without curvature and floors."""
+        inside = self._weights > 0
+        slope = (b - A @ self._center)[inside]
+        roots = np.sqrt(self._weights[inside])
+        return float(np.linalg.norm((slope - slope.mean()) / roots))
+
+
+def _next_multiplier(
+    known: list[tuple[float, float]], low: float, high: float, tol: float
+) -> float:
+    """Where a line through the last two meets the boundary, a little inside; or half way."""
+    (before, old), (here, value) = known[-2:]
+    wanted = 0.25 * tol / max(here, _TINY)
+    guess = here + (wanted - value) * (here - before) / (value - old) if value != old else np.nan
+    if np.isinf(high):
+        return float(np.clip(np.nan_to_num(guess), 2 * here, 100 * here))
+    # A bracket that hardly shrinks is halved.
+    if low < guess < high and guess > 0 and len(known) % 4:
+        return float(guess)
+    return 0.0 if low < 0 else max((low * high) ** 0.5, 1e-3 * high)
+
+
 class SimplicialDecomposition:
     """Wolfe's method over the hull of the vertices that ``maximize`` has returned.
 
@@ -187,11 +257,13 @@ def _largest_eigenvalue(A: Matrix) -> float:
     return 1.1 * float(np.linalg.norm(A @ vector))
 
 
-MassProgram = ActiveSet | SimplicialDecomposition
+MassProgram = ActiveSet | InEllipsoid | SimplicialDecomposition
 
 
 def mass_program(masses: MassSet, start: Vector) -> MassProgram:
     """The method that suits the set."""
-    if masses.box is None:
-        return SimplicialDecomposition(masses, start)
-    return ActiveSet(masses, masses.box, start)
+    if masses.box is not None:
+        return ActiveSet(masses, masses.box, start)
+    if masses.ellipsoid is not None:
+        return InEllipsoid(*masses.ellipsoid, start)
+    return SimplicialDecomposition(masses, start)

@@ -30,8 +30,22 @@ Share = Callable[[Callable[[slice], Any], Iterable[slice]], Iterable[Any]]
 # PIECES: of a long vector, for threads to share; SHORT: numbers of a part that stays in the cache
 # while several rows are multiplied.
 PIECES, SHORT = 16, 1 << 12
-# LEAST_DIAGONAL: of an entry of a diagonal, relative to the largest.
-LEAST_DIAGONAL = 1e-12
+# LEAST_DIAGONAL: of an entry of a diagonal, relative to the largest; LEAST_HESSIAN: the same of a
+# whole Hessian, whose factor rounds more.
+LEAST_DIAGONAL, LEAST_HESSIAN = 1e-12, 1e-14
+# LEAST_CURVATURE: the largest entry of a diagonal counts as this much at least: where all rows are
+# certain, there is no curvature for entries to be relative to.
+LEAST_CURVATURE = 1e-3
+# SINGLE_RIDGE: the penalty's curvature above which a Hessian may be formed in single precision, if
+# it need not be ``precise``: ten times the rounding of single precision, in features of unit scale.
+SINGLE_RIDGE = 1e-6
+# FIRST_DAMPING: of a Hessian in unit scale, as a share of its number of parameters: the rounding
+# of a Cholesky factor; STRONGER: what a damping that is too little is multiplied by; MOST_DAMPING:
+# beyond all entries of a Hessian in unit scale, unless they are not numbers.
+FIRST_DAMPING, STRONGER, MOST_DAMPING = 1e-14, 100.0, 1e9
+# LEAST_ANGLE: cosine of a step and its change of the gradient, below which a pair has no curvature
+# but that of rounding.
+LEAST_ANGLE = 1e-10
 
 
 class NewtonInverse:
@@ -50,12 +64,12 @@ class NewtonInverse:
         # every coefficient: where all rows are certain there may be no other.
         ridges = to_numpy(problem.ridges)
         held = ridges[ridges > 0]
-        self.single = not precise and bool(held.size) and float(held.min()) > 1e-6
+        single = not precise and bool(held.size) and float(held.min()) > SINGLE_RIDGE
         objective: Hessians = offered(problem.objective, Hessians, user="A Newton step")
-        self._hessian = objective.hessian(theta, mass, single=self.single)
+        self._hessian = objective.hessian(theta, mass, single=single)
         # A column without curvature must not turn rounding into a step. The penalty has no part in
         # this floor: in the units of a tiny feature it is larger than all else by any factor.
-        self._floor = 1e-14 * max(float(np.diag(self._hessian).max()), 1e-3)
+        self._floor = LEAST_HESSIAN * max(float(np.diag(self._hessian).max()), LEAST_CURVATURE)
         self._hessian[np.diag_indices_from(self._hessian)] += ridges
         self.damp(damping)
 
@@ -76,13 +90,13 @@ class NewtonInverse:
 
 def _regular_cholesky(matrix: Matrix) -> Matrix:
     """Cholesky factor of a matrix with unit diagonal, damped as little as rounding allows."""
-    damping = 1e-14 * len(matrix)
-    while damping < 1e9:
+    damping = FIRST_DAMPING * len(matrix)
+    while damping < MOST_DAMPING:
         try:
             damped = matrix + damping * np.eye(len(matrix))
             return np.asarray(sl.cholesky(damped, lower=True, check_finite=False))
         except sl.LinAlgError:
-            damping *= 100
+            damping *= STRONGER
     return np.eye(len(matrix))  # not numbers
 
 
@@ -91,7 +105,7 @@ class DiagonalInverse:
 
     def __init__(self, diagonal: Vector, ridges: Vector) -> None:
         # A column without curvature must not turn rounding into a step.
-        floor = LEAST_DIAGONAL * max(float(diagonal.max()), 1e-3)
+        floor = LEAST_DIAGONAL * max(float(diagonal.max()), LEAST_CURVATURE)
         self._inverse = 1 / (diagonal.clip(min=floor) + ridges)
 
     def apply(self, rows: Matrix) -> Any:
@@ -143,11 +157,6 @@ class InverseCurvature:
         for step, change in zip(*pairs, strict=True):
             self.update(step, change)
 
-    @property
-    def single(self) -> bool:
-        """Whether the base was formed in single precision."""
-        return isinstance(self.base, NewtonInverse) and self.base.single
-
     def damp(self, damping: float) -> None:
         """Damp the base, and forget the pairs that came on top of it."""
         if isinstance(self.base, NewtonInverse):
@@ -162,7 +171,7 @@ class InverseCurvature:
         """Keep a step and the change of the Lagrangian's gradient along it, if it has curvature."""
         self._fresh[0], self._fresh[1] = step, change
         (square, product), (_, length) = self._products(self._fresh, self._fresh)
-        if not product > 1e-10 * (square * length) ** 0.5 or length == 0:
+        if not product > LEAST_ANGLE * (square * length) ** 0.5 or length == 0:
             return
         full = len(self._order) == self._memory
         row = self._order.pop(0) if full else len(self._order)

@@ -43,10 +43,6 @@ class StepMemory(StepStrategy):
             if blocks is not None:
                 iterate.curvature.clear(blocks)
         yield Attempt(iterate, quadratic_model(problem, iterate))
-        if iterate.curvature.n_pairs:
-            iterate.curvature.clear()
-            iterate = replace(iterate, record=MemoryRecord())
-            yield Attempt(iterate, quadratic_model(problem, iterate))
 
     def learn(self, attempt: Attempt, moved: SqpIterate, misfit: Misfit) -> SqpIterate:
         return replace(moved, record=MemoryRecord(attempt.iterate.record.steps + 1))

@@ -21,8 +21,8 @@ from equipoise.tables.columns import Column, check_names
 
 # Values in a chunk, whatever the number of columns: 8 MB of float64, and more as one-hot columns.
 _CHUNK_VALUES = 1 << 20
-_MIN_CHUNK_ROWS = 1 << 10
-_MAX_CHUNK_ROWS = 1 << 16
+# Rows of a chunk, at least and at most.
+_MIN_CHUNK_ROWS, MAX_CHUNK_ROWS = 1 << 10, 1 << 16
 # Bytes of a row, and of a chunk, at most; a chunk of a CSV file has a row at least.
 _LONGEST_ROW = _CHUNK_BYTES = 1 << 24
 _BLOCK = 1 << 20
@@ -89,7 +89,7 @@ def read_table(path: str | Path) -> Any:
     >>> read_table(files("equipoise.datasets") / "data" / "thyroid.csv.gz").shape
     (7200, 22)
     """
-    (table,) = _chunks(path, whole=True)
+    (table,) = _chunks(path)
     return table.reset_index(drop=True)
 
 
@@ -100,14 +100,16 @@ def read_chunks(
     texts: Sequence[str] = (),
     copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
+    max_rows: int = MAX_CHUNK_ROWS,
 ) -> Generator[Any, None, None]:
     """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
-    Row numbers run on from chunk to chunk. With ``columns`` as they were in training, texts are
-    read as texts in every chunk, whatever a chunk by itself looks like; ``texts`` are further
-    columns to read as texts. Those that are ``copied`` are read as they are written, ``NA`` as a
-    text and a whole number beside gaps as one; ``as_read`` makes ordinary columns of them.
-    ``progress`` is called with the number of bytes of the file read so far.
+    A chunk has at most ``max_rows`` rows, and fewer where the table has many columns. Row numbers
+    run on from chunk to chunk. With ``columns`` as they were in training, texts are read as texts
+    in every chunk, whatever a chunk by itself looks like; ``texts`` are further columns to read as
+    texts. Those that are ``copied`` are read as they are written, ``NA`` as a text and a whole
+    number beside gaps as one; ``as_read`` makes ordinary columns of them. ``progress`` is called
+    with the number of bytes of the file read so far.
 
     Examples
     --------
@@ -117,7 +119,7 @@ def read_chunks(
     [(7200, 22)]
     """
     as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
-    return _chunks(path, as_text, copied, progress)
+    return _chunks(path, as_text, copied, progress, max_rows)
 
 
 def as_read(series: Any) -> Any:
@@ -130,16 +132,15 @@ def _chunks(
     texts: Iterable[str] = (),
     copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
-    *,
-    whole: bool = False,
+    max_rows: int | None = None,
 ) -> Generator[Any, None, None]:
-    """Chunks of at least one row, or the whole table as one."""
+    """Chunks of at least one row, or without ``max_rows`` the whole table as one."""
     empty = True
     with _sentences(path), _opened(path) as (stream, is_parquet):
         if is_parquet:
-            parts = _parquet(stream, copied, whole=whole)
+            parts = _parquet(stream, copied, max_rows)
         else:
-            parts = _csv(stream, texts, copied, whole=whole)
+            parts = _csv(stream, texts, copied, max_rows)
         # A reader that is given up on must end before its file is closed.
         with closing(parts) as chunks:
             for chunk in chunks:
@@ -152,8 +153,8 @@ def _chunks(
         raise InvalidInputError(f"{path} has a header but no rows.")
 
 
-def _chunk_rows(n_columns: int) -> int:
-    return min(_MAX_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, _CHUNK_VALUES // max(1, n_columns)))
+def _chunk_rows(n_columns: int, max_rows: int) -> int:
+    return min(max_rows, max(_MIN_CHUNK_ROWS, _CHUNK_VALUES // max(1, n_columns)))
 
 
 @contextmanager
@@ -270,11 +271,11 @@ class BoundedRows:
 
 
 def _csv(
-    stream: BinaryIO, texts: Iterable[str], copied: Sequence[str], *, whole: bool
+    stream: BinaryIO, texts: Iterable[str], copied: Sequence[str], max_rows: int | None
 ) -> Generator[Any, None, None]:
     names, delimiter, n_blank = _header(stream)
     check_names(names)
-    pandas, most = require("pandas", extra="cli"), _chunk_rows(len(names))
+    pandas, most = require("pandas", extra="cli"), _chunk_rows(len(names), max_rows or 1)
     # In one column a blank line is how a missing value is written.
     blank_rows = len(names) == 1
     header = n_blank if blank_rows else 0
@@ -294,7 +295,7 @@ def _csv(
         iterator=True,
     ) as reader:
         while True:
-            n_rows = None if whole else rows.read_ahead(most) or most
+            n_rows = None if max_rows is None else rows.read_ahead(most) or most
             # The filters of warnings are the caller's again while it has the chunk.
             with warnings.catch_warnings():
                 # Of rows longer than the header pandas would drop the ends with a warning.
@@ -339,11 +340,16 @@ def _header(stream: BinaryIO) -> tuple[list[str], str, int]:
     return names, delimiter, len(_LINE_END.findall(blank[1])) if blank else 0
 
 
-def _parquet(stream: BinaryIO, copied: Sequence[str], *, whole: bool) -> Generator[Any, None, None]:
+def _parquet(
+    stream: BinaryIO, copied: Sequence[str], max_rows: int | None
+) -> Generator[Any, None, None]:
     file = require("pyarrow.parquet", extra="cli").ParquetFile(stream)
     names, begin = file.schema_arrow.names, 0
     check_names(names)
-    batches = [file.read()] if whole else file.iter_batches(batch_size=_chunk_rows(len(names)))
+    if max_rows is None:
+        batches = iter([file.read()])
+    else:
+        batches = file.iter_batches(_chunk_rows(len(names), max_rows))
     for batch in batches:
         chunk = batch.to_pandas().reset_index(drop=True)
         for name in filter(lambda name: str(name) in copied, chunk.columns):

@@ -27,7 +27,7 @@ from equipoise.extras import require
 from equipoise.tables.columns import Column, columns_of, conform, find_column, text_of
 from equipoise.tables.features import MAX_LEVELS, MIN_LEVEL_ROWS, MISSING, preprocessor
 from equipoise.tables.labelled import labels_by_text
-from equipoise.tables.read import read_chunks
+from equipoise.tables.read import MAX_CHUNK_ROWS, read_chunks
 
 # Rows that medians are of.
 MEDIAN_ROWS = 50_000
@@ -118,12 +118,13 @@ def streamed_table(
     text_labels: bool = False,
     encoded: bool = True,
     progress: Reach = lambda done, label: None,
+    max_rows: int = MAX_CHUNK_ROWS,
 ) -> Iterator[StreamedTable]:
     """The labelled rows in a file of any size, as blocks in a temporary folder.
 
     They are ``encoded`` as features of a linear model, or stay tables of numbers and texts, for
-    models that encode them themselves. The folder, beside the system's other temporary files, goes
-    with the block, whatever ends it.
+    models that encode them themselves. A block has at most ``max_rows`` rows. The folder, beside
+    the system's other temporary files, goes with the block, whatever ends it.
 
     Examples
     --------
@@ -134,7 +135,7 @@ def streamed_table(
     ([166, 368, 6666], 1)
     """
     with TemporaryDirectory(prefix="equipoise-") as folder:
-        source = TableSource(path, target, tuple(drop), progress)
+        source = TableSource(path, target, tuple(drop), progress, max_rows)
         columns, names = source.look()
         labels = labels_by_text(names, target, text_labels=text_labels)
         features = None
@@ -157,10 +158,10 @@ class TableSource:
     """Chunks of a file; those of a CSV file are converted once to a temporary Parquet file."""
 
     def __init__(
-        self, path: str | Path, target: str, drop: tuple[str, ...], progress: Reach
+        self, path: str | Path, target: str, drop: tuple[str, ...], progress: Reach, max_rows: int
     ) -> None:
         self._path, self._target, self._drop, self._progress = Path(path), target, drop, progress
-        self._converted: Path | None = None
+        self._max_rows, self._converted = max_rows, None  # type: tuple[int, Path | None]
         self._stage = -1
         self._state: tuple[int, ...] | None = None  # of the file, when it was first read
 
@@ -172,7 +173,8 @@ class TableSource:
         def report(done: int) -> None:
             self._progress(begin + int(100 * done / max(1, file.stat().st_size)), label)
 
-        for chunk in read_chunks(file, columns, texts=[self._target], progress=report):
+        texts, max_rows = [self._target], self._max_rows
+        for chunk in read_chunks(file, columns, texts=texts, progress=report, max_rows=max_rows):
             if file == self._path:
                 self._refuse_change()
             yield chunk

@@ -186,7 +186,7 @@ def robust_bayes(
         return _result(masses, p, names, _walk(matrix, weights, shares, masses))
     m, rules, rule_shares = tied_rules(matrix, weights, masses, _TOLERANCE)
     risks = rule_shares @ np.array([oracle(rule) for rule in rules])
-    lower = 1 - float(weights @ np.max(matrix * (m / shares), axis=1))
+    lower = 1 - float(weights @ np.max(matrix * weights_of(m, shares), axis=1))
     return _result(masses, p, names, (m, rules, rule_shares, risks, lower))
 
 

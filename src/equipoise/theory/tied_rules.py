@@ -26,6 +26,7 @@ from equipoise.arrays import Matrix, Vector
 from equipoise.decisions import decide
 from equipoise.sets import MassSet
 from equipoise.sets.mass_program import MassProgram, mass_program
+from equipoise.weights.priors import weights_of
 
 # Temperatures, without a unit: the first, what is left of one at the next, and how many there are
 # at most. At the last, 4e-10, shares have six digits.
@@ -106,7 +107,7 @@ def tied_rules(
             break
     change = _change_to_ties(rows, mass, soft.shares)
     drawn = np.random.default_rng(0).gumbel(size=(_DRAWN * k, k)) - change / temperature
-    tied = _Tied(probabilities, weights, mass / frequencies * np.exp(change))
+    tied = _Tied(probabilities, weights, weights_of(mass, frequencies) * np.exp(change))
     return mass, *_mixture(tied, masses, mass, soft.risks, drawn, _CLOSE * tolerance)
 
 

@@ -25,7 +25,7 @@ from torch import nn
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.sets import MassSet
-from equipoise.sets.filling import SUM_ROUNDING
+from equipoise.sets.filling import fill
 
 # Share of the start that mirror ascent never gives up: from nothing, no factor leads back.
 KEPT = 1e-6
@@ -86,17 +86,6 @@ class BoxRule(MassRule):
         if self.is_simplex:
             return pushed / pushed.sum()
         return scale_between(pushed, self.lower, self.upper)
-
-
-def fill(risks: Any, room: Any, budget: Any) -> Any:
-    """Water-filling, as :func:`equipoise.sets.filling.fill`, without looking at a value."""
-    levels, order = torch.sort(risks, descending=True)
-    enough = room[order].cumsum(0) >= budget * (1 - SUM_ROUNDING)
-    level = torch.where(enough, levels, -torch.inf).max()
-    above = torch.where(risks > level, room, 0.0)
-    tied = torch.where(risks == level, room, 0.0)
-    share = (budget - above.sum()) / tied.sum().clamp_min(torch.finfo(room.dtype).tiny)
-    return above + tied * share.clamp(0.0, 1.0)
 
 
 def scale_between(masses: Any, lower: Any, upper: Any) -> Any:
