@@ -158,9 +158,12 @@ class Features(ABC):
     def model(self, theta: Matrix, precision: Any) -> tuple[Matrix, Vector]:
         """Coefficients and intercepts of a precision, the latter for the former as they are then.
 
-        Intercepts of several scores have mean zero.
+        Coefficients and intercepts of several scores have mean zero over the scores: losses see
+        differences of scores alone, which a common part would only round.
         """
         coef, intercept = self._parts(self.raw(theta))
+        if len(coef) > 1:
+            coef = coef - coef.mean(axis=0)
         rounded = np.ascontiguousarray(coef.astype(precision), dtype=np.float64)
         if self.moments is not None:
             intercept = intercept + (coef - rounded) @ self.moments[0]
