@@ -46,7 +46,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from equipoise.exceptions import UnidentifiableError
-from equipoise.shift import PriorMonitor, adapt, calibrate, estimate_prior
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood
@@ -296,14 +296,11 @@ def covertype() -> None:
     true = np.bincount(y[2], minlength=8)[1:] / len(y[2])
     print(f"default predictions: {1 - model.score(X[2], y[2]):.3f} errors")
     print("true frequencies", true.round(3))
-    known = adapt(model, X[2][:2], held_out=(X[1], y[1])).estimate
-    table, prior = (
-        known.calibration.probabilities(model.predict_proba(X[2])),
-        known.calibration.prior,
-    )
+    known = calibrate(y[1], model.predict_proba(X[1]), classes=model.classes_)
+    table, prior = known.probabilities(model.predict_proba(X[2])), known.prior
     print(f"with the true ones: {np.mean((table * true / prior).argmax(axis=1) + 1 != y[2]):.3f}")
     for n in (30, 100, 400, 50_000):
-        adapted = adapt(model, X[2][:n], calibration=known.calibration)
+        adapted = estimate_prior(model, X[2][:n], calibration=known).adapt()
         wrong = np.mean(adapted.predict(X[2]) != y[2])
         low, high = np.asarray(adapted.estimate.lower), np.asarray(adapted.estimate.upper)
         error = adapted.overall_error()

@@ -1,4 +1,4 @@
-"""Class frequencies of unlabelled rows: the posterior, its intervals, the test, and adapting."""
+"""Class frequencies of unlabelled rows: the posterior, its intervals, and the test."""
 
 import numpy as np
 import pytest
@@ -7,16 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import (
-    LabelCVaR,
-    PriorBall,
-    PriorBox,
-    RecallFloors,
-    RobustClassifier,
-    RobustLinearClassifier,
-    RobustLogisticRegression,
-    TunedDecisionClassifier,
-)
+from equipoise import RobustLogisticRegression
 from equipoise.blocks import from_blocks
 from equipoise.exceptions import (
     EquipoiseWarning,
@@ -24,7 +15,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
     UnidentifiableError,
 )
-from equipoise.shift import PriorMonitor, adapt, calibrate, estimate_prior, new_rows
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior, new_rows
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood, posterior_draws
@@ -155,50 +146,6 @@ def test_the_test_keeps_its_level():
         new = NewRows.of(calibration.likelihoods(truth(rows([10, 50, 40], (seed, 1))[0])))
         low += label_shift_p_value(calibration, new, np.array([0.1, 0.5, 0.4])) < 0.05
     assert low / 300 <= 0.09
-
-
-GOALS = [
-    RobustClassifier(LogisticRegression(), "worst_class"),
-    RobustClassifier(LogisticRegression(), LabelCVaR(0.3)),
-    TunedDecisionClassifier(LogisticRegression(), "f1_macro"),
-    TunedDecisionClassifier(LogisticRegression(), RecallFloors({"b": 0.8})),
-    TunedDecisionClassifier(LogisticRegression(), PriorBox({"c": 0.5})),
-    TunedDecisionClassifier(LogisticRegression(), PriorBall(0.9, divergence="tv")),
-    RobustLogisticRegression("worst_class"),
-    RobustLinearClassifier("worst_class"),
-]
-
-
-@pytest.mark.parametrize("model", GOALS, ids=lambda model: f"{type(model).__name__} {model.goal}")
-def test_every_classifier_adapts_and_is_unchanged(model):
-    model = make_pipeline(StandardScaler(), clone(model)).fit(*TRAINING)
-    before = model.predict(NEW[0])
-    adapted = adapt(model, NEW[0], held_out=HELD_OUT)
-    np.testing.assert_array_equal(model.predict(NEW[0]), before)
-    table = adapted.predict_proba(NEW[0])
-    # Rows of the new population: mean probabilities are its frequencies.
-    np.testing.assert_allclose(table.mean(axis=0), TRUE, atol=0.08)
-    assert set(adapted.predict(NEW[0])) <= set(NAMES)
-    assert 0 <= adapted.overall_error().estimate <= 1
-
-
-def test_adapting_lowers_the_overall_error():
-    adapted = adapt(MODEL, NEW[0], held_out=HELD_OUT)
-    assert adapted.score(*NEW) > MODEL.score(*NEW) + 0.03
-
-
-def test_floors_hold_under_every_frequencies():
-    adapted = adapt(MODEL, NEW[0], held_out=HELD_OUT, goal=RecallFloors({"b": 0.9}))
-    assert adapted.tuned.class_risks["b"] <= 0.15
-    assert "hold under every class frequencies" in adapted.notes[0]
-    shown = adapt(MODEL, NEW[0], held_out=HELD_OUT, goal=RecallFloors({"b": 0.8}, 0.9))
-    X, y = rows([0, 4000, 0], 7)
-    assert shown.score(X, y) > 0.8
-
-
-def test_a_box_that_rules_out_the_estimate_says_so():
-    adapted = adapt(MODEL, NEW[0], held_out=HELD_OUT, goal=PriorBox(upper={"c": 0.2}))
-    assert "nothing in common" in adapted.notes[0]
 
 
 def test_the_monitor_is_quiet_until_frequencies_change():

@@ -149,7 +149,9 @@ def adapted_to(
     """The model for the class frequencies of a table, calibrated on a table with labels."""
     import numpy as np
 
-    from equipoise.shift import adapt, calibrate
+    from equipoise.display.base import last_step
+    from equipoise.estimators.adapting import fitted_goal
+    from equipoise.shift import calibrate
     from equipoise.shift.new_rows import NewRows
     from equipoise.shift.prior_estimate import estimate_of_rows
     from equipoise.tables import labels_like
@@ -168,7 +170,8 @@ def adapted_to(
     with table_chunks(saved, table, output, "Estimating") as chunks:
         for chunk in chunks:
             rows = rows.and_also(NewRows.of(known.likelihoods(saved.predict_proba(chunk))))
-    return adapt(saved.model, estimate=estimate_of_rows(known, rows))
+    estimate = estimate_of_rows(known, rows, model=saved.model)
+    return estimate.adapt(fitted_goal(last_step(saved.model)))
 
 
 @contextmanager

@@ -10,8 +10,10 @@ import numpy as np
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.decisions.summary import SummaryTable, percent
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, warn
+from equipoise.goals import as_goal
 from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBox
+from equipoise.shift.adapted import AdaptedClassifier, adapted_to
 from equipoise.shift.calibration import METHODS, SURELY, CalibratedProbabilities, calibrate
 from equipoise.shift.mixture_test import label_shift_p_value, refuse_indistinct
 from equipoise.shift.model_output import is_model, likelihoods_of_rows, probabilities_of_model
@@ -26,6 +28,8 @@ from equipoise.shift.posterior import (
     onto_simplex,
     posterior_draws,
 )
+from equipoise.shift.regions import intervals, joint_ranges
+from equipoise.shift.shifted_goals import Region
 from equipoise.text import listing
 from equipoise.validation.numbers import check_number, check_numbers, check_seed, check_word
 from equipoise.weights.by_class import ByClass
@@ -39,8 +43,6 @@ FEWEST_ROWS = 2
 REDRAWS = 200
 # TEST_LEVEL: p-value below which new rows are said not to be a mixture of the known classes.
 TEST_LEVEL = 0.05
-# WHOLE: frequency from which the upper end of an interval may be 1.
-WHOLE = 1 - 1e-3
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,40 @@ class PriorEstimate:
         rows = likelihoods_of_rows(self.model, more, self.calibration)
         joined = self.rows.and_also(rows)
         return replace(self, rows=joined, **_estimated(self.calibration, joined, self.settings))
+
+    def adapt(
+        self, goal: Any = None, *, held_out: Any = None, random_state: Any = None
+    ) -> AdaptedClassifier:
+        """The model, with predictions for the estimated frequencies; it is itself unchanged.
+
+        Decisions for the goal are tuned on the held-out rows of the calibration, as a population of
+        the estimated frequencies has them. ``PriorBox`` and ``PriorBall`` are intersected with the
+        region of the estimate; other sets, metrics, costs and floors of precisions are for the
+        estimated frequencies; floors of recalls hold under any frequencies.
+
+        Parameters
+        ----------
+        goal : goal, set, metric or None, default=None
+            What decisions are for; by default the overall error.
+        held_out : tuple (X, y), default=None
+            Further labelled rows, which neither the model nor the calibration has used. Needed
+            where floors have a confidence.
+        random_state : int, RandomState or None, default=None
+            Seed of the folds.
+        """
+        if self.model is None:
+            raise InvalidInputError(
+                "adapt needs an estimate that was made with a model, got one from probabilities: "
+                "use estimate_prior(model, X_new), or rescale_proba and tune_weights."
+            )
+        return adapted_to(
+            self, as_goal("accuracy" if goal is None else goal), held_out, random_state
+        )
+
+    def region(self) -> Region:
+        """What is known of the frequencies, for goals."""
+        prior, mean = self.calibration.prior, self.draws.mean
+        return Region(self.classes, prior, mean, self.samples, self.set())
 
     @property
     def _table(self) -> SummaryTable:
@@ -410,36 +446,3 @@ def _bbse(
     shares = np.bincount(ours, counts, minlength=k) / counts.sum()
     solution = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
     return np.asarray(onto_simplex(solution[None])[0])
-
-
-def intervals(samples: Matrix, confidence: float) -> tuple[Vector, Vector]:
-    """Ends of intervals by column: the shortest and the equal-tailed ones together.
-
-    Shortest intervals begin at 0 where a class may be absent.
-
-    Examples
-    --------
-    >>> low, high = intervals(np.linspace(0, 1, 101)[:, None] ** 4, 0.9)
-    >>> low.tolist(), high.round(2).tolist()
-    ([0.0], [0.81])
-    """
-    ordered = np.sort(samples, axis=0)
-    n, column = len(ordered), np.arange(samples.shape[1])
-    inside = min(n, int(np.ceil(confidence * n)))
-    first = np.argmin(ordered[inside - 1 :] - ordered[: n - inside + 1], axis=0)
-    low, high = ordered[first, column], ordered[first + inside - 1, column]
-    tails = np.quantile(ordered, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    low, high = np.minimum(low, tails[0]), np.maximum(high, tails[1])
-    low[first == 0] = 0.0
-    high[(first == n - inside) & (ordered[-1] > WHOLE)] = 1.0
-    return low, high
-
-
-def joint_ranges(samples: Matrix, share: float) -> tuple[Vector, Vector]:
-    """Ranges that hold a share of the draws in all columns together, by ranks."""
-    n = len(samples)
-    ranks = samples.argsort(axis=0).argsort(axis=0)
-    outer = np.maximum(ranks, n - 1 - ranks).max(axis=1)
-    most = int(np.sort(outer)[min(n - 1, int(np.ceil(share * n)) - 1)])
-    ordered = np.sort(samples, axis=0)
-    return ordered[n - 1 - most], ordered[most]
