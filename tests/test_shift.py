@@ -16,6 +16,7 @@ from equipoise.exceptions import (
     UnidentifiableError,
 )
 from equipoise.shift import PriorMonitor, calibrate, estimate_prior, new_rows
+from equipoise.shift.likelihood_errors import LabelledLikelihoods, matching_factors
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood, posterior_draws
@@ -79,6 +80,38 @@ def test_the_posterior_is_that_of_a_grid():
     draws = posterior_draws(NewRows.of(table), np.ones((1, 2)), np.random.default_rng(1), 20_000)
     assert draws.mean[0] == pytest.approx(mean, abs=0.01)
     assert draws.samples[:, 0].std() == pytest.approx(spread, rel=0.05)
+
+
+def mistaken(counts, seed):
+    """Probabilities that are wrong in a way no temperature and biases mend: c looks like a to b."""
+    X, y = rows(counts, seed)
+    table = truth(X)
+    table[:, 2] = np.where(X[:, 0] > 1, 8 * table[:, 2], table[:, 2] / 4)
+    return table / table.sum(axis=1, keepdims=True), y
+
+
+def test_mean_scores_are_made_one_where_the_new_rows_are():
+    table, y = mistaken([900, 700, 500], 0)
+    known = calibrate(y, table)
+    new = NewRows.of(known.likelihoods(mistaken([50, 900, 50], 1)[0]))
+    held_out = LabelledLikelihoods(known.held_out_likelihoods, known.labels)
+    factors = matching_factors(new, held_out)
+    at = maximum_likelihood(new.table * factors, new.counts, pseudo=1)
+    scaled = LabelledLikelihoods(held_out.table * factors, held_out.labels)
+    assert np.abs(held_out.means_at(at) - 1).max() > 0.1
+    np.testing.assert_allclose(scaled.means_at(at), 1, atol=1e-3)
+    np.testing.assert_allclose(scaled.mean_scores(at).mean, scaled.means_at(at))
+
+
+def test_intervals_hold_where_likelihoods_are_wrong():
+    inside = []
+    for seed in range(30):
+        table, y = mistaken([900, 700, 500], (seed, 0))
+        new = mistaken([60, 1_800, 140], (seed, 1))[0]
+        estimate = estimate_prior(new, held_out=(table, y))
+        low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
+        inside.append((low <= [0.03, 0.9, 0.07]) & (high >= [0.03, 0.9, 0.07]))
+    assert np.mean(inside) >= 0.9
 
 
 def test_a_sample_of_the_rows_stands_for_all():

@@ -15,6 +15,7 @@ from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBox
 from equipoise.shift.adapted import AdaptedClassifier, adapted_to
 from equipoise.shift.calibration import METHODS, SURELY, CalibratedProbabilities, calibrate
+from equipoise.shift.likelihood_errors import LabelledLikelihoods
 from equipoise.shift.mixture_test import label_shift_p_value, refuse_indistinct
 from equipoise.shift.model_output import is_model, likelihoods_of_rows, probabilities_of_model
 from equipoise.shift.new_rows import NewRows
@@ -22,10 +23,7 @@ from equipoise.shift.posterior import (
     DRAWS,
     STRENGTHS,
     Draws,
-    held_out_scores,
     maximum_likelihood,
-    moved_by_error,
-    onto_simplex,
     posterior_draws,
 )
 from equipoise.shift.regions import intervals, joint_ranges
@@ -410,9 +408,8 @@ def _posterior(
     strength = settings.prior_strength
     strengths = STRENGTHS if strength is None else (strength,)
     alphas = np.array([np.full(k, each) for each in strengths])
-    draws = posterior_draws(rows, alphas, rng, DRAWS)
-    held_out = held_out_scores(calibration.held_out_likelihoods, calibration.labels, draws.mean)
-    return moved_by_error(draws, rows, held_out, rng)
+    held_out = LabelledLikelihoods(calibration.held_out_likelihoods, calibration.labels)
+    return posterior_draws(rows, alphas, rng, DRAWS, held_out)
 
 
 def _bootstrapped(
@@ -445,4 +442,5 @@ def _bbse(
     ours = (rows.table * calibration.prior).argmax(axis=1)
     shares = np.bincount(ours, counts, minlength=k) / counts.sum()
     solution = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
-    return np.asarray(onto_simplex(solution[None])[0])
+    positive = np.maximum(solution, 0.0)
+    return np.asarray(positive / positive.sum())

@@ -21,9 +21,10 @@ from scipy.stats import norm
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.shift.calibration import CalibratedProbabilities
+from equipoise.shift.likelihood_errors import LabelledLikelihoods, scores
 from equipoise.shift.model_output import likelihoods_of_rows
 from equipoise.shift.new_rows import NewRows
-from equipoise.shift.posterior import held_out_scores, maximum_likelihood, scores
+from equipoise.shift.posterior import maximum_likelihood
 from equipoise.shift.prior_estimate import PriorEstimate, estimate_of_rows
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.weights.by_class import ByClass
@@ -181,10 +182,10 @@ class PriorMonitor:
     def _means(self) -> tuple[Vector, Vector]:
         """Bounds of the mean scores at the expected frequencies, by the held-out rows."""
         known = self.calibration
-        held_out = held_out_scores(known.held_out_likelihoods, known.labels, self.prior)
+        held_out = LabelledLikelihoods(known.held_out_likelihoods, known.labels)
+        mean, covariance = held_out.mean_scores(self.prior)
         tail = self.false_alarm * HELD_OUT_SHARE / (2 * len(self.prior))
-        slack = norm.isf(tail) * np.sqrt(np.diag(held_out.covariance))
-        mean = 1 + held_out.error
+        slack = norm.isf(tail) * np.sqrt(np.diag(covariance))
         return np.maximum(mean - slack, np.finfo(float).tiny), mean + slack
 
     def _factors(self, values: Matrix) -> Matrix:
