@@ -104,9 +104,10 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def overall_error(self) -> RiskInterval:
         """The expected overall error rate in the new population, by class risks of held-out rows.
 
-        The interval is for the frequencies alone.
+        The interval contains the uncertainty of the frequencies and of the class risks.
         """
-        return self.estimate.overall_error(np.asarray(self.tuned.class_risks))
+        rows = self.tuned.summary().rows
+        return self.estimate.overall_error(np.asarray(self.tuned.class_risks), rows)
 
 
 def adapted_to(

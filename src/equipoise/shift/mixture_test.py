@@ -51,8 +51,11 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
     mean = weighted_mean(new, rows.counts)
     # The variance that the mixture has: that of few new rows would be too small by chance.
     variance = rows.sampling_variance(new)
+    # One further row of each class that looks like all classes alike: the rows at hand may have
+    # shown no uncertain one.
+    unclear = _moments(np.ones((1, k)), at)
     for i in range(k):
-        centred = known[calibration.labels == i] - means[i]
+        centred = np.vstack([known[calibration.labels == i], unclear]) - means[i]
         spread, away = centred.T @ centred / len(centred), means[i] - pi @ means
         variance += pi[i] / n * (spread + np.outer(away, away))
         variance += pi[i] ** 2 * spread / max(len(centred) - 1, 1)

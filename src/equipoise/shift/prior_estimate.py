@@ -29,7 +29,13 @@ from equipoise.shift.posterior import (
 from equipoise.shift.regions import intervals, joint_ranges
 from equipoise.shift.shifted_goals import Region
 from equipoise.text import listing
-from equipoise.validation.numbers import check_number, check_numbers, check_seed, check_word
+from equipoise.validation.numbers import (
+    check_interval,
+    check_number,
+    check_numbers,
+    check_seed,
+    check_word,
+)
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, normalize_weights, weights_of
 
@@ -173,20 +179,31 @@ class PriorEstimate:
             prior = check_prior(class_prior, self.classes)
         return ByClass(normalize_weights(weights_of(self.draws.mean, prior), prior), self.classes)
 
-    def overall_error(self, class_risks: Any) -> RiskInterval:
+    def overall_error(self, class_risks: Any, rows: Any = None) -> RiskInterval:
         """The overall error rate in the new population of a rule with these class risks.
-
-        The interval is for the frequencies alone: it takes the class risks as known.
 
         Parameters
         ----------
         class_risks : dict or array-like of shape (n_classes,)
             Error rate of each class, such as ``class_risks_`` of a fitted classifier.
+        rows : dict or array-like of shape (n_classes,), default=None
+            Numbers of held-out rows that the class risks are from. The interval then contains
+            their uncertainty, by Jeffreys' prior, as well as that of the frequencies; without
+            them it takes the class risks as known.
         """
         risks = check_numbers(class_risks, self.classes, name="class_risks")
-        low, high = intervals((self.samples @ risks)[:, None], self.confidence)
-        value, method = float(self.draws.mean @ risks), "approximate (draws of the frequencies)"
-        return RiskInterval(value, float(low[0]), float(high[0]), self.confidence, method)
+        value, drawn, method = float(self.draws.mean @ risks), risks, "draws of the frequencies"
+        if rows is not None:
+            counts = check_interval(
+                check_numbers(rows, self.classes, name="rows"), self.classes, "rows", "[0, inf)"
+            )
+            wrong, right = risks * counts + 0.5, (1 - risks) * counts + 0.5
+            rng = np.random.default_rng(self.settings.seed)
+            drawn = rng.beta(wrong, right, size=self.samples.shape)
+            method += " and class risks"
+        low, high = intervals((self.samples * drawn).sum(axis=1)[:, None], self.confidence)
+        ends = min(float(low[0]), value), max(float(high[0]), value)
+        return RiskInterval(value, *ends, self.confidence, f"approximate ({method})")
 
     def update(self, more: Any) -> PriorEstimate:
         """The estimate from these rows and more, which are as ``X_new`` was.
