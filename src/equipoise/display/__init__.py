@@ -6,6 +6,7 @@ loaded when something is drawn. ``plt.style.use("equipoise.display.quiet")`` giv
 own the same look.
 """
 
+from equipoise.display.frequencies import ClassFrequenciesDisplay, PriorMonitorDisplay
 from equipoise.display.frontier import FrontierDisplay
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
 from equipoise.display.robust_fits import (
@@ -20,11 +21,13 @@ from equipoise.display.weightings import (
 )
 
 __all__ = [
+    "ClassFrequenciesDisplay",
     "ClassRisksDisplay",
     "ConvergenceDisplay",
     "ErrorDecompositionDisplay",
     "FrontierDisplay",
     "PathDisplay",
+    "PriorMonitorDisplay",
     "ReliabilityDisplay",
     "RobustPathDisplay",
     "TradeoffDisplay",

@@ -125,6 +125,11 @@ class PriorMonitor:
         return self.alarm_at is not None
 
     @property
+    def log_limit(self) -> float:
+        """The evidence from which there is an alarm, as a logarithm."""
+        return float(-np.log(self.false_alarm * (1 - HELD_OUT_SHARE)))
+
+    @property
     def n_rows(self) -> int:
         """Rows seen."""
         return sum(step.n_rows for step in self.history)
@@ -151,8 +156,7 @@ class PriorMonitor:
         self._batches = [*self._batches, batch][-self.window :]
         recent = self._recent()
         frequencies = maximum_likelihood(recent.table, recent.counts, pseudo=1 / len(self.prior))
-        limit = -np.log(self.false_alarm * (1 - HELD_OUT_SHARE))
-        if self.alarm_at is None and evidence >= limit:
+        if self.alarm_at is None and evidence >= self.log_limit:
             self.alarm_at = self.n_rows + batch.n_rows
         self.history.append(MonitorStep(batch.n_rows, frequencies, evidence, self.alarm))
         return self
