@@ -194,7 +194,18 @@ def test_the_monitor_is_quiet_until_frequencies_change():
     assert monitor.estimate().lower["c"] > 0.3
 
 
+def test_a_monitor_needs_rows():
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    monitor = PriorMonitor(calibration, MODEL)
+    with pytest.raises(InvalidInputError, match="has seen no batch"):
+        monitor.estimate()
+    with pytest.raises(InvalidInputError, match="at least one row, got none"):
+        monitor.update(NEW[0][:0])
+    assert not monitor.history
+
+
 WRONG = [
+    ({"X_new": NEW[0][:0], "held_out": HELD_OUT}, InvalidInputError, "at least 2 rows, got 0"),
     ({"X_new": NEW[0][:1], "held_out": HELD_OUT}, InvalidInputError, "at least 2 rows, got 1"),
     ({"X_new": NEW[0]}, InvalidInputError, "held_out must be a tuple"),
     ({"held_out": HELD_OUT}, InvalidInputError, "X_new must be given"),

@@ -56,6 +56,8 @@ def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities
         return NewRows.of(calibration.likelihoods(as_probabilities(X, len(calibration.classes))))
     rows = NewRows.of(np.ones((0, len(calibration.classes))))
     for part in parts_of(X):
+        if not (part.shape[0] if hasattr(part, "shape") else len(part)):
+            continue
         table = probabilities_of_model(model, part)
         rows = rows.and_also(NewRows.of(calibration.likelihoods(table)))
     return rows

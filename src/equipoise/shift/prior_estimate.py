@@ -393,7 +393,11 @@ def calibrated(model: Any, held_out: Any, calibration: Any) -> CalibratedProbabi
     if how == "none":
         checked = calibrate(y, table, classes=classes)
         if checked.p_value < SURELY:
-            warn(f"The probabilities are not calibrated. {checked.reliability()}", EquipoiseWarning)
+            warn(
+                f"The probabilities are not calibrated. {checked.reliability()} Estimate with "
+                "calibration='bcts'.",
+                EquipoiseWarning,
+            )
     return calibrate(y, table, classes=classes, method=how)
 
 

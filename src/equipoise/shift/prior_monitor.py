@@ -19,7 +19,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.likelihood_errors import LabelledLikelihoods, scores
 from equipoise.shift.model_output import likelihoods_of_rows
@@ -147,6 +147,8 @@ class PriorMonitor:
         self
         """
         batch = likelihoods_of_rows(self.model, rows, self.calibration)
+        if not batch.n_rows:
+            raise InvalidInputError("rows must hold at least one row, got none: leave it out.")
         values, t = scores(batch.table, self.prior), len(self.history) + 1
         begun = -np.log(t * (t + 1) * len(self._stakes))
         gains = batch.counts @ np.log(self._factors(values))
@@ -163,6 +165,8 @@ class PriorMonitor:
 
     def estimate(self, confidence: float = 0.95) -> PriorEstimate:
         """The class frequencies of the last batches, with intervals."""
+        if not self._batches:
+            raise InvalidInputError("The monitor has seen no batch: call update before estimate.")
         return estimate_of_rows(self.calibration, self._recent(), confidence, self.model)
 
     def to_dict(self) -> dict[str, list[Any]]:
