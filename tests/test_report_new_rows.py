@@ -89,11 +89,10 @@ def test_a_table_in_chunks_is_compared_on_new_rows():
 
 
 def test_what_cannot_be_estimated_is_said_on_the_page():
-    X, y = rows([500, 300, 4], 0)
-    # The four rows of class c are too few to be held out.
-    found = compare(X, y, MODELS, X_new=NEW[0], cv=0.2)
-    reason = found.to_dict()["new_rows"]["refused"]
-    assert reason and "Nothing can be said of the new rows" in found.to_html()
+    X, y = rows([500, 300, 1], 0)
+    found = compare(X, y, MODELS, X_new=NEW[0], cv=3)
+    assert "Too few rows of" in found.to_dict()["new_rows"]["refused"]
+    assert "Nothing can be said of the new rows" in found.to_html()
     rng = np.random.default_rng(0)
     alike = compare(rng.normal(size=(300, 2)), rng.choice(NAMES, 300), MODELS, X_new=NEW[0])
     assert "apart" in alike.to_dict()["new_rows"]["refused"]

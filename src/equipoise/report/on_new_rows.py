@@ -19,6 +19,7 @@ from equipoise.shift.new_rows import NewRows
 from equipoise.shift.prior_estimate import estimate_of_rows
 from equipoise.tables import LabelledTable
 from equipoise.tables.columns import as_frame, conform
+from equipoise.text import in_words, quoted
 
 # Unlabelled rows part by part, given the columns of the table.
 NewTables = Callable[[Any], Iterator[Any]]
@@ -39,6 +40,12 @@ def on_new_rows(
     Class frequencies are estimated by the advised model, calibrated on its held-out rows. What
     cannot be estimated is refused in a sentence, which takes the place of the section.
     """
+    if not design.evaluated.all():
+        lost = in_words(map(quoted, design.table.classes[~design.evaluated].tolist()))
+        return {
+            "refused": f"Too few rows of {lost} to be held out: class frequencies cannot be "
+            "estimated. Collect more, or leave such rows out of the table."
+        }
     name = advice.best.candidate.model
     try:
         estimate = _estimated(tables, advice.best.held_out, design, evaluator, name)
