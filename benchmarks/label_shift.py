@@ -1,6 +1,6 @@
 """Class frequencies from unlabelled rows, beside the packages abstention and quapy.
 
-python benchmarks/label_shift.py shift [--redraws 2] [--tables ...] [--learners ...] [--out FILE]
+python benchmarks/label_shift.py shift [--redraws 4] [--tables ...] [--learners ...] [--out FILE]
 python benchmarks/label_shift.py show [--out FILE]
 python benchmarks/label_shift.py test [--redraws 500]
 python benchmarks/label_shift.py monitor [--redraws 500]
@@ -376,7 +376,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.part == "shift":
-        shift(given.tables, given.learners, given.redraws or 2, given.out)
+        shift(given.tables, given.learners, given.redraws or 4, given.out)
     elif given.part == "show":
         shown(given.out)
     elif given.part == "test":
