@@ -54,7 +54,7 @@ class Adaptable:
         aim, shown = as_goal(fitted_goal(self) if goal is None else goal), held_out
         known = isinstance(calibration, CalibratedProbabilities)
         if aim.confidence is not None and held_out is not None and not known:
-            held_out, shown = _halves(held_out, check_seed(random_state))
+            held_out, shown = halves(held_out, check_seed(random_state))
         estimate = estimate_prior(
             self, X_new, held_out=held_out, calibration=calibration, random_state=random_state
         )
@@ -69,7 +69,7 @@ def fitted_goal(model: Any) -> Goal | Any:
     return model.goal if level is None else LabelCVaR(level)  # type: ignore[attr-defined]
 
 
-def _halves(held_out: Any, seed: int) -> tuple[Any, Any]:
+def halves(held_out: Any, seed: int) -> tuple[Any, Any]:
     """Held-out rows for the calibration, and as many that show a goal with its confidence."""
     X, y = held_out
     first, second, y_first, y_second = train_test_split(

@@ -111,24 +111,28 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def adapted_to(
-    estimate: PriorEstimate, goal: Goal, held_out: Any, random_state: Any
+    estimate: PriorEstimate,
+    goal: Goal,
+    shown: tuple[Matrix, Any] | None = None,
+    random_state: Any = None,
 ) -> AdaptedClassifier:
     """The model of an estimate, with decisions that are tuned for the estimated frequencies.
 
     They are tuned on the held-out rows of the calibration, as a population of the estimated
-    frequencies has them; a goal with a confidence is shown on ``held_out``.
+    frequencies has them; a goal with a confidence is ``shown`` by other rows, of which these are
+    the model's probabilities and the labels.
     """
     known = estimate.calibration
     table, labels = known.table, known.labels
     aim, notes = for_population(goal, estimate.region())
     if aim.confidence is not None:
-        if held_out is None:
+        if shown is None:
             raise InvalidInputError(
                 "held_out must be given where a goal has a confidence, got None: labelled rows "
                 "that neither the model nor the calibration has used, which show it."
             )
-        X, y = held_out
-        table = known.probabilities(probabilities_of_model(estimate.model, X))
+        probabilities, y = shown
+        table = known.probabilities(probabilities)
         labels = known_labels(as_labels(y, name="y"), known.classes)
     tuned = tune_weights(
         known.classes[labels],

@@ -242,9 +242,12 @@ class PriorEstimate:
                 "adapt needs an estimate that was made with a model, got one from probabilities: "
                 "use estimate_prior(model, X_new), or rescale_proba and tune_weights."
             )
-        return adapted_to(
-            self, as_goal("accuracy" if goal is None else goal), held_out, random_state
-        )
+        shown = None
+        if held_out is not None:
+            X, y = held_out
+            shown = probabilities_of_model(self.model, X), y
+        aim = as_goal("accuracy" if goal is None else goal)
+        return adapted_to(self, aim, shown, random_state)
 
     def region(self) -> Region:
         """What is known of the frequencies, for goals."""
