@@ -51,14 +51,14 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
     mean = weighted_mean(new, rows.counts)
     # The variance that the mixture has: that of few new rows would be too small by chance.
     variance = rows.sampling_variance(new)
-    # One further row of each class that looks like all classes alike: the rows at hand may have
-    # shown no uncertain one.
-    unclear = _moments(np.ones((1, k)), at)
     for i in range(k):
-        centred = np.vstack([known[calibration.labels == i], unclear]) - means[i]
-        spread, away = centred.T @ centred / len(centred), means[i] - pi @ means
-        variance += pi[i] / n * (spread + np.outer(away, away))
-        variance += pi[i] ** 2 * spread / max(len(centred) - 1, 1)
+        # One further row for every other class, which could be of either: the rows at hand may have
+        # shown none, and would vary too little.
+        either = _moments(np.delete(np.eye(k) + np.eye(k)[i], i, axis=0), at) - means[i]
+        centred, away = known[calibration.labels == i] - means[i], means[i] - pi @ means
+        count = len(centred)
+        spread = (centred.T @ centred + either.T @ either) / (count + 1)
+        variance += pi[i] / n * (spread + np.outer(away, away)) + pi[i] ** 2 * spread / count
     values, vectors = np.linalg.eigh(variance)
     kept = values > SAME * values[-1]
     whiten = vectors[:, kept] / np.sqrt(values[kept])
@@ -71,10 +71,10 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
 
 
 def _moments(table: Matrix, at: Vector) -> Matrix:
-    """Probabilities of the classes but one, the largest of a row, and the sum of their squares."""
+    """Probabilities of the classes but one, the largest of a row, and all squares."""
     probabilities = table * at
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    certain = np.column_stack([probabilities.max(axis=1), (probabilities**2).sum(axis=1)])
+    certain = np.column_stack([probabilities.max(axis=1), probabilities**2])
     return np.hstack([probabilities[:, 1:], certain])
 
 
