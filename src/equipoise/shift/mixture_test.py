@@ -2,7 +2,8 @@ r"""Whether new rows are a mixture of the known classes: a test of overidentifyi
 
 Under label shift every function :math:`g` of a row has the mean :math:`\sum_i \pi_i \mu_i` over the
 new rows, with its means :math:`\mu_i` over the classes. Probabilities of the classes determine
-:math:`\pi`; how certain they are is a further function, whose mean the mixture must then explain.
+:math:`\pi`; their squares and the largest are further functions, whose means the mixture must then
+explain.
 With the covariance :math:`V` of all means, from new and from held-out rows,
 
 .. math:: J = \min_{\sum_i \pi_i = 1} d(\pi)^\top V^{-1} d(\pi), \qquad
