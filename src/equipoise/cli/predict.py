@@ -88,7 +88,7 @@ def predict(  # noqa: PLR0913  one for each option
     if out != "-":
         check_place(out, table, model)
     saved = load_model(model)
-    adapted = None if adapt is None else adapted_to(saved, table, adapt, output)
+    adapted = None if adapt is None else adapted_model(saved, table, adapt, output)
     counts: Counter[Any] = Counter()
     formula = None
     with (
@@ -143,13 +143,17 @@ def table_chunks(
             yield chunks
 
 
-def adapted_to(
+def adapted_model(
     saved: "SavedModel", table: str, labelled: str, output: Output
 ) -> "AdaptedClassifier":
     """The model for the class frequencies of a table, calibrated on a table with labels."""
     import numpy as np
 
-    from equipoise.shift import adapt, calibrate
+    from equipoise.display.base import last_step
+    from equipoise.estimators.adapting import fitted_goal, halves
+    from equipoise.goals import as_goal
+    from equipoise.shift import calibrate
+    from equipoise.shift.adapted import adapted_to
     from equipoise.shift.new_rows import NewRows
     from equipoise.shift.prior_estimate import estimate_of_rows
     from equipoise.tables import labels_like
@@ -163,12 +167,17 @@ def adapted_to(
         for chunk in chunks:
             truth.append(labels_like(chunk, target, classes))
             tables.append(saved.predict_proba(chunk))
-    known = calibrate(np.concatenate(truth), np.concatenate(tables), classes=classes)
+    labelled_rows, shown = (np.concatenate(tables), np.concatenate(truth)), None
+    goal = as_goal(fitted_goal(last_step(saved.model)))
+    if goal.confidence is not None:
+        labelled_rows, shown = halves(labelled_rows, seed=0)
+    known = calibrate(labelled_rows[1], labelled_rows[0], classes=classes)
     rows = NewRows.of(np.ones((0, len(classes))))
     with table_chunks(saved, table, output, "Estimating") as chunks:
         for chunk in chunks:
             rows = rows.and_also(NewRows.of(known.likelihoods(saved.predict_proba(chunk))))
-    return adapt(saved.model, estimate=estimate_of_rows(known, rows))
+    estimate = estimate_of_rows(known, rows, model=saved.model)
+    return adapted_to(estimate, goal, shown, random_state=0)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
-from equipoise.text import printable, short_name
+from equipoise.text import in_words, printable, share_text, short_name
 
 if TYPE_CHECKING:
     from equipoise.report import Comparison
@@ -17,6 +17,7 @@ Examples:
   equipoise report mail.csv -t spam -o mail.html --goal f1_macro --price 1
   equipoise report mail.csv -t spam -o mail.html --model forest --save mail.equipoise
   equipoise report visits.csv -t ill -o visits.html --group patient
+  equipoise report visits.csv -t ill -o visits.html --new this_year.csv
   equipoise report scores.csv -t spam -o mail.html --probabilities "mine=p_ham,p_spam"
   equipoise report mail.csv -t spam -o mail.html --json | jq .recommendation
 """
@@ -46,6 +47,13 @@ _STEPS = 1000
     metavar="NAME=COLUMN,...",
     help="Compare probabilities in the columns of TABLE instead, by a model that has not seen the "
     "rows: a column for each class in sorted order, or one for the second of two. Repeatable.",
+)
+@click.option(
+    "--new",
+    type=click.Path(),
+    metavar="FILE",
+    help="Unlabelled rows of the population that the model is for, with the columns of TABLE: the "
+    "page says what their class frequencies are, and what error every candidate will have.",
 )
 @click.option(
     "--price",
@@ -79,6 +87,7 @@ def report(  # noqa: PLR0913  one argument for each option
     models: tuple[str, ...],
     columns: tuple[str, ...],
     goal: tuple[Any, ...],
+    new: str | None,
     price: float | None,
     group: str | None,
     time: str | None,
@@ -107,7 +116,7 @@ def report(  # noqa: PLR0913  one argument for each option
             "a page is written to a file, not to stdout: give --out a name.", param_hint="--out"
         )
     _refuse_bytes(table)
-    check_places([out] if save is None else [out, save], [table])
+    check_places([out] if save is None else [out, save], [table, *([new] if new else [])])
     if not out.lower().endswith((".html", ".htm")):
         raise click.BadParameter(f"a page must end in .html, got {out!r}.", param_hint="--out")
     if save is not None and not save.endswith(".skops"):
@@ -115,10 +124,10 @@ def report(  # noqa: PLR0913  one argument for each option
     # Missing parts are reported before the work.
     require("jinja2", extra="report")
     chosen, probabilities = _models(models), _columns(columns)
-    if probabilities and (models or save or quick or group or time or reading["drop"]):
+    if probabilities and (models or save or quick or group or time or new or reading["drop"]):
         raise click.UsageError(
             "--probabilities are compared as they are: leave out --model, --save, --quick, "
-            "--group, --time and --drop."
+            "--group, --time, --new and --drop."
         )
     options: dict[str, Any] = {"goals": list(goal) or None, "price": price, "random_state": seed}
     with output.progress(_STEPS, "Reading") as reach:
@@ -129,7 +138,7 @@ def report(  # noqa: PLR0913  one argument for each option
                 table, target, probabilities, text_labels=text_labels, **options
             )
         else:
-            options |= {"quick": quick, "memory": memory, "group": group, "time": time}
+            options |= {"quick": quick, "memory": memory, "group": group, "time": time, "new": new}
             comparison = compare_file(table, target, chosen, **reading, **options)
     comparison.save(out)
     if save is not None:
@@ -211,7 +220,7 @@ def _lines(
     data, advice = result["data"], result["recommendation"]
     answer = f"Recommended: {short_name(comparison.recommended)}."
     reasons = (f"{each['heading']}: {each['text']}" for each in advice["reasons"])
-    said = advice["failed"], *reasons, advice["few"]
+    said = advice["failed"], *reasons, advice["few"], *_of_new_rows(result)
     return [
         f"{data['rows']:,} rows, {data['columns']} columns, {len(data['classes'])} classes.",
         "Errors on held-out rows:",
@@ -222,6 +231,18 @@ def _lines(
         f"Wrote {out}.",
         *([f"Saved {save}, {_rows_of_fit(result)}."] if save else []),
     ]
+
+
+def _of_new_rows(result: dict[str, Any]) -> list[str]:
+    """Class frequencies of the new rows, and what the test of the assumption says."""
+    new_rows, classes = result["new_rows"], result["data"]["classes"]
+    if new_rows is None:
+        return []
+    if new_rows["refused"]:
+        return [f"Nothing can be said of the new rows. {new_rows['refused']}"]
+    pairs = zip(classes, new_rows["classes"], strict=True)
+    shares = [f"{short_name(each['name'])} {share_text(new['value'])}" for each, new in pairs]
+    return [f"Class frequencies of the new rows: {in_words(shares, 12)}.", new_rows["verdict"]]
 
 
 def _rows_of_fit(result: dict[str, Any]) -> str:

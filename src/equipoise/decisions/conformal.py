@@ -122,6 +122,12 @@ class Calibration:
         """Rows of each class."""
         return np.bincount(self.labels, minlength=self.n_classes)
 
+    def shares_missed(self, thresholds: Vector) -> Vector:
+        """Shares of the rows of each class whose sets leave their class out."""
+        missed = self.own < np.asarray(thresholds)[self.labels]
+        misses = np.bincount(self.labels, missed, minlength=self.n_classes)
+        return np.asarray(misses / np.maximum(self.counts, 1))
+
     def take(self, rows: Mask) -> Calibration:
         """Some of the rows."""
         return replace(self, own=self.own[rows], labels=self.labels[rows], fold=self.fold[rows])

@@ -6,6 +6,7 @@ loaded when something is drawn. ``plt.style.use("equipoise.display.quiet")`` giv
 own the same look.
 """
 
+from equipoise.display.frequencies import ClassFrequenciesDisplay, PriorMonitorDisplay
 from equipoise.display.frontier import FrontierDisplay
 from equipoise.display.label_sets import CoveragePathDisplay
 from equipoise.display.points import ClassRisksDisplay, ReliabilityDisplay
@@ -21,12 +22,14 @@ from equipoise.display.weightings import (
 )
 
 __all__ = [
+    "ClassFrequenciesDisplay",
     "ClassRisksDisplay",
     "ConvergenceDisplay",
     "CoveragePathDisplay",
     "ErrorDecompositionDisplay",
     "FrontierDisplay",
     "PathDisplay",
+    "PriorMonitorDisplay",
     "ReliabilityDisplay",
     "RobustPathDisplay",
     "TradeoffDisplay",

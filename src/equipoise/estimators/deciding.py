@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
 
 from equipoise.arrays import Matrix, NDArray, Vector
+from equipoise.blocks.answers import streamed
 from equipoise.blocks.base import Blocks
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks, is_sliced
@@ -60,7 +61,6 @@ from equipoise.decisions.tuned_weights import (
     warn_of_cost,
     warn_of_seen_rows,
 )
-from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import (
     FittedDecisions,
     draw_sample,

@@ -11,11 +11,12 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from equipoise.arrays import is_tensor
+from equipoise.blocks.answers import streamed
 from equipoise.decisions import Splitting
 from equipoise.decisions.alphas import alpha_choice
 from equipoise.estimators.linear_paths import adopt, fit_level
 from equipoise.estimators.parameters import documented
-from equipoise.estimators.robust_linear import RobustLinearModel, streamed
+from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.estimators.tensor_rows import probabilities_of
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.weights.by_class import ByClass

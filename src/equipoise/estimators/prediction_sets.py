@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import Mask, Matrix, NDArray, Vector
+from equipoise.blocks.answers import streamed
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.sources import as_blocks
 from equipoise.decisions import (
@@ -44,15 +46,17 @@ from equipoise.decisions.set_goals import (
     share_to_calibrate,
 )
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets
+from equipoise.decisions.summary import percent
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
 from equipoise.decisions.tune import Tuned
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.parameters import documented
-from equipoise.estimators.robust_linear import streamed
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import as_goal
-from equipoise.sets import LabelCVaR
+from equipoise.goals import SetGoal, as_goal
+from equipoise.sets import LabelCVaR, as_uncertainty
+from equipoise.shift import CalibratedProbabilities, PriorEstimate, estimate_prior
+from equipoise.shift.shifted_goals import for_population
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
@@ -391,6 +395,59 @@ class PredictionSets(DecidingClassifier):
         model.tuned_ = replace(model.tuned_, rule=rule)
         model.summary_ = None
         return model
+
+    def adapt(
+        self,
+        X_new: Any,
+        *,
+        held_out: Any = None,
+        calibration: str | CalibratedProbabilities | None = "bcts",
+        random_state: Any = None,
+    ) -> Self:
+        """The same model with sets for the class frequencies of unlabelled rows.
+
+        As :meth:`adapted` with estimated frequencies. ``estimate_`` of the result is the estimate,
+        and ``notes_`` say what becomes of the coverage. ``PriorBox`` and ``PriorBall`` are
+        intersected with the region of the estimate.
+
+        Parameters
+        ----------
+        X_new : array-like, Blocks or Dask collection
+            Unlabelled rows of the new population, as ``predict`` takes them.
+        held_out : tuple (X, y), default=None
+            Labelled rows that these sets were not fitted to. Not needed with a
+            ``CalibratedProbabilities``.
+        calibration : {"bcts", "temperature", None} or CalibratedProbabilities, default="bcts"
+            As in :func:`equipoise.shift.estimate_prior`.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+        """
+        estimate = estimate_prior(
+            self, X_new, held_out=held_out, calibration=calibration, random_state=random_state
+        )
+        inner, notes = copy(self), tuple[str, ...]()
+        if not isinstance(self.goal, Mapping):
+            wanted = SetGoal(as_uncertainty("balanced" if self.goal is None else self.goal))
+            moved, notes = for_population(wanted, estimate.region())
+            inner.goal = moved.uncertainty
+        model = inner.adapted(estimate.draws.mean)
+        model.estimate_, model.notes_ = estimate, (*notes, self._note_of(model, estimate))
+        return model
+
+    def _note_of(self, model: Self, estimate: PriorEstimate) -> str:
+        """What becomes of the coverage at the estimated frequencies."""
+        if np.array_equal(model.thresholds_, self.thresholds_):
+            return (
+                "The sets and their coverage do not depend on class frequencies, as long as rows "
+                "of a class look as before."
+            )
+        error = estimate.overall_error(self._calibration.shares_missed(model.thresholds_))
+        return (
+            f"The sets were recomputed for the estimated class frequencies: on the calibration "
+            f"rows they hold the label of {percent(1 - error.estimate)} of the new population, "
+            f"{percent(1 - error.upper)} to {percent(1 - error.lower)} over the interval of the "
+            "frequencies."
+        )
 
     def evaluate(self, X: Any, y: Any) -> SetSummary:
         """Coverage by class with exact intervals, and sizes, on rows that nothing was fitted to.

@@ -9,6 +9,7 @@ import numpy as np
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.decisions.trained import weight_argument
 from equipoise.decisions.tune import POOLING
+from equipoise.estimators.adapting import Adaptable
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.own_weights import is_robust, refuse_own_weights
 from equipoise.estimators.parameters import documented
@@ -26,7 +27,7 @@ TRAININGS = {
 
 
 @documented
-class RobustClassifier(DecidingClassifier):
+class RobustClassifier(Adaptable, DecidingClassifier):
     r"""Tune any classifier for a goal; ``predict`` is not the argmax of ``predict_proba``.
 
     The classifier is trained plainly and with class weights, and the probabilities of these models

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Any, ClassVar, Self, TypeVar, cast
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
@@ -18,8 +17,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from equipoise.arrays import Indices, Matrix, NDArray, Vector, is_tensor, norm, to_numpy
+from equipoise.blocks.answers import streamed
 from equipoise.blocks.memory import check_memory
-from equipoise.blocks.partitions import is_dask, lazily
+from equipoise.blocks.partitions import is_dask
 from equipoise.blocks.sources import as_blocks, is_sliced
 from equipoise.decisions.summary import (
     FEW_ROWS,
@@ -29,6 +29,7 @@ from equipoise.decisions.summary import (
     percent,
 )
 from equipoise.decisions.tune import POOLING
+from equipoise.estimators.adapting import Adaptable
 from equipoise.estimators.linear_decisions import DECISIONS, LinearDecisions, tuned_decisions
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
@@ -85,44 +86,14 @@ _ADVICE = {
 }
 
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def streamed(method: Method) -> Method:
-    """A method of rows that takes blocks of them too, and answers each where it is read."""
-
-    @wraps(method)
-    def answer(self: Any, X: Any, *args: Any, **settings: Any) -> Any:
-        if is_dask(X):
-            return _answered_lazily(self, X, method.__name__, args, settings)
-        if is_tensor(X):
-            return method(self, X, *args, **settings)
-        blocks = as_blocks(X, None, None, check_memory(self.memory), labelled=False)
-        if blocks is None:
-            return np.asarray(method(self, X[:] if is_sliced(X) else X, *args, **settings))
-        answers = list(blocks.map(lambda _, block: method(self, block.X, *args, **settings)))
-        if not answers:
-            raise InvalidInputError("X must have at least one block of rows, got none.")
-        return np.concatenate(answers)
-
-    return cast(Method, answer)
-
-
-def _answered_lazily(model: Any, X: Any, method: str, args: Any, settings: Any) -> Any:
-    """A Dask array of a method's answers, by the model as it is now."""
-    check_is_fitted(model)
-    answer = partial(_answer, copy(model), method, args, settings)
-    row = np.zeros((1, model.n_features_in_ if np.isnan(X.shape[1]) else X.shape[1]))
-    if hasattr(X, "columns"):
-        row = type(X._meta)(row, columns=X.columns)
-    return lazily(X, answer, answer(row))
-
-
-def _answer(model: Any, method: str, args: Any, settings: Any, rows: Any) -> NDArray[Any]:
-    return np.asarray(getattr(model, method)(rows, *args, **settings))
-
-
-class RobustLinearModel(RefusesUnknownParameters, Summarised, ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class RobustLinearModel(
+    Adaptable,
+    RefusesUnknownParameters,
+    Summarised,
+    ClassifierMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+    ABC,
+):
     """A linear model of least worst weighted risk; a subclass says of which loss.
 
     Use it as the base of a linear model of another loss.

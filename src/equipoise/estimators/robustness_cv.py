@@ -17,6 +17,7 @@ from equipoise.decisions.alphas import AlphaChoice
 from equipoise.decisions.classifiers import take_tags
 from equipoise.decisions.summary import DecisionSummary, Summarised, SummaryTable
 from equipoise.decisions.trained import take_fit, unfitted
+from equipoise.estimators.adapting import Adaptable
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.linear_paths import fit_level
 from equipoise.estimators.logistic import RobustLogisticRegression
@@ -29,7 +30,7 @@ from equipoise.validation.numbers import check_seed, check_verbosity
 _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
 
 
-class RobustnessCV(Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class RobustnessCV(Adaptable, Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Choose on held-out rows how robust a classifier is: the level of ``LabelCVaR``.
 
     The classifier is fitted for levels :math:`\alpha` of ``LabelCVaR``, from 1 (the overall error)

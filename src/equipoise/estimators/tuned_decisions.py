@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Matrix, NDArray, Vector
+from equipoise.estimators.adapting import Adaptable
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.parameters import documented
 
 
 @documented
-class TunedDecisionClassifier(DecidingClassifier):
+class TunedDecisionClassifier(Adaptable, DecidingClassifier):
     r"""Tune decisions of a classifier; ``predict`` is not the argmax of ``predict_proba``.
 
     The classifier is trained as it is given. The predicted class is that of the largest weighted

@@ -22,15 +22,18 @@ from equipoise.goals import bind_classes
 from equipoise.report.answer import answer
 from equipoise.report.candidates import candidates_for, named_goals, named_learners
 from equipoise.report.comparison import Comparison
-from equipoise.report.design import design_for, design_of_unseen
+from equipoise.report.design import Design, design_for, design_of_unseen
 from equipoise.report.evaluations import Evaluator, Progress, notebook_bar
+from equipoise.report.on_new_rows import NewTables, check_new_rows, on_new_rows
 from equipoise.report.sampled import SampledBlocks
 from equipoise.report.summarize import Story, summarize
 from equipoise.report.written import InBlocks, Writer, literal
+from equipoise.shift.model_output import parts_of
 from equipoise.tables import (
     LabelledTable,
     find_column,
     labelled_table,
+    read_chunks,
     read_table,
     size_in_memory,
     split_target,
@@ -68,10 +71,15 @@ class Request:
     loading: tuple[Mapping[str, set[str]], Sequence[str]] = ({}, ())
     file: Sequence[str] = ()
     sample_weight: Any = None
+    new_tables: NewTables | None = None
 
     def __post_init__(self) -> None:
         if self.price is not None:
             check_number(self.price, "price", "[0, 100]")
+        if self.new_tables is not None and self.sample_weight is not None:
+            raise InvalidParameterError(
+                "X_new needs rows of equal weight, got sample_weight: new rows have no weights."
+            )
         if self.groups is not None and self.in_time:
             raise InvalidParameterError("give groups or time, not both: rows are split one way.")
         if isinstance(self.cv, float):
@@ -86,6 +94,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     models: Any = None,
     *,
     goals: Any = None,
+    X_new: Any = None,
     price: float | None = None,
     cv: float = FOLDS,
     groups: Any = None,
@@ -120,6 +129,9 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     goals : goal, list of goals, or dict of goals by name, optional
         What the model is for: a set of weightings, ``"f1_macro"``, ``CostMatrix(...)``,
         ``RecallFloors(...)``, as in :class:`~equipoise.RobustClassifier`. The first is advised on.
+    X_new : as X, Blocks or Dask collection, optional
+        Unlabelled rows of the population that the model is for, where its class frequencies may be
+        others: the page says what they are and what error every candidate will have there.
     price : float, optional
         Points of overall error, 1 for 0.01, that a card may cost at most.
     cv : int or float, default=5
@@ -166,6 +178,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         groups=groups,
         in_time=time is not None,
         sample_weight=sample_weight,
+        new_tables=None if X_new is None else lambda _: parts_of(X_new),
     )
     by_name = isinstance(models, Mapping)
     blocks = as_blocks(X, y, sample_weight, check_memory(memory))
@@ -179,25 +192,29 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         return _compared_in_blocks(request, blocks, source)
     X, y = (part[:] if is_sliced(part) else part for part in (X, y))
     if time is not None:
-        check_length(np.asarray(time), len(y), name="time", of="y")
-        order = np.argsort(np.asarray(time), kind="stable")
-        X, y, sample_weight = (
-            None if part is None else _in_order(part, order) for part in (X, y, sample_weight)
-        )
-        lines = ['order = np.argsort(time, kind="stable")', "X, y = X[order], y[order]"]
-        if hasattr(X, "iloc"):
-            lines[1] = "X, y = X.iloc[order], np.asarray(y)[order]"
-        lines += ["sample_weight = sample_weight[order]"] if sample_weight is not None else []
-        request = replace(
-            request, sample_weight=sample_weight, loading=({"": {"import numpy as np"}}, lines)
-        )
+        request, X, y = _in_time_order(request, X, y, time)
     if by_name and not _is_table(X):
-        table = unseen_rows(y, sample_weight=sample_weight, X=X)
+        table = unseen_rows(y, sample_weight=request.sample_weight, X=X)
     else:
-        table = labelled_table(X, y, sample_weight)
+        table = labelled_table(X, y, request.sample_weight)
     if groups is not None:
         check_length(np.asarray(groups), len(table.labels), name="groups", of="X")
     return compared(request, table, X)
+
+
+def _in_time_order(request: Request, X: Any, y: Any, time: Any) -> tuple[Request, Any, Any]:
+    """The rows from the earliest on, and the Python that orders them."""
+    check_length(np.asarray(time), len(y), name="time", of="y")
+    order = np.argsort(np.asarray(time), kind="stable")
+    X, y, sample_weight = (
+        None if part is None else _in_order(part, order) for part in (X, y, request.sample_weight)
+    )
+    lines = ['order = np.argsort(time, kind="stable")', "X, y = X[order], y[order]"]
+    if hasattr(X, "iloc"):
+        lines[1] = "X, y = X.iloc[order], np.asarray(y)[order]"
+    lines += ["sample_weight = sample_weight[order]"] if sample_weight is not None else []
+    loading = {"": {"import numpy as np"}}, lines
+    return replace(request, sample_weight=sample_weight, loading=loading), X, y
 
 
 def _in_order(rows: Any, order: Indices) -> Any:
@@ -219,6 +236,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     models: Any = None,
     *,
     goals: Any = None,
+    new: str | Path | None = None,
     price: float | None = None,
     drop: Sequence[str] = (),
     group: str | None = None,
@@ -231,7 +249,8 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
 ) -> Comparison:
     """Compare on a CSV, gzipped CSV or Parquet file with the label in a column ``target``.
 
-    The columns ``drop`` are left out; so are ``group`` and ``time``, which hold what
+    ``new`` is a file with unlabelled rows, :func:`compare`'s ``X_new``, in which further columns do
+    not matter. The columns ``drop`` are left out; so are ``group`` and ``time``, which hold what
     :func:`compare` takes as ``groups`` and ``time``. ``text_labels`` is that of
     :func:`equipoise.tables.split_target`, the others those of :func:`compare`; goals may name
     classes by their texts. A table that would take more than ``memory``, by default half of the
@@ -260,6 +279,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         title=f"Report on {Path(path).name}",
         in_time=time is not None,
         file=[str(path), "--target", target, *names, *(["--text-labels"] if text_labels else [])],
+        new_tables=None if new is None else partial(read_chunks, new),
     )
     room = allowed_memory(memory)
     if size_in_memory(path) > room:
@@ -398,25 +418,24 @@ def compared(
     seed, goals = request.seed, named_goals(request.goals)
     columns = table.columns if source is None else source.columns_like
     learners, kinds = named_learners(request.models, columns, seed)
-    if blocks is not None:
-        design = blocks.design(table, X, seed)
-    elif all(isinstance(each, FrozenEstimator) for each in learners.values()):
-        design = design_of_unseen(table, X, seed)
-    else:
-        cv, most = (QUICK_SHARE, QUICK_ROWS) if request.quick else (request.cv, MOST_ROWS)
-        held = {"groups": request.groups, "in_time": request.in_time}
-        design = design_for(table, X, cv, seed, most_rows=most, **held)
+    design = _design(request, table, X, learners, blocks)
+    if request.new_tables is not None:
+        check_new_rows(request.new_tables, table, ours=bool(kinds))
     candidates = candidates_for(learners, goals)
     for goal in goals.values():
         # What cannot be evaluated is refused before any training.
         goal.resolve_some(table.prior, table.classes, ~design.counts)
     evaluator = Evaluator(design, learners, seed, request.progress or notebook_bar())
+    evaluator.keeps_models = request.new_tables is not None
     evaluations, unfinished = evaluator.all(candidates)
     whole = design
     if blocks is not None:
         evaluator.tell("all rows")
         whole, evaluations = blocks.counted(design, evaluations)
     advice = answer(evaluations, goals, table.classes, request.price)
+    new_rows = None
+    if request.new_tables is not None:
+        new_rows = on_new_rows(request.new_tables, advice, design, evaluator)
     evaluator.end()
     writer = Writer(
         whole,
@@ -440,6 +459,23 @@ def compared(
         seed,
         perf_counter() - request.began,
     )
-    summary = summarize(advice, whole, goals, writer, story)
+    summary = summarize(advice, whole, goals, writer, story) | {"new_rows": new_rows}
     best = advice.best.candidate
     return Comparison(summary, partial(writer.fit, best), partial(writer.save, best))
+
+
+def _design(
+    request: Request,
+    table: LabelledTable,
+    X: Any,
+    learners: Mapping[str, Any],
+    blocks: SampledBlocks | None,
+) -> Design:
+    """How rows are held out."""
+    if blocks is not None:
+        return blocks.design(table, X, request.seed)
+    if all(isinstance(each, FrozenEstimator) for each in learners.values()):
+        return design_of_unseen(table, X, request.seed)
+    cv, most = (QUICK_SHARE, QUICK_ROWS) if request.quick else (request.cv, MOST_ROWS)
+    held = {"groups": request.groups, "in_time": request.in_time}
+    return design_for(table, X, cv, request.seed, most_rows=most, **held)

@@ -54,7 +54,7 @@ class Comparison:
     def lines(self) -> list[str]:
         """The candidates as a table of text."""
         names = [each["name"] for each in self._summary["data"]["classes"]]
-        goals = self._summary["goals"]
+        goals, new_rows = self._summary["goals"], self._summary["new_rows"]
         header = ["candidate", "overall error", "mean class error", "worst class", "which"]
         header += [goal["name"] for goal in goals]
         rows = [
@@ -69,6 +69,10 @@ class Comparison:
             ]
             for each in self._summary["candidates"]
         ]
+        if new_rows is not None and not new_rows["refused"]:
+            header.append("on new rows")
+            for row, error in zip(rows, new_rows["candidates"], strict=True):
+                row.append(share_text(error["value"]))
         return text_table(header, rows, right=True, gap="  ")
 
     @property
@@ -132,6 +136,11 @@ class Comparison:
         frame["worst_class"] = frame["worst_class"].map(names)
         for at, goal in enumerate(summary["goals"]):
             frame[f"goal[{goal['name']}]"] = [each["goals"][at] for each in candidates]
+        new_rows = summary["new_rows"]
+        if new_rows is not None and not new_rows["refused"]:
+            for end in ("value", "lower", "upper"):
+                name = "new_overall" if end == "value" else f"new_overall_{end}"
+                frame[name] = [each[end] for each in new_rows["candidates"]]
         frame["recommended"] = frame["label"] == self.recommended
         return frame.drop(columns=["classes", "goals", "goal", "never_right", "constant"])
 

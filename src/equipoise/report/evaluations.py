@@ -137,7 +137,10 @@ class EvaluatedCandidate:
 
 @dataclass(eq=False)
 class Evaluator:
-    """The models, fitted once for each fold, and what their fits warned of."""
+    """The models, fitted once for each fold, and what their fits warned of.
+
+    ``models`` are those of all folds, which are kept where they predict further rows.
+    """
 
     design: Design
     learners: Mapping[str, Any]
@@ -145,6 +148,8 @@ class Evaluator:
     progress: Progress | None
     notes: dict[str, str] = field(default_factory=dict)
     held_out: dict[str, HeldOut] = field(default_factory=dict)
+    keeps_models: bool = False
+    models: dict[str, list[Any]] = field(default_factory=dict)
 
     def tell(self, what: str) -> None:
         """Report the share of the models that are fitted, and what comes next."""
@@ -189,11 +194,11 @@ class Evaluator:
         evaluated = replace(
             evaluate(held_out, tuned, task), few=~design.evaluated, clusters=design.clusters
         )
-        few, factors = ~design.counts, self._training.factors_for(held_out.model)
+        few, factors = ~design.counts, self.training.factors_for(held_out.model)
         return EvaluatedCandidate(candidate, evaluated, few, held_out, tuned.rule, factors)
 
     @property
-    def _training(self) -> Training:
+    def training(self) -> Training:
         """Models are trained without class weights."""
         prior = self.design.table.prior
         return Training(np.ones((1, len(prior))), prior, prior)
@@ -210,7 +215,8 @@ class Evaluator:
             labels, order = np.full(len(rows.labels), -1, dtype=np.intp), design.folds.rows
             labels[order] = rows.labels[order]
             used = replace(rows, labels=labels)
-            held_out = predict_fitted(estimator, used, self._training, self.seed)
+            held_out = predict_fitted(estimator, used, self.training, self.seed)
+            self.models[name] = [estimator]
             # In the order of the folds, as all other models have the rows.
             at = np.argsort(np.argsort(order))
             predictions = replace(
@@ -223,7 +229,11 @@ class Evaluator:
         else:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                held_out = predict(estimator, rows, design.folds, self._training, Fits(quiet=False))
+                fits = Fits(quiet=False)
+                held_out = predict(estimator, rows, design.folds, self.training, fits)
+            if self.keeps_models:
+                (parts,) = fits.tables.values()
+                self.models[name] = [part.model for part in parts]
             for each in caught:
                 kind = each.category
                 if issubclass(kind, EquipoiseWarning) and kind is not InactiveCapsWarning:

@@ -54,7 +54,11 @@ def page(summary: dict[str, Any]) -> str:
         "short": _short,
         "pieces": _pieces,
     }
-    environment.globals |= {"points": points, "value_text": value_text}
+    environment.globals |= {
+        "points": points,
+        "value_text": value_text,
+        "described_model": lambda name: _MODELS.get(name, name),
+    }
     environment.tests["is_long"] = lambda piece: (
         max(map(len, piece.split()), default=0) > _LONG_WORD
     )
@@ -131,7 +135,14 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "matrix": _matrix(summary),
         "curve": _curve(summary),
         "largest_share": max(each["share"] for each in classes),
+        "largest_new": _largest_new(summary["new_rows"]),
     }
+
+
+def _largest_new(new_rows: dict[str, Any] | None) -> float:
+    """The largest class frequency of the new rows."""
+    shares = [each["value"] for each in (new_rows or {}).get("classes", ())]
+    return max(shares, default=1.0)
 
 
 def _cards(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,9 +1,10 @@
 """Class frequencies that change: learned from unlabelled rows, with their uncertainty.
 
-Start from :func:`estimate_prior` and :func:`adapt`, which take a fitted classifier or Pipeline.
+Start from :func:`estimate_prior`, which takes a fitted classifier or Pipeline, and ``adapt`` of its
+result; classifiers of ours have a method ``adapt`` of their own.
 """
 
-from equipoise.shift.adapted import AdaptedClassifier, adapt
+from equipoise.shift.adapted import AdaptedClassifier
 from equipoise.shift.calibration import CalibratedProbabilities, calibrate
 from equipoise.shift.prior_estimate import PriorEstimate, estimate_prior
 from equipoise.shift.prior_monitor import MonitorStep, PriorMonitor
@@ -14,7 +15,6 @@ __all__ = [
     "MonitorStep",
     "PriorEstimate",
     "PriorMonitor",
-    "adapt",
     "calibrate",
     "estimate_prior",
 ]

@@ -3,42 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.model_selection import train_test_split
 
-from equipoise.arrays import ROUNDING, Matrix, NDArray
+from equipoise.arrays import Matrix, NDArray
+from equipoise.blocks.answers import streamed
 from equipoise.decisions import TunedWeights
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.tuned_weights import tune_weights
-from equipoise.estimators.deciding import DecidingClassifier
-from equipoise.estimators.population_probabilities import inside
-from equipoise.estimators.robust_linear import RobustLinearModel, streamed
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import Goal, RecallFloors, SetGoal, as_goal
+from equipoise.goals import Goal
 from equipoise.risks import RiskInterval
-from equipoise.sets import LabelCVaR, PriorBall, PriorBox, WeightHull
-from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.model_output import probabilities_of_model
-from equipoise.shift.prior_estimate import PriorEstimate, calibrated, estimate_prior
+from equipoise.shift.shifted_goals import for_population
 from equipoise.validation.labels import as_labels, known_labels
-from equipoise.validation.numbers import check_numbers, check_seed
 
-# MOST_CORNERS: draws of the frequencies that a hull is made of; more are hardly further out.
-MOST_CORNERS = 50
-
-FLOORS_NOTE = (
-    "Recalls do not depend on class frequencies: the floors hold under every class frequencies, as "
-    "long as rows of a class look as before."
-)
+if TYPE_CHECKING:
+    from equipoise.shift.prior_estimate import PriorEstimate
 
 
 class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier around a fitted one, for estimated class frequencies; see :func:`adapt`.
+    """A classifier around a fitted one, for estimated class frequencies; made by ``adapt``.
 
-    Use it where a model is to predict for a population with other class frequencies.
+    Use it where a model is to predict for a population with other class frequencies; ``adapt`` of
+    an estimate, and of every classifier of ours, makes it.
 
     Attributes
     ----------
@@ -58,12 +48,12 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from equipoise.datasets import make_power_imbalance
-    >>> from equipoise.shift import adapt
+    >>> from equipoise.shift import estimate_prior
     >>> X, y, population = make_power_imbalance(4_000, p=0.9, random_state=0, return_model=True)
     >>> rows, classes = population.sample(9_000, random_state=1)
     >>> half = np.concatenate([np.flatnonzero(classes == label)[:800] for label in (0, 1)])
     >>> clf = LogisticRegression(C=1000).fit(X[:2000], y[:2000])
-    >>> adapted = adapt(clf, rows[half], held_out=(X[2000:], y[2000:]))
+    >>> adapted = estimate_prior(clf, rows[half], held_out=(X[2000:], y[2000:])).adapt()
     >>> errors = [1 - each.score(rows[half], classes[half]) for each in (clf, adapted)]
     >>> [f"{error:.0%}" for error in errors]
     ['22%', '12%']
@@ -119,89 +109,36 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def overall_error(self) -> RiskInterval:
         """The expected overall error rate in the new population, by class risks of held-out rows.
 
-        The interval is for the frequencies alone.
+        The interval contains the uncertainty of the frequencies and of the class risks.
         """
-        return self.estimate.overall_error(np.asarray(self.tuned.class_risks))
+        rows = self.tuned.summary().rows
+        return self.estimate.overall_error(np.asarray(self.tuned.class_risks), rows)
 
 
-def adapt(
-    model: Any,
-    X_new: Any = None,
-    *,
-    held_out: Any = None,
-    goal: Any = None,
-    calibration: str | CalibratedProbabilities | None = "bcts",
-    estimate: PriorEstimate | None = None,
+def adapted_to(
+    estimate: PriorEstimate,
+    goal: Goal,
+    shown: tuple[Matrix, Any] | None = None,
     random_state: Any = None,
 ) -> AdaptedClassifier:
-    """A classifier for the class frequencies of unlabelled rows; the original is unchanged.
+    """The model of an estimate, with decisions that are tuned for the estimated frequencies.
 
-    Decisions for the goal are tuned on the held-out rows, as a population of the estimated
-    frequencies has them. ``PriorBox`` and ``PriorBall`` are intersected with the region of the
-    estimate; sets of weights, metrics and costs are for the estimated frequencies; floors of
-    recalls hold under all frequencies.
-
-    Parameters
-    ----------
-    model : fitted classifier or Pipeline
-        Of this package or of any other.
-    X_new : array-like, Blocks or Dask collection
-        New rows as the model takes them. Not needed with ``estimate``.
-    held_out : tuple (X, y), default=None
-        Labelled rows that the model was not trained on. Not needed with ``estimate`` or a
-        ``CalibratedProbabilities``. Where floors have a confidence, half of them calibrate the
-        probabilities and half show the floors.
-    goal : goal, set, metric or None, default=None
-        What decisions are for; by default the goal of the model, and of models of other packages
-        the overall error.
-    calibration : {"bcts", "temperature", None} or CalibratedProbabilities, default="bcts"
-        As in :func:`estimate_prior`.
-    estimate : PriorEstimate, default=None
-        An estimate that exists already.
-    random_state : int, RandomState or None, default=None
-        Seed of the draws and folds.
-
-    Returns
-    -------
-    AdaptedClassifier
-
-    Examples
-    --------
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
-    >>> from equipoise import RecallFloors, RobustLogisticRegression
-    >>> from equipoise.datasets import load_thyroid
-    >>> from equipoise.shift import adapt
-    >>> X, y = load_thyroid(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), RobustLogisticRegression("balanced"))
-    >>> model = model.fit(X[::2], y[::2])
-    >>> adapted = adapt(model, X[1::4], held_out=(X[3::4], y[3::4]), goal=RecallFloors(0.9))
-    >>> adapted.notes[0][:47]
-    'Recalls do not depend on class frequencies: the'
+    They are tuned on the held-out rows of the calibration, as a population of the estimated
+    frequencies has them; a goal with a confidence is ``shown`` by other rows, of which these are
+    the model's probabilities and the labels.
     """
-    aim = as_goal(own_goal(model) if goal is None else goal)
-    shown = None
-    if aim.confidence is not None and estimate is None and held_out is not None:
-        held_out, shown = _halves(held_out, check_seed(random_state))
-    if estimate is None:
-        known = calibrated(model, held_out, calibration)
-        if X_new is None:
-            raise InvalidInputError("X_new must be given where there is no estimate, got None.")
-        estimate = estimate_prior(model, X_new, calibration=known, random_state=random_state)
-    elif aim.confidence is not None:
-        shown = held_out
-        if held_out is None:
-            raise InvalidInputError(
-                "held_out must be given beside an estimate where a goal has a confidence, got "
-                "None: rows that the calibration has not used, which show it."
-            )
     known = estimate.calibration
     table, labels = known.table, known.labels
-    if shown is not None:
-        X, y = shown
-        table = known.probabilities(probabilities_of_model(model, X))
+    aim, notes = for_population(goal, estimate.region())
+    if aim.confidence is not None:
+        if shown is None:
+            raise InvalidInputError(
+                "held_out must be given where a goal has a confidence, got None: labelled rows "
+                "that neither the model nor the calibration has used, which show it."
+            )
+        probabilities, y = shown
+        table = known.probabilities(probabilities)
         labels = known_labels(as_labels(y, name="y"), known.classes)
-    aim, notes = _for_population(aim, estimate)
     tuned = tune_weights(
         known.classes[labels],
         table,
@@ -211,69 +148,4 @@ def adapt(
         rare_classes="keep",
         random_state=random_state,
     )
-    return AdaptedClassifier(model, estimate, replace(tuned, folds=None), notes)
-
-
-def own_goal(model: Any) -> Any:
-    """The goal of a fitted classifier, or the overall error where it has none."""
-    while model is not None:
-        if isinstance(model, DecidingClassifier | RobustLinearModel):
-            level = getattr(model, "alpha_", None)
-            return model.goal if level is None else LabelCVaR(level)
-        model = inside(model)
-    return "accuracy"
-
-
-def _halves(held_out: Any, seed: int) -> tuple[Any, Any]:
-    """Held-out rows for the calibration, and as many that show a goal with its confidence."""
-    X, y = held_out
-    first, second, y_first, y_second = train_test_split(
-        X, y, test_size=0.5, stratify=y, random_state=seed
-    )
-    return (first, y_first), (second, y_second)
-
-
-def _for_population(goal: Goal, estimate: PriorEstimate) -> tuple[Goal, tuple[str, ...]]:
-    """The goal at the estimated frequencies, and notes about it."""
-    if isinstance(goal, RecallFloors):
-        return goal, (FLOORS_NOTE,)
-    if not isinstance(goal, SetGoal):
-        return goal, ()
-    if isinstance(goal.uncertainty, PriorBox):
-        return _within_box(goal.uncertainty, estimate)
-    if isinstance(goal.uncertainty, PriorBall):
-        return _within_ball(goal.uncertainty, estimate)
-    return goal, ()
-
-
-def _within_box(box: PriorBox, estimate: PriorEstimate) -> tuple[Goal, tuple[str, ...]]:
-    """The frequencies that both a box and the estimate allow."""
-    classes, region = estimate.classes, estimate.set()
-    low, high = (
-        check_numbers(free if each is None else each, classes, name=name, default=free)
-        for each, name, free in ((box.lower, "lower", 0.0), (box.upper, "upper", 1.0))
-    )
-    low = np.maximum(low, check_numbers(region.lower, classes, name="lower"))
-    high = np.minimum(high, check_numbers(region.upper, classes, name="upper"))
-    if np.any(low > high) or low.sum() > 1 or high.sum() < 1:
-        return _region(estimate, "PriorBox")
-    return SetGoal(PriorBox(low, high)), ("The box was intersected with the estimated region.",)
-
-
-def _within_ball(ball: PriorBall, estimate: PriorEstimate) -> tuple[Goal, tuple[str, ...]]:
-    """The hull of draws of the frequencies inside a ball."""
-    prior = estimate.calibration.prior
-    masses = ball.resolve(prior, estimate.classes)
-    inner = [s for s in estimate.samples if np.abs(masses.project(s) - s).max() < np.sqrt(ROUNDING)]
-    if not inner:
-        return _region(estimate, "PriorBall")
-    hull = WeightHull([sample / estimate.draws.mean for sample in inner[:MOST_CORNERS]])
-    return SetGoal(hull), ("The ball was intersected with draws of the frequencies.",)
-
-
-def _region(estimate: PriorEstimate, name: str) -> tuple[Goal, tuple[str, ...]]:
-    note = (
-        f"The {name} of the goal and the estimated region have nothing in common: the frequencies "
-        "are not those that were expected, and decisions are for the estimated region."
-    )
-    return SetGoal(estimate.set()), (note,)
+    return AdaptedClassifier(estimate.model, estimate, replace(tuned, folds=None), notes)

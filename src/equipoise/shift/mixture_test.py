@@ -2,7 +2,8 @@ r"""Whether new rows are a mixture of the known classes: a test of overidentifyi
 
 Under label shift every function :math:`g` of a row has the mean :math:`\sum_i \pi_i \mu_i` over the
 new rows, with its means :math:`\mu_i` over the classes. Probabilities of the classes determine
-:math:`\pi`; how certain they are is a further function, whose mean the mixture must then explain.
+:math:`\pi`; their squares and the largest are further functions, whose means the mixture must then
+explain.
 With the covariance :math:`V` of all means, from new and from held-out rows,
 
 .. math:: J = \min_{\sum_i \pi_i = 1} d(\pi)^\top V^{-1} d(\pi), \qquad
@@ -52,10 +53,13 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
     # The variance that the mixture has: that of few new rows would be too small by chance.
     variance = rows.sampling_variance(new)
     for i in range(k):
-        centred = known[calibration.labels == i] - means[i]
-        spread, away = centred.T @ centred / len(centred), means[i] - pi @ means
-        variance += pi[i] / n * (spread + np.outer(away, away))
-        variance += pi[i] ** 2 * spread / max(len(centred) - 1, 1)
+        # One further row for every other class, which could be of either: the rows at hand may have
+        # shown none, and would vary too little.
+        either = _moments(np.delete(np.eye(k) + np.eye(k)[i], i, axis=0), at) - means[i]
+        centred, away = known[calibration.labels == i] - means[i], means[i] - pi @ means
+        count = len(centred)
+        spread = (centred.T @ centred + either.T @ either) / (count + 1)
+        variance += pi[i] / n * (spread + np.outer(away, away)) + pi[i] ** 2 * spread / count
     values, vectors = np.linalg.eigh(variance)
     kept = values > SAME * values[-1]
     whiten = vectors[:, kept] / np.sqrt(values[kept])
@@ -68,10 +72,10 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
 
 
 def _moments(table: Matrix, at: Vector) -> Matrix:
-    """Probabilities of the classes but one, the largest of a row, and the sum of their squares."""
+    """Probabilities of the classes but one, the largest of a row, and all squares."""
     probabilities = table * at
     probabilities /= probabilities.sum(axis=1, keepdims=True)
-    certain = np.column_stack([probabilities.max(axis=1), (probabilities**2).sum(axis=1)])
+    certain = np.column_stack([probabilities.max(axis=1), probabilities**2])
     return np.hstack([probabilities[:, 1:], certain])
 
 

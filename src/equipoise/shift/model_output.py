@@ -55,13 +55,15 @@ def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities
     if model is None:
         return NewRows.of(calibration.likelihoods(as_probabilities(X, len(calibration.classes))))
     rows = NewRows.of(np.ones((0, len(calibration.classes))))
-    for part in _parts(X):
+    for part in parts_of(X):
+        if not (part.shape[0] if hasattr(part, "shape") else len(part)):
+            continue
         table = probabilities_of_model(model, part)
         rows = rows.and_also(NewRows.of(calibration.likelihoods(table)))
     return rows
 
 
-def _parts(X: Any) -> Iterator[Any]:
+def parts_of(X: Any) -> Iterator[Any]:
     """Rows in memory as they are; others chunk by chunk, and Dask collections by partitions."""
     if is_dask(X):
         whole = X.rechunk({1: -1}) if hasattr(X, "rechunk") else X

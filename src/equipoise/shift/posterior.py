@@ -6,35 +6,38 @@ Gibbs sampling draws the classes of the rows and the frequencies in turn. The pr
 Dirichlet distributions: how far the frequencies are from equal ones, or from those of the held-out
 rows, is drawn as well.
 
-Likelihoods are known up to an error. On held-out rows of known class the scores
-
-.. math:: s_j(x) = L_j(x) / \sum_i \pi_i L_i(x)
-
-must have a mean of 1 under :math:`\pi`; where :math:`\sum_i \pi_i \bar s_{ij} = 1 + c_j` instead,
-the score of the new rows is off by :math:`n c`, and with the covariance :math:`V` of the draws the
-frequencies by :math:`n V c`. A draw of :math:`c` from its sampling distribution moves every draw.
+Likelihoods are known up to an error, which held-out rows show (``likelihood_errors``): they are
+first made right on average at the estimated frequencies. What is left is uncertain: if the mean
+scores of new rows are too large by :math:`c_j`, the log-likelihood is too large by
+:math:`n c^\top \pi`. Every chain draws a ``c`` of its own from its sampling distribution and takes
+that off, so that no chain learns ``c`` from the new rows, which say nothing of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln, softmax
 
 from equipoise.arrays import Indices, Matrix, Vector
+from equipoise.shift.likelihood_errors import LabelledLikelihoods, matching_factors, scores
 from equipoise.shift.new_rows import NewRows, weighted_mean
 
 # STRENGTHS: of the Dirichlet distributions, in rows of a class, that the prior is a mean of: from
 # 'nearly all rows are of few classes' to 'all classes are about as frequent as expected'.
 STRENGTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
-# DRAWS: draws that are kept. N_CHAINS, BURN_IN: chains that run together, and their first sweeps,
-# which are not kept.
-DRAWS, N_CHAINS, BURN_IN = 1000, 20, 20
+# DRAWS: draws that are kept. N_CHAINS, BURN_IN: chains that run together, each with an error of the
+# likelihoods of its own, and their first sweeps, which are not kept.
+DRAWS, N_CHAINS, BURN_IN = 1000, 100, 20
 # LEAST: frequencies below count as this, so that logarithms are finite.
 LEAST = 1e-300
 # STEP, LEAPS: of a Hamiltonian move, in standard deviations at the mode.
 STEP, LEAPS = 0.4, 6
+# MOST_ASSIGNED: rows up to which the classes of all rows are drawn; of more, moves alone go far
+# enough, and take a sixth of the time (26 classes, 2,000 rows).
+MOST_ASSIGNED = 400
 # VALUES: of classes drawn at a time, so that they stay in a processor's cache.
 VALUES = 1 << 17
 # MOST_SWEPT: rows that a sweep looks at; of more a stratified sample stands for all.
@@ -48,13 +51,6 @@ class Draws(NamedTuple):
 
     mean: Vector
     samples: Matrix
-
-
-class HeldOutScores(NamedTuple):
-    """Mean scores of the held-out rows minus one, by class, and the covariance of that error."""
-
-    error: Vector
-    covariance: Matrix
 
 
 def maximum_likelihood(table: Matrix, counts: Vector | Indices, pseudo: float = 0.0) -> Vector:
@@ -79,32 +75,73 @@ def maximum_likelihood(table: Matrix, counts: Vector | Indices, pseudo: float = 
 
 
 def posterior_draws(
-    rows: NewRows, alphas: Matrix, rng: np.random.Generator, n_draws: int = DRAWS
+    rows: NewRows,
+    alphas: Matrix,
+    rng: np.random.Generator,
+    n_draws: int = DRAWS,
+    held_out: LabelledLikelihoods | None = None,
 ) -> Draws:
-    """Draws of the class frequencies; ``alphas`` are Dirichlet parameters, a prior on each line."""
+    """Draws of the class frequencies; ``alphas`` are Dirichlet parameters, a prior on each line.
+
+    Without ``held_out`` rows, likelihoods are taken as right.
+    """
     swept = rows.thinned(MOST_SWEPT)
+    if held_out is not None:
+        factors = matching_factors(swept, held_out)
+        held_out = LabelledLikelihoods(held_out.table * factors, held_out.labels)
+        rows, swept = (replace(each, table=each.table * factors) for each in (rows, swept))
     target = Target.of(swept)
     moves = Moves.at_mode(target)
+    slopes = target.n * _score_errors(rows, swept, held_out, moves.mode, rng)
     pi = np.tile(moves.mode, (N_CHAINS, 1))
-    means, kept = [], []
+    kept = []
     for sweep in range(BURN_IN + -(-n_draws // N_CHAINS)):
-        if swept is rows:
-            numbers = target.assigned(pi, rng)
-            alpha = _chosen(alphas, _log_multinomial(numbers, alphas), rng)
-            pi = softmax(_log_gamma(alpha + numbers, rng), axis=1)
-        else:
-            # Moves alone go far enough, and classes of rows that stand for many take long to draw.
-            alpha = _chosen(alphas, _log_dirichlet(pi, alphas), rng)
+        if target.n <= MOST_ASSIGNED:
+            pi = _by_classes_of_rows(target, alphas, pi, slopes, rng)
+        alpha = _chosen(alphas, _log_dirichlet(pi, alphas), rng)
         logs = np.log(np.maximum(pi, LEAST))
         # The sum of the gamma variables is independent of the frequencies, and of the rows.
         logs += _log_gamma(alpha.sum(axis=1, keepdims=True) * np.ones((len(logs), 1)), rng)
-        pi = softmax(moves.moved(target, logs, alpha, rng), axis=1)
+        pi = softmax(moves.moved(target, logs, alpha, slopes, rng), axis=1)
         if sweep >= BURN_IN:
-            expected = alpha + target.expected(pi)
-            means.append(expected / expected.sum(axis=1, keepdims=True))
             kept.append(pi)
-    draws = Draws(np.concatenate(means).mean(axis=0), np.concatenate(kept))
-    return draws if swept is rows else _recentred(rows, swept, draws)
+    samples = np.concatenate(kept)
+    return Draws(samples.mean(axis=0), samples)
+
+
+def _score_errors(
+    rows: NewRows,
+    swept: NewRows,
+    held_out: LabelledLikelihoods | None,
+    at: Vector,
+    rng: np.random.Generator,
+) -> Matrix:
+    """What each chain takes the mean scores to be too large by, at these frequencies.
+
+    The difference of the rows that are swept to all that are kept is known. The error of those that
+    are kept, where not all are, and that of the likelihoods are drawn.
+    """
+    of_all = scores(rows.table, at)
+    error = weighted_mean(scores(swept.table, at), swept.counts)
+    error = error - weighted_mean(of_all, rows.counts)
+    covariance = rows.sampling_variance(of_all)
+    if held_out is not None:
+        shown = held_out.mean_scores(at)
+        error, covariance = error + shown.mean - 1, covariance + shown.covariance
+    values, vectors = np.linalg.eigh(covariance)
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(error + rng.standard_normal((N_CHAINS, len(at))) @ factor.T)
+
+
+def _by_classes_of_rows(
+    target: Target, alphas: Matrix, pi: Matrix, slopes: Matrix, rng: np.random.Generator
+) -> Matrix:
+    """Draws of the classes of all rows and then of the frequencies, accepted by the slopes."""
+    numbers = target.assigned(pi, rng)
+    alpha = _chosen(alphas, _log_multinomial(numbers, alphas), rng)
+    proposed = softmax(_log_gamma(alpha + numbers, rng), axis=1)
+    accepted = rng.exponential(size=len(pi)) > ((proposed - pi) * slopes).sum(axis=1)
+    return np.where(accepted[:, None], proposed, pi)
 
 
 class Target(NamedTuple):
@@ -162,27 +199,34 @@ class Moves(NamedTuple):
         return cls(mode, np.linalg.inv(np.linalg.cholesky(precision)).T)
 
     def moved(
-        self, target: Target, logs: Matrix, alpha: Matrix, rng: np.random.Generator
+        self,
+        target: Target,
+        logs: Matrix,
+        alpha: Matrix,
+        slopes: Matrix,
+        rng: np.random.Generator,
     ) -> Matrix:
-        def slopes(at: Matrix) -> Matrix:
+        def gradients(at: Matrix) -> Matrix:
             pi = softmax(at, axis=1)
             gradient = alpha - np.exp(at) + target.expected(pi) - target.n * pi
+            gradient -= pi * (slopes - (pi * slopes).sum(axis=1, keepdims=True))
             return np.asarray(gradient @ self.factor)
 
         def energy(at: Matrix, momentum: Matrix) -> Vector:
-            fit = target.log_likelihood(softmax(at, axis=1))
+            pi = softmax(at, axis=1)
+            fit = target.log_likelihood(pi) - (pi * slopes).sum(axis=1)
             prior = (alpha * at - np.exp(at)).sum(axis=1)
             return np.asarray((momentum**2).sum(axis=1) / 2 - fit - prior)
 
         momentum = rng.standard_normal(logs.shape)
         step = STEP * rng.uniform(0.5, 1.0, size=(len(logs), 1))
-        at, slope = logs, slopes(logs)
+        at, slope = logs, gradients(logs)
         before = energy(logs, momentum)
         with np.errstate(over="ignore", invalid="ignore"):
             for _ in range(LEAPS):
                 momentum = momentum + step / 2 * slope
                 at = at + step * momentum @ self.factor.T
-                slope = slopes(at)
+                slope = gradients(at)
                 momentum = momentum + step / 2 * slope
             accepted = rng.exponential(size=len(logs)) > energy(at, momentum) - before
         return np.where(accepted[:, None], at, logs)
@@ -212,57 +256,3 @@ def _chosen(alphas: Matrix, logs: Matrix, rng: np.random.Generator) -> Matrix:
     """For every chain one of the distributions, drawn by these log-probabilities."""
     gumbel = -np.log(rng.exponential(size=logs.shape))
     return np.asarray(alphas[np.argmax(logs + gumbel, axis=1)])
-
-
-def _recentred(rows: NewRows, swept: NewRows, draws: Draws) -> Draws:
-    """Draws moved by the difference of the scores of the sample and of all rows."""
-    n, at = rows.n_rows, draws.mean
-    of_all = weighted_mean(scores(rows.table, at), rows.counts)
-    of_swept = weighted_mean(scores(swept.table, at), swept.counts)
-    step = n * np.cov(draws.samples.T) @ (of_all - of_swept)
-    return Draws(onto_simplex((at + step)[None])[0], onto_simplex(draws.samples + step))
-
-
-def scores(table: Matrix, pi: Vector) -> Matrix:
-    """Likelihoods of the classes relative to that of the mixture."""
-    return np.asarray(table / (table @ pi)[:, None])
-
-
-def onto_simplex(samples: Matrix) -> Matrix:
-    """Frequencies that are at least zero, scaled to sum to one."""
-    positive = np.maximum(samples, 0.0)
-    return np.asarray(positive / positive.sum(axis=1, keepdims=True))
-
-
-def held_out_scores(table: Matrix, labels: Indices, pi: Vector) -> HeldOutScores:
-    """How far scores of held-out rows, mixed as the frequencies say, are from a mean of one."""
-    k = table.shape[1]
-    values = scores(table, pi)
-    error, covariance = -np.ones(k), np.zeros((k, k))
-    counts = np.bincount(labels, minlength=k)
-    for i in range(k):
-        class_scores = values[labels == i]
-        error += pi[i] * class_scores.mean(axis=0)
-        class_scores = class_scores - class_scores.mean(axis=0)
-        covariance += (
-            pi[i] ** 2 * (class_scores.T @ class_scores) / (max(counts[i] - 1, 1) * counts[i])
-        )
-    return HeldOutScores(error, covariance)
-
-
-def moved_by_error(
-    draws: Draws, rows: NewRows, found: HeldOutScores, rng: np.random.Generator
-) -> Draws:
-    """Draws moved by the error of the likelihoods that the held-out rows show.
-
-    The error is drawn around half of what is seen: the mean of what the model says, none, and of
-    what the rows say. Where only a sample of the new rows is kept, its error is drawn as well.
-    """
-    step = np.cov(draws.samples.T) * rows.n_rows
-    covariance = found.covariance + rows.sampling_variance(scores(rows.table, draws.mean))
-    values, vectors = np.linalg.eigh(covariance)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))
-    noise = rng.standard_normal(draws.samples.shape) @ factor.T
-    samples = draws.samples - (found.error / 2 + noise) @ step
-    mean = draws.mean - step @ found.error / 2
-    return Draws(onto_simplex(mean[None])[0], onto_simplex(samples))

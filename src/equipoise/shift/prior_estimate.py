@@ -10,9 +10,12 @@ import numpy as np
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.decisions.summary import SummaryTable, percent
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, warn
+from equipoise.goals import as_goal
 from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBox
+from equipoise.shift.adapted import AdaptedClassifier, adapted_to
 from equipoise.shift.calibration import METHODS, SURELY, CalibratedProbabilities, calibrate
+from equipoise.shift.likelihood_errors import LabelledLikelihoods
 from equipoise.shift.mixture_test import label_shift_p_value, refuse_indistinct
 from equipoise.shift.model_output import is_model, likelihoods_of_rows, probabilities_of_model
 from equipoise.shift.new_rows import NewRows
@@ -20,14 +23,19 @@ from equipoise.shift.posterior import (
     DRAWS,
     STRENGTHS,
     Draws,
-    held_out_scores,
     maximum_likelihood,
-    moved_by_error,
-    onto_simplex,
     posterior_draws,
 )
+from equipoise.shift.regions import intervals, joint_ranges
+from equipoise.shift.shifted_goals import Region
 from equipoise.text import listing
-from equipoise.validation.numbers import check_number, check_numbers, check_seed, check_word
+from equipoise.validation.numbers import (
+    check_interval,
+    check_number,
+    check_numbers,
+    check_seed,
+    check_word,
+)
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, normalize_weights, weights_of
 
@@ -39,8 +47,6 @@ FEWEST_ROWS = 2
 REDRAWS = 200
 # TEST_LEVEL: p-value below which new rows are said not to be a mixture of the known classes.
 TEST_LEVEL = 0.05
-# WHOLE: frequency from which the upper end of an interval may be 1.
-WHOLE = 1 - 1e-3
 
 
 @dataclass(frozen=True)
@@ -173,20 +179,31 @@ class PriorEstimate:
             prior = check_prior(class_prior, self.classes)
         return ByClass(normalize_weights(weights_of(self.draws.mean, prior), prior), self.classes)
 
-    def overall_error(self, class_risks: Any) -> RiskInterval:
+    def overall_error(self, class_risks: Any, rows: Any = None) -> RiskInterval:
         """The overall error rate in the new population of a rule with these class risks.
-
-        The interval is for the frequencies alone: it takes the class risks as known.
 
         Parameters
         ----------
         class_risks : dict or array-like of shape (n_classes,)
             Error rate of each class, such as ``class_risks_`` of a fitted classifier.
+        rows : dict or array-like of shape (n_classes,), default=None
+            Numbers of held-out rows that the class risks are from. The interval then contains
+            their uncertainty, by Jeffreys' prior, as well as that of the frequencies; without
+            them it takes the class risks as known.
         """
         risks = check_numbers(class_risks, self.classes, name="class_risks")
-        low, high = intervals((self.samples @ risks)[:, None], self.confidence)
-        value, method = float(self.draws.mean @ risks), "approximate (draws of the frequencies)"
-        return RiskInterval(value, float(low[0]), float(high[0]), self.confidence, method)
+        value, drawn, method = float(self.draws.mean @ risks), risks, "draws of the frequencies"
+        if rows is not None:
+            counts = check_interval(
+                check_numbers(rows, self.classes, name="rows"), self.classes, "rows", "[0, inf)"
+            )
+            wrong, right = risks * counts + 0.5, (1 - risks) * counts + 0.5
+            rng = np.random.default_rng(self.settings.seed)
+            drawn = rng.beta(wrong, right, size=self.samples.shape)
+            method += " and class risks"
+        low, high = intervals((self.samples * drawn).sum(axis=1)[:, None], self.confidence)
+        ends = min(float(low[0]), value), max(float(high[0]), value)
+        return RiskInterval(value, *ends, self.confidence, f"approximate ({method})")
 
     def update(self, more: Any) -> PriorEstimate:
         """The estimate from these rows and more, which are as ``X_new`` was.
@@ -199,6 +216,43 @@ class PriorEstimate:
         rows = likelihoods_of_rows(self.model, more, self.calibration)
         joined = self.rows.and_also(rows)
         return replace(self, rows=joined, **_estimated(self.calibration, joined, self.settings))
+
+    def adapt(
+        self, goal: Any = None, *, held_out: Any = None, random_state: Any = None
+    ) -> AdaptedClassifier:
+        """The model, with predictions for the estimated frequencies; it is itself unchanged.
+
+        Decisions for the goal are tuned on the held-out rows of the calibration, as a population of
+        the estimated frequencies has them. ``PriorBox`` and ``PriorBall`` are intersected with the
+        region of the estimate; other sets, metrics, costs and floors of precisions are for the
+        estimated frequencies; floors of recalls hold under any frequencies.
+
+        Parameters
+        ----------
+        goal : goal, set, metric or None, default=None
+            What decisions are for; by default the overall error.
+        held_out : tuple (X, y), default=None
+            Further labelled rows, which neither the model nor the calibration has used. Needed
+            where floors have a confidence.
+        random_state : int, RandomState or None, default=None
+            Seed of the folds.
+        """
+        if self.model is None:
+            raise InvalidInputError(
+                "adapt needs an estimate that was made with a model, got one from probabilities: "
+                "use estimate_prior(model, X_new), or rescale_proba and tune_weights."
+            )
+        shown = None
+        if held_out is not None:
+            X, y = held_out
+            shown = probabilities_of_model(self.model, X), y
+        aim = as_goal("accuracy" if goal is None else goal)
+        return adapted_to(self, aim, shown, random_state)
+
+    def region(self) -> Region:
+        """What is known of the frequencies, for goals."""
+        prior, mean = self.calibration.prior, self.draws.mean
+        return Region(self.classes, prior, mean, self.samples, self.set())
 
     @property
     def _table(self) -> SummaryTable:
@@ -342,7 +396,11 @@ def calibrated(model: Any, held_out: Any, calibration: Any) -> CalibratedProbabi
     if how == "none":
         checked = calibrate(y, table, classes=classes)
         if checked.p_value < SURELY:
-            warn(f"The probabilities are not calibrated. {checked.reliability()}", EquipoiseWarning)
+            warn(
+                f"The probabilities are not calibrated. {checked.reliability()} Estimate with "
+                "calibration='bcts'.",
+                EquipoiseWarning,
+            )
     return calibrate(y, table, classes=classes, method=how)
 
 
@@ -374,9 +432,8 @@ def _posterior(
     strength = settings.prior_strength
     strengths = STRENGTHS if strength is None else (strength,)
     alphas = np.array([np.full(k, each) for each in strengths])
-    draws = posterior_draws(rows, alphas, rng, DRAWS)
-    held_out = held_out_scores(calibration.held_out_likelihoods, calibration.labels, draws.mean)
-    return moved_by_error(draws, rows, held_out, rng)
+    held_out = LabelledLikelihoods(calibration.held_out_likelihoods, calibration.labels)
+    return posterior_draws(rows, alphas, rng, DRAWS, held_out)
 
 
 def _bootstrapped(
@@ -409,37 +466,5 @@ def _bbse(
     ours = (rows.table * calibration.prior).argmax(axis=1)
     shares = np.bincount(ours, counts, minlength=k) / counts.sum()
     solution = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
-    return np.asarray(onto_simplex(solution[None])[0])
-
-
-def intervals(samples: Matrix, confidence: float) -> tuple[Vector, Vector]:
-    """Ends of intervals by column: the shortest and the equal-tailed ones together.
-
-    Shortest intervals begin at 0 where a class may be absent.
-
-    Examples
-    --------
-    >>> low, high = intervals(np.linspace(0, 1, 101)[:, None] ** 4, 0.9)
-    >>> low.tolist(), high.round(2).tolist()
-    ([0.0], [0.81])
-    """
-    ordered = np.sort(samples, axis=0)
-    n, column = len(ordered), np.arange(samples.shape[1])
-    inside = min(n, int(np.ceil(confidence * n)))
-    first = np.argmin(ordered[inside - 1 :] - ordered[: n - inside + 1], axis=0)
-    low, high = ordered[first, column], ordered[first + inside - 1, column]
-    tails = np.quantile(ordered, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    low, high = np.minimum(low, tails[0]), np.maximum(high, tails[1])
-    low[first == 0] = 0.0
-    high[(first == n - inside) & (ordered[-1] > WHOLE)] = 1.0
-    return low, high
-
-
-def joint_ranges(samples: Matrix, share: float) -> tuple[Vector, Vector]:
-    """Ranges that hold a share of the draws in all columns together, by ranks."""
-    n = len(samples)
-    ranks = samples.argsort(axis=0).argsort(axis=0)
-    outer = np.maximum(ranks, n - 1 - ranks).max(axis=1)
-    most = int(np.sort(outer)[min(n - 1, int(np.ceil(share * n)) - 1)])
-    ordered = np.sort(samples, axis=0)
-    return ordered[n - 1 - most], ordered[most]
+    positive = np.maximum(solution, 0.0)
+    return np.asarray(positive / positive.sum())

@@ -19,11 +19,12 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.exceptions import InvalidParameterError
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.shift.calibration import CalibratedProbabilities
+from equipoise.shift.likelihood_errors import LabelledLikelihoods, scores
 from equipoise.shift.model_output import likelihoods_of_rows
 from equipoise.shift.new_rows import NewRows
-from equipoise.shift.posterior import held_out_scores, maximum_likelihood, scores
+from equipoise.shift.posterior import maximum_likelihood
 from equipoise.shift.prior_estimate import PriorEstimate, estimate_of_rows
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.weights.by_class import ByClass
@@ -124,6 +125,11 @@ class PriorMonitor:
         return self.alarm_at is not None
 
     @property
+    def log_limit(self) -> float:
+        """The evidence from which there is an alarm, as a logarithm."""
+        return float(-np.log(self.false_alarm * (1 - HELD_OUT_SHARE)))
+
+    @property
     def n_rows(self) -> int:
         """Rows seen."""
         return sum(step.n_rows for step in self.history)
@@ -141,6 +147,8 @@ class PriorMonitor:
         self
         """
         batch = likelihoods_of_rows(self.model, rows, self.calibration)
+        if not batch.n_rows:
+            raise InvalidInputError("rows must hold at least one row, got none: leave it out.")
         values, t = scores(batch.table, self.prior), len(self.history) + 1
         begun = -np.log(t * (t + 1) * len(self._stakes))
         gains = batch.counts @ np.log(self._factors(values))
@@ -150,14 +158,15 @@ class PriorMonitor:
         self._batches = [*self._batches, batch][-self.window :]
         recent = self._recent()
         frequencies = maximum_likelihood(recent.table, recent.counts, pseudo=1 / len(self.prior))
-        limit = -np.log(self.false_alarm * (1 - HELD_OUT_SHARE))
-        if self.alarm_at is None and evidence >= limit:
+        if self.alarm_at is None and evidence >= self.log_limit:
             self.alarm_at = self.n_rows + batch.n_rows
         self.history.append(MonitorStep(batch.n_rows, frequencies, evidence, self.alarm))
         return self
 
     def estimate(self, confidence: float = 0.95) -> PriorEstimate:
         """The class frequencies of the last batches, with intervals."""
+        if not self._batches:
+            raise InvalidInputError("The monitor has seen no batch: call update before estimate.")
         return estimate_of_rows(self.calibration, self._recent(), confidence, self.model)
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -181,10 +190,10 @@ class PriorMonitor:
     def _means(self) -> tuple[Vector, Vector]:
         """Bounds of the mean scores at the expected frequencies, by the held-out rows."""
         known = self.calibration
-        held_out = held_out_scores(known.held_out_likelihoods, known.labels, self.prior)
+        held_out = LabelledLikelihoods(known.held_out_likelihoods, known.labels)
+        mean, covariance = held_out.mean_scores(self.prior)
         tail = self.false_alarm * HELD_OUT_SHARE / (2 * len(self.prior))
-        slack = norm.isf(tail) * np.sqrt(np.diag(held_out.covariance))
-        mean = 1 + held_out.error
+        slack = norm.isf(tail) * np.sqrt(np.diag(covariance))
         return np.maximum(mean - slack, np.finfo(float).tiny), mean + slack
 
     def _factors(self, values: Matrix) -> Matrix:
