@@ -178,6 +178,10 @@ class Objective(ABC):
         """A parameter as coefficients and intercepts in the precision that they are returned in."""
         return self.features.model(to_numpy(theta), self.precision)
 
+    def apart(self, theta: Vector) -> Vector:
+        """The parameter without what all scores have in common: the same risks, less penalty."""
+        return self.vector(self.features.apart(to_numpy(theta)))
+
     def returned(self, theta: Vector, enough: float) -> Evaluation | None:
         """The state of what ``model`` returns; None where rounding moves no score by ``enough``."""
         coef, intercept = self.model(theta)

@@ -158,12 +158,9 @@ class Features(ABC):
     def model(self, theta: Matrix, precision: Any) -> tuple[Matrix, Vector]:
         """Coefficients and intercepts of a precision, the latter for the former as they are then.
 
-        Coefficients and intercepts of several scores have mean zero over the scores: losses see
-        differences of scores alone, which a common part would only round.
+        Intercepts of several scores have mean zero.
         """
         coef, intercept = self._parts(self.raw(theta))
-        if len(coef) > 1:
-            coef = coef - coef.mean(axis=0)
         rounded = np.ascontiguousarray(coef.astype(precision), dtype=np.float64)
         if self.moments is not None:
             intercept = intercept + (coef - rounded) @ self.moments[0]
@@ -206,6 +203,17 @@ class Features(ABC):
         coef, intercept = self._parts(np.abs(self.raw(theta)))
         largest = float(np.max(coef @ np.abs(self.moments[0]) + intercept))
         return float(np.finfo(np.float64).eps) * largest
+
+    def apart(self, theta: Matrix) -> Matrix:
+        """The parameter without what the coefficients of several scores have in common.
+
+        Losses see differences of scores alone, which a common part would only round.
+        """
+        out = theta.copy()
+        coef, _ = self._parts(out)
+        if self.n_scores > 1:
+            coef -= coef.mean(axis=0)
+        return out
 
     @property
     def _is_raw(self) -> bool:

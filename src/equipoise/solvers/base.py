@@ -90,12 +90,14 @@ class Solution:
 
     def as_returned(self, problem: Problem, limits: "Limits") -> "Solution":
         """The solution at the returned numbers, whose rounding may have cost the tolerance."""
-        enough = SLIGHT_ROUNDING * limits.target(self.objective)
-        state = problem.objective.returned(self.theta, enough)
+        theta = problem.objective.apart(self.theta)
+        objective = self.objective - problem.penalty(self.theta) + problem.penalty(theta)
+        out = replace(self, theta=theta, objective=objective)
+        state = problem.objective.returned(theta, SLIGHT_ROUNDING * limits.target(objective))
         if state is None:
-            return self
+            return out
         objective, evaluations = problem.value(state), problem.objective.n_evaluations
-        out = replace(self, risks=state.risks, objective=objective, n_evaluations=evaluations)
+        out = replace(out, risks=state.risks, objective=objective, n_evaluations=evaluations)
         left = out.gap if self.status is Status.CONVERGED else objective - self.objective
         lost = self.status.converged and left > limits.target(objective)
         return replace(out, status=Status.STALLED) if lost else out
