@@ -10,7 +10,7 @@ from equipoise.objectives import moves_probabilities, open_objective
 from equipoise.sets import FixedWeights, LabelCVaR
 from equipoise.solvers import Problem, choose
 from equipoise.solvers.krylov import gmres
-from equipoise.solvers.level import Leveling
+from equipoise.solvers.level import Leveling, MeanProbabilities
 from linear_models import small_data
 
 
@@ -95,6 +95,25 @@ def test_systems_are_solved_by_products(size, singular):
     solution, left = gmres(matrix.__matmul__, right_side, 1e-12, 100)
     np.testing.assert_allclose(matrix @ solution, right_side, atol=1e-11)
     assert left <= 1e-11
+
+
+@pytest.mark.parametrize("device", ["cuda"])
+def test_an_inverse_on_a_device_is_one(device):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    rng, last = np.random.default_rng(0), None
+    chain = rng.dirichlet(np.ones(50), 50)
+    for noise in (0.0, 1e-3, 1e-2, 0.5):
+        moved = chain + noise * rng.random((50, 50)) / 50
+        moved /= moved.sum(axis=1, keepdims=True)
+        gradients = torch.tensor(moved - np.eye(50), device=device)
+        last = MeanProbabilities.at(gradients, last)
+        assert last.inverse.shape == (50, 50)
+        np.testing.assert_allclose(last.mass @ moved, last.mass, atol=1e-14)
+        step = last.step(np.linspace(1, 2, 50))
+        left = np.linspace(1, 2, 50) + (moved - np.eye(50)) @ step
+        assert np.ptp(left) <= 1e-7
 
 
 def test_systems_without_a_solution_say_what_is_left():

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Vector, like, norm, rounding, to_numpy
+from equipoise.arrays import Vector, is_tensor, like, norm, rounding, to_numpy
 from equipoise.objectives import Evaluation, RiskGradients, moves_probabilities, offered
 from equipoise.solvers.krylov import gmres
 from equipoise.solvers.problem import Problem
@@ -32,50 +32,87 @@ STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
 # further step, relative to the last.
 NEAR, SHRINKING = 0.5, 0.5
 # PRODUCTS: for one solution, at most (11 to 18 are usual, 60 where classes form groups). Relative
-# residuals in the end: NEARLY, of a step; EXACT, of masses, in units of the gradients' rounding;
-# WRONG, above which there is no solution. NOISE: of right sides, in units of rounding.
-PRODUCTS, NEARLY, EXACT, WRONG, NOISE = 100, 1e-8, 100.0, 1e-3, 10.0
+# residuals in the end: ROUGHLY, of a step by the gradients of another point; NEARLY, of others;
+# EXACT, of masses, in units of the gradients' rounding; WRONG, above which there is no solution.
+# NOISE: of right sides, in units of rounding.
+PRODUCTS, ROUGHLY, NEARLY, EXACT, WRONG, NOISE = 100, 0.05, 1e-8, 100.0, 1e-3, 10.0
+# PRODUCTS_OF_MATRICES: classes up to which an inverse is kept on a device, renewed by products: one
+# takes as long there as ten launches. CLOSE: its error, in the Frobenius norm, after which one more
+# product is the last.
+PRODUCTS_OF_MATRICES, CLOSE = 4_000, 1e-2
 # INSIDE: distance of masses from the set that is rounding, relative to the largest mass.
 INSIDE = 1e-6
 
 
 @dataclass(frozen=True)
 class MeanProbabilities:
-    """Gradients of all risks along the intercepts at one point, and the masses that cancel them."""
+    """Gradients of all risks along the intercepts at one point, and the masses that cancel them.
+
+    ``inverse`` is nearly that of the gradients, less what makes them singular: numbers a class, one
+    over the probability to leave it, or a matrix.
+    """
 
     gradients: Any
-    units: Vector  # one over the probability to leave a class
+    inverse: Any
     mass: Vector
 
     @classmethod
-    def at(cls, gradients: Any, near: Vector) -> "MeanProbabilities | None":
-        """From masses that are near; None where there are none."""
-        units = 1 / np.maximum(-to_numpy(gradients.diagonal()), np.finfo(float).tiny)
-        wrong = to_numpy(like(near, gradients) @ gradients)
-        change = _solved(gradients.T, units, -wrong, EXACT * rounding(gradients), norm(near))
+    def at(cls, gradients: Any, last: "MeanProbabilities | None") -> "MeanProbabilities | None":
+        """From those of another point; None where there are no masses."""
+        k = len(gradients)
+        near = np.full(k, 1 / k) if last is None else last.mass
+        inverse = _nearly_inverse(gradients, None if last is None else last.inverse)
+        wrong, exact = to_numpy(like(near, gradients) @ gradients), EXACT * rounding(gradients)
+        across = inverse.T if inverse.ndim == 2 else inverse
+        change = _solved(gradients.T, across, -wrong, exact, norm(near))
         if change is None:
             return None
         mass = near + change
-        return cls(gradients, units, mass / mass.sum())
+        return cls(gradients, inverse, mass / mass.sum())
 
-    def step(self, risks: Vector) -> Vector | None:
+    def step(self, risks: Vector, accuracy: float = NEARLY) -> Vector | None:
         """A Newton step from risks to equal ones; equal shifts change nothing."""
         below = float(self.mass @ risks) - risks
-        step = _solved(self.gradients, self.units, below, NEARLY, norm(risks))
+        step = _solved(self.gradients, self.inverse, below, accuracy, norm(risks))
         return None if step is None else step - step.mean()
 
 
+def _nearly_inverse(gradients: Any, near: Any) -> Any:
+    """Where products of matrices cost nothing a matrix, from one that is near (Schulz 1933)."""
+    k = len(gradients)
+    if not is_tensor(gradients) or gradients.device.type == "cpu" or k > PRODUCTS_OF_MATRICES:
+        least = float(np.finfo(np.float32).tiny)
+        return like(-1 / np.maximum(-to_numpy(gradients.diagonal()), least), gradients)
+    system, before = gradients - 1 / k, np.inf
+    while near is not None and near.shape == system.shape:
+        error = system @ near
+        error.diagonal().sub_(1.0)
+        size = float((error * error).sum()) ** 0.5
+        if not size <= SHRINKING * before:
+            break
+        near, before = near - near @ error, size
+        if size <= CLOSE:
+            return near
+    return system.inverse()
+
+
+def _times(inverse: Any, vector: Any) -> Any:
+    return inverse @ vector if inverse.ndim == 2 else inverse * vector
+
+
 def _solved(
-    system: Any, units: Vector, right_side: Vector, accuracy: float, size: float
+    system: Any, inverse: Any, right_side: Vector, accuracy: float, size: float
 ) -> Vector | None:
-    """A solution in the given units, of a right side of numbers of some size; None without one."""
+    """A solution by an approximate inverse, of a right side of numbers of some size, or None."""
     if norm(right_side) <= NOISE * rounding(system) * size:
         return np.zeros(len(right_side))
-    scale = like(units, system)
     solution, left = gmres(
-        lambda vector: system @ (scale * vector), like(right_side, system), accuracy, PRODUCTS
+        lambda vector: system @ _times(inverse, vector),
+        like(right_side, system),
+        accuracy,
+        PRODUCTS,
     )
-    return to_numpy(scale * solution) if left <= WRONG else None
+    return to_numpy(_times(inverse, solution)) if left <= max(WRONG, accuracy) else None
 
 
 class Leveling:
@@ -94,20 +131,18 @@ class Leveling:
             return None
         objective = problem.objective
         oracle: RiskGradients = offered(objective, RiskGradients, user="Equal risks")
-        shift, k = self._approach(problem, state), objective.n_classes
-        near = np.full(k, 1 / k) if self._last is None else self._last.mass
+        shift = self._approach(problem, state)
         for _ in range(STEPS):
             growths, gradients = oracle.risk_gradients(state, shift)
-            self._last = MeanProbabilities.at(gradients, near)
+            self._last = MeanProbabilities.at(gradients, self._last)
             step = None if self._last is None else self._last.step(state.risks + growths)
             if self._last is None or step is None or not np.all(np.abs(step) <= TOO_FAR):
                 self._last = None
                 return None
-            near = self._last.mass
             shift = shift + np.clip(step, -REACH, REACH)
             if float(np.abs(step).max()) <= SETTLED:
-                mass = np.asarray(problem.masses.project(near))
-                if float(np.abs(mass - near).max()) > INSIDE * float(mass.max()):
+                mass = np.asarray(problem.masses.project(self._last.mass))
+                if float(np.abs(mass - self._last.mass).max()) > INSIDE * float(mass.max()):
                     return None
                 risks = state.risks + objective.growths(state, shift)
                 return objective.with_shift(state, shift, risks), mass
@@ -117,7 +152,7 @@ class Leveling:
         """A shift towards equal risks, by the gradients at the last point."""
         shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
         while self._last is not None and before > SETTLED:
-            step = self._last.step(risks)
+            step = self._last.step(risks, ROUGHLY)
             if step is None or not float(np.abs(step).max()) <= SHRINKING * before:
                 break
             shift, before = shift + step, float(np.abs(step).max())
