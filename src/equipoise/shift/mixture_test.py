@@ -100,7 +100,8 @@ def refuse_indistinct(calibration: CalibratedProbabilities) -> None:
     noise = np.array([np.sum(part.var(axis=0)) for part in parts]) / counts
     directions, sizes, _ = np.linalg.svd(means)
     last = np.abs(directions[:, -1])
-    if sizes[-1] ** 2 > NOISE * (last**2 @ noise):
+    rounding = k * np.finfo(float).eps * sizes[0]
+    if sizes[-1] ** 2 > max(NOISE * (last**2 @ noise), rounding**2):
         return
     involved = calibration.classes[last >= MUCH * last.max()].tolist()
     raise UnidentifiableError(
