@@ -1,63 +1,74 @@
-"""What is kept of the scores of one point, classes times rows: in memory for the last point alone.
+"""What is kept of the scores of one point, rows times scores: in memory for the last point alone.
 
 Conventions
 -----------
-``kept[:, block]`` : of a block of rows, from memory or computed again.
+``kept[place]`` : of a block of rows, from memory or computed again. Arrays have shape ``(scores,
+rows)`` and are read at ``[:, block]``, tensors have shape ``(rows, scores)``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from typing import Any, Protocol
+from weakref import ref
 
 from equipoise.arrays import Matrix, Vector
-from equipoise.losses.base import ScoreKernel
-
-# MOST_BYTES: of what is kept; of more, everything is computed again where it is read.
-MOST_BYTES = 1 << 30
 
 
 class ScoreRoom:
-    """Memory for what is kept of the scores at one point, used again for every other."""
+    """Memory for what is kept of the scores at one point, used again for every other.
 
-    def __init__(self, n_scores: int, n_rows: int, dtype: Any, most_bytes: int = MOST_BYTES):
-        self.shape, self._dtype = (n_scores, n_rows), np.dtype(dtype)
-        self.fits = n_scores * n_rows * self._dtype.itemsize <= most_bytes
-        self.owner: KeptScores | None = None
+    ``make`` allocates it; where ``fits`` is false there is none.
+    """
 
-    def of(self, owner: "KeptScores") -> Matrix:
+    def __init__(self, make: Callable[[], Any], *, fits: bool) -> None:
+        self._make, self.fits = make, fits
+        self._owner: Callable[[], KeptScores | None] = _nobody
+        self.values: Any = None
+
+    def of(self, owner: "KeptScores") -> Any:
         """The memory, which from now on belongs to another point."""
-        if self.owner is None:
-            self.values = np.empty(self.shape, self._dtype)
-        self.owner = owner
+        if self.values is None:
+            self.values = self._make()
+        # Owners hold the objective, which holds its memory.
+        self._owner = ref(owner)
         return self.values
+
+    def belongs_to(self, scores: "KeptScores") -> bool:
+        """Whether what the memory holds is of this point."""
+        return self._owner() is scores
+
+
+def _nobody() -> None:
+    """The owner of memory that is not used yet."""
 
 
 class KeptScores:
-    """What is kept at one point; ``compute`` does so for a block of rows."""
+    """What is kept at one point; ``compute`` does so for a place."""
 
-    def __init__(self, room: ScoreRoom, compute: Callable[[slice], Matrix]) -> None:
+    def __init__(self, room: ScoreRoom, compute: Callable[[Any], Any]) -> None:
         self._room, self._compute = room, compute
 
-    def write(self) -> Matrix | None:
+    def write(self) -> Any:
         """Memory to fill, one block after another; None where there is none."""
         return self._room.of(self) if self._room.fits else None
 
-    def __getitem__(self, place: tuple[slice, slice]) -> Matrix:
-        if self._room.owner is self:
-            return self._room.values[place]
-        start, stop, _ = place[1].indices(self._room.shape[1])
-        return self._compute(slice(start, stop))[place[0]]
+    def __getitem__(self, place: Any) -> Any:
+        return self._room.values[place] if self._room.belongs_to(self) else self._compute(place)
+
+
+class Moving(Protocol):
+    """A loss that knows what is kept after a shift."""
+
+    def moved(self, kept: Matrix, by: Vector) -> Matrix: ...
 
 
 @dataclass(frozen=True)
 class ShiftedScores:
     """What is kept after a shift of the scores, computed where it is read."""
 
-    kernel: ScoreKernel
+    loss: Moving
     kept: "KeptScores | ShiftedScores"
-    shift: Vector
+    shift: Any
 
-    def __getitem__(self, place: tuple[slice, slice]) -> Matrix:
-        return self.kernel.moved(self.kept[place], self.shift)
+    def __getitem__(self, place: Any) -> Any:
+        return self.loss.moved(self.kept[place], self.shift)

@@ -17,7 +17,7 @@ Features stay as they came, float32 as float32; all arithmetic is in float64, a 
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from itertools import pairwise
 from operator import iadd
 from typing import Any, TypeVar
@@ -47,6 +47,8 @@ WORTH_A_THREAD = 1e6
 BLOCKS_PER_PIECE = 4
 # LEAST_PRODUCT_ROWS: of a block that residuals multiply: adding up products costs as much as each.
 LEAST_PRODUCT_ROWS = 256
+# MOST_KEPT: bytes of what is kept of the scores at a point; of more, everything is computed again.
+MOST_KEPT = 1 << 30
 # PRODUCTS_PER_COLUMN: stored values per column in blocks of sparse rows that residuals multiply.
 PRODUCTS_PER_COLUMN = 16
 # SAMPLED_PER_PARAMETER: rows of a diagonal block of the Hessian, per parameter of a score;
@@ -92,7 +94,9 @@ class LinearObjective(Objective):
         self.bounds, self.shares, self.workers, self._cut = bounds, shares, workers, cut
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._shares = shares.astype(features.dtype)  # in the precision of residuals
-        self._room = ScoreRoom(features.n_scores, self.n_rows, features.dtype)
+        shape, dtype = (features.n_scores, self.n_rows), np.dtype(features.dtype)
+        fits = features.n_scores * self.n_rows * dtype.itemsize <= MOST_KEPT
+        self._room = ScoreRoom(partial(np.empty, shape, dtype), fits=fits)
         values_per_row = features.row_cost + 3 * features.n_scores
         self._block_rows = max(cut.least_rows, self._fitting(values_per_row))
         # Adding up products of fewer values would cost more than the products.
@@ -165,11 +169,12 @@ class LinearObjective(Objective):
         self.n_evaluations += 1
         raw = self._unfolded(theta)
 
-        def compute(block: slice) -> Matrix:
+        def compute(place: tuple[slice, slice]) -> Matrix:
+            start, stop, _ = place[1].indices(self.n_rows)
             with np.errstate(**QUIET):
-                scores = self.features.scores(raw, self.features.load(block))
-                self.kernel.losses(scores, self.labels[block])
-            return scores
+                scores = self.features.scores(raw, self.features.load(slice(start, stop)))
+                self.kernel.losses(scores, self.labels[start:stop])
+            return scores[place[0]]
 
         return raw, KeptScores(self._room, compute)
 

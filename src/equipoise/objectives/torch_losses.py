@@ -7,16 +7,31 @@ neighbours. What is kept are probabilities, with one score those of the second c
 class indices, ``scale`` is each row's share; ``by`` is a shift of the scores.
 """
 
+from functools import cache
 from typing import Any
+
+from equipoise.extras import require
+
+
+@cache
+def torch() -> Any:
+    """The module, which is there where tensors are."""
+    return require("torch", extra="torch")
 
 
 class SoftmaxTensors:
     """Multinomial: one score a class."""
 
-    def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
-        """Losses of the rows, and what is kept."""
-        logs = scores.log_softmax(1)
-        return -logs.gather(1, labels[:, None])[:, 0], logs.exp_()
+    def losses(self, scores: Any, labels: Any, room: Any = None) -> tuple[Any, Any]:
+        """Losses of the rows, and what is kept, in memory for it if there is some.
+
+        Scores are read twice and probabilities written once; the largest, of which the logarithm is
+        taken, is never too small for it.
+        """
+        top, where = scores.max(1)
+        kept = scores.softmax(1) if room is None else torch().softmax(scores, 1, out=room)
+        label_scores = scores.gather(1, labels[:, None])[:, 0]
+        return (top - label_scores) - kept.gather(1, where[:, None])[:, 0].log(), kept
 
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         """Derivative of the scaled losses by the scores."""
@@ -65,10 +80,10 @@ class SoftmaxTensors:
 class LogisticTensors:
     """Two classes, one score: the same methods."""
 
-    def losses(self, scores: Any, labels: Any) -> tuple[Any, Any]:
+    def losses(self, scores: Any, labels: Any, room: Any = None) -> tuple[Any, Any]:
         wrong = scores[:, 0] * (1 - 2 * labels)
         losses = (-wrong.abs()).exp().log1p() + wrong.clamp(min=0)
-        return losses, scores.sigmoid()
+        return losses, torch().sigmoid(scores, out=room)
 
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         return (kept - labels[:, None]) * scale[:, None]

@@ -13,14 +13,13 @@ arrays, or, where they are long, float64 tensors on the device: ``vector`` makes
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from equipoise.arrays import Indices, Matrix, Vector, on_host, to_numpy
-from equipoise.extras import require
 from equipoise.losses.base import ScoreKernel
 from equipoise.objectives.base import (
     FEW_DIGITS_PATIENCE,
@@ -29,8 +28,9 @@ from equipoise.objectives.base import (
     Objective,
 )
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
+from equipoise.objectives.kept_scores import KeptScores, ScoreRoom, ShiftedScores
 from equipoise.objectives.matrices import Features, with_last_score
-from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, positive
+from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, positive, torch
 
 # CPU_VALUES, DEVICE_VALUES: numbers of a block and its temporaries that stay in the cache of a
 # core, and that fill a device; DEVICE_SHARE: of its memory, where that is more.
@@ -39,9 +39,9 @@ CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
 HESSIAN_ROWS = 1 << 19
 # DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
-# CPU_KEPT, DEVICE_KEPT: of what is kept of the scores at one point, bytes in memory and a share of
-# a device's; where that is more, everything is computed again where it is read.
-CPU_KEPT, DEVICE_KEPT = 1 << 30, 1 / 64
+# CPU_KEPT, DEVICE_KEPT: of what is kept of the scores at a point, bytes in memory and a share of a
+# device's; where that is more, everything is computed again where it is read.
+CPU_KEPT, DEVICE_KEPT = 1 << 30, 1 / 32
 
 
 @dataclass(frozen=True)
@@ -85,22 +85,6 @@ class SortedRows:
         return SortedRows(values, bounds, shares, weighted=True)
 
 
-@dataclass(frozen=True)
-class TensorScores:
-    """What is kept of the scores of all rows, or computed for a block where it is read."""
-
-    values: Any  # None where there is no room
-    compute: Callable[[slice], Any]
-
-    def __getitem__(self, block: slice) -> Any:
-        return self.compute(block) if self.values is None else self.values[block]
-
-    def changed(self, change: Callable[[Any], Any]) -> "TensorScores":
-        """The same after a change of each row."""
-        values = None if self.values is None else change(self.values)
-        return TensorScores(values, lambda block: change(self.compute(block)))
-
-
 def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any:
     """A value a class as a tensor of one a row, on the device of ``like``."""
     repeats = like.new_tensor(counts, dtype=torch().int64)
@@ -111,12 +95,6 @@ def one_a_row(values: Any, counts: Indices, like: Any, dtype: Any = None) -> Any
 def _sums(values: Any, counts: Any) -> Any:
     """Sums of so many rows each; the counts are not looked at, for which a device would wait."""
     return torch().segment_reduce(values, "sum", lengths=counts, unsafe=True)
-
-
-@cache
-def torch() -> Any:
-    """The module, which is there where tensors are."""
-    return require("torch", extra="torch")
 
 
 def _room(device: Any) -> int:
@@ -149,9 +127,6 @@ class TorchObjective(Objective):
     ) -> None:
         super().__init__(layout, kernel, len(rows.bounds) - 1)
         self._exact, self._dtype = exact, torch().float32 if exact else torch().float64
-        self._keeps = rows.n_rows * kernel.n_scores * self._dtype.itemsize <= _most_kept(
-            rows.values.device
-        )
         self.rows, self.n_rows, self._cut, self._fused = rows, rows.n_rows, cut, fused
         self._long = layout.size > cut.long
         self._tensors = SoftmaxTensors() if kernel.n_scores > 1 else LogisticTensors()
@@ -159,6 +134,10 @@ class TorchObjective(Objective):
         per_row = layout.width + 4 * kernel.n_scores
         room = _room(rows.values.device)
         self._block_rows = cut.block_rows or max(256, room // per_row)
+        shape, dtype, device = (rows.n_rows, kernel.n_scores), self._dtype, rows.values.device
+        fits = shape[0] * shape[1] * dtype.itemsize <= _most_kept(device)
+        make = partial(torch().empty, shape, dtype=dtype, device=device)
+        self._room = ScoreRoom(make, fits=fits)
         self._by_class = self.n_classes <= cut.few_classes
         self._known: tuple[Evaluation, Any] | None = None  # what the last pass found besides risks
         self._counted: dict[tuple[int, int], tuple[int, Any]] = {}  # rows by class, of blocks
@@ -216,19 +195,18 @@ class TorchObjective(Objective):
 
     def _evaluated(self, theta: Vector) -> Evaluation:
         """Risks, summed in float64, and what is kept."""
-        raw, kept, sums = self._unfolded(theta), [], []
+        raw, sums = self._unfolded(theta), []
 
-        def at(block: slice) -> tuple[Any, Any]:
-            return self._tensors.losses(self._load(block) @ raw.T, self.rows.labels[block])
+        def at(block: slice, room: Any = None) -> tuple[Any, Any]:
+            scores = self._load(block) @ raw.T
+            return self._tensors.losses(scores, self.rows.labels[block], room)
 
+        kept = KeptScores(self._room, lambda block: at(block)[1])
+        room = kept.write()
         for block in self._blocks():
-            losses, keep = at(block)
-            if self._keeps:
-                kept.append(keep)
+            losses = at(block, None if room is None else room[block])[0]
             sums.append(losses * self.rows.shares[block])
-        whole = None if not kept else kept[0] if len(kept) == 1 else torch().cat(kept)
-        scores = TensorScores(whole, lambda block: at(block)[1])
-        return Evaluation(theta, self._class_sums(sums) + self.offsets, scores)
+        return Evaluation(theta, self._class_sums(sums) + self.offsets, kept)
 
     def blur(self, theta: Vector) -> float:  # rows are stored in units without it
         return 0.0
@@ -365,8 +343,8 @@ class TorchObjective(Objective):
         return self._class_sums(grown), out
 
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
-        by, kept = self._rounded(shift), self.exactly(state).kept
-        return Evaluation(theta, risks, kept.changed(lambda part: self._tensors.moved(part, by)))
+        kept = ShiftedScores(self._tensors, self.exactly(state).kept, self._rounded(shift))
+        return Evaluation(theta, risks, kept)
 
     def _with_step(self, theta: Any, step: Vector) -> Any:
         if not self._long:

@@ -15,13 +15,13 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.objectives.matrices import DenseFeatures, Features
 from equipoise.objectives.rows import TrainingRows
+from equipoise.objectives.torch_losses import torch
 from equipoise.objectives.torch_objective import (
     DEVICE_VALUES,
     SortedRows,
     TensorCut,
     TorchObjective,
     one_a_row,
-    torch,
 )
 from equipoise.objectives.units import standard_or_raw
 from equipoise.threads import ONE_BLAS_THREAD
