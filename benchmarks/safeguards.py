@@ -134,6 +134,7 @@ SAFEGUARDS: dict[str, Callable[[], Any]] = {
     "damping of implausible models": lambda: mock.patch.object(
         sqp_newton, "until_plausible", lambda _, iterate, model: (iterate, model)
     ),
+    "damping where flat models fail": _constant("MOST", 0.0, sqp_newton),
     "blocks of the Hessian's diagonal (lbfgs)": lambda: mock.patch(
         "equipoise.solvers.sqp_memory.ScoreInverses", type("Never", (), {})
     ),

@@ -12,7 +12,14 @@ import numpy as np
 
 from equipoise.arrays import Vector
 from equipoise.solvers.curvature import InverseCurvature, NewtonInverse
-from equipoise.solvers.damping import RAISE_WHOLE, lowered, until_plausible, whole_step
+from equipoise.solvers.damping import (
+    MOST,
+    RAISE_WHOLE,
+    lowered,
+    raised,
+    until_plausible,
+    whole_step,
+)
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.sqp import (
     Attempt,
@@ -106,6 +113,11 @@ class NewtonSteps(StepStrategy):
             if flat:
                 iterate, model = until_plausible(problem, iterate, model)
             yield Attempt(iterate, model)
+        # Ten rows of a margin loss may have no curvature at all where a step begins: without this,
+        # a check of scikit-learn stalls after one.
+        while flat and iterate.damping < MOST:
+            iterate = raised(iterate)
+            yield Attempt(iterate, quadratic_model(problem, iterate))
 
     def learn(self, attempt: Attempt, moved: SqpIterate, misfit: Misfit) -> SqpIterate:
         record, damping = attempt.iterate.record, attempt.iterate.damping

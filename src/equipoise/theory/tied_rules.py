@@ -96,15 +96,19 @@ def tied_rules(
     frequencies = weights @ probabilities
     rows, k = probabilities / frequencies, len(frequencies)
     mass = np.asarray(masses.project(np.full(k, 1 / k)), dtype=np.float64)
-    program, temperature = mass_program(masses, mass), _FIRST
-    for count in range(TEMPERATURES):
-        temperature = _FIRST * _COOLING**count
+    program, least = mass_program(masses, mass), np.inf
+    best = mass, Soft(rows, np.ones(k)), _FIRST
+    for temperature in _FIRST * _COOLING ** np.arange(TEMPERATURES):
         smoothed = Smoothed(rows, weights, mass, temperature)
         enough = max(_SETTLED * temperature, _CLOSE * tolerance)
         mass, soft = _best(smoothed, masses, program, mass, enough, temperature)
         lower = 1 - float(weights @ np.max(rows * mass, axis=1))
-        if float(masses.support(soft.risks)) - lower <= _SHARP * tolerance:
+        certificate = float(masses.support(soft.risks)) - lower
+        if certificate < least:  # at the last, rounding of large curvatures may spoil the steps
+            best, least = (mass, soft, temperature), certificate
+        if certificate <= _SHARP * tolerance:
             break
+    mass, soft, temperature = best
     change = _change_to_ties(rows, mass, soft.shares)
     drawn = np.random.default_rng(0).gumbel(size=(_DRAWN * k, k)) - change / temperature
     tied = _Tied(probabilities, weights, weights_of(mass, frequencies) * np.exp(change))
