@@ -9,8 +9,8 @@ from equipoise import RobustLogisticRegression, WorstClass
 from equipoise.objectives import moves_probabilities, open_objective
 from equipoise.sets import FixedWeights, LabelCVaR
 from equipoise.solvers import Problem, choose
-from equipoise.solvers.krylov import gmres
 from equipoise.solvers.level import Leveling, MeanProbabilities
+from equipoise.solvers.systems import gmres, refined
 from linear_models import small_data
 
 
@@ -95,6 +95,27 @@ def test_systems_are_solved_by_products(size, singular):
     solution, left = gmres(matrix.__matmul__, right_side, 1e-12, 100)
     np.testing.assert_allclose(matrix @ solution, right_side, atol=1e-11)
     assert left <= 1e-11
+
+
+@pytest.mark.parametrize("size", [3, 40])
+@pytest.mark.parametrize("wrong", [0.0, 1e-4, 0.2])
+def test_systems_are_solved_by_a_matrix_that_is_nearly_the_inverse(size, wrong):
+    rng = np.random.default_rng(size)
+    chain = rng.dirichlet(np.ones(size), size) - np.eye(size)
+    exact = np.linalg.inv(chain - 1 / size)
+    inverse, mass = (
+        exact * (1 + wrong * rng.uniform(-1, 1, (size, size)) / size),
+        -exact.mean(axis=0),
+    )
+    np.testing.assert_allclose(mass @ chain, 0, atol=1e-14)
+    step = MeanProbabilities(chain, inverse, mass).step(np.linspace(1, 2, size))
+    assert np.ptp(np.linspace(1, 2, size) + chain @ step) <= 1e-7
+    right_side = chain @ rng.normal(size=size)
+    solution, left = refined(chain, inverse, right_side, 1e-13)
+    np.testing.assert_allclose(chain @ solution, right_side, atol=1e-12)
+    assert left <= 1e-11
+    assert refined(chain, -inverse, right_side, 1e-13)[1] > 1
+    assert np.isnan(refined(chain, np.full_like(chain, np.nan), right_side, 1e-13)[1])
 
 
 @pytest.mark.parametrize("device", ["cuda"])

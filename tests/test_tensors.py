@@ -31,7 +31,7 @@ from equipoise.objectives.torch_objective import TensorCut
 from equipoise.persistence import load_model, save_model
 from equipoise.sets import WorstClass
 from equipoise.solvers import Limits, Problem, Progress, run
-from equipoise.solvers.krylov import gmres
+from equipoise.solvers.systems import gmres
 from equipoise.threads import Workers
 from linear_models import small_data
 from logistic_cases import NAMES, each_set, few_rows_allowed

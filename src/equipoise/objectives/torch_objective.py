@@ -181,7 +181,7 @@ class TorchObjective(Objective):
         return self._evaluated(state.theta) if state.kept is None else state
 
     def rougher(self) -> "TorchObjective | None":
-        if self._exact is not None or self._fused or self.kernel.n_scores == 1:
+        if self._exact is not None or self._pass is not None or self.kernel.n_scores == 1:
             return None
         rows = self.features, self.kernel, self.rows, self._cut
         return self._like(TorchObjective(*rows, fused=False, exact=self))

@@ -22,8 +22,8 @@ import numpy as np
 
 from equipoise.arrays import Vector, is_tensor, like, norm, rounding, to_numpy
 from equipoise.objectives import Evaluation, RiskGradients, moves_probabilities, offered
-from equipoise.solvers.krylov import gmres
 from equipoise.solvers.problem import Problem
+from equipoise.solvers.systems import gmres, refined
 
 # STEPS: Newton steps at most. In log-odds: REACH, the longest step; TOO_FAR, steps from which equal
 # risks are given up; SETTLED, a step after which the next would be of its square, rounding.
@@ -96,23 +96,19 @@ def _nearly_inverse(gradients: Any, near: Any) -> Any:
     return system.inverse()
 
 
-def _times(inverse: Any, vector: Any) -> Any:
-    return inverse @ vector if inverse.ndim == 2 else inverse * vector
-
-
 def _solved(
     system: Any, inverse: Any, right_side: Vector, accuracy: float, size: float
 ) -> Vector | None:
     """A solution by an approximate inverse, of a right side of numbers of some size, or None."""
     if norm(right_side) <= NOISE * rounding(system) * size:
         return np.zeros(len(right_side))
-    solution, left = gmres(
-        lambda vector: system @ _times(inverse, vector),
-        like(right_side, system),
-        accuracy,
-        PRODUCTS,
-    )
-    return to_numpy(_times(inverse, solution)) if left <= max(WRONG, accuracy) else None
+    wanted = like(right_side, system)
+    if inverse.ndim == 2:
+        solution, left = refined(system, inverse, wanted, accuracy)
+    else:
+        found, left = gmres(lambda vector: system @ (inverse * vector), wanted, accuracy, PRODUCTS)
+        solution = inverse * found
+    return to_numpy(solution) if left <= max(WRONG, accuracy) else None
 
 
 class Leveling:
