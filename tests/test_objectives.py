@@ -3,8 +3,11 @@
 Risks are compared with a formula in plain NumPy, derivatives with differences of the risks.
 """
 
+import gc
+import pickle
 from itertools import product
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -12,9 +15,9 @@ import scipy.sparse as sp
 from scipy.special import log_softmax
 
 from equipoise.losses import as_trained
-from equipoise.objectives import LinearObjective
-from equipoise.objectives.linear_objective import RowCut
+from equipoise.objectives import LinearObjective, open_objective
 from equipoise.objectives.matrices import DenseFeatures
+from equipoise.objectives.row_order import RowCut
 from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.threads import Workers
 from linear_models import class_risks, row_losses, small_data
@@ -426,3 +429,25 @@ def test_gradients_of_wide_sparse_rows_are_those_found_by_blocks(dtype, view):
         np.testing.assert_allclose(found, by_blocks, rtol=1e-12, atol=1e-13)
         assert spent is None or np.shares_memory(found, spent)
         spent = found
+
+
+def test_an_objective_that_has_been_evaluated_can_be_sent_elsewhere():
+    X, labels = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
+    with open_objective(X, labels, np.ones(12), n_classes=3, fit_intercept=True) as objective:
+        theta = np.linspace(0, 1, objective.size)
+        state = objective.evaluate(theta)
+        sent = pickle.loads(pickle.dumps(objective))
+        np.testing.assert_array_equal(sent.evaluate(theta).risks, state.risks)
+
+
+def test_memory_is_freed_without_the_garbage_collector():
+    X, labels = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
+    gc.disable()
+    try:
+        with open_objective(X, labels, np.ones(12), n_classes=3, fit_intercept=True) as objective:
+            objective.evaluate(np.zeros(objective.size))
+            alive = ref(objective)
+        del objective
+        assert alive() is None
+    finally:
+        gc.enable()

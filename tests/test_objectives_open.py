@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective, open_objective
-from equipoise.objectives.linear_objective import RowCut, by_class
 from equipoise.objectives.matrices import LARGE, DenseFeatures
+from equipoise.objectives.row_order import RowCut, by_class
 from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.objectives.units import standard_or_raw
 from equipoise.threads import Workers

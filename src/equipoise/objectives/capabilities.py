@@ -70,6 +70,9 @@ class RiskGradients(Protocol):
         The gradients stay in the memory of the objective.
         """
 
+    def mean_probabilities(self, state: Evaluation, shift: Vector, mass: Vector) -> Vector:
+        """Mean probabilities after a shift, weighted by the masses: two products."""
+
 
 def moves_probabilities(objective: Objective) -> bool:
     """Whether every class has an intercept, along which risks have gradients: probabilities."""

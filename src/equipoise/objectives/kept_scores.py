@@ -7,11 +7,9 @@ rows)`` and are read at ``[:, block]``, tensors have shape ``(rows, scores)``.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 from weakref import ref
-
-from equipoise.arrays import Matrix, Vector
 
 
 class ScoreRoom:
@@ -24,6 +22,10 @@ class ScoreRoom:
         self._make, self.fits = make, fits
         self._owner: Callable[[], KeptScores | None] = _nobody
         self.values: Any = None
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        # Sent elsewhere, it is empty: what it holds can be computed again there.
+        return partial(ScoreRoom, fits=self.fits), (self._make,)
 
     def of(self, owner: "KeptScores") -> Any:
         """The memory, which from now on belongs to another point."""
@@ -52,23 +54,16 @@ class KeptScores:
         """Memory to fill, one block after another; None where there is none."""
         return self._room.of(self) if self._room.fits else None
 
+    def changed(self, change: Callable[[Any], Any]) -> tuple["KeptScores", Any]:
+        """What is kept after a change of every row, and the memory in which to make the change.
+
+        The memory is None where none holds what is to be changed. Of the point before the change
+        everything would be computed again.
+        """
+        out, held = KeptScores(self._room, lambda place: change(self[place])), None
+        if self._room.belongs_to(self):
+            held = self._room.of(out)
+        return out, held
+
     def __getitem__(self, place: Any) -> Any:
         return self._room.values[place] if self._room.belongs_to(self) else self._compute(place)
-
-
-class Moving(Protocol):
-    """A loss that knows what is kept after a shift."""
-
-    def moved(self, kept: Matrix, by: Vector) -> Matrix: ...
-
-
-@dataclass(frozen=True)
-class ShiftedScores:
-    """What is kept after a shift of the scores, computed where it is read."""
-
-    loss: Moving
-    kept: "KeptScores | ShiftedScores"
-    shift: Any
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.loss.moved(self.kept[place], self.shift)

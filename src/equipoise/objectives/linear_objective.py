@@ -16,7 +16,6 @@ Features stay as they came, float32 as float32; all arithmetic is in float64, a 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from itertools import pairwise
 from operator import iadd
@@ -34,8 +33,9 @@ from equipoise.objectives.base import (
 )
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
 from equipoise.objectives.diagonal import SquareSums
-from equipoise.objectives.kept_scores import KeptScores, ScoreRoom, ShiftedScores
+from equipoise.objectives.kept_scores import KeptScores, ScoreRoom
 from equipoise.objectives.matrices import Features, with_last_score
+from equipoise.objectives.row_order import RowCut
 from equipoise.objectives.score_inverse import ScoreInverse, sampled_blocks
 from equipoise.objectives.thinning import drawn
 from equipoise.threads import Workers
@@ -58,16 +58,6 @@ SAMPLED_PER_PARAMETER, BLOCK_PASSES = 20, 4
 QUIET: Any = {"over": "ignore", "invalid": "ignore"}
 
 
-@dataclass(frozen=True)
-class RowCut:
-    """How rows are cut into pieces for workers, and these into blocks."""
-
-    block_bytes: int = 1 << 21  # of a block of rows with its scores: the cache of one core
-    pieces: int = 16  # enough for the cores of most machines to share
-    wide: int = 1 << 18  # numbers of a sum of which adding up more than two would cost a pass
-    least_rows: int = 64  # of a block, however many the classes
-
-
 class LinearObjective(Objective):
     """Class risks of a linear model.
 
@@ -83,7 +73,7 @@ class LinearObjective(Objective):
         bounds: Indices,
         shares: Vector,
         workers: Workers,
-        cut: RowCut = RowCut(),
+        cut: RowCut | None = None,
         *,
         exact: "LinearObjective | None" = None,
     ) -> None:
@@ -91,7 +81,8 @@ class LinearObjective(Objective):
         self._exact = exact
         if exact is not None:
             self.patience, self.rounding = FEW_DIGITS_PATIENCE, SINGLE_ROUNDING
-        self.bounds, self.shares, self.workers, self._cut = bounds, shares, workers, cut
+        self._cut = cut = cut or RowCut()
+        self.bounds, self.shares, self.workers = bounds, shares, workers
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._shares = shares.astype(features.dtype)  # in the precision of residuals
         shape, dtype = (features.n_scores, self.n_rows), np.dtype(features.dtype)
@@ -272,7 +263,15 @@ class LinearObjective(Objective):
         return ScoreInverse(self.features, blocks, ridges)
 
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
-        return Evaluation(theta, risks, ShiftedScores(self.kernel, state.kept, shift))
+        kept, room = state.kept.changed(lambda part: self.kernel.moved(part, shift))
+
+        def work(piece: slice) -> None:
+            for block in self._blocks(piece):
+                room[:, block] = self.kernel.moved(room[:, block], shift)
+
+        if room is not None:
+            list(self._sharing.map(work, self._pieces()))
+        return Evaluation(theta, risks, kept)
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         def work(piece: slice) -> Vector:
@@ -338,24 +337,47 @@ class LinearObjective(Objective):
         if not self.keeps_probabilities or self.features.n_scores == 1:
             return None
         scale, odds = self._scale(mass), np.exp(shift).astype(self.features.dtype)
+        shares = np.empty_like(scale)
+        mean = self._mean_probabilities(state, odds, scale, shares)
 
         def product(direction: Vector) -> Vector:
             along = odds * direction.astype(odds.dtype)
 
-            def work(piece: slice) -> Matrix:
-                out = np.zeros((2, len(odds)))
-                for block in self._blocks(piece):
-                    kept = state.kept[:, block]
-                    shares = 1 / np.maximum(odds @ kept, np.finfo(kept.dtype).tiny)
-                    weights = np.stack([scale[block] * shares] * 2)
-                    weights[1] *= shares * (along @ kept)
-                    out += np.dot(weights, kept.T)
-                return out
+            def weights(kept: Matrix, block: slice) -> Vector:
+                return np.asarray(scale[block] * shares[block] ** 2 * (along @ kept))
 
-            mean, cross = self._total(work, self._pieces()) * odds
-            return np.asarray(mean * direction - cross)
+            return np.asarray(mean * direction - odds * self._scores_times(state, weights))
 
         return product
+
+    def mean_probabilities(self, state: Evaluation, shift: Vector, mass: Vector) -> Vector:
+        scale, odds = self._scale(mass), np.exp(shift).astype(self.features.dtype)
+        return self._mean_probabilities(state, odds, scale, np.empty_like(scale))
+
+    def _mean_probabilities(
+        self, state: Evaluation, odds: Vector, scale: Vector, shares: Vector
+    ) -> Vector:
+        """Scaled probabilities, summed; ``shares`` become one over the sum of each row's odds."""
+
+        def weights(kept: Matrix, block: slice) -> Vector:
+            shares[block] = 1 / np.maximum(odds @ kept, np.finfo(kept.dtype).tiny)
+            return np.asarray(scale[block] * shares[block])
+
+        return np.asarray(odds * self._scores_times(state, weights))
+
+    def _scores_times(
+        self, state: Evaluation, weights: Callable[[Matrix, slice], Vector]
+    ) -> Vector:
+        """What is kept, times a weight of each row, summed over rows."""
+
+        def work(piece: slice) -> Vector:
+            out = np.zeros(self.features.n_scores)
+            for block in self._blocks(piece, self._product_rows):
+                kept = state.kept[:, block]
+                out += np.dot(kept, weights(kept, block))
+            return out
+
+        return self._total(work, self._pieces())
 
     def with_loss(self, loss: TrainedLoss) -> "LinearObjective":
         kernel = loss.kernel(self.n_classes)
@@ -474,22 +496,3 @@ class LinearObjective(Objective):
         step = block_rows * max(fewest, -(-self.n_rows // (count * block_rows)))
         for start, stop in pairwise(self.bounds if by_class else [0, self.n_rows]):
             yield from self._blocks(slice(start, stop), step)
-
-
-def by_class(
-    labels: Indices, weights: Vector, totals: Vector
-) -> tuple[Indices | None, Indices, Vector]:
-    """The order that sorts rows by class, where each class begins, each row's share of its class.
-
-    ``totals`` are the sums of weights over the classes, of all rows and not of these alone. The
-    order is None where the rows are sorted already.
-    """
-    counts = np.bincount(labels, minlength=len(totals))
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    order = None
-    if not np.all(labels[:-1] <= labels[1:]):
-        # Of 16 bits, a stable sort takes one pass for each eight.
-        short = labels.astype(np.uint16) if len(totals) < 1 << 16 else labels
-        order = np.argsort(short, kind="stable")
-        weights = weights[order]
-    return order, bounds, weights / np.repeat(totals, counts)

@@ -21,8 +21,9 @@ from equipoise.blocks.base import Answer, AskedOf, Block, Stream
 from equipoise.losses.base import ScoreKernel, TrainedLoss
 from equipoise.objectives.base import Evaluation, Objective
 from equipoise.objectives.centering import ShiftMoments, intercept_step
-from equipoise.objectives.linear_objective import LinearObjective, by_class
+from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.matrices import Features
+from equipoise.objectives.row_order import by_class
 from equipoise.objectives.survey import Survey
 from equipoise.threads import ONE_BLAS_THREAD, Workers, limit_openmp
 

@@ -9,8 +9,9 @@ import numpy as np
 from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
-from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective, by_class
+from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective
 from equipoise.objectives.matrices import DenseFeatures, Features
+from equipoise.objectives.row_order import by_class
 from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.objectives.units import standard_or_raw
 from equipoise.registry import Registry

@@ -28,7 +28,7 @@ from equipoise.objectives.base import (
     Objective,
 )
 from equipoise.objectives.centering import MANY_INTERCEPTS, ShiftMoments
-from equipoise.objectives.kept_scores import KeptScores, ScoreRoom, ShiftedScores
+from equipoise.objectives.kept_scores import KeptScores, ScoreRoom
 from equipoise.objectives.matrices import Features, with_last_score
 from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, positive, torch
 
@@ -342,8 +342,20 @@ class TorchObjective(Objective):
         diagonal.sub_(out.sum(1))
         return self._class_sums(grown), out
 
+    def mean_probabilities(self, state: Evaluation, shift: Vector, mass: Vector) -> Vector:
+        kept, odds, scale = self.exactly(state).kept, self._rounded(shift).exp(), self._scale(mass)
+        total = self._zeros(self.n_classes)
+        for block in self._blocks():
+            here = kept[block]
+            total += (scale[block] / positive(here @ odds)) @ here
+        return to_numpy(total * odds)
+
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
-        kept = ShiftedScores(self._tensors, self.exactly(state).kept, self._rounded(shift))
+        by = self._rounded(shift)
+        kept, room = self.exactly(state).kept.changed(lambda part: self._tensors.moved(part, by))
+        if room is not None:
+            for block in self._blocks():
+                room[block] = self._tensors.moved(room[block], by)
         return Evaluation(theta, risks, kept)
 
     def _with_step(self, theta: Any, step: Vector) -> Any:

@@ -85,34 +85,47 @@ def balanced(
         smoothed = smoothed_masses(box, anchor, mu, floor, risks)
         return smoothed, float(smoothed.mass @ risks) - smoothed.cost
 
-    risks = state.risks
+    risks, gradients = state.risks, None
     here, value = at(risks)
     for _ in range(NEWTON):
-        model = InterceptModel(oracle.risk_gradients(state, shift)[1], here)
+        fresh = gradients is None
+        if fresh:
+            gradients = oracle.risk_gradients(state, shift)[1]
+            means = None
+        else:  # those of the last point are near enough, and cost far less than new ones
+            means = oracle.mean_probabilities(state, shift, here.mass)
+        model = InterceptModel(gradients, here, means)
         step = model.step()
         decrease = -float(model.gradient @ step)
         if not decrease > max(accuracy, FLAT * abs(value)):
             break
         step *= min(1.0, REACH / max(float(np.ptp(step)) / 2, 1e-300))
+        length = 1.0
         for _ in range(HALVINGS):
-            moved = state.risks + objective.growths(state, shift + step)
+            moved = state.risks + objective.growths(state, shift + length * step)
             there, after = at(moved) if np.all(np.isfinite(moved)) else (here, np.inf)
-            if after <= value - SUFFICIENT * -float(model.gradient @ step):
+            if after <= value - SUFFICIENT * length * -float(model.gradient @ step):
                 break
-            step = step / 2
+            length /= 2
         else:
-            break
-        shift, risks, here, value = shift + step, moved, there, after
+            if fresh:
+                break
+            gradients = None
+            continue
+        if length < 1:
+            gradients = None
+        shift, risks, here, value = shift + length * step, moved, there, after
     return (objective.with_shift(state, shift, risks) if np.any(shift) else state), here
 
 
 class InterceptModel:
     """Gradient and curvature of the smoothed risk along the intercepts."""
 
-    def __init__(self, gradients: Any, masses: SmoothedMasses) -> None:
+    def __init__(self, gradients: Any, masses: SmoothedMasses, means: Vector | None = None) -> None:
         self._G, self._mass, self._gradients = gradients, masses.mass, masses.gradients
-        self.gradient = self._across(masses.mass)
-        self._spread = np.maximum(self.gradient + masses.mass, 0.0)  # mean probabilities
+        # Means are of the probabilities, weighted by the masses.
+        means = self._across(masses.mass) + masses.mass if means is None else means
+        self.gradient, self._spread = means - masses.mass, np.maximum(means, 0.0)
         self._total = max(float(self._gradients.sum()), 1e-300)
 
     def _times(self, vector: Vector) -> Vector:

@@ -46,8 +46,8 @@ from equipoise.arrays import Matrix, NDArray, Vector, norm
 from equipoise.exceptions import InvalidParameterError
 from equipoise.losses import as_trained
 from equipoise.objectives import LinearObjective
-from equipoise.objectives.linear_objective import by_class
 from equipoise.objectives.registry import kind_of
+from equipoise.objectives.row_order import by_class
 from equipoise.sets import MassSet, as_uncertainty
 from equipoise.solvers import Problem
 from equipoise.solvers.descent_ascent import DescentAscent, StepConstants
