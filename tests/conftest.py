@@ -4,6 +4,11 @@ import os
 from functools import partial
 
 import pytest
+from hypothesis import settings
+
+# Workers share cores: an example that takes 200 ms is no failure, and a test has a timeout.
+settings.register_profile("equipoise", deadline=None)
+settings.load_profile("equipoise")
 
 # scikit-learn's estimator checks silently skip those of the array API without it, and SciPy reads
 # it once, on import. An empty value turns it off.

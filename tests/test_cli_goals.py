@@ -148,7 +148,7 @@ def in_numpy(value):
     return np.float64(value) if isinstance(value, float) else value
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(recipe=recipes())
 def test_reading_what_was_written_gives_the_recipe_back(recipe):
     text = format_goal(recipe)
@@ -157,7 +157,7 @@ def test_reading_what_was_written_gives_the_recipe_back(recipe):
     assert format_goal(found) == text
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(recipe=recipes())
 def test_numbers_of_numpy_are_written_as_plain_ones(recipe):
     values = {k: in_numpy(v) for k, v in recipe.get_params(deep=False).items()}

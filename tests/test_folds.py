@@ -32,7 +32,7 @@ def partition(numbers):
     return [numbers.index(each) for each in numbers]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 3).flatmap(
         lambda d: st.lists(st.lists(CELLS, min_size=d, max_size=d), min_size=1, max_size=12)

@@ -117,7 +117,7 @@ def best_of_all_thresholds(scores, positive, weights, metric):
 
 
 @each_reference
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(rows=labelled_scores(), cut=st.integers(-4, 7))
 def test_values_are_those_of_scikit_learn(name, rows, cut):
     scores, positive, weights = rows
@@ -203,7 +203,7 @@ def test_no_threshold_is_better(rows, metric):
 
 
 @each_reference
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(rows=labelled_scores())
 def test_no_threshold_is_better_by_scikit_learn(name, rows):
     scores, positive, _ = rows
@@ -324,7 +324,7 @@ def test_a_domain_without_scores_leaves_one_decision():
 # Known probabilities
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(points=regression_functions(), metric=defined_fractionals())
 def test_no_decision_rule_at_all_is_better(points, metric):
     eta, masses = points
@@ -336,7 +336,7 @@ def test_no_decision_rule_at_all_is_better(points, metric):
     assert attained == pytest.approx(rule.value, abs=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(points=regression_functions(), metric=defined_fractionals())
 def test_koyejos_threshold_parts_what_is_decided_from_what_is_not(points, metric):
     eta, masses = points
@@ -352,7 +352,7 @@ def test_koyejos_threshold_parts_what_is_decided_from_what_is_not(points, metric
     assert decided[inside].all() and not decided[outside].any()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(points=regression_functions(), metric=rewarding_fractionals())
 def test_equivalent_weights_have_the_optimal_rule_as_their_bayes_rule(points, metric):
     eta, masses = points

@@ -29,7 +29,7 @@ def error_counts(draw):
 # The exact binomial interval
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(table=error_counts(), confidence=st.sampled_from([0.5, 0.9, 0.999]))
 def test_exact_intervals_are_those_of_scipy(table, confidence):
     errors, counts = table
@@ -73,7 +73,7 @@ def test_the_worst_class_interval_by_its_definition():
     assert np.argmax(upper) == 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(table=error_counts())
 def test_the_worst_class_interval_against_the_simultaneous_ones(table):
     rows = rows_with(*table)
@@ -162,7 +162,7 @@ def test_coverage_of_approximate_intervals_with_many_rows(loss):
 # Other losses
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     mean=st.floats(0.001, 0.999), n=st.integers(1, 200), tail=st.sampled_from([0.2, 0.025, 1e-4])
 )

@@ -53,7 +53,7 @@ def predictions_for(loss, scores):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(rows=scored_rows())
 def test_values_lie_in_the_declared_range(name, rows):
     true, scores = rows
@@ -69,7 +69,7 @@ def test_values_lie_in_the_declared_range(name, rows):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(rows=scored_rows())
 def test_each_row_stands_alone(name, rows):
     true, scores = rows
@@ -80,7 +80,7 @@ def test_each_row_stands_alone(name, rows):
 
 
 @pytest.mark.parametrize("name", SCORE_LOSSES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(rows=scored_rows())
 def test_a_score_loss_ignores_shifts_and_renamed_classes(name, rows):
     true, scores = rows
@@ -109,7 +109,7 @@ def test_binary_cross_entropy_is_the_logistic_loss():
     np.testing.assert_allclose(cross_entropy_from_scores([0, 0, 1, 1, 1], f), expected, rtol=1e-14)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=scored_rows())
 def test_cross_entropy_of_scores_is_that_of_their_softmax(rows):
     true, scores = rows
@@ -137,7 +137,7 @@ def test_many_rows_are_the_same_as_few():
         np.testing.assert_array_equal(whole[part], LOSSES[name](true[part], scores[part]))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=scored_rows(bound=3.0))
 def test_margin_by_brute_force(rows):
     true, scores = rows
@@ -155,7 +155,7 @@ def test_margin_by_brute_force(rows):
         assert convex == pytest.approx(max(0.0, 1 - a))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=scored_rows(bound=3.0))
 def test_hinge_is_above_margin_is_above_zero_one(rows):
     true, scores = rows
@@ -374,7 +374,7 @@ def test_kernels_compute_what_the_derivatives_say(name, k, d):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=scored_rows(bound=3.0))
 def test_squared_hinge_by_brute_force(rows):
     true, scores = rows
@@ -385,7 +385,7 @@ def test_squared_hinge_by_brute_force(rows):
     assert (found >= zero_one(true, scores.argmax(axis=1))).all()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=scored_rows(bound=3.0), smoothing=st.sampled_from([0.1, 1.0, 4.0]))
 def test_smoothed_hinge_is_the_best_over_shares(rows, smoothing):
     (true, scores), loss = rows, SmoothedHinge(smoothing)

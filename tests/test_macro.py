@@ -19,7 +19,7 @@ def decisions(draw):
     return draw(labels), draw(labels), draw(arrays(np.int64, n, elements=st.integers(1, 4))), k
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=decisions(), beta=st.sampled_from([0.5, 1.0, 2.0]))
 def test_macro_f_beta_is_scikit_learns(rows, beta):
     true, decided, weights, k = rows
@@ -31,7 +31,7 @@ def test_macro_f_beta_is_scikit_learns(rows, beta):
     assert macro_fbeta(table, beta, absent="drop") == pytest.approx(expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(rows=decisions())
 def test_the_geometric_mean_is_that_of_scikit_learns_recalls(rows):
     true, decided, weights, k = rows

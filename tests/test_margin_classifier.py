@@ -55,7 +55,7 @@ def drawn_scores(k, n=200):
     return rng.normal(size=(n, k)), rng.integers(0, k, n)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(2, 6), st.floats(0.1, 10), st.floats(0.05, 2), st.floats(0.01, 1e3))
 def test_it_lies_in_the_unit_interval_and_near_the_ramp(k, width, relative, spread):
     scores, labels = drawn_scores(k)

@@ -97,7 +97,7 @@ def test_the_margin_loss_by_hand():
 # Brute force and scikit-learn
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(rows=labelled_rows())
 def test_class_risks_by_brute_force(rows):
     truth, guess, weights = rows
@@ -121,7 +121,7 @@ def test_every_loss_by_brute_force(name):
     assert found.risks.to_dict() == pytest.approx(risks)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=labelled_rows())
 def test_identities_with_scikit_learn(rows):
     truth, guess, weights = rows
@@ -156,7 +156,7 @@ def test_standard_cross_entropy_is_log_loss():
 # Laws
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=labelled_rows(), seed=st.integers(0, 99))
 def test_the_order_of_the_rows_does_not_matter(rows, seed):
     truth, guess, weights = rows
@@ -166,7 +166,7 @@ def test_the_order_of_the_rows_does_not_matter(rows, seed):
     np.testing.assert_allclose(np.asarray(plain), np.asarray(shuffled), rtol=1e-12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(rows=labelled_rows())
 def test_integer_weights_are_repetitions(rows):
     truth, guess, weights = rows
@@ -177,7 +177,7 @@ def test_integer_weights_are_repetitions(rows):
     assert weighted.prior.to_dict() == pytest.approx(repeated.prior.to_dict())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(risks=risks_and_prior(), scale=st.floats(0.1, 10))
 def test_weighted_risk_depends_on_ratios_only(risks, scale):
     q = np.arange(1.0, len(risks) + 1)
@@ -186,7 +186,7 @@ def test_weighted_risk_depends_on_ratios_only(risks, scale):
     assert risks.weighted(q) == pytest.approx(masses @ np.asarray(risks) / masses.sum())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(risks=risks_and_prior())
 def test_special_weights_and_sets_agree(risks):
     assert risks.weighted(np.ones(len(risks))) == pytest.approx(risks.standard())
@@ -198,7 +198,7 @@ def test_special_weights_and_sets_agree(risks):
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(risks=risks_and_prior(), seed=st.integers(0, 999))
 def test_no_weighting_in_the_set_beats_the_worst_case(recipe, risks, seed):
     prior = risks.prior.to_numpy()
@@ -208,7 +208,7 @@ def test_no_weighting_in_the_set_beats_the_worst_case(recipe, risks, seed):
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(risks=risks_and_prior())
 def test_worst_case_weights_attain_the_robust_risk(recipe, risks):
     weights, masses = risks.worst_case_weights(recipe), risks.worst_case_masses(recipe)

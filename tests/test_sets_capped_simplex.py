@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from equipoise.exceptions import ClassMismatchError, EmptySetError, InvalidParameterError
 from equipoise.sets import CappedSimplex, Hull, LabelCVaR, LabelHCVaR, WorstClass
 
-MODEST = settings(max_examples=60, deadline=None, derandomize=True)
+MODEST = settings(max_examples=60, derandomize=True)
 
 
 @st.composite

@@ -25,8 +25,8 @@ from equipoise.sets import (
 )
 from set_examples import every_example
 
-LAWS = settings(max_examples=25, deadline=None, derandomize=True)
-FEW = settings(max_examples=12, deadline=None, derandomize=True)
+LAWS = settings(max_examples=25, derandomize=True)
+FEW = settings(max_examples=12, derandomize=True)
 
 
 HALVES = np.array([0.5, 0.5])

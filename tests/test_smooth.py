@@ -274,7 +274,7 @@ def test_many_rows_are_tuned_on_a_sample_of_every_class():
     assert tuned(rows, "worst_class")[1] <= max(value for _, value in halves) + 0.005
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     k=st.integers(2, 5),

@@ -646,7 +646,7 @@ def test_rows_with_weights_may_lack_a_class_that_is_named():
         unseen_rows(["a", "b"], classes=["a", "b", "c"], sample_weight=[0, 1])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(rows=labelled_tables(), share=st.sampled_from([0.0, 0.2, 0.5, 0.9]), seed=st.integers(0, 99))
 def test_rows_set_aside_keep_every_class_in_training_and_repeats_together(rows, share, seed):
     X, y = rows

@@ -16,9 +16,9 @@ from equipoise.exceptions import InvalidInputError
 
 pd = pytest.importorskip("pandas", minversion="2.1")
 
-from equipoise.tables import read as reading  # noqa: E402
 from equipoise.tables import read_chunks, read_table  # noqa: E402
 from equipoise.tables.columns import check_names  # noqa: E402
+from equipoise.tables.read import BoundedRows  # noqa: E402
 
 MEGABYTE = 1 << 20
 # What the tables would take at least, and what reading them may take, in megabytes.
@@ -129,12 +129,11 @@ def test_rows_are_counted_as_pandas_parts_them(text, block, delimiter, blank_row
         )
     except pd.errors.ParserError:
         whole = None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_BLOCK", block)
-        rows = reading.BoundedRows(io.BytesIO(data), delimiter, blank_rows=blank_rows)
-        while rows.read_ahead(1 << 10) is not None:
-            pass
-        assert b"".join(iter(rows.read, b"")) == data
+    rows = BoundedRows(io.BytesIO(data), delimiter, blank_rows=blank_rows, max_bytes=block)
+    parts = []
+    while rows.read_ahead(1 << 10) is not None:
+        parts.append(rows.read())
+    assert b"".join([*parts, *iter(rows.read, b"")]) == data
     if whole is not None:
         assert rows.n_ahead <= len(whole)
         # The last row may have no line end.
@@ -150,10 +149,7 @@ def test_chunks_of_few_bytes_are_the_table_too(tmp_path_factory, cells, size):
     frame = pd.DataFrame({"a": [f"x{cell}" for cell in cells], "b": range(len(cells))})
     path = tmp_path_factory.mktemp("rows") / "table.csv"
     frame.to_csv(path, index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_BLOCK", size)
-        patch.setattr(reading, "_CHUNK_BYTES", size)
-        chunks = list(read_chunks(path))
+    chunks = list(read_chunks(path, max_bytes=size))
     pd.testing.assert_frame_equal(pd.concat(chunks), read_table(path))
     assert pd.concat(chunks)["a"].tolist() == frame["a"].tolist()
 
@@ -167,10 +163,7 @@ def test_chunks_of_few_bytes_are_the_table_too(tmp_path_factory, cells, size):
 def test_lines_of_one_column_are_as_many_rows(tmp_path_factory, cells, before, end, size):
     path = tmp_path_factory.mktemp("lines") / "table.csv"
     path.write_text(before + end.join(["x", *cells, ""]), encoding="utf-8", newline="")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_BLOCK", size)
-        patch.setattr(reading, "_CHUNK_BYTES", size)
-        chunks = list(read_chunks(path, copied=["x"]))
+    chunks = list(read_chunks(path, copied=["x"], max_bytes=size))
     assert pd.concat(chunks)["x"].tolist() == cells
     assert len(read_table(path)) == len(cells)
 

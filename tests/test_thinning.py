@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from equipoise import RobustLogisticRegression, WorstClass
@@ -13,7 +13,6 @@ from equipoise.objectives.thinning import drawn
 SIZES = st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e6)), min_size=1, max_size=60).filter(any)
 
 
-@settings(deadline=None)
 @given(sizes=SIZES, count=st.integers(1, 70), offset=st.floats(0.01, 0.99))
 def test_as_many_rows_as_are_asked_for_or_all(sizes, count, offset):
     sizes = np.array(sizes)
@@ -23,7 +22,6 @@ def test_as_many_rows_as_are_asked_for_or_all(sizes, count, offset):
     assert np.all((chances > 0) & (chances <= 1))
 
 
-@settings(deadline=None)
 @given(sizes=SIZES, count=st.integers(1, 70))
 def test_larger_rows_are_taken_more_surely(sizes, count):
     sizes = np.array(sizes)

@@ -24,8 +24,9 @@ _CHUNK_VALUES = 1 << 20
 # Rows of a chunk, at least and at most.
 _MIN_CHUNK_ROWS, MAX_CHUNK_ROWS = 1 << 10, 1 << 16
 # Bytes of a row, and of a chunk, at most; a chunk of a CSV file has a row at least.
-_LONGEST_ROW = _CHUNK_BYTES = 1 << 24
-_BLOCK = 1 << 20
+_LONGEST_ROW = MAX_CHUNK_BYTES = 1 << 24
+# Bytes that are read at a time: at least the three of a byte order mark, which pandas wants whole.
+_BLOCK, _MIN_BLOCK = 1 << 20, 3
 
 # The mark alone could be the name of a column; in a Parquet file a number follows it.
 _PARQUET, _GZIP = b"PAR1\x15", b"\x1f\x8b"
@@ -101,10 +102,12 @@ def read_chunks(
     copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
     max_rows: int = MAX_CHUNK_ROWS,
+    max_bytes: int = MAX_CHUNK_BYTES,
 ) -> Generator[Any, None, None]:
     """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
-    A chunk has at most ``max_rows`` rows, and fewer where the table has many columns. Row numbers
+    A chunk has at most ``max_rows`` rows, and fewer where the table has many columns or, in a CSV
+    file, where the rows that are read ahead take more than ``max_bytes``. Row numbers
     run on from chunk to chunk. With ``columns`` as they were in training, texts are read as texts
     in every chunk, whatever a chunk by itself looks like; ``texts`` are further columns to read as
     texts. Those that are ``copied`` are read as they are written, ``NA`` as a text and a whole
@@ -119,7 +122,7 @@ def read_chunks(
     [(7200, 22)]
     """
     as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
-    return _chunks(path, as_text, copied, progress, max_rows)
+    return _chunks(path, as_text, copied, progress, max_rows, max_bytes)
 
 
 def as_read(series: Any) -> Any:
@@ -133,6 +136,7 @@ def _chunks(
     copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
     max_rows: int | None = None,
+    max_bytes: int = MAX_CHUNK_BYTES,
 ) -> Generator[Any, None, None]:
     """Chunks of at least one row, or without ``max_rows`` the whole table as one."""
     empty = True
@@ -140,7 +144,7 @@ def _chunks(
         if is_parquet:
             parts = _parquet(stream, copied, max_rows)
         else:
-            parts = _csv(stream, texts, copied, max_rows)
+            parts = _csv(stream, texts, copied, max_rows, max_bytes)
         # A reader that is given up on must end before its file is closed.
         with closing(parts) as chunks:
             for chunk in chunks:
@@ -214,8 +218,16 @@ class BoundedRows:
     (2, b'a,b\n1,"two\nlines"\n')
     """
 
-    def __init__(self, stream: BinaryIO, delimiter: str, *, blank_rows: bool = False) -> None:
+    def __init__(
+        self,
+        stream: BinaryIO,
+        delimiter: str,
+        *,
+        blank_rows: bool = False,
+        max_bytes: int = MAX_CHUNK_BYTES,
+    ) -> None:
         self._stream, self._ahead = stream, deque[bytes]()
+        self._max_bytes, self._block = max_bytes, max(_MIN_BLOCK, min(_BLOCK, max_bytes))
         # Of the bytes read so far, and of those read ahead; bytes since a line ended.
         self._n_rows, self.n_ahead, self._length = 0, 0, 0
         # What the next bytes follow.
@@ -236,14 +248,14 @@ class BoundedRows:
     def read_ahead(self, max_rows: int) -> int | None:
         """How many rows end in the bytes of a chunk, at least one; None where no bytes are left."""
         while self.n_ahead < max_rows and (
-            sum(map(len, self._ahead)) < _CHUNK_BYTES or (self.n_ahead < 1 and self._length)
+            sum(map(len, self._ahead)) < self._max_bytes or (self.n_ahead < 1 and self._length)
         ):
             if not self._read_block():
                 return None
         return max(1, min(self.n_ahead, max_rows))
 
     def _read_block(self) -> bool:
-        block = self._stream.read(_BLOCK)
+        block = self._stream.read(self._block)
         self._ahead.append(block)
         lines = text = self._before + block
         self._before = text[max(0, len(text.rstrip(b" \t")) - 1) :]
@@ -271,7 +283,11 @@ class BoundedRows:
 
 
 def _csv(
-    stream: BinaryIO, texts: Iterable[str], copied: Sequence[str], max_rows: int | None
+    stream: BinaryIO,
+    texts: Iterable[str],
+    copied: Sequence[str],
+    max_rows: int | None,
+    max_bytes: int,
 ) -> Generator[Any, None, None]:
     names, delimiter, n_blank = _header(stream)
     check_names(names)
@@ -279,7 +295,7 @@ def _csv(
     # In one column a blank line is how a missing value is written.
     blank_rows = len(names) == 1
     header = n_blank if blank_rows else 0
-    rows = BoundedRows(stream, delimiter, blank_rows=blank_rows)
+    rows = BoundedRows(stream, delimiter, blank_rows=blank_rows, max_bytes=max_bytes)
     # Neither the header nor what is before it is a row of a chunk.
     rows.n_ahead = -1 - header
     with pandas.read_csv(
