@@ -20,8 +20,28 @@ if why_not():
 FIRST = 3
 # What a new user wants, what they may type, and the pages that answer.
 TASKS = {
+    "my model never predicts the rare class": (
+        ["never predicts the rare class", "predicts only the majority class"],
+        ["guide/questions.html"],
+    ),
+    "is it worth weighting at all": (
+        ["is it worth weighting", "imbalanced classification"],
+        ["guide/should-i-weight.html"],
+    ),
+    "false alarms cost 1, misses 20": (
+        ["false alarms cost", "cost sensitive"],
+        ["guide/costs.html"],
+    ),
+    "a set of labels instead of one": (
+        ["set of labels", "prediction sets"],
+        ["guide/prediction-sets.html"],
+    ),
+    "rows that do not fit in memory": (
+        ["rows do not fit in memory", "out of memory"],
+        ["guide/larger-than-memory.html"],
+    ),
     "find at least 90% of the fraud": (
-        ["recall at least 90%", "fraud recall"],
+        ["recall at least 90%", "fraud recall", "find 90% of the ill"],
         ["guide/recall-floors.html", "guide/fraud.html"],
     ),
     "replace class_weight='balanced'": (
@@ -36,16 +56,19 @@ TASKS = {
         ["calibrated probabilities", "probabilities after weighting"],
         ["guide/should-i-weight.html"],
     ),
-    "a rare class in YOLO": (["yolo", "rare class YOLO"], ["guide/weights-elsewhere.html"]),
+    "weights for LightGBM, XGBoost, YOLO": (
+        ["yolo", "rare class YOLO", "weights for XGBoost", "LightGBM weights"],
+        ["guide/weights-elsewhere.html"],
+    ),
     "class frequencies that change": (
-        ["class frequencies change", "prior shift"],
+        ["frequencies change in production", "prior shift"],
         ["guide/shifting-frequencies.html"],
     ),
     "a thousand classes": (["1000 classes", "many classes"], ["guide/thousands-of-classes.html"]),
     "a metric of my own": (["custom metric", "own metric"], ["guide/own-metric.html"]),
     "a report on my own models": (["report own models", "compare models"], ["guide/reports.html"]),
     "grouped data": (
-        ["grouped data", "groups of patients"],
+        ["grouped data", "groups of patients", "time-ordered data"],
         ["guide/groups-and-time.html"],
     ),
 }
