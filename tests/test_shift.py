@@ -171,15 +171,38 @@ def test_a_new_class_is_noticed_and_a_mixture_is_not():
     assert not estimate.is_mixture and "not a mixture" in repr(estimate)
 
 
+def rejected(held_out, new, distance, redraws):
+    """The share of redraws whose p-value is below 5%, where new rows are a mixture."""
+    low, pi = 0, np.array(new) / sum(new)
+    for seed in range(redraws):
+        X, y = rows(held_out, (seed, 0), distance)
+        calibration = calibrate(y, truth(X, distance=distance))
+        X = rows(np.random.default_rng(seed).multinomial(sum(new), pi), (seed, 1), distance)[0]
+        new_rows = NewRows.of(calibration.likelihoods(truth(X, distance=distance)))
+        found = maximum_likelihood(new_rows.table, new_rows.counts, pseudo=1 / 3)
+        low += label_shift_p_value(calibration, new_rows, found) < 0.05
+    return low / redraws
+
+
+# Classes of which few rows are held out, alone among the new rows; and classes that hardly overlap,
+# so that held-out rows show none in between.
+LEVELS = [
+    ([54, 28, 18], [0, 0, 400], 1.0),
+    ([54, 28, 18], [400, 0, 0], 2.5),
+    ([54, 28, 18], [240, 100, 60], 2.5),
+    ([540, 280, 180], [0, 0, 2_000], 2.0),
+]
+
+
+@pytest.mark.parametrize(("held_out", "new", "distance"), LEVELS)
+def test_the_test_keeps_its_level_with_few_rows_of_a_class(held_out, new, distance):
+    # 60 redraws of a right test have more than 8 below 5% with a probability of 0.3%.
+    assert rejected(held_out, new, distance, 60) * 60 <= 8
+
+
 @pytest.mark.slow
 def test_the_test_keeps_its_level():
-    low = 0
-    for seed in range(300):
-        X, y = rows([200, 150, 150], (seed, 0))
-        calibration = calibrate(y, truth(X))
-        new = NewRows.of(calibration.likelihoods(truth(rows([10, 50, 40], (seed, 1))[0])))
-        low += label_shift_p_value(calibration, new, np.array([0.1, 0.5, 0.4])) < 0.05
-    assert low / 300 <= 0.09
+    assert rejected([200, 150, 150], [10, 50, 40], 1.0, 300) <= 0.09
 
 
 def test_the_monitor_is_quiet_until_frequencies_change():
@@ -244,6 +267,14 @@ def test_a_regressor_is_not_a_classifier():
     model = LinearRegression().fit(TRAINING[0], TRAINING[0][:, 0])
     with pytest.raises(InvalidParameterError, match="fitted classifier, got LinearRegression"):
         estimate_prior(model, NEW[0], held_out=HELD_OUT)
+
+
+def test_predictions_for_probabilities_cannot_be_tested():
+    X, y = rows([15_000, 9_000, 6_000], 4)
+    estimate = estimate_prior(
+        np.eye(3)[truth(NEW[0]).argmax(axis=1)], held_out=(np.eye(3)[truth(X).argmax(axis=1)], y)
+    )
+    assert np.isnan(estimate.p_value) and "cannot be tested" in estimate.verdict
 
 
 def test_rows_that_the_model_was_trained_on_are_suspected():
