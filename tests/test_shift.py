@@ -137,6 +137,15 @@ def test_chunks_of_too_many_rows_are_sampled_alike():
     np.testing.assert_array_equal(np.bincount(found.strata, found.counts), found.totals)
 
 
+def test_many_rows_at_once_are_sampled_too():
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    X = rows([20_000, 10_000, 170_000], 6)[0]
+    estimate = estimate_prior(MODEL, X, calibration=calibration)
+    assert estimate.n_rows == 200_000 and len(estimate.rows.table) <= 100_003
+    half = estimate_prior(MODEL, X[::2], calibration=calibration).update(X[1::2])
+    np.testing.assert_allclose(half.draws.mean, estimate.draws.mean, atol=0.005)
+
+
 @pytest.mark.parametrize("method", ["em", "bbse"])
 def test_other_methods_come_near(method):
     estimate = estimate_prior(MODEL, NEW[0], held_out=HELD_OUT, method=method)
