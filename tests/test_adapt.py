@@ -175,6 +175,26 @@ def test_marginal_coverage_is_that_of_the_new_population():
     assert abs(np.mean(covered, axis=0)[1] - 0.8) < 0.02 < abs(np.mean(covered, axis=0)[0] - 0.8)
 
 
+def test_an_adapted_classifier_is_its_own_clone():
+    adapted = RobustLogisticRegression().fit(*TRAINING).adapt(NEW[0], held_out=HELD_OUT)
+    np.testing.assert_array_equal(clone(adapted).predict(NEW[0]), adapted.predict(NEW[0]))
+
+
+def test_costs_of_rows_are_at_the_new_frequencies():
+    adapted = (
+        RobustLogisticRegression("worst_class").fit(*TRAINING).adapt(NEW[0], held_out=HELD_OUT)
+    )
+    likeliest = NAMES[adapted.predict_proba(NEW[0]).argmax(axis=1)]
+    np.testing.assert_array_equal(adapted.predict(NEW[0], costs=np.ones((400, 3))), likeliest)
+    dear = np.tile([1.0, 1e9, 1.0], (400, 1))
+    assert set(adapted.predict(NEW[0], costs=dear)) == {"b"}
+
+
+def test_the_summary_is_of_the_new_population():
+    adapted = RobustLogisticRegression().fit(*TRAINING).adapt(NEW[0], held_out=HELD_OUT)
+    np.testing.assert_allclose(adapted.summary().class_prior, np.asarray(adapted.estimate.mean))
+
+
 def test_what_is_missing_is_named():
     model = RobustLogisticRegression().fit(*TRAINING)
     with pytest.raises(InvalidInputError, match="held_out must be a tuple"):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -15,7 +16,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
     UnidentifiableError,
 )
-from equipoise.shift import PriorMonitor, calibrate, estimate_prior, new_rows
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior
 from equipoise.shift.likelihood_errors import LabelledLikelihoods, matching_factors
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
@@ -25,16 +26,17 @@ MEANS = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
 NAMES = np.array(["a", "b", "c"])
 
 
-def rows(counts, seed):
+def rows(counts, seed, distance=1.0):
     """Rows of Gaussian classes, and their labels."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(len(counts)), counts)
-    return MEANS[labels] + rng.normal(size=(len(labels), 2)), NAMES[labels]
+    return distance * MEANS[labels] + rng.normal(size=(len(labels), 2)), NAMES[labels]
 
 
-def truth(X, prior=(1 / 3, 1 / 3, 1 / 3)):
+def truth(X, prior=(1 / 3, 1 / 3, 1 / 3), distance=1.0):
     """Probabilities of the classes at class frequencies."""
-    table = np.array(prior) * np.exp(X @ MEANS.T - (MEANS**2).sum(axis=1) / 2)
+    means = distance * MEANS
+    table = np.array(prior) * np.exp(X @ means.T - (means**2).sum(axis=1) / 2)
     return table / table.sum(axis=1, keepdims=True)
 
 
@@ -126,14 +128,22 @@ def test_a_sample_of_the_rows_stands_for_all():
     assert np.abs(draws.mean - exact).max() < 0.003
 
 
-def test_chunks_of_too_many_rows_are_sampled_alike(monkeypatch):
-    monkeypatch.setattr(new_rows, "MOST_KEPT", 1_000)
+def test_chunks_of_too_many_rows_are_sampled_alike():
     found = NewRows.of(np.ones((0, 3)))
     for seed, share in enumerate([0.2, 0.8, 0.2, 0.8]):
-        table = np.random.default_rng(seed).random((5_000, 3)) * [share, 1 - share, 0.1]
+        table = np.random.default_rng(seed).random((60_000, 3)) * [share, 1 - share, 0.1]
         found = found.and_also(NewRows.of(table / table.max(axis=1, keepdims=True)))
-    assert found.n_rows == found.counts.sum() == 20_000 and len(found.table) <= 1_003
+    assert found.n_rows == found.counts.sum() == 240_000 and len(found.table) < 110_000
     np.testing.assert_array_equal(np.bincount(found.strata, found.counts), found.totals)
+
+
+def test_many_rows_at_once_are_sampled_too():
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    X = rows([20_000, 10_000, 170_000], 6)[0]
+    estimate = estimate_prior(MODEL, X, calibration=calibration)
+    assert estimate.n_rows == 200_000 and len(estimate.rows.table) <= 100_003
+    half = estimate_prior(MODEL, X[::2], calibration=calibration).update(X[1::2])
+    np.testing.assert_allclose(half.draws.mean, estimate.draws.mean, atol=0.005)
 
 
 @pytest.mark.parametrize("method", ["em", "bbse"])
@@ -170,15 +180,38 @@ def test_a_new_class_is_noticed_and_a_mixture_is_not():
     assert not estimate.is_mixture and "not a mixture" in repr(estimate)
 
 
+def rejected(held_out, new, distance, redraws):
+    """The share of redraws whose p-value is below 5%, where new rows are a mixture."""
+    low, pi = 0, np.array(new) / sum(new)
+    for seed in range(redraws):
+        X, y = rows(held_out, (seed, 0), distance)
+        calibration = calibrate(y, truth(X, distance=distance))
+        X = rows(np.random.default_rng(seed).multinomial(sum(new), pi), (seed, 1), distance)[0]
+        new_rows = NewRows.of(calibration.likelihoods(truth(X, distance=distance)))
+        found = maximum_likelihood(new_rows.table, new_rows.counts, pseudo=1 / 3)
+        low += label_shift_p_value(calibration, new_rows, found) < 0.05
+    return low / redraws
+
+
+# Classes of which few rows are held out, alone among the new rows; and classes that hardly overlap,
+# so that held-out rows show none in between.
+LEVELS = [
+    ([54, 28, 18], [0, 0, 400], 1.0),
+    ([54, 28, 18], [400, 0, 0], 2.5),
+    ([54, 28, 18], [240, 100, 60], 2.5),
+    ([540, 280, 180], [0, 0, 2_000], 2.0),
+]
+
+
+@pytest.mark.parametrize(("held_out", "new", "distance"), LEVELS)
+def test_the_test_keeps_its_level_with_few_rows_of_a_class(held_out, new, distance):
+    # 60 redraws of a right test have more than 8 below 5% with a probability of 0.3%.
+    assert rejected(held_out, new, distance, 60) * 60 <= 8
+
+
 @pytest.mark.slow
 def test_the_test_keeps_its_level():
-    low = 0
-    for seed in range(300):
-        X, y = rows([200, 150, 150], (seed, 0))
-        calibration = calibrate(y, truth(X))
-        new = NewRows.of(calibration.likelihoods(truth(rows([10, 50, 40], (seed, 1))[0])))
-        low += label_shift_p_value(calibration, new, np.array([0.1, 0.5, 0.4])) < 0.05
-    assert low / 300 <= 0.09
+    assert rejected([200, 150, 150], [10, 50, 40], 1.0, 300) <= 0.09
 
 
 def test_the_monitor_is_quiet_until_frequencies_change():
@@ -202,6 +235,61 @@ def test_a_monitor_needs_rows():
     with pytest.raises(InvalidInputError, match="at least one row, got none"):
         monitor.update(NEW[0][:0])
     assert not monitor.history
+
+
+def test_probabilities_are_streamed():
+    array = pytest.importorskip("dask.array")
+    table = MODEL.predict_proba(NEW[0])
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    whole = estimate_prior(table, calibration=calibration)
+    chunks = from_blocks([(table[:150],), (table[150:],)])
+    for streamed in (chunks, array.from_array(table, chunks=(150, 3))):
+        estimate = estimate_prior(streamed, calibration=calibration)
+        np.testing.assert_allclose(estimate.samples, whole.samples)
+
+
+def test_a_monitor_is_for_the_classes_of_its_model():
+    other = LogisticRegression().fit(TRAINING[0], TRAINING[1] == "a")
+    with pytest.raises(InvalidInputError, match="classes of the model, False, True, got 'a', 'b'"):
+        PriorMonitor(calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0])), other)
+    with pytest.raises(
+        InvalidParameterError, match=r"calibration must be .*got LogisticRegression"
+    ):
+        PriorMonitor(MODEL)
+
+
+def test_representations_are_a_line():
+    calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
+    assert "'a', 'b', 'c'" in repr(calibration) and "1,000 held-out rows" in repr(calibration)
+    monitor = PriorMonitor(calibration, MODEL)
+    assert "no alarm" in repr(monitor) and "400 rows" in repr(monitor.update(NEW[0]))
+
+
+@pytest.mark.parametrize("risk", [-0.1, 1.5, np.nan])
+def test_class_risks_are_shares(risk):
+    estimate = estimate_prior(MODEL, NEW[0], held_out=HELD_OUT)
+    with pytest.raises(InvalidParameterError, match=r"class_risks must be in \[0, 1\].*class 'b'"):
+        estimate.overall_error([0.1, risk, 0.2], rows=[9, 9, 9])
+
+
+def test_a_regressor_is_not_a_classifier():
+    model = LinearRegression().fit(TRAINING[0], TRAINING[0][:, 0])
+    with pytest.raises(InvalidParameterError, match="fitted classifier, got LinearRegression"):
+        estimate_prior(model, NEW[0], held_out=HELD_OUT)
+
+
+def test_predictions_for_probabilities_cannot_be_tested():
+    X, y = rows([15_000, 9_000, 6_000], 4)
+    estimate = estimate_prior(
+        np.eye(3)[truth(NEW[0]).argmax(axis=1)], held_out=(np.eye(3)[truth(X).argmax(axis=1)], y)
+    )
+    assert np.isnan(estimate.p_value) and "cannot be tested" in estimate.verdict
+
+
+def test_rows_that_the_model_was_trained_on_are_suspected():
+    forest = RandomForestClassifier(50, random_state=0).fit(*TRAINING)
+    estimate = estimate_prior(forest, NEW[0], held_out=TRAINING)
+    assert "trained on the held-out rows" in estimate.verdict
 
 
 WRONG = [

@@ -61,7 +61,7 @@ def on_new_rows(
         "rows": estimate.n_rows,
         "model": name,
         "confidence": estimate.confidence,
-        "p_value": float(estimate.p_value),
+        "p_value": None if np.isnan(estimate.p_value) else float(estimate.p_value),
         "is_mixture": estimate.is_mixture,
         "verdict": estimate.verdict,
         "classes": [_interval(*each) for each in zip(*ends, strict=True)],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -12,9 +12,10 @@ from equipoise.arrays import Matrix, NDArray
 from equipoise.blocks.answers import streamed
 from equipoise.decisions import TunedWeights
 from equipoise.decisions.held_out import rescaled
+from equipoise.decisions.summary import DecisionSummary
 from equipoise.decisions.tuned_weights import tune_weights
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import Goal
+from equipoise.goals import Goal, decide_by_costs
 from equipoise.risks import RiskInterval
 from equipoise.shift.model_output import probabilities_of_model
 from equipoise.shift.shifted_goals import for_population
@@ -73,6 +74,10 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
+    def __sklearn_clone__(self) -> Self:
+        # As of a FrozenEstimator: a copy without the fitted model could not be fitted.
+        return self
+
     @property
     def classes_(self) -> NDArray[Any]:
         """Class names."""
@@ -90,9 +95,19 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     @streamed
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The classes that serve the goal best at the estimated frequencies."""
-        return self.from_probabilities(probabilities_of_model(self.model, X))[0]
+    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+        """The classes that serve the goal best at the estimated frequencies.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, as the model takes them.
+        costs : array-like of shape (n_rows, n_classes, n_classes) or (n_rows, n_classes), optional
+            Costs of each row, which take the place of the goal
+            (:func:`~equipoise.goals.decide_by_costs`).
+        """
+        labels, table = self.from_probabilities(probabilities_of_model(self.model, X))
+        return labels if costs is None else self.classes_[decide_by_costs(table, costs)]
 
     @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:
@@ -106,12 +121,16 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         moved = rescaled(calibrated_table, self.estimate.draws.mean / known.prior)
         return np.asarray(self.tuned.decide(calibrated_table)), moved
 
+    def summary(self) -> DecisionSummary:
+        """Recall and precision by class at the estimated frequencies, on held-out rows."""
+        return self.tuned.summary()
+
     def overall_error(self) -> RiskInterval:
         """The expected overall error rate in the new population, by class risks of held-out rows.
 
         The interval contains the uncertainty of the frequencies and of the class risks.
         """
-        rows = self.tuned.summary().rows
+        rows = self.summary().rows
         return self.estimate.overall_error(np.asarray(self.tuned.class_risks), rows)
 
 

@@ -17,6 +17,7 @@ Conventions
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,7 +25,8 @@ from scipy.special import expit, log_softmax, softmax
 from scipy.stats import chi2
 
 from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
-from equipoise.exceptions import InvalidInputError
+from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.text import listing
 from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
 from equipoise.validation.numbers import check_word
 from equipoise.validation.predictions import as_probabilities
@@ -42,7 +44,7 @@ PENALTY = 0.05
 SURELY = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CalibratedProbabilities:
     """Calibrated probabilities, and the held-out rows that they were calibrated on.
 
@@ -76,6 +78,10 @@ class CalibratedProbabilities:
     log_loss: tuple[float, float]
     table: Matrix
     labels: Indices
+
+    def __repr__(self) -> str:
+        names = listing(self.classes.tolist())
+        return f"<CalibratedProbabilities of classes {names}. {self.reliability()}>"
 
     @property
     def biases(self) -> ByClass:
@@ -117,6 +123,22 @@ class CalibratedProbabilities:
             f"On {len(self.labels):,} held-out rows the log loss is {before:.3g} as given and "
             f"{after:.3g} calibrated, with the temperature {self.temperature:.3g}."
         )
+
+
+def check_calibration(value: Any, model: Any = None) -> CalibratedProbabilities:
+    """A calibration, for the classes of the model if there is one."""
+    if not isinstance(value, CalibratedProbabilities):
+        raise InvalidParameterError(
+            "calibration must be a CalibratedProbabilities, from calibrate(y, probabilities) or "
+            f"the calibration of an estimate, got {type(value).__name__}."
+        )
+    ours, names = value.classes.tolist(), getattr(model, "classes_", value.classes).tolist()
+    if names != ours:
+        raise InvalidInputError(
+            f"calibration must be for the classes of the model, {listing(names)}, got "
+            f"{listing(ours)}."
+        )
+    return value
 
 
 def likelihoods(table: Matrix, prior: Vector) -> Matrix:

@@ -33,6 +33,10 @@ def probabilities_of_model(model: Any, X: Any) -> Matrix:
     CalibratedProbabilities finds the temperature of scores, so that their scale does not matter.
     """
     check_is_fitted(model)
+    if not hasattr(model, "classes_"):
+        raise InvalidParameterError(
+            f"model must be a fitted classifier, got {type(model).__name__}, which has no classes_."
+        )
     k = len(model.classes_)
     if hasattr(model, "predict_proba"):
         return as_probabilities(on_host(model.predict_proba(X)), k)
@@ -52,13 +56,12 @@ def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities
 
     Without a model, ``X`` are probabilities.
     """
-    if model is None:
-        return NewRows.of(calibration.likelihoods(as_probabilities(X, len(calibration.classes))))
-    rows = NewRows.of(np.ones((0, len(calibration.classes))))
+    k = len(calibration.classes)
+    rows = NewRows.of(np.ones((0, k)))
     for part in parts_of(X):
         if not (part.shape[0] if hasattr(part, "shape") else len(part)):
             continue
-        table = probabilities_of_model(model, part)
+        table = as_probabilities(part if model is None else probabilities_of_model(model, part), k)
         rows = rows.and_also(NewRows.of(calibration.likelihoods(table)))
     return rows
 

@@ -72,7 +72,7 @@ class NewRows:
     def and_also(self, other: NewRows, seed: int = 0) -> NewRows:
         """These rows and others; a sample of both where there are too many."""
         if not self.n_rows or not other.n_rows:
-            return self if self.n_rows else other
+            return (self if self.n_rows else other).thinned(MOST_KEPT, seed)
         joined = NewRows(
             np.concatenate([self.table, other.table]),
             np.concatenate([self.strata, other.strata]),

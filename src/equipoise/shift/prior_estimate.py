@@ -14,7 +14,13 @@ from equipoise.goals import as_goal
 from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBox
 from equipoise.shift.adapted import AdaptedClassifier, adapted_to
-from equipoise.shift.calibration import METHODS, SURELY, CalibratedProbabilities, calibrate
+from equipoise.shift.calibration import (
+    METHODS,
+    SURELY,
+    CalibratedProbabilities,
+    calibrate,
+    check_calibration,
+)
 from equipoise.shift.likelihood_errors import LabelledLikelihoods
 from equipoise.shift.mixture_test import label_shift_p_value, refuse_indistinct
 from equipoise.shift.model_output import is_model, likelihoods_of_rows, probabilities_of_model
@@ -28,7 +34,6 @@ from equipoise.shift.posterior import (
 )
 from equipoise.shift.regions import intervals, joint_ranges
 from equipoise.shift.shifted_goals import Region
-from equipoise.text import listing
 from equipoise.validation.numbers import (
     check_interval,
     check_number,
@@ -71,7 +76,8 @@ class PriorEstimate:
     lower, upper : ends of an interval for each class, at ``confidence``.
     samples : draws of the frequencies, of shape (n_draws, n_classes).
     class_prior : class frequencies of the held-out rows, for comparison.
-    p_value : of the test that the new rows are a mixture of the known classes.
+    p_value : of the test that the new rows are a mixture of the known classes; nan where the
+        probabilities take too few values for a test.
     n_rows : number of new rows.
     calibration : the calibrated probabilities that the estimate is based on.
 
@@ -137,14 +143,20 @@ class PriorEstimate:
     def verdict(self) -> str:
         """What the test of the label-shift assumption says, in a sentence."""
         p = f"p = {self.p_value:.2g}"
+        if np.isnan(self.p_value):
+            return (
+                "Whether the new rows are a mixture of the known classes cannot be tested: the "
+                "probabilities take too few values."
+            )
         if self.is_mixture:
             return (
                 f"Nothing shows that the new rows are not a mixture of the known classes ({p}); "
                 "a test cannot show that they are."
             )
         return (
-            f"The new rows are not a mixture of the known classes ({p}): there is a new class, or "
-            "rows of a class look different from before, and the frequencies may be wrong."
+            f"The new rows are not a mixture of the known classes ({p}): there is a new class, "
+            "rows of a class look different from before, or the model was trained on the held-out "
+            "rows, and the frequencies may be wrong."
         )
 
     def set(self, level: float | None = None) -> PriorBox:
@@ -191,7 +203,12 @@ class PriorEstimate:
             their uncertainty, by Jeffreys' prior, as well as that of the frequencies; without
             them it takes the class risks as known.
         """
-        risks = check_numbers(class_risks, self.classes, name="class_risks")
+        risks = check_interval(
+            check_numbers(class_risks, self.classes, name="class_risks").round(12),
+            self.classes,
+            "class_risks",
+            "[0, 1]",
+        )
         value, drawn, method = float(self.draws.mean @ risks), risks, "draws of the frequencies"
         if rows is not None:
             counts = check_interval(
@@ -375,13 +392,7 @@ def estimate_of_rows(
 def calibrated(model: Any, held_out: Any, calibration: Any) -> CalibratedProbabilities:
     """The calibration that is given, or one on held-out rows; warns of probabilities far off."""
     if isinstance(calibration, CalibratedProbabilities):
-        known = calibration
-        if model is not None and model.classes_.tolist() != known.classes.tolist():
-            raise InvalidInputError(
-                f"calibration must be for the classes of the model, {listing(model.classes_)}, got "
-                f"{listing(known.classes)}."
-            )
-        return known
+        return check_calibration(calibration, model)
     how = "none" if calibration is None else calibration
     check_word(how, "calibration", METHODS)
     if not isinstance(held_out, tuple | list) or len(held_out) != 2:

@@ -20,12 +20,13 @@ from scipy.stats import norm
 
 from equipoise.arrays import Matrix, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.shift.calibration import CalibratedProbabilities
+from equipoise.shift.calibration import CalibratedProbabilities, check_calibration
 from equipoise.shift.likelihood_errors import LabelledLikelihoods, scores
 from equipoise.shift.model_output import likelihoods_of_rows
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import maximum_likelihood
 from equipoise.shift.prior_estimate import PriorEstimate, estimate_of_rows
+from equipoise.text import listing
 from equipoise.validation.numbers import check_count, check_number
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
@@ -102,7 +103,7 @@ class PriorMonitor:
         false_alarm: float = 0.01,
         window: int = 20,
     ) -> None:
-        self.calibration, self.model = calibration, model
+        self.calibration, self.model = check_calibration(calibration, model), model
         self.false_alarm = check_number(false_alarm, "false_alarm", "(0, 1)")
         self.window = check_count(window, "window")
         prior = calibration.prior
@@ -119,6 +120,11 @@ class PriorMonitor:
         self._batches: list[NewRows] = []
         self.alarm_at: int | None = None
         self.history: list[MonitorStep] = []
+
+    def __repr__(self) -> str:
+        names = listing(self.calibration.classes.tolist())
+        alarm = f"an alarm after {self.alarm_at:,} rows" if self.alarm else "no alarm"
+        return f"<PriorMonitor of classes {names}: {self.n_rows:,} rows, {alarm}>"
 
     @property
     def alarm(self) -> bool:
