@@ -21,6 +21,7 @@ from equipoise.decisions.conformal import (
 from equipoise.decisions.held_out import HeldOut
 from equipoise.decisions.set_goals import abstentions
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
+from equipoise.weights.by_class import ByClass
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,14 @@ def calibrated_sets(
     sets = sets_without_fold(table, labels, fold, task)
     summary = evaluated_sets(sets, labels, classes, task.prior, fold, lowest)
     return CalibratedSets(rows, lowest, summary)
+
+
+def named_thresholds(
+    task: CoverageTask, lowest: Vector, classes: NDArray[Any]
+) -> dict[str, ByClass]:
+    """What an estimator reports of its thresholds, by the names of its attributes."""
+    values = {"thresholds_": lowest, "levels_": 1 - task.errors, "masses_": task.masses}
+    return {name: ByClass(each, classes) for name, each in values.items() if each is not None}
 
 
 def sets_of(tables: Sequence[Matrix], rows: Calibration, task: CoverageTask) -> Mask:

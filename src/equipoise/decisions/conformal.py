@@ -23,6 +23,10 @@ equally likely to have any of the indices of its class, and so is missed with th
 law the expectations are of one :math:`h`, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always,
 as the share at every :math:`t < h` is at most :math:`\alpha`.
 
+With :math:`m = p` and class frequencies that are those of the calibration rows, all rows weigh the
+same and :math:`T_i = T` is the order statistic of split conformal sets: the statement is then one
+about all rows, which needs no counts, and :math:`T` is that of classes that were not seen as well.
+
 **By class.** :math:`T_i` is the own scores' order statistic :math:`r_i = \lfloor \alpha_i (n_i + 1)
 \rfloor`, which gives :math:`P(Y \notin C(X) \mid Y = i) \leq r_i / (n_i + 1)` (Vovk). Under every
 mass of a set :math:`M` the error is then at most :math:`\max_{m \in M} \sum_i m_i r_i / (n_i + 1)`,
@@ -62,6 +66,7 @@ class CoverageTask:
     ``robust`` is given, they are rounded so that the largest mean over that set is no more than
     ``error``. ``prior`` are the class frequencies on whose scale the probabilities are, and
     ``tail`` the probability that the rule may break what it promises; None is a mean over rules.
+    ``unseen`` are classes whose frequency is 0 because no row of them was seen; None are none.
     """
 
     errors: Vector
@@ -70,6 +75,14 @@ class CoverageTask:
     robust: MassSet | None = None
     error: float = 0.0
     tail: float | None = None
+    unseen: Mask | None = None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether all rows count the same, so that unseen classes need no row of their own."""
+        if self.unseen is None or self.masses is None:
+            return False
+        return bool(np.allclose(self.masses, self.prior, rtol=0, atol=ROUNDING))
 
     @property
     def decision_weights(self) -> Vector:
@@ -77,7 +90,10 @@ class CoverageTask:
         if self.masses is None:
             return np.ones_like(self.errors)
         ratios = np.zeros_like(self.prior)
-        return np.divide(self.masses, self.prior, out=ratios, where=self.prior > 0)
+        ratios = np.divide(self.masses, self.prior, out=ratios, where=self.prior > 0)
+        if self.unseen is not None:
+            ratios[self.unseen] = ratios.max()
+        return ratios
 
     def ranks(self, counts: Indices) -> Indices:
         """The order statistic of each class that is its threshold, 0 for none."""
@@ -98,11 +114,21 @@ class CoverageTask:
             weighted_error = allowed_weighted_error(
                 masses, counts, float(self.errors[0]), self.tail
             )
-            return np.where(counts > 0, weighted_error, -np.inf)
-        row_masses = np.divide(
-            self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0
-        )
-        return np.asarray(self.errors - row_masses)
+            allowed = np.where(counts > 0, weighted_error, -np.inf)
+        else:
+            row_masses = np.divide(
+                self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0
+            )
+            allowed = self.errors - row_masses
+        if self.unseen is not None and self.counts_rows and np.any(counts > 0):
+            allowed = np.where(self.unseen, np.min(allowed[counts > 0]), allowed)
+        return np.asarray(allowed)
+
+
+def same_task(one: CoverageTask, other: CoverageTask) -> bool:
+    """Whether both ask for the same levels of classes, or under the same weighting."""
+    pairs = ((one.errors, other.errors), (one.masses, other.masses))
+    return all(a is b or np.array_equal(a, b) for a, b in pairs)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +153,10 @@ class Calibration:
         missed = self.own < np.asarray(thresholds)[self.labels]
         misses = np.bincount(self.labels, missed, minlength=self.n_classes)
         return np.asarray(misses / np.maximum(self.counts, 1))
+
+    def as_dict(self) -> dict[str, Vector | Indices]:
+        """The columns by name."""
+        return {"own": self.own, "labels": self.labels, "fold": self.fold}
 
     def take(self, rows: Mask) -> Calibration:
         """Some of the rows."""
@@ -156,6 +186,8 @@ def thresholds(rows: Calibration, task: CoverageTask) -> Vector:
         lowest = _by_class(rows, task.ranks(counts))
     else:
         lowest = _together(rows, task, counts)
+    if task.unseen is not None and not task.counts_rows:
+        lowest = np.where(task.unseen, -np.inf, lowest)
     # A little lower, so that the rounding of another batch of rows leaves nothing out.
     return np.asarray(lowest * (1 - ROUNDING))
 
