@@ -84,10 +84,12 @@ def listed(sets: Mask, weighted: Matrix, classes: NDArray[Any]) -> NDArray[Any]:
     >>> names[0]
     ['b', 'a']
     """
-    order = np.argsort(-weighted, axis=1, kind="stable")
     names = np.empty(len(sets), dtype=object)
-    for row, ranked in enumerate(order):
-        names[row] = classes[ranked[sets[row, ranked]]].tolist()
+    for row, in_set in enumerate(sets):
+        # Of thousands of classes a set holds few, which alone are sorted.
+        members = np.flatnonzero(in_set)
+        ranked = np.argsort(-weighted[row, members], kind="stable")
+        names[row] = classes[members[ranked]].tolist()
     return names
 
 
