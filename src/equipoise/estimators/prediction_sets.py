@@ -301,7 +301,7 @@ class PredictionSets(AdaptableSets, DecidingClassifier):
         return np.asarray(np.mean(tables, axis=0) * self.label_weights_)
 
     @streamed
-    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The likeliest label of each set, of all labels for an empty set; None if abstained.
 
         The labels are weighted as in the sets; with ``costs`` of the rows, which leave sets

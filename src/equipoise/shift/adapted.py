@@ -14,7 +14,7 @@ from equipoise.decisions import TunedWeights
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.tuned_weights import tune_weights
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import Goal
+from equipoise.goals import Goal, decide_by_costs
 from equipoise.risks import RiskInterval
 from equipoise.shift.model_output import probabilities_of_model
 from equipoise.shift.shifted_goals import for_population
@@ -90,9 +90,14 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     @streamed
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The classes that serve the goal best at the estimated frequencies."""
-        return self.from_probabilities(probabilities_of_model(self.model, X))[0]
+    def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
+        """The classes that serve the goal best at the estimated frequencies.
+
+        With ``costs`` of the rows (:func:`~equipoise.goals.decide_by_costs`) those of the least
+        expected cost.
+        """
+        predicted, moved = self.from_probabilities(probabilities_of_model(self.model, X))
+        return predicted if costs is None else self.classes_[decide_by_costs(moved, costs)]
 
     @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:
