@@ -5,6 +5,7 @@ import pytest
 from sklearn.frozen import FrozenEstimator
 
 from equipoise import LabelCVaR, PredictionSets
+from equipoise.decisions.conformal import Calibration, CoverageTask, thresholds
 from equipoise.estimators import GivenProbabilities
 
 K, ROWS = 60, 120
@@ -83,3 +84,38 @@ def test_a_label_is_predicted_by_probability_among_classes_that_were_not_seen():
     row = np.full((1, K), 0.0)
     row[0, unseen[-1]] = 1.0
     assert sets.predict(row).tolist() == [unseen[-1]]
+
+
+def test_few_lost_classes_do_not_fill_the_sets_of_all_rows():
+    rng, found = np.random.default_rng(0), []
+    for _ in range(40):
+        table, y = rows(rng, 4 * ROWS)
+        sets = PredictionSets(GIVEN, 0.9, "standard", class_prior=PRIOR).fit(table, y)
+        new, y_new = rows(rng, 2000)
+        held = sets.predict_set(new)
+        unseen = np.bincount(y, minlength=K) == 0
+        found.append((held[np.arange(2000), y_new].mean(), held[:, unseen].sum() / 2000))
+    covered, labels = np.array(found).T
+    assert covered.mean() >= 0.9 - 3 * covered.std() / np.sqrt(len(covered))
+    # Of more than three classes on average.
+    assert labels.mean() < 0.5
+
+
+def test_every_draw_of_counts_keeps_the_statement_where_a_class_is_lost():
+    """Scores are uniform for each class, so that errors are the thresholds themselves."""
+    masses, counts = np.array([0.55, 0.42, 0.02, 0.01]), np.array([120, 80, 0, 0])
+    labels, rng = np.repeat(np.arange(4), counts), np.random.default_rng(0)
+    for tail, promised in ((None, None), (0.2, 0.2)):
+        task = CoverageTask(np.full(4, 0.1), masses, masses=masses, tail=tail)
+        errors = []
+        for _ in range(400):
+            own = rng.random(len(labels))
+            lowest = thresholds(Calibration(own, labels, np.zeros(len(own), int), 4), task)
+            assert np.all(np.isfinite(lowest))
+            missed = np.where(counts > 0, lowest, 1.0)
+            errors.append(missed @ masses)
+        errors = np.array(errors)
+        if promised is None:
+            assert errors.mean() <= 0.1 + 3 * errors.std() / np.sqrt(400)
+        else:
+            assert np.mean(errors > 0.1) <= promised + 3 * np.sqrt(0.16 / 400)

@@ -23,6 +23,9 @@ equally likely to have any of the indices of its class, and so is missed with th
 law the expectations are of one :math:`h`, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always,
 as the share at every :math:`t < h` is at most :math:`\alpha`.
 
+A class without calibration rows is in every set, or it counts as missed, which leaves
+:math:`\alpha` less its mass to the others, and has their threshold.
+
 With :math:`m = p` and class frequencies that are those of the calibration rows, all rows weigh the
 same and :math:`T_i = T` is the order statistic of split conformal sets: the statement is then one
 about all rows, which needs no counts, and :math:`T` is that of classes that were not seen as well.
@@ -52,7 +55,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, Vector
-from equipoise.decisions.coverage_levels import ranks_within, whole_ranks
+from equipoise.decisions.coverage_levels import HELD, ranks_within, whole_ranks
 from equipoise.risks.intervals import sidak
 from equipoise.risks.tolerance import allowed_misses, allowed_weighted_error
 from equipoise.sets import MassSet
@@ -107,22 +110,38 @@ class CoverageTask:
     def allowed(self, counts: Indices) -> Vector:
         """The weighted share of scores that a threshold of each class must exceed."""
         assert self.masses is not None
-        if self.tail is not None:
-            masses = np.where(counts > 0, self.masses, 0.0)
-            if not masses.any():
-                return np.full(len(counts), -np.inf)
-            weighted_error = allowed_weighted_error(
-                masses, counts, float(self.errors[0]), self.tail
-            )
-            allowed = np.where(counts > 0, weighted_error, -np.inf)
+        seen = counts > 0
+        if not np.any(seen & (self.masses > 0)):
+            return np.full(len(counts), -np.inf)
+        lost = mass_to_lose(self.masses, seen, float(self.errors[0]))
+        error = float(self.errors[0]) - lost
+        if self.tail is None:
+            allowed = error - self.masses / np.maximum(counts, 1)
         else:
-            row_masses = np.divide(
-                self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0
-            )
-            allowed = self.errors - row_masses
-        if self.unseen is not None and self.counts_rows and np.any(counts > 0):
-            allowed = np.where(self.unseen, np.min(allowed[counts > 0]), allowed)
-        return np.asarray(allowed)
+            masses = np.where(seen, self.masses, 0.0)
+            weighted_error = allowed_weighted_error(masses, counts, error, self.tail)
+            allowed = np.full(len(counts), weighted_error)
+        others = allowed[seen].min() if lost > 0 or self.counts_rows else -np.inf
+        return np.where(seen, allowed, others)
+
+
+def mass_to_lose(masses: Vector, seen: Mask, error: float) -> float:
+    """The mass of classes without rows, if they may all be missed; 0 if they are in every set.
+
+    The first leaves less error to the others: that is done whose sets are the smaller, where
+    classes are held for ``1 / (1 + HELD * epsilon / alpha)`` of the rows.
+
+    Examples
+    --------
+    >>> masses, seen = np.array([0.5, 0.48, 0.01, 0.01]), np.array([True, True, False, False])
+    >>> mass_to_lose(masses, seen, 0.1), mass_to_lose(masses[::-1], seen, 0.1)
+    (0.02, 0.0)
+    """
+    unseen = ~seen & (masses > 0)
+    lost, k_unseen = float(masses[unseen].sum()), np.count_nonzero(unseen)
+    k_seen = np.count_nonzero(seen & (masses > 0))
+    missed = (k_seen + k_unseen) / (1 + HELD * (1 - lost / error))
+    return lost if lost < error and missed < k_seen / (1 + HELD) + k_unseen else 0.0
 
 
 def same_task(one: CoverageTask, other: CoverageTask) -> bool:

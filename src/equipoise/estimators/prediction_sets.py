@@ -134,8 +134,11 @@ class PredictionSets(AdaptableSets, DecidingClassifier):
     Rows of unequal weight within a class are drawn by their weight, and those kept count one each:
     new rows are then those of the weighted population, up to the largest weight of a class, and the
     statements of weightings need a ``class_prior`` of their own.
-    A class without calibration rows is in every set, unless the statement for ``"standard"`` with a
-    fitted model covers it; a class of weight 0, or of frequency 0 in a ``class_prior``, is in none.
+
+    A class without calibration rows is in every set; with one weighting it may instead have the
+    threshold of the others, which are then covered so much more often that the statements hold if
+    it is always missed: the way of the smaller sets is taken, by numbers of rows alone. A class of
+    weight 0, or of frequency 0 in a ``class_prior``, is in none.
 
     Examples
     --------
