@@ -6,8 +6,10 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from equipoise import PredictionSets, PriorBox, load_model, save_model
+from equipoise import PredictionSets, PriorBox, RobustClassifier, load_model, save_model
 from equipoise.estimators import GivenProbabilities
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 
@@ -97,3 +99,21 @@ def test_a_row_of_each_class_leaves_none_to_calibrate_on(data):
 def test_folds_of_few_rows_are_not_said_to_be_for_weights(data):
     with pytest.raises(InvalidInputError, match="folds need at least 600 rows of every class"):
         PredictionSets(LogisticRegression(), cv=600).fit(*data)
+
+
+def test_levels_of_a_path_are_numbers(data):
+    sets = PredictionSets(LogisticRegression(), random_state=0).fit(*data)
+    with pytest.raises(InvalidParameterError, match=r"alphas must be a list .*, got \['all'\]"):
+        sets.coverage_path(*data, ["all"])
+
+
+def test_the_path_of_a_pipeline_is_refused_with_the_way_out(data):
+    CoveragePathDisplay = pytest.importorskip("equipoise.display").CoveragePathDisplay
+    pipeline = make_pipeline(StandardScaler(), PredictionSets(LogisticRegression())).fit(*data)
+    with pytest.raises(InvalidInputError, match=r"got Pipeline: of a pipeline give pipeline\[-1\]"):
+        CoveragePathDisplay.from_estimator(pipeline, *data)
+
+
+def test_wrong_goals_of_decisions_are_told_of_floors_and_functions(data):
+    with pytest.raises(InvalidParameterError, match=r"or Floors\(...\), a function of the"):
+        RobustClassifier(LogisticRegression(), "precision at 80%").fit(*data)
