@@ -741,7 +741,7 @@ BAD = {
     ),
     "path of a tree": (
         lambda: display.CoveragePathDisplay.from_estimator(TREE, ROWS, LABELS),
-        "coverage path of DecisionTreeClassifier cannot be shown",
+        "must be fitted PredictionSets, got DecisionTreeClassifier",
     ),
     "no path": (
         lambda: display.PathDisplay.from_estimator(FITS["robust"]),

@@ -139,3 +139,38 @@ def test_a_scorer_of_very_many_classes_is_refused_with_what_to_do():
         match=r"more than 200 classes, got the scorer 'f1_weighted' for 201: ",
     ):
         MetricGoal("f1_weighted").resolve(np.full(201, 1 / 201))
+
+
+def test_a_scorer_of_the_order_of_rows_is_refused():
+    def of_first_row(y_true, y_pred, sample_weight=None):
+        return float(y_true[0] == y_pred[0])
+
+    with pytest.raises(InvalidParameterError, match="rows of the same confusion matrix"):
+        MetricGoal(make_scorer(of_first_row)).resolve(PRIOR)
+
+
+@pytest.mark.parametrize(
+    "gradient",
+    [
+        lambda shares: np.ones(3),
+        lambda shares: 1.0,
+        lambda shares: shares * np.nan,
+        lambda shares: "steep",
+    ],
+)
+def test_a_gradient_must_have_the_shape_of_the_matrix_and_be_finite(rows, gradient):
+    with pytest.raises(InvalidInputError, match=r"gradient must return .* the \(3, 3\) cells"):
+        tune_weights(*rows, MetricGoal(accuracy, gradient))
+
+
+@pytest.mark.parametrize(
+    ("metric", "gradient"), [(accuracy, 3.0), ("f1_macro", kappa_gradient), ("r2", kappa_gradient)]
+)
+def test_a_gradient_stands_beside_a_function_alone(metric, gradient):
+    with pytest.raises(InvalidParameterError, match="gradient must be a function of the confusion"):
+        MetricGoal(metric, gradient).resolve(PRIOR)
+
+
+def test_a_function_that_returns_text_is_refused():
+    with pytest.raises(InvalidInputError, match="must return a finite number, got 'high'"):
+        MetricGoal(lambda shares: "high").resolve(PRIOR).value(np.eye(3))

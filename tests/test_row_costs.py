@@ -7,7 +7,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from equipoise import CostMatrix, RobustClassifier, tune_weights
+from equipoise import (
+    CostMatrix,
+    LabelCVaR,
+    PredictionSets,
+    RobustClassifier,
+    RobustLogisticRegression,
+    RobustnessCV,
+    population_proba,
+    tune_weights,
+)
+from equipoise.blocks import from_blocks
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import decide_by_costs
 
@@ -73,3 +83,50 @@ def test_costs_are_routed_through_a_pipeline(data):
 def test_errors_name_the_costs(costs, match):
     with pytest.raises(InvalidInputError, match=match):
         decide_by_costs(TABLE, costs)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PredictionSets(LogisticRegression(), random_state=0),
+        RobustLogisticRegression(LabelCVaR(0.5)),
+        RobustnessCV(RobustLogisticRegression(), alphas=[0.5, 1.0]),
+        RobustnessCV(RobustClassifier(LogisticRegression(), cv=3), alphas=[0.5, 1.0]),
+    ],
+    ids=lambda model: f"{type(model).__name__}",
+)
+def test_every_classifier_with_probabilities_takes_costs_of_rows(data, model):
+    X, y = data
+    costs = RNG.random((len(X), 3, 3))
+    fitted = model.fit(X, y)
+    wanted = np.array(["a", "b", "c"])[decide_by_costs(population_proba(fitted, X), costs)]
+    np.testing.assert_array_equal(fitted.predict(X, costs=costs), wanted)
+
+
+def test_costs_are_for_the_new_frequencies_of_an_adapted_classifier(data):
+    X, y = data
+    model = RobustClassifier(LogisticRegression(), "balanced", training="plain", cv=3).fit(X, y)
+    adapted = model.adapt(X[:80], held_out=(X, y), random_state=0)
+    costs = RNG.random((len(X), 3))
+    wanted = np.array(["a", "b", "c"])[np.argmax(adapted.predict_proba(X) * costs, axis=1)]
+    np.testing.assert_array_equal(adapted.predict(X, costs=costs), wanted)
+
+
+def test_costs_are_cut_with_blocks_of_rows(data):
+    X, y = data
+    model = RobustClassifier(LogisticRegression(), "balanced", training="plain", cv=3).fit(X, y)
+    costs = RNG.random((len(X), 3))
+    blocks = from_blocks([(X[:70], None), (X[70:], None)])
+    found = model.predict(blocks, costs=costs)
+    np.testing.assert_array_equal(found, model.predict(X, costs=costs))
+    for n in (len(X) - 1, len(X) + 1):
+        with pytest.raises(InvalidInputError, match=f"150 rows of X, got {n}"):
+            model.predict(blocks, costs=np.ones((n, 3)))
+
+
+def test_costs_beside_a_dask_collection_are_refused_with_the_way_out(data):
+    X, y = data
+    rows = pytest.importorskip("dask.array").from_array(X, chunks=(70, 3))
+    model = RobustClassifier(LogisticRegression(), "balanced", training="plain", cv=3).fit(X, y)
+    with pytest.raises(InvalidInputError, match="predict its partitions one by one"):
+        model.predict(rows, costs=np.ones((len(X), 3)))

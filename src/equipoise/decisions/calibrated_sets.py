@@ -21,6 +21,7 @@ from equipoise.decisions.conformal import (
 from equipoise.decisions.held_out import HeldOut
 from equipoise.decisions.set_goals import abstentions
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
+from equipoise.weights.by_class import ByClass
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +60,14 @@ def calibrated_sets(
     return CalibratedSets(rows, lowest, summary)
 
 
+def named_thresholds(
+    task: CoverageTask, lowest: Vector, classes: NDArray[Any]
+) -> dict[str, ByClass]:
+    """What an estimator reports of its thresholds, by the names of its attributes."""
+    values = {"thresholds_": lowest, "levels_": 1 - task.errors, "masses_": task.masses}
+    return {name: ByClass(each, classes) for name, each in values.items() if each is not None}
+
+
 def sets_of(tables: Sequence[Matrix], rows: Calibration, task: CoverageTask) -> Mask:
     """Which classes are in the set of each row, from the tables of one model or of several."""
     if len(tables) > 1:
@@ -75,10 +84,12 @@ def listed(sets: Mask, weighted: Matrix, classes: NDArray[Any]) -> NDArray[Any]:
     >>> names[0]
     ['b', 'a']
     """
-    order = np.argsort(-weighted, axis=1, kind="stable")
     names = np.empty(len(sets), dtype=object)
-    for row, ranked in enumerate(order):
-        names[row] = classes[ranked[sets[row, ranked]]].tolist()
+    for row, in_set in enumerate(sets):
+        # Of thousands of classes a set holds few, which alone are sorted.
+        members = np.flatnonzero(in_set)
+        ranked = np.argsort(-weighted[row, members], kind="stable")
+        names[row] = classes[members[ranked]].tolist()
     return names
 
 

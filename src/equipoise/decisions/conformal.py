@@ -23,6 +23,13 @@ equally likely to have any of the indices of its class, and so is missed with th
 law the expectations are of one :math:`h`, and :math:`\sum_i m_i N_i(h^-) / n_i \leq \alpha` always,
 as the share at every :math:`t < h` is at most :math:`\alpha`.
 
+A class without calibration rows is in every set, or it counts as missed, which leaves
+:math:`\alpha` less its mass to the others, and has their threshold.
+
+With :math:`m = p` and class frequencies that are those of the calibration rows, all rows weigh the
+same and :math:`T_i = T` is the order statistic of split conformal sets: the statement is then one
+about all rows, which needs no counts, and :math:`T` is that of classes that were not seen as well.
+
 **By class.** :math:`T_i` is the own scores' order statistic :math:`r_i = \lfloor \alpha_i (n_i + 1)
 \rfloor`, which gives :math:`P(Y \notin C(X) \mid Y = i) \leq r_i / (n_i + 1)` (Vovk). Under every
 mass of a set :math:`M` the error is then at most :math:`\max_{m \in M} \sum_i m_i r_i / (n_i + 1)`,
@@ -48,7 +55,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, Vector
-from equipoise.decisions.coverage_levels import ranks_within, whole_ranks
+from equipoise.decisions.coverage_levels import HELD, ranks_within, whole_ranks
 from equipoise.risks.intervals import sidak
 from equipoise.risks.tolerance import allowed_misses, allowed_weighted_error
 from equipoise.sets import MassSet
@@ -62,6 +69,7 @@ class CoverageTask:
     ``robust`` is given, they are rounded so that the largest mean over that set is no more than
     ``error``. ``prior`` are the class frequencies on whose scale the probabilities are, and
     ``tail`` the probability that the rule may break what it promises; None is a mean over rules.
+    ``unseen`` are classes whose frequency is 0 because no row of them was seen; None are none.
     """
 
     errors: Vector
@@ -70,6 +78,14 @@ class CoverageTask:
     robust: MassSet | None = None
     error: float = 0.0
     tail: float | None = None
+    unseen: Mask | None = None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether all rows count the same, so that unseen classes need no row of their own."""
+        if self.unseen is None or self.masses is None:
+            return False
+        return bool(np.allclose(self.masses, self.prior, rtol=0, atol=ROUNDING))
 
     @property
     def decision_weights(self) -> Vector:
@@ -77,7 +93,10 @@ class CoverageTask:
         if self.masses is None:
             return np.ones_like(self.errors)
         ratios = np.zeros_like(self.prior)
-        return np.divide(self.masses, self.prior, out=ratios, where=self.prior > 0)
+        ratios = np.divide(self.masses, self.prior, out=ratios, where=self.prior > 0)
+        if self.unseen is not None:
+            ratios[self.unseen] = ratios.max()
+        return ratios
 
     def ranks(self, counts: Indices) -> Indices:
         """The order statistic of each class that is its threshold, 0 for none."""
@@ -91,18 +110,44 @@ class CoverageTask:
     def allowed(self, counts: Indices) -> Vector:
         """The weighted share of scores that a threshold of each class must exceed."""
         assert self.masses is not None
-        if self.tail is not None:
-            masses = np.where(counts > 0, self.masses, 0.0)
-            if not masses.any():
-                return np.full(len(counts), -np.inf)
-            weighted_error = allowed_weighted_error(
-                masses, counts, float(self.errors[0]), self.tail
-            )
-            return np.where(counts > 0, weighted_error, -np.inf)
-        row_masses = np.divide(
-            self.masses, counts, out=np.full(len(counts), np.inf), where=counts > 0
-        )
-        return np.asarray(self.errors - row_masses)
+        seen = counts > 0
+        if not np.any(seen & (self.masses > 0)):
+            return np.full(len(counts), -np.inf)
+        lost = mass_to_lose(self.masses, seen, float(self.errors[0]))
+        error = float(self.errors[0]) - lost
+        if self.tail is None:
+            allowed = error - self.masses / np.maximum(counts, 1)
+        else:
+            masses = np.where(seen, self.masses, 0.0)
+            weighted_error = allowed_weighted_error(masses, counts, error, self.tail)
+            allowed = np.full(len(counts), weighted_error)
+        others = allowed[seen].min() if lost > 0 or self.counts_rows else -np.inf
+        return np.where(seen, allowed, others)
+
+
+def mass_to_lose(masses: Vector, seen: Mask, error: float) -> float:
+    """The mass of classes without rows, if they may all be missed; 0 if they are in every set.
+
+    The first leaves less error to the others: that is done whose sets are the smaller, where
+    classes are held for ``1 / (1 + HELD * epsilon / alpha)`` of the rows.
+
+    Examples
+    --------
+    >>> masses, seen = np.array([0.5, 0.48, 0.01, 0.01]), np.array([True, True, False, False])
+    >>> mass_to_lose(masses, seen, 0.1), mass_to_lose(masses[::-1], seen, 0.1)
+    (0.02, 0.0)
+    """
+    unseen = ~seen & (masses > 0)
+    lost, k_unseen = float(masses[unseen].sum()), np.count_nonzero(unseen)
+    k_seen = np.count_nonzero(seen & (masses > 0))
+    missed = (k_seen + k_unseen) / (1 + HELD * (1 - lost / error))
+    return lost if lost < error and missed < k_seen / (1 + HELD) + k_unseen else 0.0
+
+
+def same_task(one: CoverageTask, other: CoverageTask) -> bool:
+    """Whether both ask for the same levels of classes, or under the same weighting."""
+    pairs = ((one.errors, other.errors), (one.masses, other.masses))
+    return all(a is b or np.array_equal(a, b) for a, b in pairs)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +172,10 @@ class Calibration:
         missed = self.own < np.asarray(thresholds)[self.labels]
         misses = np.bincount(self.labels, missed, minlength=self.n_classes)
         return np.asarray(misses / np.maximum(self.counts, 1))
+
+    def as_dict(self) -> dict[str, Vector | Indices]:
+        """The columns by name."""
+        return {"own": self.own, "labels": self.labels, "fold": self.fold}
 
     def take(self, rows: Mask) -> Calibration:
         """Some of the rows."""
@@ -156,6 +205,8 @@ def thresholds(rows: Calibration, task: CoverageTask) -> Vector:
         lowest = _by_class(rows, task.ranks(counts))
     else:
         lowest = _together(rows, task, counts)
+    if task.unseen is not None and not task.counts_rows:
+        lowest = np.where(task.unseen, -np.inf, lowest)
     # A little lower, so that the rounding of another batch of rows leaves nothing out.
     return np.asarray(lowest * (1 - ROUNDING))
 

@@ -13,6 +13,7 @@ from equipoise.decisions.alphas import alpha_grid
 from equipoise.decisions.set_summary import evaluated_sets
 from equipoise.exceptions import InvalidParameterError
 from equipoise.extras import require
+from equipoise.text import brief
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +82,12 @@ def coverage_path(
     alphas: Any = None,
 ) -> CoveragePath:
     """What the sets of each level cover on rows with these labels."""
-    levels = np.asarray(alpha_grid(prior) if alphas is None else alphas, dtype=np.float64)
-    if levels.ndim != 1 or not len(levels):
-        raise InvalidParameterError(f"alphas must be a list of at least one level, got {alphas!r}.")
+    levels = np.asarray(alpha_grid(prior) if alphas is None else alphas)
+    if levels.ndim != 1 or not len(levels) or levels.dtype.kind not in "iuf":
+        raise InvalidParameterError(
+            f"alphas must be a list of at least one level, got {brief(alphas)}."
+        )
+    levels = levels.astype(np.float64)
     each = [evaluated_sets(sets_for(alpha), labels, classes, prior) for alpha in levels.tolist()]
     return CoveragePath(
         levels,

@@ -99,11 +99,13 @@ class RareClasses:
     """What to do with classes that have too few rows.
 
     ``action`` is ``"error"``, ``"keep"`` (for training alone) or ``"drop"``, and None where the
-    user has no choice. A class of fewer than ``min_rows`` rows has too few.
+    user has no choice. A class of fewer than ``min_rows`` rows has too few. ``of_sets`` says that
+    the folds are to calibrate sets of labels, not to tune weights.
     """
 
     action: str | None = None
     min_rows: int = 1
+    of_sets: bool = False
 
     def among(self, few: Mask, needed: str, counts: Indices, classes: NDArray[Any]) -> Mask:
         """Classes with too few rows: refused, or those to be kept or dropped.
@@ -130,7 +132,7 @@ class RareClasses:
                 "known weights."
             ),
         )
-        if self.action is None:
+        if self.action is None or self.of_sets:
             what = "folds need"
             remedy = "Collect more rows, merge classes, or use fewer folds (cv)."
         elif enough:

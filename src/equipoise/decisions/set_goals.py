@@ -21,19 +21,28 @@ ABSTENTIONS = ("empty", "several", "empty or several")
 
 
 def coverage_task(
-    goal: Any, coverage: Any, confidence: Any, prior: Vector, classes: NDArray[Any]
+    goal: Any,
+    coverage: Any,
+    confidence: Any,
+    prior: Vector,
+    classes: NDArray[Any],
+    *,
+    estimated: bool = False,
 ) -> CoverageTask:
-    """What is to be covered at these class frequencies."""
+    """What is to be covered at these class frequencies, which may be those of the rows alone."""
     error = 1 - check_number(coverage, "coverage", "(0, 1)")
     tail = None
     if confidence is not None:
         tail = 1 - check_number(confidence, "confidence", "(0, 1)")
+    unseen = prior == 0 if estimated and np.any(prior == 0) else None
     if isinstance(goal, Mapping):
         levels = check_numbers(goal, classes, name="goal", default=1 - error)
         check_interval(levels, classes, "goal", "[0, 1)")
-        return CoverageTask(1 - levels, prior, tail=tail)
-    masses = as_uncertainty("balanced" if goal is None else goal).resolve(prior, classes)
-    task = CoverageTask(np.full(len(prior), error), prior, error=error, tail=tail)
+        return CoverageTask(1 - levels, prior, tail=tail, unseen=unseen)
+    recipe = as_uncertainty("balanced" if goal is None else goal, or_else="{class: level}")
+    masses = recipe.resolve(prior, classes)
+    errors = np.full(len(prior), error)
+    task = CoverageTask(errors, prior, error=error, tail=tail, unseen=unseen)
     if masses.is_point:
         return replace(task, masses=np.asarray(masses.project(prior)))
     if masses.is_simplex:
@@ -51,7 +60,14 @@ def share_to_calibrate(cv: Any, confidence: Any) -> float | None:
     """
     if isinstance(cv, Integral) and int(cv) > 1:
         return None if confidence is None else 1 / int(cv)
-    return check_number(cv, "cv", "(0, 1)") if isinstance(cv, Real) else None
+    if not isinstance(cv, Real):
+        return None
+    if isinstance(cv, bool) or not 0 < float(cv) < 1:
+        raise InvalidParameterError(
+            "cv must be a share of the rows in (0, 1), a number of folds of at least 2, a splitter "
+            f"or an iterable of splits, got {cv!r}."
+        )
+    return float(cv)
 
 
 def held_out_share(rows: LabelledRows, share: float, seed: int) -> Folds:
@@ -61,6 +77,11 @@ def held_out_share(rows: LabelledRows, share: float, seed: int) -> Folds:
     if np.count_nonzero(np.bincount(labels)) < 2:
         classes = rows.classes.tolist()
         raise InvalidInputError(f"y must hold at least two classes, got one: {classes}.")
+    if not aside.any():
+        raise InvalidInputError(
+            f"y must hold at least two rows of some class, one to train and one to calibrate on, "
+            f"got {len(labels)} rows of {len(rows.classes)} classes."
+        )
     parts = [(rows.used[~aside], rows.used[aside])]
     return Folds(parts, np.zeros(len(rows.classes), dtype=bool), deal(labels[aside], seed))
 
@@ -78,7 +99,8 @@ def rule_of(task: CoverageTask, lowest: Vector) -> Vector:
 def check_abstention(abstain: Any) -> Any:
     """When no label is predicted: a word, a largest size of sets, or None."""
     whole = isinstance(abstain, Integral) and not isinstance(abstain, bool)
-    if abstain is None or (whole and abstain >= 1) or abstain in ABSTENTIONS:
+    word = isinstance(abstain, str) and abstain in ABSTENTIONS
+    if abstain is None or (whole and abstain >= 1) or word:
         return abstain
     words = ", ".join(map(repr, ABSTENTIONS))
     raise InvalidParameterError(

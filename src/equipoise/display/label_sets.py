@@ -9,7 +9,7 @@ import numpy as np
 
 from equipoise.decisions.coverage_path import CoveragePath
 from equipoise.display import style
-from equipoise.display.base import Display, last_step
+from equipoise.display.base import Display
 from equipoise.estimators import PredictionSets
 from equipoise.exceptions import InvalidInputError
 
@@ -57,8 +57,8 @@ class CoveragePathDisplay(Display):
         """The path of fitted sets, on rows that nothing was fitted to."""
         if not isinstance(estimator, PredictionSets):
             raise InvalidInputError(
-                f"a coverage path of {type(last_step(estimator)).__name__} cannot be shown, but "
-                "one of PredictionSets: transform the rows first if it stands in a pipeline."
+                f"estimator must be fitted PredictionSets, got {type(estimator).__name__}: of a "
+                "pipeline give pipeline[-1], and pipeline[:-1].transform(X) as the rows."
             )
         path = estimator.coverage_path(X, y, alphas)
         return cls.from_path(path, wanted=float(estimator.coverage), ax=ax)

@@ -404,7 +404,7 @@ class DecidingClassifier(
         return router.add(splitter=self.cv, method_mapping=to_split)
 
     @streamed
-    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The class of the largest weighted probability, or of the least expected cost.
 
         Parameters

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from equipoise.arrays import Matrix, NDArray
+from equipoise.validation.labels import check_classes
 from equipoise.validation.predictions import as_probabilities
 
 
@@ -43,7 +44,7 @@ class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def classes_(self) -> NDArray[Any]:
         """Class names."""
-        return np.asarray(self.classes)
+        return check_classes(self.classes)
 
     def predict_proba(self, X: Any) -> Matrix:
         """The rows themselves."""

@@ -10,7 +10,7 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from equipoise.arrays import is_tensor
+from equipoise.arrays import ROUNDING, is_tensor, on_host
 from equipoise.blocks.answers import streamed
 from equipoise.decisions import Splitting
 from equipoise.decisions.alphas import alpha_choice
@@ -18,7 +18,9 @@ from equipoise.estimators.linear_paths import adopt, fit_level
 from equipoise.estimators.parameters import documented
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.estimators.tensor_rows import probabilities_of
+from equipoise.goals import decide_by_costs
 from equipoise.losses import TrainedLoss, as_trained
+from equipoise.risks.population import odds_factors, reweighted
 from equipoise.weights.by_class import ByClass
 
 
@@ -29,6 +31,20 @@ class LogisticModel(RobustLinearModel, ABC):
 
     def _trained_loss(self) -> TrainedLoss:
         return as_trained("cross_entropy")
+
+    @streamed
+    def predict(self, X: Any, *, costs: Any = None) -> Any:
+        """The class of the highest score, offsets of the decisions included.
+
+        With ``costs`` of the rows (:func:`~equipoise.goals.decide_by_costs`) that of the least
+        expected cost, by probabilities on the scale of the population.
+        """
+        if costs is None:
+            return super().predict(X)
+        masses, prior = np.asarray(self.worst_case_masses_), np.asarray(self.class_prior_)
+        factors = odds_factors(masses, prior, self.classes_, negligible=ROUNDING)
+        table = reweighted(np.asarray(on_host(self.predict_proba(X))), factors)
+        return self.classes_[decide_by_costs(table, costs)]
 
     @streamed
     def predict_proba(self, X: Any) -> Any:

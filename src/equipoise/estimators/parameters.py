@@ -34,13 +34,13 @@ cv : int, float, splitter, iterable or "prefit", default=5
     5 is five folds, stratified and shuffled, with equal rows kept together, so that no model is
     evaluated on copies of its training rows. A float is the share of the rows to hold out; a
     splitter must test no row twice; ``"prefit"`` is for an estimator that is already fitted.
-    Recall floors with a confidence need a single model and so a single split: the first of a
+    Floors with a confidence need a single model and so a single split: the first of a
     splitter, or a share of one over the number of folds (a fifth by default).
 """,
         "refit": """
 refit : bool, default=True
     Whether the base estimator is trained on all rows in the end. False keeps the model of a
-    single split, as recall floors with a confidence always do.
+    single split, as floors with a confidence always do.
 """,
         "class_prior": """
 class_prior : dict or array-like of shape (n_classes,), default=None

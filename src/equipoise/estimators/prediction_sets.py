@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -27,15 +24,15 @@ from equipoise.decisions import (
     predict_fitted,
     split,
 )
-from equipoise.decisions.calibrated_sets import calibrated_sets, labels_of_sets, listed, sets_of
-from equipoise.decisions.classifiers import check_base
-from equipoise.decisions.conformal import (
-    Calibration,
-    CoverageTask,
-    in_cross_sets,
-    in_sets,
-    thresholds,
+from equipoise.decisions.calibrated_sets import (
+    calibrated_sets,
+    labels_of_sets,
+    listed,
+    named_thresholds,
+    sets_of,
 )
+from equipoise.decisions.classifiers import check_base
+from equipoise.decisions.conformal import in_cross_sets, in_sets
 from equipoise.decisions.coverage_path import CoveragePath, coverage_path
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.set_goals import (
@@ -46,25 +43,21 @@ from equipoise.decisions.set_goals import (
     share_to_calibrate,
 )
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets
-from equipoise.decisions.summary import percent
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
 from equipoise.decisions.tune import Tuned
+from equipoise.estimators.adapted_sets import AdaptableSets
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.parameters import documented
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import SetGoal, as_goal
-from equipoise.sets import LabelCVaR, as_uncertainty
-from equipoise.shift import CalibratedProbabilities, PriorEstimate, estimate_prior
-from equipoise.shift.shifted_goals import for_population
-from equipoise.validation.labels import known_labels
-from equipoise.validation.numbers import check_seed, check_verbosity
-from equipoise.weights.by_class import ByClass
-from equipoise.weights.priors import check_prior
+from equipoise.goals import as_goal
+from equipoise.sets import LabelCVaR
+from equipoise.validation.labels import as_labels, check_length, check_sample_weight, labels_of_rows
+from equipoise.validation.numbers import check_flag, check_seed, check_verbosity
 
 
 @documented
-class PredictionSets(DecidingClassifier):
+class PredictionSets(AdaptableSets, DecidingClassifier):
     r"""Sets of labels that hold the true one with a given probability, class by class or weighted.
 
     .. math:: C(x) = \{i : w_i \eta_i(x) \geq T_i\}
@@ -124,6 +117,9 @@ class PredictionSets(DecidingClassifier):
 
     - one weighting: the coverage at the class frequencies :math:`m_i = q_i p_i` is at least
       ``coverage``, on average over draws of the calibration rows, where ``p`` is ``class_prior_``;
+    - ``"standard"`` with a fitted model and without a ``class_prior``: the coverage over all new
+      rows, those of classes that no calibration row has included, is at least ``coverage``, on
+      average over draws of independent rows of equal weight;
     - ``{class: level}`` and ``"worst_class"``: that of each class is at least its level, on
       average over draws;
     - a set of weightings: that at each vector of class frequencies in the set is at least
@@ -138,7 +134,11 @@ class PredictionSets(DecidingClassifier):
     Rows of unequal weight within a class are drawn by their weight, and those kept count one each:
     new rows are then those of the weighted population, up to the largest weight of a class, and the
     statements of weightings need a ``class_prior`` of their own.
-    A class without calibration rows is in every set.
+
+    A class without calibration rows is in every set; with one weighting it may instead have the
+    threshold of the others, which are then covered so much more often that the statements hold if
+    it is always missed: the way of the smaller sets is taken, by numbers of rows alone. A class of
+    weight 0, or of frequency 0 in a ``class_prior``, is in none.
 
     Examples
     --------
@@ -224,7 +224,12 @@ class PredictionSets(DecidingClassifier):
         rows, to_split = self._labelled(X, y, sample_weight, params)
         training, seed = self._training(rows), check_seed(self.random_state)
         task = coverage_task(
-            self.goal, self.coverage, self.confidence, training.prior, rows.classes
+            self.goal,
+            self.coverage,
+            self.confidence,
+            training.prior,
+            rows.classes,
+            estimated=self.class_prior is None,
         )
         if self._is_fitted_before():
             models = [self.estimator]
@@ -233,24 +238,15 @@ class PredictionSets(DecidingClassifier):
             models, held_out = self._trained(rows, training, to_split, seed)
         crossed = len(models) > 1
         found = calibrated_sets(held_out, task, rows.classes, seed, crossed=crossed)
-        lowest = found.thresholds
-        rule = rule_of(task, lowest)
-        named = {
-            "thresholds_": ByClass(lowest, rows.classes),
-            "levels_": ByClass(1 - task.errors, rows.classes),
-            "masses_": None if task.masses is None else ByClass(task.masses, rows.classes),
+        rule = rule_of(task, found.thresholds)
+        named = named_thresholds(task, found.thresholds, rows.classes) | {
             "summary_": found.summary,
-            "calibration_": {
-                "own": found.rows.own,
-                "labels": found.rows.labels,
-                "fold": found.rows.fold,
-                "prior": training.prior,
-            },
+            "calibration_": found.rows.as_dict() | {"prior": training.prior},
         }
         model = models[0]
         if crossed:
-            model = AveragedTrainings(models, np.ones((len(models), len(lowest))), rows.classes)
-        few = np.zeros(len(lowest), dtype=bool)
+            model = AveragedTrainings(models, np.ones((len(models), len(rule))), rows.classes)
+        few = np.zeros(len(rule), dtype=bool)
         decided = Task(as_goal("standard"), rows.classes, training.prior, few)
         tuned = TunedWeights(rows.classes, training.prior, rule)
         return FittedDecisions(
@@ -264,7 +260,9 @@ class PredictionSets(DecidingClassifier):
         share = share_to_calibrate(self.cv, self.confidence)
         if share is None:
             once = self.confidence is not None
-            folds = split(rows, Splitting(self.cv, seed, to_split, once, RareClasses("keep")))
+            folds = split(
+                rows, Splitting(self.cv, seed, to_split, once, RareClasses("keep", of_sets=True))
+            )
         else:
             folds = held_out_share(rows, share, seed)
         fits = Fits(self.n_jobs, False, check_verbosity(self.verbose))
@@ -286,9 +284,7 @@ class PredictionSets(DecidingClassifier):
         ndarray of bool of shape (n_rows, n_classes), or of lists of shape (n_rows,)
             Columns in the order of ``classes_``.
         """
-        if not labels:
-            return self._sets(X)
-        return self._listed(X)
+        return self._listed(X) if check_flag(labels, "labels") else self._sets(X)
 
     @streamed
     def _sets(self, X: Any) -> Mask:
@@ -307,20 +303,8 @@ class PredictionSets(DecidingClassifier):
     def _weighted(self, tables: list[Matrix]) -> Matrix:
         return np.asarray(np.mean(tables, axis=0) * self.label_weights_)
 
-    @property
-    def label_weights_(self) -> Vector:
-        """Weights of the probabilities that sets are compared with, for the label of a set."""
-        return np.asarray(self.tuned_.rule * self._moved)
-
-    @property
-    def _moved(self) -> Vector:
-        """The ratios of the class frequencies to those of the calibration, 1 unless adapted."""
-        before = np.asarray(self.calibration_["prior"])
-        after, ratios = np.asarray(self.class_prior_), np.ones(len(before))
-        return np.asarray(np.divide(after, before, out=ratios, where=before > 0))
-
     @streamed
-    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The likeliest label of each set, of all labels for an empty set; None if abstained.
 
         The labels are weighted as in the sets; with ``costs`` of the rows, which leave sets
@@ -331,6 +315,21 @@ class PredictionSets(DecidingClassifier):
         tables = self._tables(X)
         sets, weighted = self._in_sets(tables), self._weighted(tables)
         return labels_of_sets(sets, weighted, self.classes_, self.abstain)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose label is predicted; with ``abstain`` None counts as an error.
+
+        Parameters
+        ----------
+        X, y : array-like
+            Rows and labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+        """
+        labels, predicted = as_labels(y, name="y").astype(object), self.predict(X).astype(object)
+        check_length(labels, len(predicted), name="y", of="X")
+        weights = check_sample_weight(sample_weight, len(labels))
+        return float(np.average(labels == predicted, weights=weights))
 
     def _tables(self, X: Any) -> list[Matrix]:
         """Probabilities of each model, on the scale that they were calibrated on."""
@@ -356,99 +355,6 @@ class PredictionSets(DecidingClassifier):
         )
         return training.factors_for(model)
 
-    @property
-    def _calibration(self) -> Calibration:
-        kept = self.calibration_
-        return Calibration(kept["own"], kept["labels"], kept["fold"], len(self.classes_))
-
-    def _task_of(self, goal: Any) -> CoverageTask:
-        """What a goal covers at the class frequencies, with the scale of the calibration."""
-        prior = np.asarray(self.class_prior_)
-        task = coverage_task(goal, self.coverage, self.confidence, prior, self.classes_)
-        return replace(task, prior=np.asarray(self.calibration_["prior"]))
-
-    def adapted(self, class_prior: Any) -> Self:
-        """The same model with sets for new class frequencies, from the same calibration rows.
-
-        Goals that no class frequencies enter, such as ``"balanced"`` and ``{class: level}``, keep
-        their sets; ``"standard"`` and sets of weightings relative to the class frequencies change.
-        What is proven is as before, at new frequencies that do not depend on the calibration rows;
-        the sets are the smallest for rows of the old ones.
-
-        Parameters
-        ----------
-        class_prior : dict by class or array-like of shape (n_classes,)
-            The new class frequencies.
-        """
-        check_is_fitted(self)
-        model = copy(self)
-        # The rule is for probabilities at the new frequencies.
-        model.tuned_ = replace(self.tuned_, prior=check_prior(class_prior, self.classes_))
-        task = model._task_of(self.goal)
-        lowest = thresholds(self._calibration, task)
-        model.thresholds_ = ByClass(lowest, self.classes_)
-        model.levels_ = ByClass(1 - task.errors, self.classes_)
-        if task.masses is not None:
-            model.masses_ = ByClass(task.masses, self.classes_)
-        moved, rule = model._moved, rule_of(task, lowest)
-        rule = np.divide(rule, moved, out=np.zeros_like(rule), where=moved > 0)
-        model.tuned_ = replace(model.tuned_, rule=rule)
-        model.summary_ = None
-        return model
-
-    def adapt(
-        self,
-        X_new: Any,
-        *,
-        held_out: Any = None,
-        calibration: str | CalibratedProbabilities | None = "bcts",
-        random_state: Any = None,
-    ) -> Self:
-        """The same model with sets for the class frequencies of unlabelled rows.
-
-        As :meth:`adapted` with estimated frequencies. ``estimate_`` of the result is the estimate,
-        and ``notes_`` say what becomes of the coverage. ``PriorBox`` and ``PriorBall`` are
-        intersected with the region of the estimate.
-
-        Parameters
-        ----------
-        X_new : array-like, Blocks or Dask collection
-            Unlabelled rows of the new population, as ``predict`` takes them.
-        held_out : tuple (X, y), default=None
-            Labelled rows that these sets were not fitted to. Not needed with a
-            ``CalibratedProbabilities``.
-        calibration : {"bcts", "temperature", None} or CalibratedProbabilities, default="bcts"
-            As in :func:`equipoise.shift.estimate_prior`.
-        random_state : int, RandomState or None, default=None
-            Seed of the draws.
-        """
-        estimate = estimate_prior(
-            self, X_new, held_out=held_out, calibration=calibration, random_state=random_state
-        )
-        inner, notes = copy(self), tuple[str, ...]()
-        if not isinstance(self.goal, Mapping):
-            wanted = SetGoal(as_uncertainty("balanced" if self.goal is None else self.goal))
-            moved, notes = for_population(wanted, estimate.region())
-            inner.goal = moved.uncertainty
-        model = inner.adapted(estimate.draws.mean)
-        model.estimate_, model.notes_ = estimate, (*notes, self._note_of(model, estimate))
-        return model
-
-    def _note_of(self, model: Self, estimate: PriorEstimate) -> str:
-        """What becomes of the coverage at the estimated frequencies."""
-        if np.array_equal(model.thresholds_, self.thresholds_):
-            return (
-                "The sets and their coverage do not depend on class frequencies, as long as rows "
-                "of a class look as before."
-            )
-        error = estimate.overall_error(self._calibration.shares_missed(model.thresholds_))
-        return (
-            f"The sets were recomputed for the estimated class frequencies: on the calibration "
-            f"rows they hold the label of {percent(1 - error.estimate)} of the new population, "
-            f"{percent(1 - error.upper)} to {percent(1 - error.lower)} over the interval of the "
-            "frequencies."
-        )
-
     def evaluate(self, X: Any, y: Any) -> SetSummary:
         """Coverage by class with exact intervals, and sizes, on rows that nothing was fitted to.
 
@@ -457,12 +363,9 @@ class PredictionSets(DecidingClassifier):
         X, y : array-like
             Rows and labels.
         """
-        sets = self.predict_set(X)
-        labels = known_labels(np.asarray(y), self.classes_)
-        lowest = np.asarray(self.thresholds_)
-        return evaluated_sets(
-            sets, labels, self.classes_, np.asarray(self.class_prior_), None, lowest
-        )
+        sets, lowest = self.predict_set(X), np.asarray(self.thresholds_)
+        labels, prior = labels_of_rows(y, self.classes_, len(sets)), np.asarray(self.class_prior_)
+        return evaluated_sets(sets, labels, self.classes_, prior, None, lowest)
 
     def coverage_path(self, X: Any, y: Any, alphas: Any = None) -> CoveragePath:
         """Coverage and sizes of the sets for ``LabelCVaR(alpha)``, from all rows to each class.
@@ -477,7 +380,7 @@ class PredictionSets(DecidingClassifier):
             Levels in (0, 1]; by default ten, from 1 to the frequency of the smallest class.
         """
         tables, calibration = self._tables(X), self._calibration
-        labels = known_labels(np.asarray(y), self.classes_)
+        labels = labels_of_rows(y, self.classes_, len(tables[0]))
 
         def sets_for(alpha: float) -> Mask:
             return sets_of(tables, calibration, self._task_of(LabelCVaR(alpha)))

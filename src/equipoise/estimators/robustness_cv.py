@@ -222,10 +222,10 @@ class RobustnessCV(Adaptable, Summarised, ClassifierMixin, MetaEstimatorMixin, B
         linear = isinstance(self.estimator, RobustLogisticRegression)
         return router.add(splitter=self.cv if linear else None, method_mapping=to_split)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The classes that ``estimator_`` decides."""
+    def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
+        """The classes that ``estimator_`` decides, by ``costs`` of rows where they are given."""
         check_is_fitted(self)
-        return np.asarray(self.estimator_.predict(X))
+        return np.asarray(self.estimator_.predict(X, costs=costs))
 
     def predict_proba(self, X: Any) -> NDArray[Any]:
         """The probabilities of ``estimator_``."""

@@ -20,7 +20,7 @@ from equipoise.goals.base import Criterion, Goal, SmoothCriterion, log_ratio
 from equipoise.goals.own_metric import TableMetric, check_function, is_scorer, scorer_function
 from equipoise.metrics.fractional import METRICS, LinearFractional, as_metric, fbeta
 from equipoise.sets.registry import likely_goal
-from equipoise.text import listing
+from equipoise.text import brief, listing
 from equipoise.validation.numbers import check_number
 from equipoise.weights.priors import named_prior
 
@@ -190,7 +190,7 @@ class MetricGoal(Goal):
         taken where the confusion matrix determines them.
     gradient : callable, default=None
         The derivatives of a function of your own by the cells of the confusion matrix, of its
-        shape; None takes differences, whose number is twice that of the cells.
+        shape; None takes differences, of two values for each class.
 
     Examples
     --------
@@ -208,6 +208,7 @@ class MetricGoal(Goal):
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Criterion:
         """One minus the metric, for classes of these frequencies."""
         vector, names = named_prior(prior, classes)
+        self._check_gradient()
         if is_scorer(self.metric) and self.metric not in _KNOWN:
             return TableMetric(vector, scorer_function(self.metric, names))
         if not is_metric(self.metric):
@@ -233,6 +234,14 @@ class MetricGoal(Goal):
         beta = float(named["beta"]) if named else 1.0
         metric = fbeta(beta) if named else as_metric(self.metric, share)
         return FractionalLoss(vector, metric.with_positive_denominator(share), beta)
+
+    def _check_gradient(self) -> None:
+        own = is_metric(self.metric) and not is_scorer(self.metric) and _is_of_table(self.metric)
+        if self.gradient is not None and not (own and callable(self.gradient)):
+            raise InvalidParameterError(
+                "gradient must be a function of the confusion matrix beside a metric that is one, "
+                f"or None, got {brief(self.gradient)} beside {brief(self.metric)}."
+            )
 
     @classmethod
     def examples(cls) -> list[Self]:

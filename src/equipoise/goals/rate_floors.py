@@ -355,6 +355,12 @@ class PrecisionFloors(Goal):
     confidence : float in (0, 1), default=None
         As in :class:`Floors`.
 
+    Notes
+    -----
+    Of the rules that keep the floors it is the one of the least overall error, not the one of the
+    largest recall. The two differ where a floor is below the precision of the default predictions,
+    which keep it then: add a floor of the recall there, with :class:`Floors`.
+
     Examples
     --------
     >>> from equipoise.goals import PrecisionFloors

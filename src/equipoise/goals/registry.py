@@ -47,7 +47,8 @@ def as_goal(value: Any = None) -> Goal:
     raise InvalidParameterError(
         "goal must be an uncertainty set such as LabelCVaR(0.1), a linear-fractional metric, one "
         f"of the words {words}, FixedWeights(...) or CostMatrix(...) for known weights or costs, "
-        f"RecallFloors(...), or None, got {brief(value)}"
+        f"RecallFloors(...) or Floors(...), a function of the confusion matrix, or None, got "
+        f"{brief(value)}"
         f"{likely_goal(value, [*WORDS, *LIKELY_METRICS], calls)}."
     )
 

@@ -43,8 +43,10 @@ WORDS: dict[str, Uncertainty] = {
 _OF_PROBABILITIES = ("roc_auc", "average_precision", "neg_log_loss", "neg_brier_score", "log_loss")
 
 
-def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
+def as_uncertainty(value: Any, *, name: str = "goal", or_else: str = "None") -> Uncertainty:
     """A recipe from a recipe, one of three names, or None for ``LabelCVaR(0.1)``.
+
+    ``or_else`` is what may stand there besides, for the message.
 
     Examples
     --------
@@ -62,7 +64,7 @@ def as_uncertainty(value: Any, *, name: str = "goal") -> Uncertainty:
         return recipe
     raise InvalidParameterError(
         f"{name} must be an uncertainty set such as LabelCVaR(0.1), one of the names "
-        f'"standard", "balanced" and "worst_class", or None, got {brief(value)}'
+        f'"standard", "balanced" and "worst_class", or {or_else}, got {brief(value)}'
         f"{likely_goal(value, WORDS, (f'{name}(...)' for name in SETS))}."
     )
 

@@ -95,7 +95,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     @streamed
-    def predict(self, X: Any, costs: Any = None) -> NDArray[Any]:
+    def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The classes that serve the goal best at the estimated frequencies.
 
         Parameters

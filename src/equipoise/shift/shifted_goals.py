@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.arrays import ROUNDING, NDArray, Vector
+from equipoise.decisions.summary import percent
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import Floors, Goal, PrecisionFloors, RecallFloors, SetGoal
+from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBall, PriorBox, WeightHull
 from equipoise.validation.numbers import check_numbers
 
@@ -108,3 +110,21 @@ def _nothing_left(region: Region, name: str) -> tuple[Goal, tuple[str, ...]]:
         "are not those that were expected, and decisions are for the estimated region."
     )
     return SetGoal(region.box), (note,)
+
+
+def note_of_sets(error: RiskInterval | None) -> str:
+    """What becomes of the coverage of sets whose labels are missed with this error.
+
+    None is for sets that class frequencies do not change.
+    """
+    if error is None:
+        return (
+            "The sets and their coverage do not depend on class frequencies, as long as rows of a "
+            "class look as before."
+        )
+    return (
+        f"The sets were recomputed for the estimated class frequencies: on the calibration rows "
+        f"they hold the label of {percent(1 - error.estimate)} of the new population, "
+        f"{percent(1 - error.upper)} to {percent(1 - error.lower)} over the interval of the "
+        "frequencies."
+    )

@@ -240,6 +240,13 @@ def known_labels(y: Names, classes: Names, *, name: str = "y", owner: str = "cla
     return labels
 
 
+def labels_of_rows(y: Any, classes: Names, n_rows: int) -> Indices:
+    """Class index of every row, from labels all of which must be known."""
+    names = as_labels(y, name="y")
+    check_length(names, n_rows, name="y", of="X")
+    return known_labels(names, classes)
+
+
 def check_sample_weight(sample_weight: Any, n_rows: int) -> Vector:
     """Weights of the rows: finite, none negative, some positive; all one where none are given."""
     if sample_weight is None:

@@ -12,7 +12,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from equipoise.arrays import ArrayLike, Indices, Matrix, Vector, on_host
 from equipoise.exceptions import InvalidInputError
@@ -85,6 +85,10 @@ def probability_eps(probabilities: Any) -> float:
 
 
 def _as_matrix(values: ArrayLike, name: str) -> Matrix:
+    if issparse(values):
+        raise InvalidInputError(
+            f"{name} must be a dense array here, got a {type(values).__name__}: take its toarray()."
+        )
     try:
         matrix = np.asarray(on_host(values), dtype=np.float64)
     except (TypeError, ValueError) as error:
