@@ -271,6 +271,7 @@ class PredictionSets(DecidingClassifier):
         held_out = predict(self.estimator, rows, folds, training, fits)
         return [part.model for each in fits.tables.values() for part in each], held_out
 
+    @streamed
     def predict_set(self, X: Any, *, labels: bool = False) -> NDArray[Any]:
         """The set of every row.
 
@@ -286,18 +287,9 @@ class PredictionSets(DecidingClassifier):
         ndarray of bool of shape (n_rows, n_classes), or of lists of shape (n_rows,)
             Columns in the order of ``classes_``.
         """
-        if not labels:
-            return self._sets(X)
-        return self._listed(X)
-
-    @streamed
-    def _sets(self, X: Any) -> Mask:
-        return self._in_sets(self._tables(X))
-
-    @streamed
-    def _listed(self, X: Any) -> NDArray[Any]:
         tables = self._tables(X)
-        return listed(self._in_sets(tables), self._weighted(tables), self.classes_)
+        sets = self._in_sets(tables)
+        return listed(sets, self._weighted(tables), self.classes_) if labels else sets
 
     def _in_sets(self, tables: list[Matrix]) -> Mask:
         if len(tables) == 1:

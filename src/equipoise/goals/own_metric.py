@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
@@ -25,6 +24,7 @@ from equipoise.goals.base import Criterion, from_logs, log_ratio
 from equipoise.goals.labelled_predictions import Predictions, confusion_table
 from equipoise.goals.smooth import Rows, Soft, smooth_logs
 from equipoise.goals.sparse_rows import Table, dense
+from equipoise.validation.prefitted import Prefitted
 
 TableFunction = Callable[[Matrix], float]
 # ROWS_TO_CHECK: of random labels and decisions, on which a scorer must equal its value for their
@@ -100,20 +100,11 @@ class TableMetric(Criterion):
         return value_and_gradient
 
 
-class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _Decided(Prefitted):
     """A classifier whose rows hold the class index that it predicts."""
 
     def __init__(self, classes: Any) -> None:
         self.classes = classes
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing."""
-        return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class names."""
-        return np.asarray(self.classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The classes that the rows say."""

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -30,6 +30,7 @@ from equipoise.persistence import facts_for, save_model
 from equipoise.report.candidates import Candidate, goal_text
 from equipoise.report.design import Design
 from equipoise.tables import plain_pipeline
+from equipoise.validation.prefitted import Prefitted
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
@@ -40,17 +41,12 @@ WIDTH = 88
 FLAT = 10**6
 
 
-class GivenColumns(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GivenColumns(Prefitted):
     """A model whose probabilities were computed elsewhere, and are columns of the rows."""
 
     def __init__(self, columns: slice, classes: NDArray[Any]) -> None:
         self.columns = columns
         self.classes = classes
-        self.classes_ = np.asarray(classes)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Nothing is fitted."""
-        return self
 
     def predict_proba(self, X: Any) -> Matrix:
         """The columns of the model."""
