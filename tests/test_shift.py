@@ -15,7 +15,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
     UnidentifiableError,
 )
-from equipoise.shift import PriorMonitor, calibrate, estimate_prior, new_rows
+from equipoise.shift import PriorMonitor, calibrate, estimate_prior
 from equipoise.shift.likelihood_errors import LabelledLikelihoods, matching_factors
 from equipoise.shift.mixture_test import label_shift_p_value
 from equipoise.shift.new_rows import NewRows
@@ -126,12 +126,11 @@ def test_a_sample_of_the_rows_stands_for_all():
     assert np.abs(draws.mean - exact).max() < 0.003
 
 
-def test_chunks_of_too_many_rows_are_sampled_alike(monkeypatch):
-    monkeypatch.setattr(new_rows, "MOST_KEPT", 1_000)
+def test_chunks_of_too_many_rows_are_sampled_alike():
     found = NewRows.of(np.ones((0, 3)))
     for seed, share in enumerate([0.2, 0.8, 0.2, 0.8]):
         table = np.random.default_rng(seed).random((5_000, 3)) * [share, 1 - share, 0.1]
-        found = found.and_also(NewRows.of(table / table.max(axis=1, keepdims=True)))
+        found = found.and_also(NewRows.of(table / table.max(axis=1, keepdims=True)), most=1_000)
     assert found.n_rows == found.counts.sum() == 20_000 and len(found.table) <= 1_003
     np.testing.assert_array_equal(np.bincount(found.strata, found.counts), found.totals)
 

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.main import Output, command
-from equipoise.cli.predict import table_chunks
+from equipoise.cli.predict import labelled_rows
 from equipoise.text import listing, percent, short_name, text_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from equipoise.persistence import SavedModel
 
 EPILOG = """\b
 Examples:
@@ -47,7 +45,10 @@ def evaluate(
     from equipoise.persistence import load_model
 
     saved = load_model(model)
-    y_true, y_pred = _predicted(saved, table, target, output)
+    target = saved.facts.target if target is None else target
+    if target is None:
+        raise click.UsageError("The model file names no label column: give it with --target.")
+    y_true, y_pred = labelled_rows(saved, table, target, saved.predict, output, "Evaluating")
     classes, text = saved.facts.class_names(), saved.facts.goal
     goal = None if text is None else bind_classes(parse_goal(text), classes)
     errors = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
@@ -66,27 +67,6 @@ def evaluate(
     elif text is not None and absent:
         lines.append(f"{short_name(text)}: not estimable, because a class has no rows.")
     output.show(lines, {"rows": len(y_true), "goal": text, **errors}, notes)
-
-
-def _predicted(
-    saved: "SavedModel", table: str, target: str | None, output: Output
-) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Labels and predictions, a chunk of rows at a time."""
-    import numpy as np
-
-    from equipoise.tables import labels_like
-
-    target = saved.facts.target if target is None else target
-    if target is None:
-        raise click.UsageError("The model file names no label column: give it with --target.")
-    classes = saved.facts.class_names()
-    texts = (target,) if classes.dtype == object else ()
-    truth, guess = [], []
-    with table_chunks(saved, table, output, "Evaluating", texts=texts) as chunks:
-        for chunk in chunks:
-            truth.append(labels_like(chunk, target, classes))
-            guess.append(saved.predict(chunk))
-    return np.concatenate(truth), np.concatenate(guess)
 
 
 def class_errors(

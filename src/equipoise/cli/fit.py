@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from equipoise.cli.evaluate import class_errors, error_lines
-from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
+from equipoise.cli.main import MEMORY_OPTION, TABLE_OPTIONS, Output, command, goal_option
 from equipoise.text import percent, short_name
 
 if TYPE_CHECKING:
@@ -85,13 +85,7 @@ Shell completion (bash_source, zsh_source or fish_source):
     default=0.2,
     help="Share of the rows held out to measure class risks before the final fit; 0 for none.",
 )
-@click.option(
-    "--memory",
-    default=None,
-    metavar="SIZE",
-    help="Tables that would take more, such as '4 GiB', are read in parts.  [default: half of the "
-    "machine's]",
-)
+@MEMORY_OPTION
 def fit(  # noqa: PLR0913  one argument for each option
     *,
     table: str,

@@ -92,15 +92,16 @@ def takes_gaps(estimator: Any) -> bool:
     return isinstance(estimator, Pipeline) or bool(get_tags(estimator).input_tags.allow_nan)
 
 
+def last_step(estimator: Any) -> Any:
+    """The classifier at the end of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
 def last_of(estimator: Any) -> Any:
     """What is trained in the end: inside searches, and the last step of a pipeline."""
-    while True:
-        if isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        elif hasattr(estimator, "refit"):  # of a search, or of a classifier around another
-            estimator = estimator.estimator
-        else:
-            return estimator
+    last = last_step(estimator)
+    # Of a search, or of a classifier around another.
+    return last_of(last.estimator) if hasattr(last, "refit") else last
 
 
 def library_of(estimator: Any) -> str:

@@ -14,9 +14,6 @@ from equipoise.extras import require
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.weights.by_class import ByClass
 
-# POORLY: coverage below which a class counts as covered poorly: fewer than every second row.
-POORLY = 0.5
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetSummary:
@@ -75,12 +72,6 @@ class SetSummary:
     def mean_size(self) -> float:
         """Mean number of labels at the class frequencies of the population."""
         return self._mean(self.sizes, self.class_prior)
-
-    @property
-    def poorly_covered(self) -> float:
-        """The share of classes that fewer than half of their rows' sets hold."""
-        shown = np.asarray(self.class_coverage)[self.rows > 0]
-        return float(np.mean(shown < POORLY))
 
     def to_frame(self) -> Any:
         """Rows, coverage with its interval, and mean size, one line a class, as a DataFrame."""

@@ -14,7 +14,7 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from equipoise.arrays import Indices, Matrix, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector, on_host
 from equipoise.decisions.classifiers import last_of, stops_early
 from equipoise.decisions.early_stopping import with_validation_rows
 from equipoise.decisions.folds import LabelledRows
@@ -183,7 +183,7 @@ def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:
         source = f"predict_proba of {type(model).__name__}"
         probabilities = as_probabilities(model.predict_proba(X), len(known), name=source)
     else:
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        scores = np.asarray(on_host(model.decision_function(X)), dtype=np.float64)
         scores = np.column_stack([0 * scores, scores]) if scores.ndim == 1 else scores
         probabilities = softmax(scores, axis=1)
     if len(probabilities) != (n_rows := _num_samples(X)):

@@ -27,14 +27,7 @@ from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing
-from equipoise.validation.labels import (
-    as_labels,
-    check_classes,
-    encode_labels,
-    known_labels,
-    one_label_per_row,
-    weights_and_totals,
-)
+from equipoise.validation.labels import named_labels, one_label_per_row, weights_and_totals
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities, as_sparse_probabilities
 from equipoise.weights.by_class import ByClass
@@ -325,7 +318,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
             f"y must be labels, got an array of shape {shape}: labels come first, as in "
             "tune_weights(y, probabilities, goal)."
         )
-    names, labels = _named_labels(one_label_per_row(y), classes)
+    names, labels = named_labels(one_label_per_row(y), classes)
     table = _as_table(probabilities, len(names))
     if table.shape[0] != len(labels):
         raise InvalidInputError(
@@ -359,14 +352,6 @@ def _as_table(probabilities: Any, k: int) -> Table:
     return (as_sparse_probabilities if issparse(probabilities) else as_probabilities)(
         probabilities, k
     )
-
-
-def _named_labels(y: Any, classes: Any) -> tuple[NDArray[Any], Indices]:
-    """Class names, those of columns where they are given, and the class index of every row."""
-    if classes is None:
-        return encode_labels(y)
-    names = check_classes(classes)
-    return names, known_labels(as_labels(y, name="y"), names)
 
 
 def few_classes(held_out: HeldOut, goal: Goal, classes: NDArray[Any], rare: RareClasses) -> Mask:

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from equipoise.decisions.classifiers import last_step
 from equipoise.decisions.coverage_path import CoveragePath
 from equipoise.display import style
-from equipoise.display.base import Display, last_step
+from equipoise.display.base import Display
 from equipoise.estimators import PredictionSets
 from equipoise.exceptions import InvalidInputError
 

@@ -26,6 +26,7 @@ from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.smooth import smooth_weights
+from equipoise.weights.priors import weights_of
 
 # FURTHEST: the largest difference of log-weights; further apart, the smaller weight is 0.
 FURTHEST = 600.0
@@ -115,7 +116,7 @@ def log_ratio(masses: Vector, prior: Vector) -> Vector:
 
     A class that the population lacks has the weight one.
     """
-    ratios = np.divide(masses, prior, out=np.ones_like(prior), where=prior > 0)
+    ratios = np.where(prior > 0, weights_of(masses, prior), 1.0)
     return np.asarray(np.maximum(np.log(np.maximum(ratios, np.finfo(float).tiny)), -FURTHEST))
 
 

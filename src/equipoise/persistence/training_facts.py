@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import NDArray
+from equipoise.decisions.classifiers import last_step
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.persistence.archive import parsed
@@ -198,11 +198,6 @@ def facts_for(
         notes=notes,
         **more,
     )
-
-
-def last_step(model: Any) -> Any:
-    """What predicts: a model, or the end of a pipeline."""
-    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def _are_classes(classes: tuple[Any, ...]) -> bool:

@@ -20,10 +20,9 @@ from equipoise.tables.read import read_table
 from equipoise.text import listing
 from equipoise.validation.labels import (
     as_labels,
-    check_classes,
     check_length,
     encode_labels,
-    known_labels,
+    named_labels,
     weights_and_totals,
 )
 from equipoise.validation.numbers import check_number
@@ -150,11 +149,7 @@ def unseen_rows(
     >>> (groups == groups[0]).tolist()
     [True, False, True]
     """
-    if classes is None:
-        names, labels = encode_labels(y)
-    else:
-        names = check_classes(classes)
-        labels = known_labels(as_labels(y, name="y"), names)
+    names, labels = named_labels(y, classes)
     weights = None
     if sample_weight is not None:
         weights = weights_and_totals(sample_weight, labels, names)[0]

@@ -147,6 +147,20 @@ def check_classes(classes: Any) -> Names:
     return names
 
 
+def named_labels(y: Any, classes: Any = None) -> tuple[Names, Indices]:
+    """Class names, those of columns where they are given, and the class index of every row.
+
+    Examples
+    --------
+    >>> named_labels(["b", "a"])[1].tolist(), named_labels(["b", "a"], ["b", "a"])[1].tolist()
+    ([1, 0], [0, 1])
+    """
+    if classes is None:
+        return encode_labels(y)
+    names = check_classes(classes)
+    return names, known_labels(as_labels(y, name="y"), names)
+
+
 def class_names(classes: Any, n_classes: int) -> Names:
     """Names for ``n_classes`` classes, ``0..k-1`` where none are given."""
     names = np.arange(n_classes) if classes is None else np.asarray(classes)
