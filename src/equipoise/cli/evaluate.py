@@ -90,17 +90,9 @@ def class_errors(
     present = classes[table.any(axis=1)]
     risks = class_risks(y_true, y_pred, classes=present)
     intervals = class_risk_intervals(y_true, y_pred, classes=present, confidence=confidence)
-    rows = zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True)
-    return {
-        "classes": [
-            {"class": name, "rows": count, **_interval(intervals.get(name))} for name, count in rows
-        ],
-        "confidence": confidence,
-        "standard_risk": risks.standard(),
-        "balanced_risk": risks.balanced(),
-        "worst_class": {"class": risks.worst_class(), **_interval(intervals.worst())},
-        **_goal_value(table, classes, goal),
-    }
+    counts = dict(zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True))
+    means, values = (risks.standard(), risks.balanced()), _goal_value(table, classes, goal)
+    return _as_json(counts, intervals, *means, risks.worst_class()) | values
 
 
 def held_out_errors(model: Any) -> dict[str, Any]:
@@ -110,22 +102,26 @@ def held_out_errors(model: Any) -> dict[str, Any]:
     intervals, tuned = model.class_risk_intervals_, model.tuned_
     risks, prior = np.asarray(intervals.risks), np.asarray(tuned.class_prior)
     known = ~np.isnan(risks)
-    counts = zip(tuned.classes.tolist(), tuned.held_out[:, 0].sum(axis=0).tolist(), strict=True)
-    rows = [(name, int(count)) for name, count in counts]
+    names, rows = tuned.classes.tolist(), tuned.held_out[:, 0].sum(axis=0)
+    counts = dict(zip(names, rows.astype(int).tolist(), strict=True))
+    means = float(prior[known] @ risks[known] / prior[known].sum()), float(risks[known].mean())
+    values = {"robust_risk": tuned.robust_risk, "metric_value": tuned.metric_value}
+    return _as_json(counts, intervals, *means, names[int(np.nanargmax(risks))]) | values
+
+
+def _as_json(
+    counts: dict[Any, int], intervals: Any, standard: float, balanced: float, worst: Any
+) -> dict[str, Any]:
+    """Rows and risks of the classes with intervals, their means, and the worst class."""
     return {
         "classes": [
             {"class": name, "rows": count, **_interval(intervals[name] if count else None)}
-            for name, count in rows
+            for name, count in counts.items()
         ],
         "confidence": intervals.confidence,
-        "standard_risk": float(prior[known] @ risks[known] / prior[known].sum()),
-        "balanced_risk": float(risks[known].mean()),
-        "worst_class": {
-            "class": tuned.classes.tolist()[int(np.nanargmax(risks))],
-            **_interval(intervals.worst()),
-        },
-        "robust_risk": tuned.robust_risk,
-        "metric_value": tuned.metric_value,
+        "standard_risk": standard,
+        "balanced_risk": balanced,
+        "worst_class": {"class": worst, **_interval(intervals.worst())},
     }
 
 

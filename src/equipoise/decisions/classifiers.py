@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
@@ -76,6 +77,15 @@ def take_tags(tags: Any, estimator: Any) -> None:
     tags.input_tags.allow_nan = base.input_tags.allow_nan
     if base.classifier_tags is not None:
         tags.classifier_tags.multi_class = base.classifier_tags.multi_class
+
+
+def fit_and_split_router(owner: Any, estimator: Any, splitter: Any) -> MetadataRouter:
+    """Where metadata of ``fit`` go: to the ``fit`` of an estimator, and to a splitter."""
+    to_fit = MethodMapping().add(caller="fit", callee="fit")
+    to_split = MethodMapping().add(caller="fit", callee="split")
+    router = MetadataRouter(owner=owner).add_self_request(owner)
+    router.add(estimator=estimator, method_mapping=to_fit)
+    return router.add(splitter=splitter, method_mapping=to_split)
 
 
 def takes_gaps(estimator: Any) -> bool:

@@ -12,7 +12,7 @@ from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import Evaluated, evaluate
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, RareClasses, deal
 from equipoise.decisions.held_out import HeldOut, Training, rescaled
-from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, SummaryTable, percent
+from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, ShownAsTable, SummaryTable
 from equipoise.decisions.tune import POOLING, Task, Tuned, tune
 from equipoise.exceptions import (
     CostlyDecisionsWarning,
@@ -26,7 +26,7 @@ from equipoise.goals.labelled_predictions import Predictions, decide, most_proba
 from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
-from equipoise.text import listing
+from equipoise.text import listing, share_text
 from equipoise.validation.labels import named_labels, one_label_per_row, weights_and_totals
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
 from equipoise.validation.predictions import as_probabilities, as_sparse_probabilities
@@ -42,7 +42,7 @@ COSTLY = 0.10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TunedWeights:
+class TunedWeights(ShownAsTable):
     r"""Decision weights, and what they do to rows that they were not tuned on.
 
     Attributes
@@ -191,18 +191,12 @@ class TunedWeights:
         if intervals is not None:
             for name in ("risks", "lower", "upper"):
                 values = getattr(intervals, name).values()
-                columns[name.rstrip("s")] = [percent(value) for value in values]
+                columns[name.rstrip("s")] = [share_text(value) for value in values]
         for name, rows in (self.rows_seen or {}).items():
             columns[name] = [f"{count:,}" for count in rows.values()]
         if len(columns) == 1:
-            columns["prior"] = [percent(share) for share in self.prior]
+            columns["prior"] = [share_text(share) for share in self.prior]
         return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)))
-
-    def __repr__(self) -> str:
-        return repr(self._table)
-
-    def _repr_html_(self) -> str:
-        return self._table._repr_html_()
 
 
 def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:
@@ -429,8 +423,8 @@ def warn_of_cost(tuned: TunedWeights) -> None:
     named = ", ".join(f"{names[i]!r} ({summary.rows[i]} rows)" for i in small)
     few = f" Recalls of small classes are hardly known: {named}." if named else ""
     warn(
-        f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
-        f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
+        f"Tuned decisions raise the overall error rate from {share_text(summary.default_error)} to "
+        f"{share_text(summary.tuned_error)} on held-out rows; summary() says which classes gain."
         f"{few} A weaker goal costs less: a larger alpha, floors for single classes, "
         "or a metric such as 'f1_macro'.",
         CostlyDecisionsWarning,

@@ -46,7 +46,6 @@ from equipoise.decisions.set_goals import (
     share_to_calibrate,
 )
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets
-from equipoise.decisions.summary import percent
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
 from equipoise.decisions.tune import Tuned
 from equipoise.estimators.deciding import DecidingClassifier
@@ -57,6 +56,7 @@ from equipoise.goals import SetGoal, as_goal
 from equipoise.sets import LabelCVaR, as_uncertainty
 from equipoise.shift import CalibratedProbabilities, PriorEstimate, estimate_prior
 from equipoise.shift.shifted_goals import for_population
+from equipoise.text import share_text
 from equipoise.validation.labels import known_labels
 from equipoise.validation.numbers import check_seed, check_verbosity
 from equipoise.weights.by_class import ByClass
@@ -436,9 +436,9 @@ class PredictionSets(DecidingClassifier):
         error = estimate.overall_error(self._calibration.shares_missed(model.thresholds_))
         return (
             f"The sets were recomputed for the estimated class frequencies: on the calibration "
-            f"rows they hold the label of {percent(1 - error.estimate)} of the new population, "
-            f"{percent(1 - error.upper)} to {percent(1 - error.lower)} over the interval of the "
-            "frequencies."
+            f"rows they hold the label of {share_text(1 - error.estimate)} of the new population, "
+            f"{share_text(1 - error.upper)} to {share_text(1 - error.lower)} over the interval of "
+            "the frequencies."
         )
 
     def evaluate(self, X: Any, y: Any) -> SetSummary:

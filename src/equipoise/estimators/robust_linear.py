@@ -26,7 +26,6 @@ from equipoise.decisions.summary import (
     DecisionSummary,
     Summarised,
     SummaryTable,
-    percent,
 )
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.adapting import Adaptable
@@ -57,6 +56,7 @@ from equipoise.objectives import (
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
 from equipoise.sets import MassSet, Uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
+from equipoise.text import share_text
 from equipoise.validation.labels import complete_labels, one_label_per_row
 from equipoise.validation.numbers import (
     check_count,
@@ -404,7 +404,13 @@ class RobustLinearModel(
         header = "class", "share", "training risk", "worst-case weight", "share of the objective"
         columns = self.class_prior_, self.class_risks_, self.worst_case_weights_
         lines = [
-            (str(name), percent(share), f"{risk:.4g}", f"{weight:.4g}", percent(share * weight))
+            (
+                str(name),
+                share_text(share),
+                f"{risk:.4g}",
+                f"{weight:.4g}",
+                share_text(share * weight),
+            )
             for name, share, risk, weight in zip(
                 self.classes_.tolist(), *(each.values() for each in columns), strict=True
             )

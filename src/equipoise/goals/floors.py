@@ -48,6 +48,15 @@ NEAR = 1e-6
 SWEEPS = 1_000
 
 
+def refuse_floors_of(few: Mask, classes: NDArray[Any]) -> None:
+    """Refuse floors of some classes, which have too few rows."""
+    if np.any(few):
+        raise InvalidParameterError(
+            f"floors must not name [{listing(classes[few].tolist())}], which has too few rows to "
+            "be tuned; leave it out of the floors, or collect more rows."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class FlooredRisk(Criterion):
     """The standard risk, with recalls no smaller than floors; a floor of 0 leaves a class free."""
@@ -238,12 +247,7 @@ class RecallFloors(Goal):
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRisk:
         """The same for the classes that have enough rows; the others must not have a floor."""
         floored = self.resolve(prior, classes)
-        unknown = few & (floored.floors > 0)
-        if np.any(unknown):
-            raise InvalidParameterError(
-                f"floors must not name [{listing(classes[unknown].tolist())}], which has too few "
-                "rows to be tuned; leave it out of the floors, or collect more rows."
-            )
+        refuse_floors_of(few & (floored.floors > 0), classes)
         among = prior_among(prior, classes, ~few)
         return FlooredRisk(floored.floors[~few], among, classes[~few], floored.confidence)
 

@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Matrix
-from equipoise.decisions.folds import FOLDS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.report.compare import Request, bound_goals, compared
 from equipoise.report.comparison import Comparison
@@ -57,7 +55,6 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     >>> compare_predictions(y, {"mine": eta}, goals="worst_class").recommended
     'mine, worst_class'
     """
-    began = perf_counter()
     if not isinstance(predictions, Mapping) or not predictions:
         raise InvalidParameterError(
             "predictions must be a dict of probabilities by the name of a model, got "
@@ -76,14 +73,11 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
         models[str(name)] = FrozenEstimator(GivenColumns(columns, table.classes))
         tables.append(probabilities)
     request = Request(
-        models,
-        goals,
-        price,
-        FOLDS,
-        check_seed(random_state),
-        False,
-        progress,
-        began,
+        models=models,
+        goals=goals,
+        price=price,
+        seed=check_seed(random_state),
+        progress=progress,
         sample_weight=sample_weight,
     )
     return compared(request, table, np.hstack(tables))

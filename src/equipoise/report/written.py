@@ -231,12 +231,12 @@ class Writer:
         if self.blocks is not None:
             with self.blocks.opened() as blocks:
                 return made.fit(blocks)
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
+        if (given := self._given(candidate)) is not None:
             return tune_weights(
                 self.y,
-                learner.predict_proba(self.design.X),
+                given.predict_proba(self.design.X),
                 candidate.goal or "standard",
-                classes=learner.classes_,
+                classes=given.classes_,
                 sample_weight=self.sample_weight,
                 rare_classes="keep",
                 min_rows=FEW_ROWS,
@@ -251,6 +251,11 @@ class Writer:
         if self._splits_by_groups(candidate):
             fit_params["groups"] = self.groups
         return made.fit(self.design.X, self.design.table.y, **fit_params)
+
+    def _given(self, candidate: Candidate) -> GivenColumns | None:
+        """The probabilities of the candidate, where these are all that is known of its model."""
+        inside = getattr(self.models[candidate.model], "estimator", None)
+        return inside if isinstance(inside, GivenColumns) else None
 
     def _splits_by_groups(self, candidate: Candidate) -> bool:
         once = isinstance(self.design.cv, list)
@@ -282,8 +287,8 @@ class Writer:
         learner = self.models[candidate.model]
         imports, loading = self.loading
         script = _Script({module: set(names) for module, names in imports.items()})
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
-            return self._tuning_code(candidate, script, learner.estimator)
+        if (given := self._given(candidate)) is not None:
+            return self._tuning_code(candidate, script, given)
         name, body, fits = self._learner_code(candidate, script, learner)
         plain = candidate.goal is None and self.blocks is None
         made = name if plain else self._robust_code(candidate, script, name)
@@ -372,8 +377,7 @@ class Writer:
         """The one line of the code that says what the candidate is."""
         ours = candidate.model in self.kinds
         name = candidate.model if ours else f"models[{literal(candidate.model)}]"
-        learner = self.models[candidate.model]
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
+        if self._given(candidate) is not None:
             goal = candidate.goal or as_goal("standard")
             return f"tune_weights(y, predictions[{literal(candidate.model)}], {goal_line(goal)})"
         if candidate.goal is None:

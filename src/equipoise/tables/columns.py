@@ -203,12 +203,17 @@ def features_of(X: Any) -> tuple[Any, Any, tuple[Column, ...]]:
     """A table, the same as models read it, and its columns, one of which holds something."""
     frame = as_frame(X)
     columns = columns_of(frame)
+    refuse_empty(columns)
+    return frame, conform(frame, columns), columns
+
+
+def refuse_empty(columns: Iterable[Column]) -> None:
+    """Refuse columns of which none holds a value."""
     if all(column.kind == "empty" for column in columns):
         raise InvalidInputError(
             "The table has no column with any value besides the label: there is nothing to learn "
             "from."
         )
-    return frame, conform(frame, columns), columns
 
 
 def _made(series: Any, column: Column) -> Any:

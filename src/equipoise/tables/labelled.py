@@ -111,7 +111,7 @@ def read_labelled(
     >>> table.classes.tolist(), table.counts.tolist()
     ([1, 2, 3], [166, 368, 6666])
     """
-    return labelled_table(*_without_label(read_table(path), target, drop, text_labels=text_labels))
+    return labelled_table(*without_label(read_table(path), target, drop, text_labels=text_labels))
 
 
 def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
@@ -251,17 +251,22 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
     >>> list(X.columns), y.tolist()
     (['size'], ['a', 'b', 'a'])
     """
-    features, y = _without_label(frame, target, text_labels=text_labels)
+    features, y = without_label(frame, target, text_labels=text_labels)
     return features_of(features)[1].set_axis(features.index), y
 
 
-def _without_label(
+def label_and_dropped(frame: Any, target: str, drop: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Names of the label column and of the columns to drop, as a table has them."""
+    if target in drop:
+        raise InvalidInputError(f"The label {target!r} cannot be dropped.")
+    return find_column(frame, target), [find_column(frame, name) for name in drop]
+
+
+def without_label(
     frame: Any, target: str, drop: Sequence[str] = (), *, text_labels: bool = False
 ) -> tuple[Any, NDArray[Any]]:
     """The other columns of a table, without those to drop, and its labels."""
-    if target in drop:
-        raise InvalidInputError(f"The label {target!r} cannot be dropped.")
-    label, *others = (find_column(frame, name) for name in (target, *drop))
+    label, others = label_and_dropped(frame, target, drop)
     y = _labels(frame[label], target, text_labels=text_labels)
     return frame.drop(columns=[label, *others]), y
 

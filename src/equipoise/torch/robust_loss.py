@@ -359,19 +359,19 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     @property
     def class_risks(self) -> ByClass:
         self._raise_broken()
-        sums = self.remembered.detach().cpu().double().numpy()
+        sums = to_numpy(self.remembered)
         with np.errstate(invalid="ignore"):
             return ByClass(sums[_LOSS_ROW] / sums[_COUNT_ROW], self.classes)
 
     @property
     def worst_case_masses(self) -> ByClass:
         self._raise_broken()
-        return ByClass(self.masses.detach().cpu().double().numpy(), self.classes)
+        return ByClass(to_numpy(self.masses), self.classes)
 
     @property
     def worst_case_weights(self) -> ByClass:
         masses = self.worst_case_masses
-        return ByClass(weights_of(masses, self.prior.cpu().double().numpy()), self.classes)
+        return ByClass(weights_of(masses, to_numpy(self.prior)), self.classes)
 
     @property
     def robust_risk(self) -> float:
