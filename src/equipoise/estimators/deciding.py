@@ -269,7 +269,7 @@ class DecidingClassifier(
             rule = known_rule(task)
             tuned = TunedWeights(rows.classes, training.prior, rule.rule)
             model = refit(self.estimator, rows, training)
-            return FittedDecisions(model, training, task, rule, tuned, None, {})
+            return FittedDecisions(model, training, tuned, {}, (task, rule))
 
         began = perf_counter()
         held_out, task = self._held_out(task, rows, training, to_split)
@@ -298,9 +298,8 @@ class DecidingClassifier(
                 "base prediction": predicting / len(held_out.fold),
                 "decision": _seconds_of_decision(held_out, rules[index]),
             }
-        return FittedDecisions(
-            model, training, tasks[index], rules[index], tuned, evaluated[index], attributes
-        )
+        decided = tasks[index], rules[index]
+        return FittedDecisions(model, training, tuned, attributes, decided, evaluated[index])
 
     def _held_out(
         self, task: Task, rows: LabelledRows, training: Training, to_split: dict[str, Any]

@@ -20,7 +20,6 @@ from equipoise.decisions import (
     LabelledRows,
     RareClasses,
     Splitting,
-    Task,
     Training,
     TunedWeights,
     predict,
@@ -47,12 +46,11 @@ from equipoise.decisions.set_goals import (
 )
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
-from equipoise.decisions.tune import Tuned
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.parameters import documented
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import SetGoal, as_goal
+from equipoise.goals import SetGoal
 from equipoise.sets import LabelCVaR, as_uncertainty
 from equipoise.shift import CalibratedProbabilities, PriorEstimate, estimate_prior
 from equipoise.shift.shifted_goals import for_population
@@ -250,12 +248,8 @@ class PredictionSets(DecidingClassifier):
         model = models[0]
         if crossed:
             model = AveragedTrainings(models, np.ones((len(models), len(lowest))), rows.classes)
-        few = np.zeros(len(lowest), dtype=bool)
-        decided = Task(as_goal("standard"), rows.classes, training.prior, few)
         tuned = TunedWeights(rows.classes, training.prior, rule)
-        return FittedDecisions(
-            model, training, decided, Tuned(rule, np.empty((0, len(rule))), 0.0), tuned, None, named
-        )
+        return FittedDecisions(model, training, tuned, named)
 
     def _trained(
         self, rows: LabelledRows, training: Training, to_split: Any, seed: int

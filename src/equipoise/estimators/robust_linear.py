@@ -29,7 +29,7 @@ from equipoise.decisions.summary import (
 )
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.adapting import Adaptable
-from equipoise.estimators.linear_decisions import DECISIONS, LinearDecisions, tuned_decisions
+from equipoise.estimators.linear_decisions import DECISIONS, tuned_decisions
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
@@ -218,13 +218,13 @@ class RobustLinearModel(
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
         self.caps_active_ = excess > _SAME_RISK * limits.target(solution.objective)
-        decisions = LinearDecisions(np.zeros(len(classes)))
+        offsets, weights = np.zeros(len(classes)), None
         if tuned and not masses.is_point:
-            decisions = tuned_decisions(self, loss, X, y, sample_weight)
-        self.decision_offsets_ = ByClass(decisions.offsets, classes)
+            offsets, weights = tuned_decisions(self, loss, X, y, sample_weight)
+        self.decision_offsets_ = ByClass(offsets, classes)
         self.__dict__.pop("tuned_", None)
-        if decisions.tuned is not None:
-            self.tuned_ = decisions.tuned
+        if weights is not None:
+            self.tuned_ = weights
         self._warn(solution, limits, problem, rows.counts)
 
     def _way(self, problem: Problem, loss: TrainedLoss) -> list[Problem]:

@@ -50,7 +50,7 @@ MOST_ROWS, QUICK_ROWS, QUICK_SHARE = 100_000, 10_000, 0.25
 TITLE = "Report on class weights"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class Request:
     """What is to be compared and how, as the user asked for it.
 
@@ -167,11 +167,11 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
     ['compensated', 'hypothyroid', 'normal']
     """
     request = Request(
-        models=models,
-        goals=goals,
-        price=price,
-        seed=check_seed(random_state),
-        progress=progress,
+        models,
+        goals,
+        price,
+        check_seed(random_state),
+        progress,
         cv=cv,
         quick=quick,
         groups=groups,
@@ -266,11 +266,11 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         progress(0.0, "reading")
     names = [word for name in drop for word in ("--drop", name)]
     request = Request(
-        models=models,
-        goals=goals,
-        price=price,
-        seed=check_seed(random_state),
-        progress=progress,
+        models,
+        goals,
+        price,
+        check_seed(random_state),
+        progress,
         quick=quick,
         title=f"Report on {Path(path).name}",
         in_time=time is not None,

@@ -72,14 +72,8 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
         columns = slice(k * len(tables), k * len(tables) + k)
         models[str(name)] = FrozenEstimator(GivenColumns(columns, table.classes))
         tables.append(probabilities)
-    request = Request(
-        models=models,
-        goals=goals,
-        price=price,
-        seed=check_seed(random_state),
-        progress=progress,
-        sample_weight=sample_weight,
-    )
+    seed = check_seed(random_state)
+    request = Request(models, goals, price, seed, progress, sample_weight=sample_weight)
     return compared(request, table, np.hstack(tables))
 
 
