@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,19 +22,12 @@ from equipoise.decisions.set_goals import abstentions
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets, sets_without_fold
 
 
-@dataclass(frozen=True, eq=False)
-class CalibratedSets:
-    """The rows that sets were calibrated on, thresholds of probabilities, and the evaluation."""
-
-    rows: Calibration
-    thresholds: Vector
-    summary: SetSummary
-
-
 def calibrated_sets(
     held_out: HeldOut, task: CoverageTask, classes: NDArray[Any], seed: int, *, crossed: bool
-) -> CalibratedSets:
-    """Sets calibrated on held-out rows; ``crossed`` where each fold has a model of its own.
+) -> tuple[Calibration, Vector, SetSummary]:
+    """The rows that sets are calibrated on, thresholds of probabilities, and the evaluation.
+
+    The sets are ``crossed`` where each fold has a model of its own.
 
     Examples
     --------
@@ -45,7 +37,7 @@ def calibrated_sets(
     >>> rows = Predictions(table, np.zeros(19, int), np.ones(19))
     >>> task = CoverageTask(np.array([0.1, 0.1]), np.array([0.5, 0.5]))
     >>> held_out = HeldOut(rows, np.arange(19) % 2)
-    >>> calibrated_sets(held_out, task, np.array(["a", "b"]), 0, crossed=False).thresholds.round(3)
+    >>> calibrated_sets(held_out, task, np.array(["a", "b"]), 0, crossed=False)[1].round(3)
     array([ 0.1, -inf])
     """
     predictions = held_out.predictions
@@ -56,7 +48,7 @@ def calibrated_sets(
     lowest = thresholds(rows, task)
     sets = sets_without_fold(table, labels, fold, task)
     summary = evaluated_sets(sets, labels, classes, task.prior, fold, lowest)
-    return CalibratedSets(rows, lowest, summary)
+    return rows, lowest, summary
 
 
 def sets_of(tables: Sequence[Matrix], rows: Calibration, task: CoverageTask) -> Mask:

@@ -29,7 +29,11 @@ from equipoise.risks.intervals import RiskIntervals, counted_intervals
 from equipoise.text import listing, share_text
 from equipoise.validation.labels import named_labels, one_label_per_row, weights_and_totals
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
-from equipoise.validation.predictions import as_probabilities, as_sparse_probabilities
+from equipoise.validation.predictions import (
+    as_probabilities,
+    as_sparse_probabilities,
+    check_rows,
+)
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -314,11 +318,7 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
         )
     names, labels = named_labels(one_label_per_row(y), classes)
     table = _as_table(probabilities, len(names))
-    if table.shape[0] != len(labels):
-        raise InvalidInputError(
-            f"probabilities must have one row for each of the {len(labels)} labels, got "
-            f"{table.shape[0]}."
-        )
+    check_rows(table, len(labels))
     weights, _ = weights_and_totals(sample_weight, labels, names)
     seed = check_seed(random_state)
     used = weights > 0

@@ -230,18 +230,19 @@ class PredictionSets(DecidingClassifier):
         else:
             models, held_out = self._trained(rows, training, to_split, seed)
         crossed = len(models) > 1
-        found = calibrated_sets(held_out, task, rows.classes, seed, crossed=crossed)
-        lowest = found.thresholds
+        known, lowest, summary = calibrated_sets(
+            held_out, task, rows.classes, seed, crossed=crossed
+        )
         rule = rule_of(task, lowest)
         named = {
             "thresholds_": ByClass(lowest, rows.classes),
             "levels_": ByClass(1 - task.errors, rows.classes),
             "masses_": None if task.masses is None else ByClass(task.masses, rows.classes),
-            "summary_": found.summary,
+            "summary_": summary,
             "calibration_": {
-                "own": found.rows.own,
-                "labels": found.rows.labels,
-                "fold": found.rows.fold,
+                "own": known.own,
+                "labels": known.labels,
+                "fold": known.fold,
                 "prior": training.prior,
             },
         }

@@ -123,12 +123,12 @@ class TrainingFacts:
                 f"texts, all of one type, got {len(classes)} of type {type(classes[0]).__name__}: "
                 "turn the labels into texts before the fit."
             )
-        asked = last.get_params(deep=False)
-        goals = [asked[name] for name in ("goal", "goal") if name in asked]
+        asked, text = last.get_params(deep=False), None
         if hasattr(last, "alpha_"):
-            goals = [LabelCVaR(float(last.alpha_))]
-        texts = [format_goal(as_uncertainty(None) if one is None else one) for one in goals]
-        return cls(classes=classes, model=type(last).__name__, goal=next(iter(texts), None))
+            text = format_goal(LabelCVaR(float(last.alpha_)))
+        elif "goal" in asked:
+            text = format_goal(as_uncertainty(None) if asked["goal"] is None else asked["goal"])
+        return cls(classes=classes, model=type(last).__name__, goal=text)
 
     def class_names(self) -> NDArray[Any]:
         """Class names as an array like the labels of the training rows."""

@@ -15,7 +15,7 @@ from equipoise.report.evaluations import Progress
 from equipoise.report.written import GivenColumns
 from equipoise.tables import find_column, read_labelled, unseen_rows
 from equipoise.validation.numbers import check_seed
-from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.predictions import as_probabilities, check_rows
 
 
 def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
@@ -64,11 +64,7 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     models, tables, k = {}, list[Matrix](), len(table.classes)
     for name, values in predictions.items():
         probabilities = as_probabilities(values, k, name=f"predictions[{name!r}]")
-        if len(probabilities) != len(table.labels):
-            raise InvalidInputError(
-                f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
-                f"labels, got {len(probabilities)}."
-            )
+        check_rows(probabilities, len(table.labels), name=f"predictions[{name!r}]")
         columns = slice(k * len(tables), k * len(tables) + k)
         models[str(name)] = FrozenEstimator(GivenColumns(columns, table.classes))
         tables.append(probabilities)

@@ -29,7 +29,7 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.shift.new_rows import NewRows
 from equipoise.validation.labels import named_labels
 from equipoise.validation.numbers import check_word
-from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.predictions import as_probabilities, check_rows
 from equipoise.weights.by_class import ByClass
 
 # METHODS: how probabilities are calibrated; "none" takes them as they are.
@@ -175,11 +175,7 @@ def calibrate(
     check_word(method, "method", METHODS)
     names, labels = named_labels(y, classes)
     table = np.maximum(as_probabilities(probabilities, len(names)), SMALLEST)
-    if len(table) != len(labels):
-        raise InvalidInputError(
-            f"probabilities must have one row for each of the {len(labels)} labels, got "
-            f"{len(table)}."
-        )
+    check_rows(table, len(labels))
     counts = np.bincount(labels, minlength=len(names))
     if not counts.all():
         raise InvalidInputError(

@@ -272,11 +272,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 "over its rows, and a row with shares of several classes belongs to none. Use "
                 "targets.argmax(1), or label_smoothing."
             )
-        if logits.dim() < 2 or logits.shape[1] != k:
-            raise ClassMismatchError(
-                f"logits must have one column for each of the {k} classes in class_counts, got "
-                f"shape {tuple(logits.shape)}."
-            )
+        check_columns(logits, k)
         if targets.shape != logits.shape[:1] + logits.shape[2:]:
             raise InvalidInputError(
                 f"targets must have one entry for each row of logits, got shapes "
@@ -419,6 +415,15 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     def extra_repr(self) -> str:
         return f"{self.goal!r}, {len(self.classes)} classes"
+
+
+def check_columns(logits: Any, n_classes: int) -> None:
+    """Refuse logits without a column for each class."""
+    if logits.dim() < 2 or logits.shape[1] != n_classes:
+        raise ClassMismatchError(
+            f"logits must have one column for each of the {n_classes} classes in class_counts, got "
+            f"shape {tuple(logits.shape)}."
+        )
 
 
 def check_counts(class_counts: Any, classes: Any = None) -> tuple[Any, Any]:

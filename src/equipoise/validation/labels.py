@@ -212,16 +212,21 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
         classes, labels = np.unique(y, return_inverse=True)
     if len(labels) == 0:
         raise InvalidInputError("y must hold at least one row, got none.")
+    refuse_no_classification(classes, len(labels))
+    return classes, labels
+
+
+def refuse_no_classification(classes: Names, n_rows: int) -> None:
+    """Refuse labels of a single class, and labels of which each row has another."""
     if len(classes) < 2:
         raise InvalidInputError(
             f"y must hold at least 2 classes, got only one class: {classes.tolist()}."
         )
-    if len(classes) == len(labels) > 2:
+    if len(classes) == n_rows > 2:
         raise InvalidInputError(
-            f"y has as many classes as rows ({len(labels)}): every class would be fitted to a "
-            "single row. If y is a number to predict, this is a regression problem."
+            f"y has as many classes as rows ({n_rows}): every class would be fitted to a single "
+            "row. If y is a number to predict, this is a regression problem."
         )
-    return classes, labels
 
 
 def _of_one_type(y: Names) -> Names:
@@ -305,10 +310,14 @@ def weights_and_totals(
     sums = np.bincount(labels, weights=weights, minlength=len(classes))
     totals = sums.astype(np.float64, copy=False)
     without = (totals <= 0) & (np.bincount(labels, minlength=len(classes)) > 0)
-    if np.any(without):
-        empty = [repr(name) for name in classes[without].tolist()]
-        raise InvalidInputError(
-            f"sample_weight is zero for every row of class {', '.join(empty)}: "
-            "remove its rows, or give it some weight."
-        )
+    refuse_weightless(classes[without])
     return weights, totals
+
+
+def refuse_weightless(classes: Names) -> None:
+    """Refuse classes whose rows all have no weight."""
+    if len(classes):
+        raise InvalidInputError(
+            f"sample_weight is zero for every row of class {', '.join(map(repr, classes.tolist()))}"
+            ": remove its rows, or give it some weight."
+        )
