@@ -276,8 +276,7 @@ def _sampled(asked: Asked, *, kind: str, training: str | None, room: int) -> Ite
 
 def _notes_of_fit(model: Any, *rows: Any) -> list[str]:
     """What a fit to some rows warns of, each once."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         model.fit(*rows)
     return list(dict.fromkeys(str(each.message) for each in caught))
 
@@ -311,8 +310,10 @@ def _fitted(
     problem = "The model cannot be fitted to this table"
     kinds = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
     cv = folds_for(len(y), len(counts))
-    with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with (
+        in_a_sentence(problem, *kinds),
+        warnings.catch_warnings(record=True, action="always") as caught,
+    ):
         model = model_for(X, kind, goal, C=C, cv=cv, random_state=seed)
         if training is not None and hasattr(model, "training"):
             model.set_params(training=training)

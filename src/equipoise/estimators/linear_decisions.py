@@ -96,9 +96,8 @@ def _held_out_leads(
     copy = unfitted(model).set_params(decisions="argmax", warm_start=False, verbose=0)
     leads = []
     for train, test in folds.parts:
-        with warnings.catch_warnings():
-            # The fit to all rows says what is to be said.
-            warnings.simplefilter("ignore", EquipoiseWarning)
+        # The fit to all rows says what is to be said.
+        with warnings.catch_warnings(action="ignore", category=EquipoiseWarning):
             copy.fit(X[train], y[train], weights[train])
         leads.append(fit.leads(np.atleast_2d(copy.decision_function(X[test]).T)))
     return folds.rows, np.concatenate(leads)

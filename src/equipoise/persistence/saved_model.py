@@ -212,8 +212,7 @@ def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
 
 
 def _loaded(data: bytes, problem: str) -> SavedModel:
-    with in_a_sentence(problem, Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with in_a_sentence(problem, Exception), warnings.catch_warnings(action="ignore"):
         members = archive.unpacked(data)
         facts = TrainingFacts.from_json(members.pop(archive.FACTS))
         text = archive.parsed(members.pop(archive.MODEL), archive.MODEL)

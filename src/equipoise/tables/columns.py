@@ -272,9 +272,8 @@ def _days(series: Any, name: str) -> Any:
     if _is_plain(series):
         return _finite(series.to_numpy(dtype=np.float64))
     pandas = require("pandas", extra="cli")
-    with warnings.catch_warnings():
-        # pandas warns where it reads dates one by one.
-        warnings.simplefilter("ignore", UserWarning)
+    # pandas warns where it reads dates one by one.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         stamps = pandas.to_datetime(series, errors="coerce", utc=True, format="mixed")
     _refuse_strays(series, stamps.isna().to_numpy(), name, "dates")
     # As NumPy's, which know years beyond those of nanoseconds.
