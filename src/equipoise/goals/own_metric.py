@@ -8,7 +8,7 @@ stay those of a confusion matrix with the same class frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
@@ -18,11 +18,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.goals.base import Criterion, from_logs, log_ratio
-from equipoise.goals.labelled_predictions import Predictions, confusion_table
-from equipoise.goals.smooth import Rows, Soft, smooth_logs
+from equipoise.goals.base import SoftCriterion
+from equipoise.goals.labelled_predictions import confusion_table
+from equipoise.goals.smooth import Rows, Soft
 from equipoise.goals.sparse_rows import Table, dense
 from equipoise.validation.prefitted import Prefitted
 
@@ -33,7 +33,7 @@ ROWS_TO_CHECK = 200
 
 
 @dataclass(frozen=True, eq=False)
-class TableMetric(Criterion):
+class TableMetric(SoftCriterion):
     """One minus a function of the confusion matrix of population shares."""
 
     prior: Vector
@@ -65,14 +65,9 @@ class TableMetric(Criterion):
         up, down = (self.of_shares(shares + each * direction) for each in (step, -step))
         return (up - down) / (2 * step)
 
-    def tune(
-        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
-    ) -> list[Vector]:
-        centre = log_ratio(np.ones(len(self.prior)), self.prior) / 2
-        log_weights = smooth_logs(
-            rows, parts, self.soft, centre=centre, prior=self.prior, pooling=pooling
-        )
-        return [from_logs(logs) for logs in log_weights]
+    @property
+    def centre(self) -> Vector:
+        return super().centre / 2
 
     def soft(self, table: Table, rows: Rows) -> Soft:
         """One minus the function of soft predictions, and its gradient, by factors of classes."""
