@@ -74,8 +74,9 @@ class LabelledTable:
 
     @cached_property
     def prior(self) -> Vector:
-        """Share of each class in the weight of the rows."""
-        weights = self.weights_at(slice(None))
+        """Share of each class in the weight of the rows, those of several counted as often."""
+        factors = [each for each in (self.weights, self.times) if each is not None]
+        weights = np.prod(factors, axis=0, dtype=np.float64) if factors else None
         totals = np.bincount(self.labels, weights=weights, minlength=len(self.classes))
         return np.asarray(totals / totals.sum(), dtype=np.float64)
 
@@ -89,11 +90,6 @@ class LabelledTable:
         times = None if self.times is None else self.times[rows]
         counts = np.bincount(self.labels[rows], weights=times, minlength=len(self.classes))
         return np.asarray(counts, dtype=np.intp)
-
-    def weights_at(self, rows: Any) -> Vector | None:
-        """Weights of some rows, those that stand for several counted as often."""
-        factors = [each[rows] for each in (self.weights, self.times) if each is not None]
-        return np.prod(factors, axis=0, dtype=np.float64) if factors else None
 
 
 def read_labelled(
