@@ -31,7 +31,9 @@ from equipoise.exceptions import (
     InvalidParameterError,
     NotConvergedWarning,
 )
-from equipoise.losses import LOSSES
+from equipoise.losses import LOSSES, as_trained
+from equipoise.objectives import open_objective
+from equipoise.objectives.centering import MANY_INTERCEPTS
 from equipoise.solvers import SOLVERS
 from linear_models import optimum, small_data
 from logistic_cases import NAMES, assert_same_bits, assert_same_fit, draw, few_rows_allowed
@@ -242,14 +244,20 @@ def test_a_warm_start_is_a_short_way():
     assert clf.fit(X, y).n_evaluations_ < cold
 
 
-def test_many_classes_are_centered_by_the_diagonal(monkeypatch):
-    from equipoise.objectives import linear_objective
-
-    monkeypatch.setattr(linear_objective, "MANY_INTERCEPTS", 3)
-    X, y = draw(k=4)
-    for loss in HINGES:
-        clf = RobustLinearClassifier(LabelCVaR(0.7), loss).fit(X, y)
-        assert clf.status_ == "converged"
+def test_many_classes_are_centered_by_the_diagonal():
+    k, rng = MANY_INTERCEPTS + 1, np.random.default_rng(0)
+    y = np.sort(np.concatenate([np.arange(k), rng.integers(k, size=4 * k)]))
+    X, mass = rng.normal(size=(len(y), 3)) + rng.normal(size=(k, 3))[y], rng.dirichlet(np.ones(k))
+    loss, ones = as_trained("squared_hinge"), np.ones(len(y))
+    with open_objective(X, y, ones, n_classes=k, fit_intercept=True, loss=loss) as objective:
+        start = objective.evaluate(rng.normal(size=objective.size))
+        centered = objective.center(start, mass)
+        slopes = [
+            objective.features.unfold(objective.gradient(state, mass))[:, -1]
+            for state in (start, centered)
+        ]
+    assert mass @ centered.risks < mass @ start.risks
+    assert np.abs(slopes[1]).max() < 1e-8 * np.abs(slopes[0]).max()
 
 
 # Used

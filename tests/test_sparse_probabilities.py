@@ -7,7 +7,7 @@ from sklearn.metrics import f1_score
 
 from equipoise import CostMatrix, LabelCVaR, RecallFloors, class_risks, tune_weights
 from equipoise.exceptions import ClassMismatchError, InvalidInputError
-from equipoise.goals import PrecisionFloors, as_goal, decide, sparse_rows
+from equipoise.goals import PrecisionFloors, as_goal, decide
 from equipoise.goals.labelled_predictions import Predictions, confusion_table
 from equipoise.sets import as_uncertainty
 
@@ -199,18 +199,21 @@ def test_the_largest_of_each_row_as_dense_rows_of_zeros(goal):
         assert tuned.robust_risk == pytest.approx(masses.support(expected))
 
 
-def test_goals_that_need_all_probabilities_refuse_more_than_memory_holds(monkeypatch):
+def test_goals_that_need_all_probabilities_refuse_more_than_memory_holds():
+    k = 6_700
+    y = np.repeat(np.arange(k), 3)
+    rows, other = np.arange(3 * k), (y + 1) % k
+    table = csr_array((np.full(3 * k, 0.9), (rows, other)), shape=(3 * k, k))
+    expected = r"all probabilities of 20,100 rows and 6,700 classes at once, 1 GiB"
+    with pytest.raises(InvalidInputError, match=expected):
+        tune_weights(y, table, PrecisionFloors({0: 0.2}))
+
+
+def test_costs_decide_for_sparse_probabilities_as_for_all():
     y, table = all_probabilities(200, 4)
-    floors, costs = PrecisionFloors({0: 0.2}), CostMatrix(1 - np.eye(4))
-    expected = tune_weights(y, csr_array(table), costs).decide(table)
-    monkeypatch.setattr(sparse_rows, "MOST_CELLS", 150)
-    with pytest.raises(
-        InvalidInputError, match=r"all probabilities of .* rows and 4 classes at on"
-    ):
-        tune_weights(y, csr_array(table), floors)
-    # Costs are summed some rows at a time.
-    tuned = tune_weights(y, csr_array(table), costs)
-    assert (tuned.decide(csr_array(table)) == expected).all()
+    costs = CostMatrix(1 - np.eye(4))
+    expected = tune_weights(y, table, costs).decide(table)
+    assert (tune_weights(y, csr_array(table), costs).decide(csr_array(table)) == expected).all()
 
 
 def test_messages_name_a_few_of_very_many_classes():

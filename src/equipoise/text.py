@@ -226,14 +226,14 @@ def in_words(words: Iterable[str], limit: int = 5) -> str:
 
 
 def share_text(share: float) -> str:
-    """A share as a percentage with one decimal: the one way in which a page rounds.
+    """A share as a percentage with one decimal, as all pages have it; a dash where it is unknown.
 
     Examples
     --------
-    >>> share_text(0.12345)
-    '12.3%'
+    >>> share_text(0.12345), share_text(float("nan"))
+    ('12.3%', '-')
     """
-    return f"{100 * share:.1f}%"
+    return "-" if share != share else f"{100 * share:.1f}%"
 
 
 def points(value: float, other: float) -> str:

@@ -147,9 +147,8 @@ def robust_path(  # noqa: PLR0913  data, what moves, what stays, and how it is e
     for value in grid:
         moved = clone(recipe).set_params(**{knob: float(value)})
         fit = copy(fits[-1] if fits else base).set_params(goal=moved, warm_start=True)
-        with warnings.catch_warnings():
-            # Values at which no cap binds belong to a path; ``caps_bind`` shows them.
-            warnings.simplefilter("ignore", InactiveCapsWarning)
+        # Values at which no cap binds belong to a path; ``caps_bind`` shows them.
+        with warnings.catch_warnings(action="ignore", category=InactiveCapsWarning):
             fit.fit(X, y, sample_weight)
         fits.append(fit.set_params(warm_start=base.warm_start))
     rows, labels, weights = (X, y, sample_weight) if held_out is None else (*held_out, None)

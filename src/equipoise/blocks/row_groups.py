@@ -20,7 +20,7 @@ class RowGroups(Blocks):
         self, paths: list[Path], columns: tuple[str, ...], target: str | None, weights: str | None
     ) -> None:
         self._parquet = require("pyarrow.parquet", extra="cli")
-        self._paths, self.columns, self._target, self._weights = paths, columns, target, weights
+        self.columns, self._target, self._weights = columns, target, weights
         self._groups = [
             (path, group) for path in paths for group in range(self._open(path).num_row_groups)
         ]

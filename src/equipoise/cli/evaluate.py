@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from equipoise.cli.main import Output, command
-from equipoise.cli.predict import table_chunks
+from equipoise.cli.predict import labelled_rows
 from equipoise.text import listing, percent, short_name, text_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from equipoise.persistence import SavedModel
 
 EPILOG = """\b
 Examples:
@@ -47,7 +45,10 @@ def evaluate(
     from equipoise.persistence import load_model
 
     saved = load_model(model)
-    y_true, y_pred = _predicted(saved, table, target, output)
+    target = saved.facts.target if target is None else target
+    if target is None:
+        raise click.UsageError("The model file names no label column: give it with --target.")
+    y_true, y_pred = labelled_rows(saved, table, target, saved.predict, output, "Evaluating")
     classes, text = saved.facts.class_names(), saved.facts.goal
     goal = None if text is None else bind_classes(parse_goal(text), classes)
     errors = class_errors(y_true, y_pred, classes, goal, confidence=confidence)
@@ -66,27 +67,6 @@ def evaluate(
     elif text is not None and absent:
         lines.append(f"{short_name(text)}: not estimable, because a class has no rows.")
     output.show(lines, {"rows": len(y_true), "goal": text, **errors}, notes)
-
-
-def _predicted(
-    saved: "SavedModel", table: str, target: str | None, output: Output
-) -> "tuple[NDArray[Any], NDArray[Any]]":
-    """Labels and predictions, a chunk of rows at a time."""
-    import numpy as np
-
-    from equipoise.tables import labels_like
-
-    target = saved.facts.target if target is None else target
-    if target is None:
-        raise click.UsageError("The model file names no label column: give it with --target.")
-    classes = saved.facts.class_names()
-    texts = (target,) if classes.dtype == object else ()
-    truth, guess = [], []
-    with table_chunks(saved, table, output, "Evaluating", texts=texts) as chunks:
-        for chunk in chunks:
-            truth.append(labels_like(chunk, target, classes))
-            guess.append(saved.predict(chunk))
-    return np.concatenate(truth), np.concatenate(guess)
 
 
 def class_errors(
@@ -110,17 +90,9 @@ def class_errors(
     present = classes[table.any(axis=1)]
     risks = class_risks(y_true, y_pred, classes=present)
     intervals = class_risk_intervals(y_true, y_pred, classes=present, confidence=confidence)
-    rows = zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True)
-    return {
-        "classes": [
-            {"class": name, "rows": count, **_interval(intervals.get(name))} for name, count in rows
-        ],
-        "confidence": confidence,
-        "standard_risk": risks.standard(),
-        "balanced_risk": risks.balanced(),
-        "worst_class": {"class": risks.worst_class(), **_interval(intervals.worst())},
-        **_goal_value(table, classes, goal),
-    }
+    counts = dict(zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True))
+    means, values = (risks.standard(), risks.balanced()), _goal_value(table, classes, goal)
+    return _as_json(counts, intervals, *means, risks.worst_class()) | values
 
 
 def held_out_errors(model: Any) -> dict[str, Any]:
@@ -130,22 +102,26 @@ def held_out_errors(model: Any) -> dict[str, Any]:
     intervals, tuned = model.class_risk_intervals_, model.tuned_
     risks, prior = np.asarray(intervals.risks), np.asarray(tuned.class_prior)
     known = ~np.isnan(risks)
-    counts = zip(tuned.classes.tolist(), tuned.held_out[:, 0].sum(axis=0).tolist(), strict=True)
-    rows = [(name, int(count)) for name, count in counts]
+    names, rows = tuned.classes.tolist(), tuned.held_out[:, 0].sum(axis=0)
+    counts = dict(zip(names, rows.astype(int).tolist(), strict=True))
+    means = float(prior[known] @ risks[known] / prior[known].sum()), float(risks[known].mean())
+    values = {"robust_risk": tuned.robust_risk, "metric_value": tuned.metric_value}
+    return _as_json(counts, intervals, *means, names[int(np.nanargmax(risks))]) | values
+
+
+def _as_json(
+    counts: dict[Any, int], intervals: Any, standard: float, balanced: float, worst: Any
+) -> dict[str, Any]:
+    """Rows and risks of the classes with intervals, their means, and the worst class."""
     return {
         "classes": [
             {"class": name, "rows": count, **_interval(intervals[name] if count else None)}
-            for name, count in rows
+            for name, count in counts.items()
         ],
         "confidence": intervals.confidence,
-        "standard_risk": float(prior[known] @ risks[known] / prior[known].sum()),
-        "balanced_risk": float(risks[known].mean()),
-        "worst_class": {
-            "class": tuned.classes.tolist()[int(np.nanargmax(risks))],
-            **_interval(intervals.worst()),
-        },
-        "robust_risk": tuned.robust_risk,
-        "metric_value": tuned.metric_value,
+        "standard_risk": standard,
+        "balanced_risk": balanced,
+        "worst_class": {"class": worst, **_interval(intervals.worst())},
     }
 
 

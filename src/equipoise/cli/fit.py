@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from equipoise.cli.evaluate import class_errors, error_lines
-from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
+from equipoise.cli.main import MEMORY_OPTION, TABLE_OPTIONS, Output, command, goal_option
 from equipoise.text import percent, short_name
 
 if TYPE_CHECKING:
@@ -85,13 +85,7 @@ Shell completion (bash_source, zsh_source or fish_source):
     default=0.2,
     help="Share of the rows held out to measure class risks before the final fit; 0 for none.",
 )
-@click.option(
-    "--memory",
-    default=None,
-    metavar="SIZE",
-    help="Tables that would take more, such as '4 GiB', are read in parts.  [default: half of the "
-    "machine's]",
-)
+@MEMORY_OPTION
 def fit(  # noqa: PLR0913  one argument for each option
     *,
     table: str,
@@ -122,10 +116,12 @@ def fit(  # noqa: PLR0913  one argument for each option
     from equipoise.goals import SetGoal, as_goal, format_goal
     from equipoise.persistence import facts_for, save_model
     from equipoise.persistence.saved_model import check_suffix
+    from equipoise.sets import as_uncertainty
     from equipoise.tables import size_in_memory
 
     check_place(out, table)
     check_suffix(out)
+    goal = as_uncertainty(None) if goal is None else goal
     room, size = allowed_memory(memory), size_in_memory(table)
     if size > room and kind == "linear" and isinstance(as_goal(goal), SetGoal):
         work = partial(_in_parts, room=room)
@@ -190,13 +186,12 @@ class Made(NamedTuple):
 def _whole(asked: Asked, *, kind: str, training: str | None) -> Iterator[Made]:
     """A model of a table in memory."""
     from equipoise.goals import bind_classes
-    from equipoise.sets import as_uncertainty
     from equipoise.tables import read_labelled
 
     table, target, goal, C, share, seed, output, reading = asked
     with output.progress(4, "Reading") as reach:
         rows = read_labelled(table, target, **reading)
-        goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
+        goal = bind_classes(goal, rows.classes)
         train = partial(_fitted, kind=kind, goal=goal, training=training, C=C, seed=seed)
         reach(1, "Measuring")
         errors = _measured(train, rows, goal, share, seed)
@@ -225,8 +220,7 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
         output.progress(length, "Reading") as reach,
         streamed_table(table, target, progress=reach, **reading) as rows,
     ):
-        recipe = as_uncertainty(None) if goal is None else goal
-        goal = as_uncertainty(bind_classes(recipe, rows.classes))
+        goal = as_uncertainty(bind_classes(goal, rows.classes))
         model = RobustLogisticRegression(goal, C=C, memory=max(1 << 28, room // 4))
         errors = None
         reach(100 * PASSES, "Measuring")
@@ -236,10 +230,7 @@ def _in_parts(asked: Asked, *, room: int) -> Iterator[Made]:
             true, predicted = left.predicted(clone(model).fit(left))
             errors = class_errors(true, predicted, rows.classes, goal) if len(true) else None
         reach(100 * (PASSES + 1), "Fitting")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(rows.blocks)
-        notes = [str(each.message) for each in caught]
+        notes = _notes_of_fit(model, rows.blocks)
         notes.append(
             f"The table was read in parts, and the model was fitted to all of its rows in "
             f"{model.n_passes_} passes; decisions are not tuned."
@@ -255,7 +246,6 @@ def _sampled(asked: Asked, *, kind: str, training: str | None, room: int) -> Ite
     """A model of a sample of a table that is read in parts, evaluated on all other rows."""
     from equipoise.cli.evaluate import held_out_errors
     from equipoise.goals import bind_classes
-    from equipoise.sets import as_uncertainty
     from equipoise.tables import learner_for, streamed_table
     from equipoise.tables.features import HELD_OUT, sampled_model
     from equipoise.tables.streamed import PASSES
@@ -266,14 +256,11 @@ def _sampled(asked: Asked, *, kind: str, training: str | None, room: int) -> Ite
         output.progress(length, "Reading") as reach,
         streamed_table(table, target, encoded=False, progress=reach, **reading) as rows,
     ):
-        goal = bind_classes(as_uncertainty(None) if goal is None else goal, rows.classes)
+        goal = bind_classes(goal, rows.classes)
         learner = learner_for(rows.columns, kind, C=C, random_state=seed)
         model = sampled_model(learner, goal, HELD_OUT, seed, training, memory=room)
         reach(100 * PASSES, "Fitting")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            model.fit(rows.blocks)
-        notes = list(dict.fromkeys(str(each.message) for each in caught))
+        notes = _notes_of_fit(model, rows.blocks)
         if not hasattr(model, "rows_seen_"):
             yield Made(rows, goal, model, notes, None)
             return
@@ -285,6 +272,13 @@ def _sampled(asked: Asked, *, kind: str, training: str | None, room: int) -> Ite
         )
         yield Made(rows, goal, model, notes, held_out_errors(model), seen)
         reach(length)
+
+
+def _notes_of_fit(model: Any, *rows: Any) -> list[str]:
+    """What a fit to some rows warns of, each once."""
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        model.fit(*rows)
+    return list(dict.fromkeys(str(each.message) for each in caught))
 
 
 def _measured(
@@ -316,8 +310,10 @@ def _fitted(
     problem = "The model cannot be fitted to this table"
     kinds = (ValueError, TypeError, AttributeError, ArithmeticError, MemoryError)
     cv = folds_for(len(y), len(counts))
-    with in_a_sentence(problem, *kinds), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with (
+        in_a_sentence(problem, *kinds),
+        warnings.catch_warnings(record=True, action="always") as caught,
+    ):
         model = model_for(X, kind, goal, C=C, cv=cv, random_state=seed)
         if training is not None and hasattr(model, "training"):
             model.set_params(training=training)

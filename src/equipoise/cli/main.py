@@ -213,6 +213,13 @@ TABLE_OPTIONS: tuple[click.Parameter, ...] = (
         ["--seed"], type=click.IntRange(0, 2**32 - 1), default=0, help="Seed of everything random."
     ),
 )
+MEMORY_OPTION = click.option(
+    "--memory",
+    default=None,
+    metavar="SIZE",
+    help="Tables that would take more, such as '4 GiB', are read in parts.  [default: half of the "
+    "machine's]",
+)
 
 
 def command(

@@ -4,7 +4,7 @@ import gzip
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -16,6 +16,8 @@ from equipoise.cli.main import Output, command
 from equipoise.text import listing, percent
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from equipoise.persistence import SavedModel
     from equipoise.shift import AdaptedClassifier
 
@@ -143,39 +145,51 @@ def table_chunks(
             yield chunks
 
 
+def labelled_rows(
+    saved: "SavedModel",
+    table: str,
+    target: str,
+    predict: Callable[[Any], Any],
+    output: Output,
+    label: str,
+) -> "tuple[NDArray[Any], NDArray[Any]]":
+    """Labels of a table, and what the model predicts for its rows, a chunk of them at a time."""
+    import numpy as np
+
+    from equipoise.tables import labels_like
+
+    classes = saved.facts.class_names()
+    texts = (target,) if classes.dtype == object else ()
+    with table_chunks(saved, table, output, label, texts=texts) as chunks:
+        pairs = [(labels_like(chunk, target, classes), predict(chunk)) for chunk in chunks]
+    truth, predicted = map(np.concatenate, zip(*pairs, strict=True))
+    return truth, predicted
+
+
 def adapted_model(
     saved: "SavedModel", table: str, labelled: str, output: Output
 ) -> "AdaptedClassifier":
     """The model for the class frequencies of a table, calibrated on a table with labels."""
-    import numpy as np
-
-    from equipoise.display.base import last_step
+    from equipoise.decisions.classifiers import last_step
     from equipoise.estimators.adapting import fitted_goal, halves
     from equipoise.goals import as_goal
     from equipoise.shift import calibrate
     from equipoise.shift.adapted import adapted_to
-    from equipoise.shift.new_rows import NewRows
     from equipoise.shift.prior_estimate import estimate_of_rows
-    from equipoise.tables import labels_like
 
     target, classes = saved.facts.target, saved.facts.class_names()
     if target is None:
         raise click.UsageError("The model file names no label column, which --adapt needs.")
-    texts = (target,) if classes.dtype == object else ()
-    truth, tables = [], []
-    with table_chunks(saved, labelled, output, "Calibrating", texts=texts) as chunks:
-        for chunk in chunks:
-            truth.append(labels_like(chunk, target, classes))
-            tables.append(saved.predict_proba(chunk))
-    labelled_rows, shown = (np.concatenate(tables), np.concatenate(truth)), None
+    y, probabilities = labelled_rows(
+        saved, labelled, target, saved.predict_proba, output, "Calibrating"
+    )
+    held_out, shown = (probabilities, y), None
     goal = as_goal(fitted_goal(last_step(saved.model)))
     if goal.confidence is not None:
-        labelled_rows, shown = halves(labelled_rows, seed=0)
-    known = calibrate(labelled_rows[1], labelled_rows[0], classes=classes)
-    rows = NewRows.of(np.ones((0, len(classes))))
+        held_out, shown = halves(held_out, seed=0)
+    known = calibrate(held_out[1], held_out[0], classes=classes)
     with table_chunks(saved, table, output, "Estimating") as chunks:
-        for chunk in chunks:
-            rows = rows.and_also(NewRows.of(known.likelihoods(saved.predict_proba(chunk))))
+        rows = known.new_rows(map(saved.predict_proba, chunks))
     estimate = estimate_of_rows(known, rows, model=saved.model)
     return adapted_to(estimate, goal, shown, random_state=0)
 

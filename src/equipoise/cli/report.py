@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from equipoise.cli.main import TABLE_OPTIONS, Output, command, goal_option
+from equipoise.cli.main import MEMORY_OPTION, TABLE_OPTIONS, Output, command, goal_option
 from equipoise.text import in_words, printable, share_text, short_name
 
 if TYPE_CHECKING:
@@ -66,13 +66,7 @@ _STEPS = 1000
 @click.option(
     "--time", metavar="COLUMN", help="Rows are in the order of this column: train on earlier ones."
 )
-@click.option(
-    "--memory",
-    default=None,
-    metavar="SIZE",
-    help="Tables that would take more, such as '4 GiB', are read in parts.  [default: half of the "
-    "machine's]",
-)
+@MEMORY_OPTION
 @click.option("--quick", is_flag=True, help="Train on 10,000 rows at most, and hold out one part.")
 @click.option(
     "--save",

@@ -188,9 +188,8 @@ def _from_npz(file: Path) -> Integers:
 
 def _from_sklearn() -> Integers:
     try:
-        with warnings.catch_warnings():
-            # Each failed attempt warns; what counts is said once, below.
-            warnings.simplefilter("ignore", UserWarning)
+        # Each failed attempt warns; what counts is said once, below.
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             bunch = sklearn_datasets.fetch_covtype()
     except OSError as error:
         raise FileNotFoundError(

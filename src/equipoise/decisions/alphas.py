@@ -17,6 +17,8 @@ from equipoise.sets.cvar import LabelCVaR
 from equipoise.sets.registry import DEFAULT_ALPHA
 from equipoise.validation.numbers import check_number, check_word
 
+# N_LEVELS: in a grid.
+N_LEVELS = 10
 # End of a grid without class priors: below it the worst of a hundred equal classes decides alone.
 LOWEST_ALPHA = 0.01
 
@@ -36,26 +38,26 @@ def middle_alpha(prior: ArrayLike) -> float:
     return round(float(np.sqrt(smallest)), 2)
 
 
-def alpha_grid(prior: ArrayLike | None = None, n_values: int = 10) -> Vector:
-    """Levels from standard to worst class, evenly spaced on a logarithmic scale.
+def alpha_grid(prior: ArrayLike | None = None) -> Vector:
+    """Ten levels from standard to worst class, evenly spaced on a logarithmic scale.
 
     With a class prior the grid ends where no cap binds any more, and holds the level of
     :func:`middle_alpha`; without one it ends at 0.01.
 
     Examples
     --------
-    >>> alpha_grid(n_values=3).round(3).tolist()
-    [1.0, 0.1, 0.01]
-    >>> alpha_grid([0.95, 0.05], n_values=4).round(3).tolist()
-    [1.0, 0.368, 0.1, 0.05]
+    >>> alpha_grid().round(2).tolist()
+    [1.0, 0.6, 0.36, 0.22, 0.13, 0.08, 0.05, 0.03, 0.02, 0.01]
+    >>> alpha_grid([0.95, 0.05]).round(2).tolist()
+    [1.0, 0.72, 0.51, 0.37, 0.26, 0.19, 0.14, 0.1, 0.07, 0.05]
     """
     if prior is None:
-        return np.geomspace(1.0, LOWEST_ALPHA, n_values)
+        return np.geomspace(1.0, LOWEST_ALPHA, N_LEVELS)
     lowest = min(float(np.min(prior)), 0.5)
-    grid, middle = np.geomspace(1.0, lowest, n_values), middle_alpha(prior)
+    grid, middle = np.geomspace(1.0, lowest, N_LEVELS), middle_alpha(prior)
     if middle > lowest:
         nearest = int(np.argmin(np.abs(np.log(grid / middle))))
-        grid[np.clip(nearest, 1, n_values - 2)] = middle
+        grid[np.clip(nearest, 1, N_LEVELS - 2)] = middle
     return grid
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
@@ -78,6 +79,15 @@ def take_tags(tags: Any, estimator: Any) -> None:
         tags.classifier_tags.multi_class = base.classifier_tags.multi_class
 
 
+def fit_and_split_router(owner: Any, estimator: Any, splitter: Any) -> MetadataRouter:
+    """Where metadata of ``fit`` go: to the ``fit`` of an estimator, and to a splitter."""
+    to_fit = MethodMapping().add(caller="fit", callee="fit")
+    to_split = MethodMapping().add(caller="fit", callee="split")
+    router = MetadataRouter(owner=owner).add_self_request(owner)
+    router.add(estimator=estimator, method_mapping=to_fit)
+    return router.add(splitter=splitter, method_mapping=to_split)
+
+
 def takes_gaps(estimator: Any) -> bool:
     """Whether rows may have gaps; of pipelines, which may fill them, only a fit can tell.
 
@@ -92,15 +102,16 @@ def takes_gaps(estimator: Any) -> bool:
     return isinstance(estimator, Pipeline) or bool(get_tags(estimator).input_tags.allow_nan)
 
 
+def last_step(estimator: Any) -> Any:
+    """The classifier at the end of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
 def last_of(estimator: Any) -> Any:
     """What is trained in the end: inside searches, and the last step of a pipeline."""
-    while True:
-        if isinstance(estimator, Pipeline):
-            estimator = estimator.steps[-1][1]
-        elif hasattr(estimator, "refit"):  # of a search, or of a classifier around another
-            estimator = estimator.estimator
-        else:
-            return estimator
+    last = last_step(estimator)
+    # Of a search, or of a classifier around another.
+    return last_of(last.estimator) if hasattr(last, "refit") else last
 
 
 def library_of(estimator: Any) -> str:

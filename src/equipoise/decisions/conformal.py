@@ -59,6 +59,7 @@ from equipoise.decisions.coverage_levels import HELD, ranks_within, whole_ranks
 from equipoise.risks.intervals import sidak
 from equipoise.risks.tolerance import allowed_misses, allowed_weighted_error
 from equipoise.sets import MassSet
+from equipoise.weights.priors import weights_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +93,7 @@ class CoverageTask:
         """Factors of the probabilities, 1 where each class has a level of its own."""
         if self.masses is None:
             return np.ones_like(self.errors)
-        ratios = np.zeros_like(self.prior)
-        ratios = np.divide(self.masses, self.prior, out=ratios, where=self.prior > 0)
+        ratios = np.where(self.prior > 0, weights_of(self.masses, self.prior), 0.0)
         if self.unseen is not None:
             ratios[self.unseen] = ratios.max()
         return ratios

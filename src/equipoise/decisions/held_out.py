@@ -26,6 +26,7 @@ from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InvalidInputE
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.sparse_rows import Table, rows_of, with_values
 from equipoise.text import listing
+from equipoise.weights.priors import weights_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ def own_scale(model: Any, shares: Vector) -> Vector:
     if np.allclose(masses, shares, rtol=ROUNDING, atol=0.0):
         return ones
     # A class without mass has no probabilities to rescale.
-    return np.asarray(np.divide(masses, shares, out=ones, where=(shares > 0) & (masses > ROUNDING)))
+    return np.where((shares > 0) & (masses > ROUNDING), weights_of(masses, shares), 1.0)
 
 
 class PredictedPart(NamedTuple):

@@ -9,17 +9,15 @@ import numpy as np
 
 from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.conformal import CoverageTask, calibration_rows, in_sets, thresholds
-from equipoise.decisions.summary import SummaryTable, percent
+from equipoise.decisions.summary import ShownAsTable, SummaryTable
 from equipoise.extras import require
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
+from equipoise.text import share_text
 from equipoise.weights.by_class import ByClass
-
-# POORLY: coverage below which a class counts as covered poorly: fewer than every second row.
-POORLY = 0.5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SetSummary:
+class SetSummary(ShownAsTable):
     """Coverage and sizes of prediction sets on held-out rows.
 
     Attributes
@@ -76,12 +74,6 @@ class SetSummary:
         """Mean number of labels at the class frequencies of the population."""
         return self._mean(self.sizes, self.class_prior)
 
-    @property
-    def poorly_covered(self) -> float:
-        """The share of classes that fewer than half of their rows' sets hold."""
-        shown = np.asarray(self.class_coverage)[self.rows > 0]
-        return float(np.mean(shown < POORLY))
-
     def to_frame(self) -> Any:
         """Rows, coverage with its interval, and mean size, one line a class, as a DataFrame."""
         covered = self.class_coverage
@@ -100,22 +92,16 @@ class SetSummary:
         shown = zip(self.rows.tolist(), self.misses.items(), self.sizes.values(), strict=True)
         for count, (name, miss), size in shown:
             ends = f"{100 * (1 - miss.upper):.1f} to {100 * (1 - miss.lower):.1f}%"
-            cells = (percent(1 - miss.estimate), ends, f"{size:.2f}") if count else ("", "", "")
+            cells = (share_text(1 - miss.estimate), ends, f"{size:.2f}") if count else ("", "", "")
             lines.append((str(name), str(count), *cells))
         notes = {
-            "all rows": f"coverage {percent(self.coverage)}, mean size {self.mean_size:.2f}, "
-            f"one label {percent(self.singles)}, no label {percent(self.empties)}"
+            "all rows": f"coverage {share_text(self.coverage)}, mean size {self.mean_size:.2f}, "
+            f"one label {share_text(self.singles)}, no label {share_text(self.empties)}"
         }
         if self.always:
             notes["in every set, for too few rows"] = ", ".join(map(str, self.always))
         header = ("class", "rows", "coverage", "95% interval", "mean size")
         return SummaryTable(header, lines, notes)
-
-    def __repr__(self) -> str:
-        return repr(self._table)
-
-    def _repr_html_(self) -> str:
-        return self._table._repr_html_()
 
 
 def evaluated_sets(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from equipoise.arrays import Indices, Vector
 from equipoise.exceptions import UnidentifiableError
 from equipoise.extras import require
 from equipoise.risks.intervals import RiskIntervals
-from equipoise.text import text_table
+from equipoise.text import share_text, text_table
 
 # FEW_ROWS: rows of a class below which its recall is known to 20 points at best (95% intervals).
 FEW_ROWS = 20
@@ -52,6 +53,21 @@ class SummaryTable:
         return f"<table>{head}<tbody>{body}</tbody></table>{notes}"
 
 
+class ShownAsTable(ABC):
+    """Numbers that a console and a notebook show as a table."""
+
+    @property
+    @abstractmethod
+    def _table(self) -> SummaryTable:
+        """What is shown."""
+
+    def __repr__(self) -> str:
+        return repr(self._table)
+
+    def _repr_html_(self) -> str:
+        return self._table._repr_html_()
+
+
 class Summarised:
     """An estimator whose notebook representation shows its ``summary()`` once it is fitted."""
 
@@ -64,7 +80,7 @@ class Summarised:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DecisionSummary:
+class DecisionSummary(ShownAsTable):
     """Tuned decisions beside default predictions, the most probable class, on held-out rows.
 
     Attributes
@@ -149,28 +165,11 @@ class DecisionSummary:
         header = "class", "rows", "recall: default", "tuned", "95% interval"
         lines = []
         for i, name in enumerate(self.tuned.risks.classes.tolist()):
-            recall, precision = [percent(each[i]) for each in recalls], (before[i], after[i])
-            interval = f"{100 * lower[i]:.1f} to {percent(upper[i])}"
+            recall, precision = [share_text(each[i]) for each in recalls], (before[i], after[i])
+            interval = f"{100 * lower[i]:.1f} to {share_text(upper[i])}"
             lines.append(
-                [str(name), f"{self.rows[i]:,}", *recall, interval, *map(percent, precision)]
+                [str(name), f"{self.rows[i]:,}", *recall, interval, *map(share_text, precision)]
             )
-        errors = percent(self.default_error), percent(self.tuned_error)
+        errors = share_text(self.default_error), share_text(self.tuned_error)
         lines.append(["overall error", "", *errors, "", "", ""])
         return SummaryTable((*header, "precision: default", "tuned"), lines, self.costs)
-
-    def __repr__(self) -> str:
-        return repr(self._table)
-
-    def _repr_html_(self) -> str:
-        return self._table._repr_html_()
-
-
-def percent(share: float) -> str:
-    """A share as a percentage with one decimal, a dash where it is unknown.
-
-    Examples
-    --------
-    >>> percent(0.123456), percent(float("nan"))
-    ('12.3%', '-')
-    """
-    return "-" if np.isnan(share) else f"{100 * share:.1f}%"

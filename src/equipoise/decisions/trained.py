@@ -14,13 +14,14 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from equipoise.arrays import Indices, Matrix, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector, on_host
 from equipoise.decisions.classifiers import last_of, stops_early
 from equipoise.decisions.early_stopping import with_validation_rows
 from equipoise.decisions.folds import LabelledRows
 from equipoise.exceptions import InvalidInputError
 from equipoise.validation.labels import known_labels
 from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.prefitted import Prefitted
 
 Fitted = TypeVar("Fitted", bound=BaseEstimator)
 
@@ -130,7 +131,7 @@ class NumberedClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_.predict_proba(X)
 
 
-class AveragedTrainings(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AveragedTrainings(Prefitted):
     """Fitted models of several training weights, whose probabilities are averaged.
 
     Use it as the fitted model of ``RobustClassifier(training="average")``.
@@ -151,15 +152,6 @@ class AveragedTrainings(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_weights = class_weights
         self.classes = classes
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing: the models are fitted."""
-        return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class names."""
-        return np.asarray(self.classes)
-
     @property
     def n_features_in_(self) -> int:
         """Number of features."""
@@ -174,10 +166,6 @@ class AveragedTrainings(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Class probabilities on the scale of the training class frequencies."""
         pairs = zip(self.estimators, self.class_weights, strict=True)
         return mean_probabilities([class_probabilities(m, X, self.classes_) / v for m, v in pairs])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of the largest probability."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
 
 def mean_probabilities(tables: list[Matrix]) -> Matrix:
@@ -195,7 +183,7 @@ def class_probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Matrix:
         source = f"predict_proba of {type(model).__name__}"
         probabilities = as_probabilities(model.predict_proba(X), len(known), name=source)
     else:
-        scores = np.asarray(model.decision_function(X), dtype=np.float64)
+        scores = np.asarray(on_host(model.decision_function(X)), dtype=np.float64)
         scores = np.column_stack([0 * scores, scores]) if scores.ndim == 1 else scores
         probabilities = softmax(scores, axis=1)
     if len(probabilities) != (n_rows := _num_samples(X)):

@@ -12,7 +12,7 @@ from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.decisions.evaluated import Evaluated, evaluate
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, RareClasses, deal
 from equipoise.decisions.held_out import HeldOut, Training, rescaled
-from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, SummaryTable, percent
+from equipoise.decisions.summary import FEW_ROWS, DecisionSummary, ShownAsTable, SummaryTable
 from equipoise.decisions.tune import POOLING, Task, Tuned, tune
 from equipoise.exceptions import (
     CostlyDecisionsWarning,
@@ -26,17 +26,14 @@ from equipoise.goals.labelled_predictions import Predictions, decide, most_proba
 from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
-from equipoise.text import listing
-from equipoise.validation.labels import (
-    as_labels,
-    check_classes,
-    encode_labels,
-    known_labels,
-    one_label_per_row,
-    weights_and_totals,
-)
+from equipoise.text import listing, share_text
+from equipoise.validation.labels import named_labels, one_label_per_row, weights_and_totals
 from equipoise.validation.numbers import check_count, check_number, check_seed, check_word
-from equipoise.validation.predictions import as_probabilities, as_sparse_probabilities
+from equipoise.validation.predictions import (
+    as_probabilities,
+    as_sparse_probabilities,
+    check_rows,
+)
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior
 
@@ -49,7 +46,7 @@ COSTLY = 0.10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TunedWeights:
+class TunedWeights(ShownAsTable):
     r"""Decision weights, and what they do to rows that they were not tuned on.
 
     Attributes
@@ -198,18 +195,12 @@ class TunedWeights:
         if intervals is not None:
             for name in ("risks", "lower", "upper"):
                 values = getattr(intervals, name).values()
-                columns[name.rstrip("s")] = [percent(value) for value in values]
+                columns[name.rstrip("s")] = [share_text(value) for value in values]
         for name, rows in (self.rows_seen or {}).items():
             columns[name] = [f"{count:,}" for count in rows.values()]
         if len(columns) == 1:
-            columns["prior"] = [percent(share) for share in self.prior]
+            columns["prior"] = [share_text(share) for share in self.prior]
         return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)))
-
-    def __repr__(self) -> str:
-        return repr(self._table)
-
-    def _repr_html_(self) -> str:
-        return self._table._repr_html_()
 
 
 def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:
@@ -325,13 +316,9 @@ def tune_weights(  # noqa: PLR0913  rows, what for, and how
             f"y must be labels, got an array of shape {shape}: labels come first, as in "
             "tune_weights(y, probabilities, goal)."
         )
-    names, labels = _named_labels(one_label_per_row(y), classes)
+    names, labels = named_labels(one_label_per_row(y), classes)
     table = _as_table(probabilities, len(names))
-    if table.shape[0] != len(labels):
-        raise InvalidInputError(
-            f"probabilities must have one row for each of the {len(labels)} labels, got "
-            f"{table.shape[0]}."
-        )
+    check_rows(table, len(labels))
     weights, _ = weights_and_totals(sample_weight, labels, names)
     seed = check_seed(random_state)
     used = weights > 0
@@ -359,14 +346,6 @@ def _as_table(probabilities: Any, k: int) -> Table:
     return (as_sparse_probabilities if issparse(probabilities) else as_probabilities)(
         probabilities, k
     )
-
-
-def _named_labels(y: Any, classes: Any) -> tuple[NDArray[Any], Indices]:
-    """Class names, those of columns where they are given, and the class index of every row."""
-    if classes is None:
-        return encode_labels(y)
-    names = check_classes(classes)
-    return names, known_labels(as_labels(y, name="y"), names)
 
 
 def few_classes(held_out: HeldOut, goal: Goal, classes: NDArray[Any], rare: RareClasses) -> Mask:
@@ -444,8 +423,8 @@ def warn_of_cost(tuned: TunedWeights) -> None:
     named = ", ".join(f"{names[i]!r} ({summary.rows[i]} rows)" for i in small)
     few = f" Recalls of small classes are hardly known: {named}." if named else ""
     warn(
-        f"Tuned decisions raise the overall error rate from {percent(summary.default_error)} to "
-        f"{percent(summary.tuned_error)} on held-out rows; summary() says which classes gain."
+        f"Tuned decisions raise the overall error rate from {share_text(summary.default_error)} to "
+        f"{share_text(summary.tuned_error)} on held-out rows; summary() says which classes gain."
         f"{few} A weaker goal costs less: a larger alpha, floors for single classes, "
         "or a metric such as 'f1_macro'.",
         CostlyDecisionsWarning,

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+from equipoise.decisions.classifiers import last_step
 from equipoise.display import style
 from equipoise.estimators import RobustnessCV
 from equipoise.exceptions import InvalidInputError
@@ -82,12 +83,6 @@ def responses(estimator: Any, X: Any, loss: str | Loss) -> tuple[dict[str, Any],
     pairs = {name: as_loss(loss).response(fit, X) for name, fit in fits.items()}
     classes = next(iter(pairs.values()))[1]
     return {name: predicted for name, (predicted, _) in pairs.items()}, classes
-
-
-def last_step(estimator: Any) -> Any:
-    """The classifier at the end of a pipeline, or the estimator itself."""
-    steps = getattr(estimator, "steps", None)
-    return steps[-1][1] if steps else estimator
 
 
 def classifiers_inside(estimator: Any) -> Iterator[Any]:

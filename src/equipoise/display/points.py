@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from equipoise.arrays import ArrayLike, Indices, NDArray, Vector
+from equipoise.decisions.classifiers import last_step
 from equipoise.display import style
-from equipoise.display.base import Display, last_step, named, responses
+from equipoise.display.base import Display, named, responses
 from equipoise.estimators.population_probabilities import (
     masses_of,
     population_proba,

@@ -12,8 +12,9 @@ from equipoise.analysis import RobustPath, robust_path
 from equipoise.analysis.path import moved_parameter
 from equipoise.arrays import ArrayLike, Matrix, NDArray, Vector
 from equipoise.decisions.alphas import alpha_grid
+from equipoise.decisions.classifiers import last_step
 from equipoise.display import style
-from equipoise.display.base import Display, fitted_attributes, last_step
+from equipoise.display.base import Display, fitted_attributes
 from equipoise.estimators import RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.sets import as_uncertainty

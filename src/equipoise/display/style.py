@@ -85,9 +85,9 @@ def name_lines(
     ax.set_ylim(len(names) - 0.5, -0.5)
 
 
-def lines_for(names: Iterable[Any], *, notes: int = 0, lines: int = 2) -> float:
+def lines_for(names: Iterable[Any], *, notes: int = 0) -> float:
     """Lines of text that each of some names takes; of many names it is one."""
-    texts = all_shown(names, lines=lines)
+    texts = all_shown(names)
     return 0.8 * (notes + max(t.count("\n") + 1 for t in texts)) if len(texts) <= FEW else 0.9
 
 

@@ -16,7 +16,7 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, indexable
@@ -43,7 +43,12 @@ from equipoise.decisions import (
     tune,
 )
 from equipoise.decisions.alphas import alpha_choice
-from equipoise.decisions.classifiers import check_base, refuse_validation_rows, take_tags
+from equipoise.decisions.classifiers import (
+    check_base,
+    fit_and_split_router,
+    refuse_validation_rows,
+    take_tags,
+)
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.summary import DecisionSummary, Summarised
@@ -264,7 +269,7 @@ class DecidingClassifier(
             rule = known_rule(task)
             tuned = TunedWeights(rows.classes, training.prior, rule.rule)
             model = refit(self.estimator, rows, training)
-            return FittedDecisions(model, training, task, rule, tuned, None, {})
+            return FittedDecisions(model, training, tuned, {}, (task, rule))
 
         began = perf_counter()
         held_out, task = self._held_out(task, rows, training, to_split)
@@ -293,9 +298,8 @@ class DecidingClassifier(
                 "base prediction": predicting / len(held_out.fold),
                 "decision": _seconds_of_decision(held_out, rules[index]),
             }
-        return FittedDecisions(
-            model, training, tasks[index], rules[index], tuned, evaluated[index], attributes
-        )
+        decided = tasks[index], rules[index]
+        return FittedDecisions(model, training, tuned, attributes, decided, evaluated[index])
 
     def _held_out(
         self, task: Task, rows: LabelledRows, training: Training, to_split: dict[str, Any]
@@ -397,11 +401,7 @@ class DecidingClassifier(
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What metadata ``fit`` takes, and where it goes."""
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=to_fit)
-        return router.add(splitter=self.cv, method_mapping=to_split)
+        return fit_and_split_router(self, self.estimator, self.cv)
 
     @streamed
     def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-
-from equipoise.arrays import Matrix, NDArray
-from equipoise.validation.labels import check_classes
+from equipoise.arrays import Matrix
 from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.prefitted import Prefitted
 
 
-class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GivenProbabilities(Prefitted):
     """Rows of probabilities as a fitted classifier, for probabilities from anywhere.
 
     Use it where an estimator is asked for and only probabilities exist.
@@ -24,6 +21,7 @@ class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> from sklearn.frozen import FrozenEstimator
     >>> from equipoise import PredictionSets
     >>> from equipoise.estimators import GivenProbabilities
@@ -37,19 +35,6 @@ class GivenProbabilities(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, classes: Any) -> None:
         self.classes = classes
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing: there is nothing to fit."""
-        return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class names."""
-        return check_classes(self.classes)
-
     def predict_proba(self, X: Any) -> Matrix:
         """The rows themselves."""
         return as_probabilities(X, len(self.classes_))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class of the largest probability."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])

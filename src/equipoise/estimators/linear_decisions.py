@@ -11,7 +11,6 @@ probabilities.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,18 +53,13 @@ MOST_OF_CLASS, MOST_ROWS = 1_000, 20_000
 MOST_PRODUCTS = 2e9
 
 
-@dataclass(frozen=True, eq=False)
-class LinearDecisions:
-    """Offsets for the scores of a linear model, and the decision weights that they stand for."""
-
-    offsets: Vector
-    tuned: TunedWeights | None = None
-
-
 def tuned_decisions(
     model: Any, loss: TrainedLoss, X: Any, y: Any, sample_weight: Any
-) -> LinearDecisions:
-    """Offsets of mean zero for the scores of a fitted model, which serve its own goal."""
+) -> tuple[Vector, TunedWeights | None]:
+    """Offsets of mean zero for the scores of a fitted model, and their decision weights.
+
+    They serve the model's own goal; there are no weights where nothing can be tuned.
+    """
     X, y = (part[:] if is_sliced(part) else on_host(part) for part in (X, y))
     X, y = validate_data(
         model, X, y, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -102,21 +96,22 @@ def _held_out_leads(
     copy = unfitted(model).set_params(decisions="argmax", warm_start=False, verbose=0)
     leads = []
     for train, test in folds.parts:
-        with warnings.catch_warnings():
-            # The fit to all rows says what is to be said.
-            warnings.simplefilter("ignore", EquipoiseWarning)
+        # The fit to all rows says what is to be said.
+        with warnings.catch_warnings(action="ignore", category=EquipoiseWarning):
             copy.fit(X[train], y[train], weights[train])
         leads.append(fit.leads(np.atleast_2d(copy.decision_function(X[test]).T)))
     return folds.rows, np.concatenate(leads)
 
 
-def _decisions(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> LinearDecisions:
+def _decisions(
+    model: Any, leads: Matrix, labels: Indices, weights: Vector
+) -> tuple[Vector, TunedWeights | None]:
     """The offsets that serve the model's goal best on rows with these leads."""
     classes, prior = model.classes_, np.asarray(model.class_prior_)
     few = np.bincount(labels, minlength=len(classes)) < FOLDS_OF_A_CLASS
     offsets = np.zeros(len(classes))
     if np.count_nonzero(~few) < 2:
-        return LinearDecisions(offsets)
+        return offsets, None
     none = np.zeros((len(leads), 1))
     scores = np.hstack([none, leads] if leads.shape[1] == 1 else [leads, none])
     # The weights that the model was trained with: without them, scores are of the population.
@@ -131,4 +126,4 @@ def _decisions(model: Any, leads: Matrix, labels: Indices, weights: Vector) -> L
     offsets[~few] = (logs - logs[~few].mean())[~few]
     tuned = Tuned(rule, rule[None], pooling)
     evaluated = evaluate(HeldOut(rows, np.zeros(len(labels), dtype=np.intp)), tuned, task)
-    return LinearDecisions(offsets, reported(task, tuned, evaluated))
+    return offsets, reported(task, tuned, evaluated)

@@ -62,9 +62,8 @@ def _predicted_along(
 ) -> NDArray[Any]:  # fmt: skip
     (train, test), X, y = part, rows.X, rows.y
     copy = unfitted(model).set_params(warm_start=True, verbose=0)
-    with warnings.catch_warnings():
-        # The final fit repeats what matters.
-        warnings.simplefilter("ignore", EquipoiseWarning)
+    # The final fit repeats what matters.
+    with warnings.catch_warnings(action="ignore", category=EquipoiseWarning):
         fits = (copy.set_params(**each).fit(X[train], y[train], rows.weights[train])
                 for each in settings)  # fmt: skip
         return np.array([fit.predict(X[test]) for fit in fits])
@@ -82,9 +81,8 @@ def fit_level(
         model = unfitted(model).set_params(adjustment=ADJUSTMENT)
     evaluated = evaluated_along(model, [{"goal": goal} for goal in goals], rows, how, n_jobs)
     level = choose_level(choice, alphas, evaluated, rows.classes)
-    with warnings.catch_warnings():
-        # A level at which no cap binds was chosen as such.
-        warnings.simplefilter("ignore", InactiveCapsWarning)
+    # A level at which no cap binds was chosen as such.
+    with warnings.catch_warnings(action="ignore", category=InactiveCapsWarning):
         final = model.set_params(goal=goals[level.index]).fit(X, y, sample_weight)
     final.__dict__ |= level.attributes()
     return final

@@ -17,7 +17,6 @@ from equipoise.decisions import (
     LabelledRows,
     RareClasses,
     Splitting,
-    Task,
     Training,
     TunedWeights,
     predict,
@@ -44,13 +43,11 @@ from equipoise.decisions.set_goals import (
 )
 from equipoise.decisions.set_summary import SetSummary, evaluated_sets
 from equipoise.decisions.trained import AveragedTrainings, class_probabilities
-from equipoise.decisions.tune import Tuned
 from equipoise.estimators.adapted_sets import AdaptableSets
 from equipoise.estimators.deciding import DecidingClassifier
 from equipoise.estimators.parameters import documented
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import as_goal
 from equipoise.sets import LabelCVaR
 from equipoise.validation.labels import as_labels, check_length, check_sample_weight, labels_of_rows
 from equipoise.validation.numbers import check_flag, check_seed, check_verbosity
@@ -246,12 +243,8 @@ class PredictionSets(AdaptableSets, DecidingClassifier):
         model = models[0]
         if crossed:
             model = AveragedTrainings(models, np.ones((len(models), len(rule))), rows.classes)
-        few = np.zeros(len(rule), dtype=bool)
-        decided = Task(as_goal("standard"), rows.classes, training.prior, few)
         tuned = TunedWeights(rows.classes, training.prior, rule)
-        return FittedDecisions(
-            model, training, decided, Tuned(rule, np.empty((0, len(rule))), 0.0), tuned, None, named
-        )
+        return FittedDecisions(model, training, tuned, named)
 
     def _trained(
         self, rows: LabelledRows, training: Training, to_split: Any, seed: int
@@ -269,6 +262,7 @@ class PredictionSets(AdaptableSets, DecidingClassifier):
         held_out = predict(self.estimator, rows, folds, training, fits)
         return [part.model for each in fits.tables.values() for part in each], held_out
 
+    @streamed
     def predict_set(self, X: Any, *, labels: bool = False) -> NDArray[Any]:
         """The set of every row.
 

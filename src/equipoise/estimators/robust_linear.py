@@ -26,11 +26,10 @@ from equipoise.decisions.summary import (
     DecisionSummary,
     Summarised,
     SummaryTable,
-    percent,
 )
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.adapting import Adaptable
-from equipoise.estimators.linear_decisions import DECISIONS, LinearDecisions, tuned_decisions
+from equipoise.estimators.linear_decisions import DECISIONS, tuned_decisions
 from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
 from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
@@ -57,6 +56,7 @@ from equipoise.objectives import (
 from equipoise.objectives.torch_rows import RowsOnDevice, memory_in_words
 from equipoise.sets import MassSet, Uncertainty
 from equipoise.solvers import Limits, Problem, Progress, Solution, Status, run
+from equipoise.text import share_text
 from equipoise.validation.labels import complete_labels, one_label_per_row
 from equipoise.validation.numbers import (
     check_count,
@@ -218,13 +218,13 @@ class RobustLinearModel(
         # worst case are optimal over the whole simplex as well.
         excess = float(solution.risks.max()) - self.robust_risk_
         self.caps_active_ = excess > _SAME_RISK * limits.target(solution.objective)
-        decisions = LinearDecisions(np.zeros(len(classes)))
+        offsets, weights = np.zeros(len(classes)), None
         if tuned and not masses.is_point:
-            decisions = tuned_decisions(self, loss, X, y, sample_weight)
-        self.decision_offsets_ = ByClass(decisions.offsets, classes)
+            offsets, weights = tuned_decisions(self, loss, X, y, sample_weight)
+        self.decision_offsets_ = ByClass(offsets, classes)
         self.__dict__.pop("tuned_", None)
-        if decisions.tuned is not None:
-            self.tuned_ = decisions.tuned
+        if weights is not None:
+            self.tuned_ = weights
         self._warn(solution, limits, problem, rows.counts)
 
     def _way(self, problem: Problem, loss: TrainedLoss) -> list[Problem]:
@@ -404,7 +404,13 @@ class RobustLinearModel(
         header = "class", "share", "training risk", "worst-case weight", "share of the objective"
         columns = self.class_prior_, self.class_risks_, self.worst_case_weights_
         lines = [
-            (str(name), percent(share), f"{risk:.4g}", f"{weight:.4g}", percent(share * weight))
+            (
+                str(name),
+                share_text(share),
+                f"{risk:.4g}",
+                f"{weight:.4g}",
+                share_text(share * weight),
+            )
             for name, share, risk, weight in zip(
                 self.classes_.tolist(), *(each.values() for each in columns), strict=True
             )

@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import NDArray
 from equipoise.decisions import Splitting
 from equipoise.decisions.alphas import AlphaChoice
-from equipoise.decisions.classifiers import take_tags
+from equipoise.decisions.classifiers import fit_and_split_router, take_tags
 from equipoise.decisions.summary import DecisionSummary, Summarised, SummaryTable
 from equipoise.decisions.trained import take_fit, unfitted
 from equipoise.estimators.adapting import Adaptable
@@ -214,13 +214,9 @@ class RobustnessCV(Adaptable, Summarised, ClassifierMixin, MetaEstimatorMixin, B
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What metadata ``fit`` takes, and where it goes."""
-        to_fit = MethodMapping().add(caller="fit", callee="fit")
-        to_split = MethodMapping().add(caller="fit", callee="split")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self._model(), method_mapping=to_fit)
         # The splitter of the others is theirs.
         linear = isinstance(self.estimator, RobustLogisticRegression)
-        return router.add(splitter=self.cv if linear else None, method_mapping=to_split)
+        return fit_and_split_router(self, self._model(), self.cv if linear else None)
 
     def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The classes that ``estimator_`` decides, by ``costs`` of rows where they are given."""

@@ -53,15 +53,15 @@ class FittedDecisions:
     """A fitted model and its decision rule, how it was evaluated, and what is reported of it.
 
     ``attributes`` are further ones of the fitted classifier, such as the level that was chosen.
+    Further rows are evaluated by the rules that were ``decided`` for a task.
     """
 
     model: Any
     training: Training
-    task: Task
-    rules: Tuned
     tuned: TunedWeights
-    evaluated: Evaluated | None
     attributes: dict[str, Any]
+    decided: tuple[Task, Tuned] | None = None
+    evaluated: Evaluated | None = None
 
 
 class SomeRows(NamedTuple):
@@ -227,16 +227,20 @@ def evaluated_on_all(
     fitted: FittedDecisions, sample: Sample, stream: Stream, class_prior: Any
 ) -> FittedDecisions:
     """The same decisions, evaluated on all rows that were not trained on: one more pass."""
-    rows, classes, few = sample.rows, sample.classes, fitted.task.few
+    assert fitted.decided is not None
+    task, rules = fitted.decided
+    rows, classes, few = sample.rows, sample.classes, task.few
     shares = sample.totals / sample.totals.sum()
     prior = shares if class_prior is None else fitted.training.prior
-    training, rules = replace(fitted.training, shares=shares, prior=prior), fitted.rules
+    training, task = (
+        replace(fitted.training, shares=shares, prior=prior),
+        replace(task, prior=prior),
+    )
     factors = training.factors_for(fitted.model)
     others = OtherRows(sample.drawn, fitted.model, rules.rule, factors, classes).counted(stream)
-    evaluated = _evaluated(fitted, sample, others, prior)
+    evaluated = _evaluated(task, rules, fitted.evaluated, sample, others)
     if not len(rules.by_fold):
         rules = replace(rules, by_fold=rules.rule[None])
-    task = replace(fitted.task, prior=prior)
     tuned = reported(task, rules, evaluated, fitted.tuned.n_candidates)
     trained, tuned_on = (
         np.bincount(rows.labels[part], minlength=len(classes)) for part in sample.parts
@@ -290,7 +294,7 @@ def _share(cv: Any) -> float:
 
 
 def _evaluated(
-    fitted: FittedDecisions, sample: Sample, others: CountedRows, prior: Vector
+    task: Task, rules: Tuned, tuned_on: Evaluated | None, sample: Sample, others: CountedRows
 ) -> Evaluated:
     """All rows that were not trained on.
 
@@ -300,13 +304,12 @@ def _evaluated(
     (labels, predicted, default), (times, weights, squares) = others.lines, others.sums
     evaluated = Evaluated(
         labels, predicted, predicted, np.zeros(len(labels), dtype=np.intp), weights,
-        fitted.task.few, prior, None if fitted.task.goal.is_known else 0.0, default,
+        task.few, task.prior, None if task.goal.is_known else 0.0, default,
         times.astype(np.intp), squares,
     )  # fmt: skip
-    tuned_on = fitted.evaluated
-    if tuned_on is None or not len(fitted.rules.by_fold):
+    if tuned_on is None or not len(rules.by_fold):
         return evaluated
-    rows, k = sample.rows, len(prior)
+    rows, k = sample.rows, len(task.prior)
     part = rows.use == Use.TUNING
     totals = np.bincount(rows.labels[part], rows.weights[part], minlength=k)
     made_up = np.bincount(tuned_on.labels, tuned_on.weights, minlength=k)

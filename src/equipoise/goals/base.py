@@ -25,7 +25,9 @@ from sklearn.base import BaseEstimator
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals.labelled_predictions import Predictions
-from equipoise.goals.smooth import smooth_weights
+from equipoise.goals.smooth import Rows, Soft, smooth_logs, soft_of_rates
+from equipoise.goals.sparse_rows import Table
+from equipoise.weights.priors import weights_of
 
 # FURTHEST: the largest difference of log-weights; further apart, the smaller weight is 0.
 FURTHEST = 600.0
@@ -52,7 +54,28 @@ class Criterion(ABC):
         return
 
 
-class SmoothCriterion(Criterion):
+class SoftCriterion(Criterion):
+    """A function of soft predictions, whose weights are found by gradients."""
+
+    prior: Vector
+
+    @property
+    def centre(self) -> Vector:
+        """Log-weights towards which those of small classes are shrunk: balanced ones."""
+        return log_ratio(np.ones(len(self.prior)), self.prior)
+
+    @abstractmethod
+    def soft(self, table: Table, rows: Rows) -> Soft:
+        """The value of soft predictions and its gradient, by factors of the classes."""
+
+    def tune(
+        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
+    ) -> list[Vector]:
+        options: dict[str, Any] = {"centre": self.centre, "prior": self.prior, "pooling": pooling}
+        return [from_logs(logs) for logs in smooth_logs(rows, parts, self.soft, **options)]
+
+
+class SmoothCriterion(SoftCriterion):
     """A function of the recalls and the predicted shares, whose weights are found by gradients.
 
     Examples
@@ -62,8 +85,6 @@ class SmoothCriterion(Criterion):
     >>> criterion.value(np.array([[8.0, 0.0], [1.0, 1.0]]))
     0.25
     """
-
-    prior: Vector
 
     @abstractmethod
     def of_rates(self, recalls: Vector, shares: Vector) -> float:
@@ -80,21 +101,13 @@ class SmoothCriterion(Criterion):
         by_recall, by_share = np.split(derivatives, 2)
         return self.of_rates(recalls, shares), by_recall, by_share
 
-    @property
-    def centre(self) -> Vector:
-        """Log-weights towards which those of small classes are shrunk: balanced ones."""
-        return log_ratio(np.ones(len(self.prior)), self.prior)
+    def soft(self, table: Table, rows: Rows) -> Soft:
+        return soft_of_rates(table, rows, self.smooth)
 
     def value(self, table: Any) -> float:
         totals = table.sum(axis=1)
         shares = (self.prior / totals) @ table
         return float(self.of_rates(table.diagonal() / totals, shares[: len(totals)]))
-
-    def tune(
-        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
-    ) -> list[Vector]:
-        options: dict[str, Any] = {"centre": self.centre, "prior": self.prior, "pooling": pooling}
-        return [from_logs(logs) for logs in smooth_weights(rows, parts, self.smooth, **options)]
 
 
 class KnownRule(Criterion):
@@ -115,7 +128,7 @@ def log_ratio(masses: Vector, prior: Vector) -> Vector:
 
     A class that the population lacks has the weight one.
     """
-    ratios = np.divide(masses, prior, out=np.ones_like(prior), where=prior > 0)
+    ratios = np.where(prior > 0, weights_of(masses, prior), 1.0)
     return np.asarray(np.maximum(np.log(np.maximum(ratios, np.finfo(float).tiny)), -FURTHEST))
 
 

@@ -26,13 +26,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import binom
 
 from equipoise.arrays import ROUNDING, ArrayLike, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError, UnattainableError
 from equipoise.goals.base import FURTHEST, Criterion, Goal, from_logs, log_ratio, prior_among
 from equipoise.goals.labelled_predictions import Predictions
 from equipoise.goals.sparse_rows import dense
+from equipoise.risks.tolerance import allowed_misses
 from equipoise.text import listing
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
@@ -46,6 +46,15 @@ MARGIN = 1e-9
 NEAR = 1e-6
 # SWEEPS: over the classes with a floor, at most.
 SWEEPS = 1_000
+
+
+def refuse_floors_of(few: Mask, classes: NDArray[Any]) -> None:
+    """Refuse floors of some classes, which have too few rows."""
+    if np.any(few):
+        raise InvalidParameterError(
+            f"floors must not name [{listing(classes[few].tolist())}], which has too few rows to "
+            "be tuned; leave it out of the floors, or collect more rows."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +80,7 @@ class FlooredRisk(Criterion):
         assert self.confidence is not None
         bound = self.floors > 0
         tail = (1 - self.confidence) / max(1, int(np.count_nonzero(bound)))
-        # The largest e with P(Bin(count, 1 - floor) <= e) <= tail.
-        errors = binom.ppf(tail, counts, 1 - self.floors)
-        errors -= binom.cdf(errors, counts, 1 - self.floors) > tail
+        errors = allowed_misses(counts, 1 - self.floors, tail)
         short = np.flatnonzero(bound & (errors < 0))
         if len(short):
             i = short[0]
@@ -85,7 +92,7 @@ class FlooredRisk(Criterion):
                 "or the confidence, give more rows, or hold out a larger share "
                 "of them, such as cv=0.5."
             )
-        return np.asarray(errors, dtype=np.intp)
+        return errors
 
     def tune(
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
@@ -240,12 +247,7 @@ class RecallFloors(Goal):
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRisk:
         """The same for the classes that have enough rows; the others must not have a floor."""
         floored = self.resolve(prior, classes)
-        unknown = few & (floored.floors > 0)
-        if np.any(unknown):
-            raise InvalidParameterError(
-                f"floors must not name [{listing(classes[unknown].tolist())}], which has too few "
-                "rows to be tuned; leave it out of the floors, or collect more rows."
-            )
+        refuse_floors_of(few & (floored.floors > 0), classes)
         among = prior_among(prior, classes, ~few)
         return FlooredRisk(floored.floors[~few], among, classes[~few], floored.confidence)
 

@@ -76,8 +76,7 @@ def parse_goal(text: str) -> Any:
 
 def _tree(text: str) -> ast.expr:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if not text.startswith(tuple(f"{name}(" for name in goal_names())):

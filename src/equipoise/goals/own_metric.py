@@ -8,25 +8,25 @@ stay those of a confusion matrix with the same class frequencies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from equipoise.arrays import Indices, Mask, Matrix, NDArray, Vector
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.goals.base import Criterion, from_logs, log_ratio
-from equipoise.goals.labelled_predictions import Predictions, confusion_table
-from equipoise.goals.smooth import Rows, Soft, smooth_logs
+from equipoise.goals.base import SoftCriterion
+from equipoise.goals.labelled_predictions import confusion_table
+from equipoise.goals.smooth import Rows, Soft
 from equipoise.goals.sparse_rows import Table, dense
 from equipoise.text import brief
+from equipoise.validation.prefitted import Prefitted
 
 TableFunction = Callable[[Matrix], float]
 # ROWS_TO_CHECK: of random labels and decisions, on which a scorer must equal its value for their
@@ -37,7 +37,7 @@ ORDERS = 10
 
 
 @dataclass(frozen=True, eq=False)
-class TableMetric(Criterion):
+class TableMetric(SoftCriterion):
     """One minus a function of the confusion matrix of population shares."""
 
     prior: Vector
@@ -84,14 +84,9 @@ class TableMetric(Criterion):
         up, down = (self.of_shares(shares + each * direction) for each in (step, -step))
         return (up - down) / (2 * step)
 
-    def tune(
-        self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
-    ) -> list[Vector]:
-        centre = log_ratio(np.ones(len(self.prior)), self.prior) / 2
-        log_weights = smooth_logs(
-            rows, parts, self.soft, centre=centre, prior=self.prior, pooling=pooling
-        )
-        return [from_logs(logs) for logs in log_weights]
+    @property
+    def centre(self) -> Vector:
+        return super().centre / 2
 
     def soft(self, table: Table, rows: Rows) -> Soft:
         """One minus the function of soft predictions, and its gradient, by factors of classes."""
@@ -119,20 +114,11 @@ class TableMetric(Criterion):
         return value_and_gradient
 
 
-class _Decided(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _Decided(Prefitted):
     """A classifier whose rows hold the class index that it predicts."""
 
     def __init__(self, classes: Any) -> None:
         self.classes = classes
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing."""
-        return self
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Class names."""
-        return np.asarray(self.classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The classes that the rows say."""

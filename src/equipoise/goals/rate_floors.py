@@ -33,10 +33,10 @@ from scipy.stats import binom
 from equipoise.arrays import ROUNDING, ArrayLike, Mask, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
 from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_among
+from equipoise.goals.floors import refuse_floors_of
 from equipoise.goals.labelled_predictions import Predictions, confusion_table, decide
 from equipoise.goals.smooth import FLOOR
 from equipoise.goals.sparse_rows import dense
-from equipoise.text import listing
 from equipoise.validation.numbers import check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
@@ -328,12 +328,7 @@ class Floors(Goal):
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRates:
         """The same among the classes that have rows enough; no other may have a floor."""
         floored = self.resolve(prior, classes)
-        unknown = few & (sum(floored.floors.values()) > 0)
-        if np.any(unknown):
-            raise InvalidParameterError(
-                f"floors must not name [{listing(classes[unknown].tolist())}], which has too few "
-                "rows to be tuned; leave it out of the floors, or collect more rows."
-            )
+        refuse_floors_of(few & (sum(floored.floors.values()) > 0), classes)
         some = {name: floors[~few] for name, floors in floored.floors.items()}
         return FlooredRates(
             some, prior_among(prior, classes, ~few), classes[~few], floored.confidence

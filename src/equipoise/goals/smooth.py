@@ -18,7 +18,6 @@ four products of an n x k matrix and a vector, for any number of classes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -60,31 +59,13 @@ class Rows(NamedTuple):
     effective: Vector
 
 
-def smooth_weights(
-    predictions: Predictions, parts: Sequence[Mask], goal: Smooth, *, centre: Vector,
-    prior: Vector, pooling: float,
-) -> list[Vector]:  # fmt: skip
-    """Log-weights for each of some parts of the rows, of mean 0.
-
-    Examples
-    --------
-    >>> table = np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
-    >>> rows = Predictions(table, np.array([0, 0, 1, 1]), np.ones(4))
-    >>> mean_risk = lambda recalls, shares: (1 - recalls.mean(), -np.ones(2) / 2, np.zeros(2))
-    >>> options = {"centre": np.zeros(2), "prior": np.ones(2) / 2, "pooling": 0.01}
-    >>> theta = smooth_weights(rows, [np.ones(4, bool)], mean_risk, **options)[0]
-    >>> bool(theta[0] < theta[1])
-    True
-    """
-    soft = partial(_of_rates, goal=goal)
-    return smooth_logs(predictions, parts, soft, centre=centre, prior=prior, pooling=pooling)
-
-
 def smooth_logs(
     predictions: Predictions, parts: Sequence[Mask], soft: Callable[[Table, Rows], Soft], *,
     centre: Vector, prior: Vector, pooling: float,
 ) -> list[Vector]:  # fmt: skip
-    """The same for any function of soft predictions, from a table of them and its rows.
+    """Log-weights for each of some parts of the rows, of mean 0.
+
+    ``soft`` makes the function of soft predictions from a table of them and its rows.
 
     Examples
     --------
@@ -144,7 +125,7 @@ def counted_rows(predictions: Predictions, part: Mask, prior: Vector) -> Rows:
     return Rows(labels, recall, recall * prior[labels], effective)
 
 
-def _of_rates(table: Table, rows: Rows, goal: Smooth) -> Soft:
+def soft_of_rates(table: Table, rows: Rows, goal: Smooth) -> Soft:
     """A goal of the recalls and the predicted shares, for these soft predictions."""
     k = table.shape[1]
     at_labels = sparse_rows.at_labels(table, rows.labels)

@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import ArrayLike, Indices, Matrix, Vector
+from equipoise.arrays import ArrayLike, Indices, Vector
 from equipoise.exceptions import ClassMismatchError, InvalidInputError, InvalidParameterError
 from equipoise.risks.class_risks import Absent, present_classes
 from equipoise.text import did_you_mean
@@ -378,8 +378,9 @@ def macro_fbeta(
     >>> macro_fbeta([[2, 0], [1, 1]])
     0.7333333333333334
     """
-    number = check_number(beta, "beta", "(0, inf)")
-    return float(mean_fbeta(*_present(table, classes, absent), number))
+    square = check_number(beta, "beta", "(0, inf)") ** 2
+    hits, decided, totals = _present(table, classes, absent)
+    return float(((1 + square) * hits / (square * totals + decided)).mean())
 
 
 def geometric_mean(
@@ -398,21 +399,8 @@ def geometric_mean(
     0.5
     """
     hits, _, totals = _present(table, classes, absent)
-    return float(root_of_recalls(hits, totals))
-
-
-def mean_fbeta(hits: Matrix, decided: Matrix, totals: Vector, beta: float) -> Vector:
-    """Macro F-beta of each way to decide: a line with a column for each class."""
-    square = beta**2
-    return np.asarray(((1 + square) * hits / (square * totals + decided)).mean(axis=-1))
-
-
-def root_of_recalls(hits: Matrix, totals: Vector) -> Vector:
-    """The geometric mean of the recalls of each way to decide."""
-    # Rounding of sums can leave less than nothing.
-    recalls = np.maximum(hits / totals, 0.0)
     # Roots first: a product of a thousand recalls would vanish.
-    return np.asarray(np.prod(recalls ** (1 / recalls.shape[-1]), axis=-1))
+    return float(np.prod((hits / totals) ** (1 / len(totals))))
 
 
 def _present(

@@ -53,7 +53,10 @@ def center_shift(objective: Objective, state: Evaluation, mass: Vector) -> tuple
         if product is None:
             whole = intercept_step(here.curvature, slope, live)
         else:
-            whole = conjugate_step(product, to_numpy(here.curvature), slope, live)
+            diagonal = np.maximum(to_numpy(here.curvature), 1e-300)
+            whole = conjugate_gradients(
+                product, np.where(live, 1 / diagonal, 0.0), slope, PRODUCTS, INEXACT
+            )
             no_gain = max(no_gain, NO_GAIN)
         if float(slope @ whole) <= no_gain * float(mass @ (state.risks + here.growths)):
             break
@@ -106,15 +109,25 @@ def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
     return step
 
 
-def conjugate_step(
-    product: Callable[[Vector], Vector], diagonal: Vector, slope: Vector, live: Mask
+def conjugate_gradients(
+    product: Callable[[Vector], Vector], inverse: Vector, left: Vector, most: int, accuracy: float
 ) -> Vector:
-    """A Newton step in the intercepts by conjugate gradients, with the Hessian's diagonal."""
-    inverse = np.where(live, 1 / np.maximum(diagonal, 1e-300), 0.0)
-    step, left = np.zeros(len(slope)), slope
-    along = inverse * left
+    """A solution for the right side ``left`` by at most so many products.
+
+    ``inverse`` is that of the diagonal; the accuracy is relative, in the norm that it makes.
+
+    Examples
+    --------
+    >>> matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> solution = conjugate_gradients(
+    ...     matrix.__matmul__, 1 / matrix.diagonal(), np.array([3.0, 4.0]), 5, 1e-9
+    ... )
+    >>> solution.round(9).tolist()
+    [1.0, 1.0]
+    """
+    step, along = np.zeros(len(left)), inverse * left
     now = first = float(left @ along)
-    for _ in range(PRODUCTS):
+    for _ in range(most):
         image = product(along)
         curvature = float(along @ image)
         if not curvature > 0:
@@ -122,7 +135,7 @@ def conjugate_step(
         step, left = step + now / curvature * along, left - now / curvature * image
         better = inverse * left
         before, now = now, float(left @ better)
-        if now <= INEXACT**2 * first:
+        if now <= accuracy**2 * first:
             break
         along = better + now / before * along
     return step

@@ -53,10 +53,6 @@ class FusedPass:
     rows: Any
     bounds: Indices
     weights: Any = None
-    block: int = BLOCK
-    chunk: int = CHUNK
-    warps: int = WARPS
-    stages: int = STAGES
 
     @property
     def n_classes(self) -> int:
@@ -75,9 +71,9 @@ class FusedPass:
     def pieces(self) -> tuple[Any, Any, int]:
         """Start, end and class of every piece, a matrix that averages them, and their number."""
         cuts = [
-            (start, min(start + self.chunk, stop), owner)
+            (start, min(start + CHUNK, stop), owner)
             for owner, (first, stop) in enumerate(pairwise(self.bounds.tolist()))
-            for start in range(first, stop, self.chunk)
+            for start in range(first, stop, CHUNK)
         ]
         table = np.array(cuts, dtype=np.int32)
         sums = (table[:, 2] == np.arange(self.n_classes)[:, None]) / np.diff(self.bounds)[:, None]
@@ -108,10 +104,10 @@ class FusedPass:
             "DP": self.columns,
             "K": self.n_classes,
             "KP": self.scores,
-            "BLOCK": self.block,
+            "BLOCK": BLOCK,
             "WEIGHTED": self.weights is not None,
-            "num_warps": self.warps,
-            "num_stages": self.stages,
+            "num_warps": WARPS,
+            "num_stages": STAGES,
         }
 
     def _parts(self, unfolded: Matrix) -> NDArray[np.float32]:

@@ -23,6 +23,8 @@ from equipoise.validation.labels import (
     classes_of,
     known_labels,
     positions,
+    refuse_no_classification,
+    refuse_weightless,
 )
 
 # The message about a chunk that differs from the first pass.
@@ -204,12 +206,7 @@ def survey(stream: Stream, look: Callable[[int, Block], BlockFacts | None] = loo
     for place, one in facts:
         where = positions(one.classes.astype(classes.dtype, copy=False), classes)
         counts[place, where], totals[where] = one.counts, totals[where] + one.totals
-    if np.any(totals <= 0):
-        names = ", ".join(repr(name) for name in classes[totals <= 0].tolist())
-        raise InvalidInputError(
-            f"sample_weight is zero for every row of class {names}: remove its rows, or give it "
-            "some weight."
-        )
+    refuse_weightless(classes[totals <= 0])
     sums = tuple(None if one is None else one.checksum for one in all_facts)
     moments = _merged([one for _, one in facts])
     row_bytes = sum(one.n_bytes for _, one in facts) / sum(one.shape[0] for _, one in facts)
@@ -225,15 +222,7 @@ def _all_classes(facts: list[BlockFacts]) -> NDArray[Any]:
         )
     classes = classes_of(np.concatenate([one.classes for one in facts]))
     check_classification_targets(np.repeat(classes, 2))
-    if len(classes) < 2:
-        raise InvalidInputError(
-            f"y must hold at least 2 classes, got only one class: {classes.tolist()}."
-        )
-    if len(classes) == sum(one.shape[0] for one in facts) > 2:
-        raise InvalidInputError(
-            f"y has as many classes as rows ({len(classes)}): every class would be fitted to a "
-            "single row. If y is a number to predict, this is a regression problem."
-        )
+    refuse_no_classification(classes, sum(one.shape[0] for one in facts))
     return classes
 
 

@@ -240,8 +240,7 @@ def _differences(session: Any, original: Original, rows: NDArray[Any]) -> tuple[
             f"takes, {first_line(error)!r}. Use another classifier or step."
         ) from error
     model, frame = original.model, _frame(rows, original.table)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         wanted, scores = model.predict(frame), np.asarray(model.decision_function(frame))
         # Scores of a linear model count by their size, weighted probabilities by the weights.
         truth, scale = scores, np.maximum(1.0, np.abs(scores))
@@ -271,8 +270,7 @@ def _margins(scores: NDArray[Any]) -> NDArray[Any]:
 def _taken(original: Original, rows: NDArray[Any], places: Indices) -> Indices:
     """Positions of the rows that the classifier predicts."""
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             original.model.predict(_frame(rows[places], original.table))
     except Exception:
         if len(places) == 1:

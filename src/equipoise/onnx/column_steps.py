@@ -181,7 +181,7 @@ def _codes(encoder: OneHotEncoder | OrdinalEncoder, place: int) -> tuple[Matrix,
 def by_columns(
     transformer: ColumnTransformer,
     features: GraphColumns,
-    write: Callable[[Any, GraphColumns], GraphColumns],
+    write: Callable[[list[Any], GraphColumns], GraphColumns],
 ) -> GraphColumns:
     """What the parts of a column transformer make of their columns, beside each other."""
     graph, parts, width = features.graph, [], 0
@@ -190,7 +190,7 @@ def by_columns(
         places = positions_of(chosen, transformer)
         if part == "drop" or not places:
             continue
-        made = write(part, features.take(places))
+        made = write([part], features.take(places))
         values, width = made.matrix(), width + made.width
         if name in weights:
             values = graph.add("Mul", values, graph.constant(np.float64(weights[name])))

@@ -318,7 +318,7 @@ def _front(steps: list[Any], features: GraphColumns) -> GraphColumns:
     others: list[Any] = []
     for step in _flattened(steps):
         if isinstance(step, ColumnTransformer):
-            features = by_columns(step, _by_skl2onnx(others, features), _front_of_part)
+            features = by_columns(step, _by_skl2onnx(others, features), _front)
         elif isinstance(step, OneHotEncoder | OrdinalEncoder):
             features = encoded(step, _by_skl2onnx(others, features))
         else:
@@ -326,10 +326,6 @@ def _front(steps: list[Any], features: GraphColumns) -> GraphColumns:
             continue
         others = []
     return _by_skl2onnx(others, features)
-
-
-def _front_of_part(part: Any, features: GraphColumns) -> GraphColumns:
-    return _front([part], features)
 
 
 def _flattened(steps: list[Any]) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from equipoise.arrays import NDArray
+from equipoise.decisions.classifiers import last_step
 from equipoise.decisions.trained import AveragedTrainings
 from equipoise.estimators.population_probabilities import population_proba, prior_of
 from equipoise.exceptions import InvalidInputError, in_a_sentence
@@ -23,7 +24,7 @@ from equipoise.files import atomic_write
 from equipoise.persistence import archive
 from equipoise.persistence.document import ModelReader, written
 from equipoise.persistence.kinds import example_row
-from equipoise.persistence.training_facts import TrainingFacts, last_step
+from equipoise.persistence.training_facts import TrainingFacts
 from equipoise.tables import conform
 
 # MOST_VALUES: feature values that are computed at a time (256 MiB of float64).
@@ -213,8 +214,7 @@ def from_bytes(data: bytes, name: str = "The model") -> SavedModel:
 
 
 def _loaded(data: bytes, problem: str) -> SavedModel:
-    with in_a_sentence(problem, Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with in_a_sentence(problem, Exception), warnings.catch_warnings(action="ignore"):
         members = archive.unpacked(data)
         facts = TrainingFacts.from_json(members.pop(archive.FACTS))
         text = archive.parsed(members.pop(archive.MODEL), archive.MODEL)

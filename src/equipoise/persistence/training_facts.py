@@ -12,10 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from equipoise.arrays import NDArray
+from equipoise.decisions.classifiers import last_step
 from equipoise.exceptions import InvalidInputError, in_a_sentence
 from equipoise.goals import format_goal
 from equipoise.persistence.archive import parsed
@@ -123,12 +123,12 @@ class TrainingFacts:
                 f"texts, all of one type, got {len(classes)} of type {type(classes[0]).__name__}: "
                 "turn the labels into texts before the fit."
             )
-        asked = last.get_params(deep=False)
-        goals = [asked[name] for name in ("goal", "goal") if name in asked]
+        asked, text = last.get_params(deep=False), None
         if hasattr(last, "alpha_"):
-            goals = [LabelCVaR(float(last.alpha_))]
-        texts = [format_goal(as_uncertainty(None) if one is None else one) for one in goals]
-        return cls(classes=classes, model=type(last).__name__, goal=next(iter(texts), None))
+            text = format_goal(LabelCVaR(float(last.alpha_)))
+        elif "goal" in asked:
+            text = format_goal(as_uncertainty(None) if asked["goal"] is None else asked["goal"])
+        return cls(classes=classes, model=type(last).__name__, goal=text)
 
     def class_names(self) -> NDArray[Any]:
         """Class names as an array like the labels of the training rows."""
@@ -198,11 +198,6 @@ def facts_for(
         notes=notes,
         **more,
     )
-
-
-def last_step(model: Any) -> Any:
-    """What predicts: a model, or the end of a pipeline."""
-    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def _are_classes(classes: tuple[Any, ...]) -> bool:

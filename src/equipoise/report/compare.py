@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -36,11 +36,11 @@ from equipoise.tables import (
     read_chunks,
     read_table,
     size_in_memory,
-    split_target,
     streamed_table,
     unseen_rows,
 )
 from equipoise.tables.columns import as_frame, columns_of
+from equipoise.tables.labelled import without_label
 from equipoise.validation.labels import check_length
 from equipoise.validation.numbers import check_count, check_number, check_seed
 
@@ -60,11 +60,11 @@ class Request:
     models: Any
     goals: Any
     price: float | None
-    cv: float
     seed: int
-    quick: bool
     progress: Progress | None
-    began: float
+    cv: float = FOLDS
+    quick: bool = False
+    began: float = field(default_factory=perf_counter)
     title: str = TITLE
     groups: Any = None
     in_time: bool = False
@@ -170,11 +170,10 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         models,
         goals,
         price,
-        cv,
         check_seed(random_state),
-        quick,
         progress,
-        perf_counter(),
+        cv=cv,
+        quick=quick,
         groups=groups,
         in_time=time is not None,
         sample_weight=sample_weight,
@@ -263,7 +262,6 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
     >>> compare_file(path, "target", ["linear"], goals="balanced_accuracy").recommended
     'linear, balanced_accuracy'
     """
-    began = perf_counter()
     if progress is not None:
         progress(0.0, "reading")
     names = [word for name in drop for word in ("--drop", name)]
@@ -271,11 +269,9 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         models,
         goals,
         price,
-        FOLDS,
         check_seed(random_state),
-        quick,
         progress,
-        began,
+        quick=quick,
         title=f"Report on {Path(path).name}",
         in_time=time is not None,
         file=[str(path), "--target", target, *names, *(["--text-labels"] if text_labels else [])],
@@ -306,11 +302,6 @@ def _compared_in_memory(
     """Compare on a file, whose column of groups or of times is no feature."""
     frame = read_table(path)
     lines, groups = [f"table = read_table({literal(str(path))})"], None
-    for name in drop:
-        find_column(frame, name)
-    if target in drop:
-        raise InvalidInputError(f"The label {target!r} cannot be dropped.")
-    frame = frame.drop(columns=[find_column(frame, name) for name in drop])
     if drop:
         lines[0] += f".drop(columns={literal(list(drop))})"
     if time is not None:
@@ -323,8 +314,7 @@ def _compared_in_memory(
     if group is not None:
         groups = frame.pop(find_column(frame, group))
         lines += [f"groups = table.pop({literal(group)})"]
-    _, y = split_target(frame, target, text_labels=text_labels)
-    table = labelled_table(frame.drop(columns=find_column(frame, target)), y)
+    table = labelled_table(*without_label(frame, target, drop, text_labels=text_labels))
     as_text = ", text_labels=True" if text_labels else ""
     lines += [f"X, y = split_target(table, {literal(target)}{as_text})"]
     request = replace(

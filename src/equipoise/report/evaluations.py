@@ -227,8 +227,7 @@ class Evaluator:
             )
             held_out = replace(held_out, predictions=predictions, fold=design.folds.fold)
         else:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
+            with warnings.catch_warnings(record=True, action="always") as caught:
                 fits = Fits(quiet=False)
                 held_out = predict(estimator, rows, design.folds, self.training, fits)
             if self.keeps_models:

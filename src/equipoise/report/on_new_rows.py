@@ -15,7 +15,6 @@ from equipoise.report.design import Design
 from equipoise.report.evaluations import Evaluator
 from equipoise.risks import RiskInterval
 from equipoise.shift import PriorEstimate, calibrate
-from equipoise.shift.new_rows import NewRows
 from equipoise.shift.prior_estimate import estimate_of_rows
 from equipoise.tables import LabelledTable
 from equipoise.tables.columns import as_frame, conform
@@ -78,10 +77,11 @@ def _estimated(
     known = calibrate(labels, predictions.probabilities, classes=table.classes)
     evaluator.tell("new rows")
     models = evaluator.models[name]
-    rows, rng = NewRows.of(np.ones((0, len(table.classes)))), np.random.default_rng(evaluator.seed)
-    for part in tables(table.columns):
-        probabilities = _dealt_out(models, part, evaluator.training, table.classes, rng)
-        rows = rows.and_also(NewRows.of(known.likelihoods(probabilities)))
+    rng = np.random.default_rng(evaluator.seed)
+    rows = known.new_rows(
+        _dealt_out(models, part, evaluator.training, table.classes, rng)
+        for part in tables(table.columns)
+    )
     return estimate_of_rows(known, rows, model=models[0])
 
 

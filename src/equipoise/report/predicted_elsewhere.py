@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Matrix
-from equipoise.decisions.folds import FOLDS
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.report.compare import Request, bound_goals, compared
 from equipoise.report.comparison import Comparison
@@ -17,7 +15,7 @@ from equipoise.report.evaluations import Progress
 from equipoise.report.written import GivenColumns
 from equipoise.tables import find_column, read_labelled, unseen_rows
 from equipoise.validation.numbers import check_seed
-from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.predictions import as_probabilities, check_rows
 
 
 def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
@@ -57,7 +55,6 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     >>> compare_predictions(y, {"mine": eta}, goals="worst_class").recommended
     'mine, worst_class'
     """
-    began = perf_counter()
     if not isinstance(predictions, Mapping) or not predictions:
         raise InvalidParameterError(
             "predictions must be a dict of probabilities by the name of a model, got "
@@ -67,25 +64,12 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
     models, tables, k = {}, list[Matrix](), len(table.classes)
     for name, values in predictions.items():
         probabilities = as_probabilities(values, k, name=f"predictions[{name!r}]")
-        if len(probabilities) != len(table.labels):
-            raise InvalidInputError(
-                f"predictions[{name!r}] must have one row for each of the {len(table.labels)} "
-                f"labels, got {len(probabilities)}."
-            )
+        check_rows(probabilities, len(table.labels), name=f"predictions[{name!r}]")
         columns = slice(k * len(tables), k * len(tables) + k)
         models[str(name)] = FrozenEstimator(GivenColumns(columns, table.classes))
         tables.append(probabilities)
-    request = Request(
-        models,
-        goals,
-        price,
-        FOLDS,
-        check_seed(random_state),
-        False,
-        progress,
-        began,
-        sample_weight=sample_weight,
-    )
+    seed = check_seed(random_state)
+    request = Request(models, goals, price, seed, progress, sample_weight=sample_weight)
     return compared(request, table, np.hstack(tables))
 
 

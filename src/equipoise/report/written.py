@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -30,6 +30,7 @@ from equipoise.persistence import facts_for, save_model
 from equipoise.report.candidates import Candidate, goal_text
 from equipoise.report.design import Design
 from equipoise.tables import plain_pipeline
+from equipoise.validation.prefitted import Prefitted
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
@@ -40,17 +41,12 @@ WIDTH = 88
 FLAT = 10**6
 
 
-class GivenColumns(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GivenColumns(Prefitted):
     """A model whose probabilities were computed elsewhere, and are columns of the rows."""
 
     def __init__(self, columns: slice, classes: NDArray[Any]) -> None:
         self.columns = columns
         self.classes = classes
-        self.classes_ = np.asarray(classes)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Nothing is fitted."""
-        return self
 
     def predict_proba(self, X: Any) -> Matrix:
         """The columns of the model."""
@@ -235,12 +231,12 @@ class Writer:
         if self.blocks is not None:
             with self.blocks.opened() as blocks:
                 return made.fit(blocks)
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
+        if (given := self._given(candidate)) is not None:
             return tune_weights(
                 self.y,
-                learner.predict_proba(self.design.X),
+                given.predict_proba(self.design.X),
                 candidate.goal or "standard",
-                classes=learner.classes_,
+                classes=given.classes_,
                 sample_weight=self.sample_weight,
                 rare_classes="keep",
                 min_rows=FEW_ROWS,
@@ -255,6 +251,11 @@ class Writer:
         if self._splits_by_groups(candidate):
             fit_params["groups"] = self.groups
         return made.fit(self.design.X, self.design.table.y, **fit_params)
+
+    def _given(self, candidate: Candidate) -> GivenColumns | None:
+        """The probabilities of the candidate, where these are all that is known of its model."""
+        inside = getattr(self.models[candidate.model], "estimator", None)
+        return inside if isinstance(inside, GivenColumns) else None
 
     def _splits_by_groups(self, candidate: Candidate) -> bool:
         once = isinstance(self.design.cv, list)
@@ -286,8 +287,8 @@ class Writer:
         learner = self.models[candidate.model]
         imports, loading = self.loading
         script = _Script({module: set(names) for module, names in imports.items()})
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
-            return self._tuning_code(candidate, script, learner.estimator)
+        if (given := self._given(candidate)) is not None:
+            return self._tuning_code(candidate, script, given)
         name, body, fits = self._learner_code(candidate, script, learner)
         plain = candidate.goal is None and self.blocks is None
         made = name if plain else self._robust_code(candidate, script, name)
@@ -376,8 +377,7 @@ class Writer:
         """The one line of the code that says what the candidate is."""
         ours = candidate.model in self.kinds
         name = candidate.model if ours else f"models[{literal(candidate.model)}]"
-        learner = self.models[candidate.model]
-        if isinstance(learner, FrozenEstimator) and isinstance(learner.estimator, GivenColumns):
+        if self._given(candidate) is not None:
             goal = candidate.goal or as_goal("standard")
             return f"tune_weights(y, predictions[{literal(candidate.model)}], {goal_line(goal)})"
         if candidate.goal is None:

@@ -480,10 +480,8 @@ def _limits(
     return np.min(lower, axis=0), np.max(upper, axis=0)
 
 
-def binomial_interval(
-    shares: Vector, counts: Vector, confidence: float = 0.95
-) -> tuple[Vector, Vector]:
-    """Clopper and Pearson's intervals for shares of (effective) counts.
+def binomial_interval(shares: Vector, counts: Vector) -> tuple[Vector, Vector]:
+    """Clopper and Pearson's intervals for shares of (effective) counts, at 95% confidence.
 
     Examples
     --------
@@ -493,4 +491,4 @@ def binomial_interval(
     """
     nothing = np.zeros_like(shares)
     moments = ClassMoments(np.arange(len(shares)), shares, counts, nothing, "")
-    return binomial_bounds(moments, tail_of(confidence))
+    return binomial_bounds(moments, tail_of(0.95))

@@ -16,6 +16,7 @@ Conventions
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,10 +27,11 @@ from scipy.stats import chi2
 
 from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
+from equipoise.shift.new_rows import NewRows
 from equipoise.text import listing
-from equipoise.validation.labels import as_labels, check_classes, encode_labels, known_labels
+from equipoise.validation.labels import named_labels
 from equipoise.validation.numbers import check_word
-from equipoise.validation.predictions import as_probabilities
+from equipoise.validation.predictions import as_probabilities, check_rows
 from equipoise.weights.by_class import ByClass
 
 # METHODS: how probabilities are calibrated; "none" takes them as they are.
@@ -99,6 +101,13 @@ class CalibratedProbabilities:
     def likelihoods(self, table: Matrix) -> Matrix:
         """Likelihoods of the classes, the largest of every row scaled to 1."""
         return likelihoods(self.probabilities(table), self.prior)
+
+    def new_rows(self, tables: Iterable[Matrix]) -> NewRows:
+        """Rows of a new population, from the model's probabilities of its parts."""
+        rows = NewRows.of(np.ones((0, len(self.classes))))
+        for table in tables:
+            rows = rows.and_also(NewRows.of(self.likelihoods(table)))
+        return rows
 
     @property
     def held_out_likelihoods(self) -> Matrix:
@@ -186,17 +195,9 @@ def calibrate(
     b: 0.5
     """
     check_word(method, "method", METHODS)
-    if classes is None:
-        names, labels = encode_labels(y)
-    else:
-        names = check_classes(classes)
-        labels = known_labels(as_labels(y, name="y"), names)
+    names, labels = named_labels(y, classes)
     table = np.maximum(as_probabilities(probabilities, len(names)), SMALLEST)
-    if len(table) != len(labels):
-        raise InvalidInputError(
-            f"probabilities must have one row for each of the {len(labels)} labels, got "
-            f"{len(table)}."
-        )
+    check_rows(table, len(labels))
     counts = np.bincount(labels, minlength=len(names))
     if not counts.all():
         raise InvalidInputError(

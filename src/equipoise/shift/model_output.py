@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from equipoise.arrays import Matrix, on_host
+from equipoise.arrays import Matrix
 from equipoise.blocks.memory import check_memory
 from equipoise.blocks.partitions import is_dask
 from equipoise.blocks.sources import as_blocks, is_sliced
+from equipoise.decisions.trained import class_probabilities
 from equipoise.exceptions import InvalidParameterError
 from equipoise.shift.calibration import CalibratedProbabilities
 from equipoise.shift.new_rows import NewRows
@@ -37,18 +37,12 @@ def probabilities_of_model(model: Any, X: Any) -> Matrix:
         raise InvalidParameterError(
             f"model must be a fitted classifier, got {type(model).__name__}, which has no classes_."
         )
-    k = len(model.classes_)
-    if hasattr(model, "predict_proba"):
-        return as_probabilities(on_host(model.predict_proba(X)), k)
-    if not hasattr(model, "decision_function"):
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
         raise InvalidParameterError(
             "model must have predict_proba or decision_function, which "
             f"{type(model).__name__} has not: its predictions alone say too little of frequencies."
         )
-    scores = np.asarray(on_host(model.decision_function(X)), dtype=np.float64)
-    if scores.ndim == 1:
-        scores = np.column_stack([np.zeros_like(scores), scores])
-    return np.asarray(softmax(scores, axis=1))
+    return class_probabilities(model, X, np.asarray(model.classes_))
 
 
 def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities) -> NewRows:
@@ -57,13 +51,11 @@ def likelihoods_of_rows(model: Any, X: Any, calibration: CalibratedProbabilities
     Without a model, ``X`` are probabilities.
     """
     k = len(calibration.classes)
-    rows = NewRows.of(np.ones((0, k)))
-    for part in parts_of(X):
-        if not (part.shape[0] if hasattr(part, "shape") else len(part)):
-            continue
-        table = as_probabilities(part if model is None else probabilities_of_model(model, part), k)
-        rows = rows.and_also(NewRows.of(calibration.likelihoods(table)))
-    return rows
+    filled = (part for part in parts_of(X) if (part.shape[0] if hasattr(part, "shape") else part))
+    return calibration.new_rows(
+        as_probabilities(part if model is None else probabilities_of_model(model, part), k)
+        for part in filled
+    )
 
 
 def parts_of(X: Any) -> Iterator[Any]:

@@ -69,26 +69,26 @@ class NewRows:
         base, rest = np.divmod(self.totals, np.maximum(kept, 1))
         return np.asarray(base[self.strata] + (rank < rest[self.strata]))
 
-    def and_also(self, other: NewRows, seed: int = 0) -> NewRows:
-        """These rows and others; a sample of both where there are too many."""
+    def and_also(self, other: NewRows, most: int = MOST_KEPT) -> NewRows:
+        """These rows and others; of more than ``most`` a sample of both."""
         if not self.n_rows or not other.n_rows:
-            return (self if self.n_rows else other).thinned(MOST_KEPT, seed)
+            return (self if self.n_rows else other).thinned(most)
         joined = NewRows(
             np.concatenate([self.table, other.table]),
             np.concatenate([self.strata, other.strata]),
             self.totals + other.totals,
         )
         if self.is_whole and other.is_whole:
-            return joined.thinned(MOST_KEPT, seed)
-        return self._drawn_with(other, joined, seed)
+            return joined.thinned(most)
+        return self._drawn_with(other, joined, most)
 
-    def _drawn_with(self, other: NewRows, joined: NewRows, seed: int) -> NewRows:
+    def _drawn_with(self, other: NewRows, joined: NewRows, most: int) -> NewRows:
         """Of each class the same share of the rows of both, so that neither counts too much."""
-        rate = evenly(joined.totals, MOST_KEPT) / np.maximum(joined.totals, 1)
+        rate = evenly(joined.totals, most) / np.maximum(joined.totals, 1)
         for part in (self, other):
             kept = part.kept_by_class / np.maximum(part.totals, 1)
             rate = np.where(part.totals > 0, np.minimum(rate, kept), rate)
-        rng = np.random.default_rng(seed + joined.n_rows)
+        rng = np.random.default_rng(joined.n_rows)
         drawn = []
         for part, first in ((self, 0), (other, len(self.strata))):
             wanted = np.minimum(np.ceil(rate * part.totals), part.kept_by_class).astype(np.intp)
@@ -96,12 +96,12 @@ class NewRows:
         rows = np.concatenate(drawn)
         return replace(joined, table=joined.table[rows], strata=joined.strata[rows])
 
-    def thinned(self, most: int, seed: int = 0) -> NewRows:
+    def thinned(self, most: int) -> NewRows:
         """At most ``most`` rows: of each most likely class as many, or all that there are."""
         if len(self.strata) <= most:
             return self
         wanted = evenly(self.kept_by_class, most)
-        rows = _some(self.strata, wanted, np.random.default_rng(seed))
+        rows = _some(self.strata, wanted, np.random.default_rng(0))
         return replace(self, table=self.table[rows], strata=self.strata[rows])
 
     def sampling_variance(self, values: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Matrix, NDArray, Vector
-from equipoise.decisions.summary import SummaryTable, percent
+from equipoise.decisions.summary import ShownAsTable, SummaryTable
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, warn
 from equipoise.goals import as_goal
 from equipoise.risks import RiskInterval
@@ -34,6 +34,7 @@ from equipoise.shift.posterior import (
 )
 from equipoise.shift.regions import intervals, joint_ranges
 from equipoise.shift.shifted_goals import Region
+from equipoise.text import share_text
 from equipoise.validation.numbers import (
     check_interval,
     check_number,
@@ -65,7 +66,7 @@ class EstimateSettings:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PriorEstimate:
+class PriorEstimate(ShownAsTable):
     """Class frequencies of a population from which unlabelled rows came.
 
     Attributes
@@ -274,16 +275,13 @@ class PriorEstimate:
     @property
     def _table(self) -> SummaryTable:
         columns = self.class_prior, self.mean, self.lower, self.upper
-        cells = zip(*(map(percent, each.values()) for each in columns), strict=True)
+        cells = zip(*(map(share_text, each.values()) for each in columns), strict=True)
         names = map(str, self.classes.tolist())
         rows = [(name, *row) for name, row in zip(names, cells, strict=True)]
         return SummaryTable(("class", "held out", "new", "lower", "upper"), rows)
 
     def __repr__(self) -> str:
         return f"{self._table!r}\n{self.n_rows:,} new rows. {self.verdict}"
-
-    def _repr_html_(self) -> str:
-        return self._table._repr_html_()
 
 
 def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from equipoise.arrays import ROUNDING, NDArray, Vector
-from equipoise.decisions.summary import percent
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import Floors, Goal, PrecisionFloors, RecallFloors, SetGoal
 from equipoise.risks import RiskInterval
 from equipoise.sets import PriorBall, PriorBox, WeightHull
+from equipoise.text import share_text
 from equipoise.validation.numbers import check_numbers
 
 # MOST_CORNERS: draws of the frequencies that a hull is made of; more are hardly further out.
@@ -124,7 +124,7 @@ def note_of_sets(error: RiskInterval | None) -> str:
         )
     return (
         f"The sets were recomputed for the estimated class frequencies: on the calibration rows "
-        f"they hold the label of {percent(1 - error.estimate)} of the new population, "
-        f"{percent(1 - error.upper)} to {percent(1 - error.lower)} over the interval of the "
+        f"they hold the label of {share_text(1 - error.estimate)} of the new population, "
+        f"{share_text(1 - error.upper)} to {share_text(1 - error.lower)} over the interval of the "
         "frequencies."
     )

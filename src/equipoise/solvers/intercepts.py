@@ -18,6 +18,7 @@ from scipy.special import expit, logit, xlogy
 
 from equipoise.arrays import Vector, like, to_numpy
 from equipoise.objectives import Evaluation, RiskGradients, moves_probabilities, offered
+from equipoise.objectives.centering import conjugate_gradients
 from equipoise.solvers.problem import Problem
 
 # NEWTON, HALVINGS, PRODUCTS: steps, halvings of one and products for one, at most.
@@ -152,19 +153,6 @@ class InterceptModel:
 
     def step(self) -> Vector:
         """A Newton step by conjugate gradients; equal shifts change nothing."""
-        inverse, left = 1 / self._diagonal, -self.gradient
-        step, along = np.zeros_like(left), inverse * left
-        now = first = float(left @ along)
-        for _ in range(PRODUCTS):
-            image = self._product(along)
-            curvature = float(along @ image)
-            if not curvature > 0:
-                break
-            step = step + now / curvature * along
-            left = left - now / curvature * image
-            better = inverse * left
-            before, now = now, float(left @ better)
-            if now <= INEXACT**2 * first:
-                break
-            along = better + now / before * along
+        inverse = 1 / self._diagonal
+        step = conjugate_gradients(self._product, inverse, -self.gradient, PRODUCTS, INEXACT)
         return np.asarray(step - step.mean())

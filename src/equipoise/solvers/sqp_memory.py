@@ -1,7 +1,7 @@
 """Steps of SQP by the memory of the last ones alone: no Hessian of all parameters is formed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from equipoise.arrays import Vector
 from equipoise.objectives import ScoreInverses
@@ -14,30 +14,23 @@ from equipoise.solvers.sqp import Attempt, Misfit, SqpIterate, StepStrategy, qua
 PAIRS, FEWER_PAIRS, MANY_PARAMETERS = 10, 5, 1 << 18
 
 
-@dataclass(frozen=True)
-class MemoryRecord:
-    """Steps since the start."""
-
-    steps: int = 0
-
-
 class StepMemory(StepStrategy):
     """Steps and gradient changes, on top of the Hessian's diagonal blocks where these are offered.
 
     The blocks are formed anew after 0, 1, 3, 7, ... steps. Of 80 classes they halve the number of
-    evaluations (tests/test_solvers.py).
+    evaluations (tests/test_solvers.py). The record is the number of steps since the start.
     """
 
     # The largest risk may rise far from the solution: the memory learns from each step.
     near = 1e-2
     eager = False
 
-    def begin(self, problem: Problem, theta: Vector) -> tuple[InverseCurvature, MemoryRecord]:
+    def begin(self, problem: Problem, theta: Vector) -> tuple[InverseCurvature, int]:
         pairs = PAIRS if len(theta) < MANY_PARAMETERS else FEWER_PAIRS
-        return InverseCurvature(None, theta, pairs, problem.objective.share), MemoryRecord()
+        return InverseCurvature(None, theta, pairs, problem.objective.share), 0
 
     def attempts(self, problem: Problem, iterate: SqpIterate) -> Iterator[Attempt]:
-        objective, steps = problem.objective, iterate.record.steps
+        objective, steps = problem.objective, iterate.record
         if steps & (steps + 1) == 0 and isinstance(objective, ScoreInverses):
             blocks = objective.score_inverse(iterate.state, iterate.mass, problem.ridges)
             if blocks is not None:
@@ -45,4 +38,4 @@ class StepMemory(StepStrategy):
         yield Attempt(iterate, quadratic_model(problem, iterate))
 
     def learn(self, attempt: Attempt, moved: SqpIterate, misfit: Misfit) -> SqpIterate:
-        return replace(moved, record=MemoryRecord(attempt.iterate.record.steps + 1))
+        return replace(moved, record=attempt.iterate.record + 1)

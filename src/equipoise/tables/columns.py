@@ -203,12 +203,17 @@ def features_of(X: Any) -> tuple[Any, Any, tuple[Column, ...]]:
     """A table, the same as models read it, and its columns, one of which holds something."""
     frame = as_frame(X)
     columns = columns_of(frame)
+    refuse_empty(columns)
+    return frame, conform(frame, columns), columns
+
+
+def refuse_empty(columns: Iterable[Column]) -> None:
+    """Refuse columns of which none holds a value."""
     if all(column.kind == "empty" for column in columns):
         raise InvalidInputError(
             "The table has no column with any value besides the label: there is nothing to learn "
             "from."
         )
-    return frame, conform(frame, columns), columns
 
 
 def _made(series: Any, column: Column) -> Any:
@@ -267,9 +272,8 @@ def _days(series: Any, name: str) -> Any:
     if _is_plain(series):
         return _finite(series.to_numpy(dtype=np.float64))
     pandas = require("pandas", extra="cli")
-    with warnings.catch_warnings():
-        # pandas warns where it reads dates one by one.
-        warnings.simplefilter("ignore", UserWarning)
+    # pandas warns where it reads dates one by one.
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         stamps = pandas.to_datetime(series, errors="coerce", utc=True, format="mixed")
     _refuse_strays(series, stamps.isna().to_numpy(), name, "dates")
     # As NumPy's, which know years beyond those of nanoseconds.

@@ -20,10 +20,9 @@ from equipoise.tables.read import read_table
 from equipoise.text import listing
 from equipoise.validation.labels import (
     as_labels,
-    check_classes,
     check_length,
     encode_labels,
-    known_labels,
+    named_labels,
     weights_and_totals,
 )
 from equipoise.validation.numbers import check_number
@@ -75,8 +74,9 @@ class LabelledTable:
 
     @cached_property
     def prior(self) -> Vector:
-        """Share of each class in the weight of the rows."""
-        weights = self.weights_at(slice(None))
+        """Share of each class in the weight of the rows, those of several counted as often."""
+        factors = [each for each in (self.weights, self.times) if each is not None]
+        weights = np.prod(factors, axis=0, dtype=np.float64) if factors else None
         totals = np.bincount(self.labels, weights=weights, minlength=len(self.classes))
         return np.asarray(totals / totals.sum(), dtype=np.float64)
 
@@ -90,11 +90,6 @@ class LabelledTable:
         times = None if self.times is None else self.times[rows]
         counts = np.bincount(self.labels[rows], weights=times, minlength=len(self.classes))
         return np.asarray(counts, dtype=np.intp)
-
-    def weights_at(self, rows: Any) -> Vector | None:
-        """Weights of some rows, those that stand for several counted as often."""
-        factors = [each[rows] for each in (self.weights, self.times) if each is not None]
-        return np.prod(factors, axis=0, dtype=np.float64) if factors else None
 
 
 def read_labelled(
@@ -112,7 +107,7 @@ def read_labelled(
     >>> table.classes.tolist(), table.counts.tolist()
     ([1, 2, 3], [166, 368, 6666])
     """
-    return labelled_table(*_without_label(read_table(path), target, drop, text_labels=text_labels))
+    return labelled_table(*without_label(read_table(path), target, drop, text_labels=text_labels))
 
 
 def labelled_table(X: Any, y: Any, sample_weight: Any = None) -> LabelledTable:
@@ -150,11 +145,7 @@ def unseen_rows(
     >>> (groups == groups[0]).tolist()
     [True, False, True]
     """
-    if classes is None:
-        names, labels = encode_labels(y)
-    else:
-        names = check_classes(classes)
-        labels = known_labels(as_labels(y, name="y"), names)
+    names, labels = named_labels(y, classes)
     weights = None
     if sample_weight is not None:
         weights = weights_and_totals(sample_weight, labels, names)[0]
@@ -256,17 +247,22 @@ def split_target(frame: Any, target: str, *, text_labels: bool = False) -> tuple
     >>> list(X.columns), y.tolist()
     (['size'], ['a', 'b', 'a'])
     """
-    features, y = _without_label(frame, target, text_labels=text_labels)
+    features, y = without_label(frame, target, text_labels=text_labels)
     return features_of(features)[1].set_axis(features.index), y
 
 
-def _without_label(
+def label_and_dropped(frame: Any, target: str, drop: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Names of the label column and of the columns to drop, as a table has them."""
+    if target in drop:
+        raise InvalidInputError(f"The label {target!r} cannot be dropped.")
+    return find_column(frame, target), [find_column(frame, name) for name in drop]
+
+
+def without_label(
     frame: Any, target: str, drop: Sequence[str] = (), *, text_labels: bool = False
 ) -> tuple[Any, NDArray[Any]]:
     """The other columns of a table, without those to drop, and its labels."""
-    if target in drop:
-        raise InvalidInputError(f"The label {target!r} cannot be dropped.")
-    label, *others = (find_column(frame, name) for name in (target, *drop))
+    label, others = label_and_dropped(frame, target, drop)
     y = _labels(frame[label], target, text_labels=text_labels)
     return frame.drop(columns=[label, *others]), y
 

@@ -313,9 +313,8 @@ def _csv(
         while True:
             n_rows = None if max_rows is None else rows.read_ahead(most) or most
             # The filters of warnings are the caller's again while it has the chunk.
-            with warnings.catch_warnings():
-                # Of rows longer than the header pandas would drop the ends with a warning.
-                warnings.simplefilter("error", pandas.errors.ParserWarning)
+            # Of rows longer than the header pandas would drop the ends with a warning.
+            with warnings.catch_warnings(action="error", category=pandas.errors.ParserWarning):
                 try:
                     chunk = reader.read(n_rows)
                 except StopIteration:

@@ -24,9 +24,16 @@ from equipoise.arrays import Indices, NDArray
 from equipoise.blocks import Block, Blocks
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.tables.columns import Column, columns_of, conform, find_column, text_of
+from equipoise.tables.columns import (
+    Column,
+    columns_of,
+    conform,
+    find_column,
+    refuse_empty,
+    text_of,
+)
 from equipoise.tables.features import MAX_LEVELS, MIN_LEVEL_ROWS, MISSING, preprocessor
-from equipoise.tables.labelled import labels_by_text
+from equipoise.tables.labelled import label_and_dropped, labels_by_text
 from equipoise.tables.read import MAX_CHUNK_ROWS, read_chunks
 
 # Rows that medians are of.
@@ -193,10 +200,8 @@ class TableSource:
         """The kinds of all columns, and how many rows every label has."""
         kinds: dict[str, list[Column]] = {}
         labels: Counter[str] = Counter()
-        if self._target in self._drop:
-            raise InvalidInputError(f"The label {self._target!r} cannot be dropped.")
         for chunk in self._chunks("Reading"):
-            label, *others = (find_column(chunk, name) for name in (self._target, *self._drop))
+            label, others = label_and_dropped(chunk, self._target, self._drop)
             missing = chunk[label].isna().to_numpy()
             if missing.any():
                 row = chunk.index[int(np.argmax(missing))] + 1
@@ -208,11 +213,7 @@ class TableSource:
             for column in columns_of(chunk.drop(columns=[label, *others])):
                 kinds.setdefault(column.name, []).append(column)
         columns = tuple(_joined(by_chunk) for by_chunk in kinds.values())
-        if all(column.kind == "empty" for column in columns):
-            raise InvalidInputError(
-                "The table has no column with any value besides the label: there is nothing to "
-                "learn from."
-            )
+        refuse_empty(columns)
         return columns, labels
 
     def frames(self, columns: tuple[Column, ...], label: str) -> Iterator[tuple[Any, list[str]]]:

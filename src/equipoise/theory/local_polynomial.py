@@ -119,7 +119,9 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         else:
             self.bandwidth_ = _given_bandwidth(self.bandwidth, X.shape[1])
         self._origin = np.average(X, axis=0, weights=weights)
-        self._smoother = self._smooth(X - self._origin, targets, weights, self.bandwidth_)
+        used, degree = weights > 0, int(self.degree)
+        points = (X[used] - self._origin) / self.bandwidth_
+        self._smoother = Smoother(points, weights[used], targets[used], degree, float(self.ridge))
 
     def predict_proba(self, X: Any) -> Matrix:
         """Class probabilities, one column per class in the order of ``classes_``."""
@@ -164,11 +166,6 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         # The kernel has variance 1 / (d + 4) along each feature.
         width = np.sqrt(d + 4)
         return np.asarray(width * spread * weights.sum() ** (-1 / (2 * smoothness + d)))
-
-    def _smooth(self, X: Matrix, targets: Matrix, weights: Vector, bandwidth: Vector) -> Smoother:
-        used = weights > 0
-        points, degree = X[used] / bandwidth, int(self.degree)
-        return Smoother(points, weights[used], targets[used], degree, float(self.ridge))
 
 
 def _probabilities(others: Matrix) -> Matrix:

@@ -14,8 +14,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812  as everyone writes it
 
 from equipoise.arrays import ArrayLike
-from equipoise.exceptions import InvalidInputError
-from equipoise.torch.robust_loss import check_counts
+from equipoise.torch.robust_loss import check_columns, check_counts
 from equipoise.validation.numbers import check_count, check_number
 
 
@@ -190,11 +189,7 @@ class GroupDROLoss(nn.Module):  # type: ignore[misc]
 
     def forward(self, logits: Any, targets: Any) -> Any:
         """The loss of a batch: logits of shape (rows, classes), targets of shape (rows,)."""
-        if logits.shape[1] != len(self.masses):
-            raise InvalidInputError(
-                f"logits must have one column for each of the {len(self.masses)} classes in "
-                f"class_counts, got shape {tuple(logits.shape)}."
-            )
+        check_columns(logits, len(self.masses))
         losses = F.cross_entropy(logits.float(), targets, reduction="none")
         sums = losses.new_zeros(len(self.masses)).index_add(0, targets, losses)
         risks = sums / (self.shares * len(targets))

@@ -1,7 +1,7 @@
 """Losses of rows of logits, with the values that the losses of the same names have in NumPy."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -47,7 +47,7 @@ def loss_of_rows(loss: str | LossOfRows, label_smoothing: float = 0.0) -> LossOf
     """The loss of that name, or a function of ``(logits, labels)`` of the user's own."""
     smoothing = check_number(label_smoothing, "label_smoothing", "[0, 1]")
     if loss == "cross_entropy":
-        return CrossEntropyOfRows(smoothing)
+        return partial(F.cross_entropy, reduction="none", label_smoothing=smoothing)
     if smoothing:
         raise InvalidParameterError(
             f'label_smoothing is a part of loss="cross_entropy", got {smoothing} for {loss!r}.'
@@ -58,15 +58,3 @@ def loss_of_rows(loss: str | LossOfRows, label_smoothing: float = 0.0) -> LossOf
         names = ("cross_entropy", *_BY_NAME)
         raise InvalidParameterError(not_among("loss", loss, names))
     return _BY_NAME[loss]
-
-
-@dataclass(frozen=True, eq=False)
-class CrossEntropyOfRows:
-    """The cross-entropy of softmax(logits), with shares of every row spread over all classes."""
-
-    label_smoothing: float
-
-    def __call__(self, logits: Any, labels: Any) -> Any:
-        return F.cross_entropy(
-            logits, labels, reduction="none", label_smoothing=self.label_smoothing
-        )

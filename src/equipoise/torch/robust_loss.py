@@ -272,11 +272,7 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
                 "over its rows, and a row with shares of several classes belongs to none. Use "
                 "targets.argmax(1), or label_smoothing."
             )
-        if logits.dim() < 2 or logits.shape[1] != k:
-            raise ClassMismatchError(
-                f"logits must have one column for each of the {k} classes in class_counts, got "
-                f"shape {tuple(logits.shape)}."
-            )
+        check_columns(logits, k)
         if targets.shape != logits.shape[:1] + logits.shape[2:]:
             raise InvalidInputError(
                 f"targets must have one entry for each row of logits, got shapes "
@@ -359,19 +355,19 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
     @property
     def class_risks(self) -> ByClass:
         self._raise_broken()
-        sums = self.remembered.detach().cpu().double().numpy()
+        sums = to_numpy(self.remembered)
         with np.errstate(invalid="ignore"):
             return ByClass(sums[_LOSS_ROW] / sums[_COUNT_ROW], self.classes)
 
     @property
     def worst_case_masses(self) -> ByClass:
         self._raise_broken()
-        return ByClass(self.masses.detach().cpu().double().numpy(), self.classes)
+        return ByClass(to_numpy(self.masses), self.classes)
 
     @property
     def worst_case_weights(self) -> ByClass:
         masses = self.worst_case_masses
-        return ByClass(weights_of(masses, self.prior.cpu().double().numpy()), self.classes)
+        return ByClass(weights_of(masses, to_numpy(self.prior)), self.classes)
 
     @property
     def robust_risk(self) -> float:
@@ -419,6 +415,15 @@ class RobustLoss(nn.Module):  # type: ignore[misc]
 
     def extra_repr(self) -> str:
         return f"{self.goal!r}, {len(self.classes)} classes"
+
+
+def check_columns(logits: Any, n_classes: int) -> None:
+    """Refuse logits without a column for each class."""
+    if logits.dim() < 2 or logits.shape[1] != n_classes:
+        raise ClassMismatchError(
+            f"logits must have one column for each of the {n_classes} classes in class_counts, got "
+            f"shape {tuple(logits.shape)}."
+        )
 
 
 def check_counts(class_counts: Any, classes: Any = None) -> tuple[Any, Any]:

@@ -147,6 +147,20 @@ def check_classes(classes: Any) -> Names:
     return names
 
 
+def named_labels(y: Any, classes: Any = None) -> tuple[Names, Indices]:
+    """Class names, those of columns where they are given, and the class index of every row.
+
+    Examples
+    --------
+    >>> named_labels(["b", "a"])[1].tolist(), named_labels(["b", "a"], ["b", "a"])[1].tolist()
+    ([1, 0], [0, 1])
+    """
+    if classes is None:
+        return encode_labels(y)
+    names = check_classes(classes)
+    return names, known_labels(as_labels(y, name="y"), names)
+
+
 def class_names(classes: Any, n_classes: int) -> Names:
     """Names for ``n_classes`` classes, ``0..k-1`` where none are given."""
     names = np.arange(n_classes) if classes is None else np.asarray(classes)
@@ -198,16 +212,21 @@ def encode_labels(y: Any) -> tuple[Names, Indices]:
         classes, labels = np.unique(y, return_inverse=True)
     if len(labels) == 0:
         raise InvalidInputError("y must hold at least one row, got none.")
+    refuse_no_classification(classes, len(labels))
+    return classes, labels
+
+
+def refuse_no_classification(classes: Names, n_rows: int) -> None:
+    """Refuse labels of a single class, and labels of which each row has another."""
     if len(classes) < 2:
         raise InvalidInputError(
             f"y must hold at least 2 classes, got only one class: {classes.tolist()}."
         )
-    if len(classes) == len(labels) > 2:
+    if len(classes) == n_rows > 2:
         raise InvalidInputError(
-            f"y has as many classes as rows ({len(labels)}): every class would be fitted to a "
-            "single row. If y is a number to predict, this is a regression problem."
+            f"y has as many classes as rows ({n_rows}): every class would be fitted to a single "
+            "row. If y is a number to predict, this is a regression problem."
         )
-    return classes, labels
 
 
 def _of_one_type(y: Names) -> Names:
@@ -298,10 +317,14 @@ def weights_and_totals(
     sums = np.bincount(labels, weights=weights, minlength=len(classes))
     totals = sums.astype(np.float64, copy=False)
     without = (totals <= 0) & (np.bincount(labels, minlength=len(classes)) > 0)
-    if np.any(without):
-        empty = [repr(name) for name in classes[without].tolist()]
-        raise InvalidInputError(
-            f"sample_weight is zero for every row of class {', '.join(empty)}: "
-            "remove its rows, or give it some weight."
-        )
+    refuse_weightless(classes[without])
     return weights, totals
+
+
+def refuse_weightless(classes: Names) -> None:
+    """Refuse classes whose rows all have no weight."""
+    if len(classes):
+        raise InvalidInputError(
+            f"sample_weight is zero for every row of class {', '.join(map(repr, classes.tolist()))}"
+            ": remove its rows, or give it some weight."
+        )

@@ -154,6 +154,14 @@ def check_true(true: ArrayLike, matrix: Matrix, *, name: str = "true") -> Indice
     return positions.astype(np.intp, copy=False)
 
 
+def check_rows(table: Any, n_rows: int, *, name: str = "probabilities") -> None:
+    """As many rows of probabilities as labels."""
+    if table.shape[0] != n_rows:
+        raise InvalidInputError(
+            f"{name} must have one row for each of the {n_rows} labels, got {table.shape[0]}."
+        )
+
+
 def check_table(table: ArrayLike, n_classes: int | None = None) -> Matrix:
     """A table of at least one row, with a row and a column for each of so many classes."""
     cells = np.asarray(table, dtype=np.float64)
