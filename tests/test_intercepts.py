@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
+from equipoise import RobustLogisticRegression
 from equipoise.objectives import open_objective
 from equipoise.sets import LabelCVaR, PriorBox, WorstClass
 from equipoise.solvers import Limits, Problem, Progress, Status, choose, run
@@ -136,3 +138,30 @@ def test_fewer_digits_first_end_at_the_same_certified_optimum(goal, tol):
             best = run(problem, "sqp-lbfgs", start, Limits(1e-8, 400), Progress())
             assert found.lower_bound <= best.objective * (1 + 1e-12)
             assert found.objective <= best.objective * (1 + tol)
+
+
+def rows_of_words(seed, k=60, d=300, n=900):
+    """Classes of a power law, each with six words of its own."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, k + 1)
+    drawn = rng.choice(k, n - 3 * k, p=share / share.sum())
+    labels = np.append(np.repeat(np.arange(k), 3), drawn)
+    words, typical = rng.integers(0, d, (k, 6)), rng.random((n, 4)) < 0.9
+    of_class = words[labels][np.arange(n)[:, None], rng.integers(0, 6, (n, 4))]
+    columns = np.where(typical, of_class, (d * rng.random((n, 4)) ** 3).astype(int))
+    return csr_array((np.full(4 * n, 0.5), (np.repeat(np.arange(n), 4), columns.ravel()))), labels
+
+
+def test_a_round_keeps_its_smooth_objective():
+    """Hardly any penalty: most masses are near zero, and what counts as near changed under a step.
+
+    The four fits took 324 evaluations then, and take 182.
+    """
+    evaluations = 0
+    for seed in (0, 4, 7, 10):
+        model = RobustLogisticRegression(
+            WorstClass(), C=1000.0, solver="multipliers", tol=1e-3, max_iter=300
+        ).fit(*rows_of_words(seed))
+        assert model.status_ == "converged"
+        evaluations += model.n_evaluations_
+    assert evaluations < 250

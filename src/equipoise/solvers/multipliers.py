@@ -66,6 +66,7 @@ class MultiplierIterate(Iterate):
     tries: int = 0  # how often they could not be made equal
     balance: bool = False  # whether intercepts are made best against the masses first
     steps: int = 0  # since the start
+    floor: float = FLOORS[-1]  # of the round: how near its masses count to floors and caps
 
 
 class Seen(NamedTuple):
@@ -126,7 +127,9 @@ class Multipliers(Solver[MultiplierIterate]):
             seen = self._seen(problem, level, moved.state)
             if np.isfinite(seen.value):
                 return self._at(problem, level, seen)
-            moved = replace(moved, tries=moved.tries + 1)
+            # Balanced intercepts take over at once where they can.
+            over = over or can_balance(problem)
+            moved = replace(moved, tries=TRIES if can_balance(problem) else moved.tries + 1)
         return self._next_round(problem, moved) if over else moved
 
     def _direction(self, iterate: MultiplierIterate) -> Any:
@@ -176,10 +179,8 @@ class Multipliers(Solver[MultiplierIterate]):
             return Seen(state, problem.value(state), mass)
         if iterate.balance:
             gap = min(sum(iterate.gaps), abs(problem.value(state)))
-            share, least, most = FLOORS
-            floor = min(max(share * gap / max(FLOOR, problem.value(state)), least), most)
-            accuracy = LOOSE * min(decrease, gap)
-            state, masses = balanced(problem, state, iterate.anchor, iterate.mu, floor, accuracy)
+            accuracy, around = LOOSE * min(decrease, gap), (iterate.anchor, iterate.mu)
+            state, masses = balanced(problem, state, *around, iterate.floor, accuracy)
             return Seen(state, problem.lagrangian(state, masses.mass) - masses.cost, masses.mass)
         if iterate.mu == 0:
             return Seen(state, problem.lagrangian(state, iterate.anchor), iterate.anchor)
@@ -210,7 +211,11 @@ class Multipliers(Solver[MultiplierIterate]):
             mu = self._first_mu(problem, iterate)
         elif masses > max(0.25 * iterate.last_gap, FLAT * abs(iterate.value)):
             mu *= GROWTH
-        fresh = replace(iterate, anchor=iterate.mass, mu=mu, last_gap=masses)
+        share, least, most = FLOORS
+        # Kept for the whole round: the smooth objective must not change below a step.
+        floor = share * sum(iterate.gaps) / max(FLOOR, problem.value(iterate.state))
+        floor = min(max(floor, least), most)
+        fresh = replace(iterate, anchor=iterate.mass, mu=mu, floor=floor, last_gap=masses)
         seen = self._seen(problem, fresh, iterate.state)
         return replace(self._at(problem, fresh, seen), stuck=iterate.stuck)
 
