@@ -112,7 +112,7 @@ def intercept_step(curvature: Any, slope: Vector, live: Mask) -> Vector:
 def conjugate_gradients(
     product: Callable[[Vector], Vector], inverse: Vector, left: Vector, most: int, accuracy: float
 ) -> Vector:
-    """A solution for the right side ``left`` by at most so many products.
+    """A solution for the right side ``left`` in a limited number of products.
 
     ``inverse`` is that of the diagonal; the accuracy is relative, in the norm that it makes.
 

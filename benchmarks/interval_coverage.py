@@ -1,6 +1,6 @@
 """How often the 95% intervals of RobustClassifier hold the class risks of the rule that it returns.
 
-python benchmarks/coverage.py [--redraws 500] [--learners forest] [--goals "worst class"]
+python benchmarks/interval_coverage.py [--redraws 500] [--learners forest] [--goals "worst class"]
 
 Gaussian classes around means that differ in three columns each; every redraw fits a classifier for
 the worst class in five folds and compares its risks on 8,000 new rows of each class with its
