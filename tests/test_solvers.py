@@ -470,7 +470,7 @@ def test_the_tolerance_is_that_of_the_objective_that_is_returned():
 class OffCenter(Stumbling):
     """Another objective, whose intercepts stay where they are."""
 
-    def center(self, state, mass):
+    def center(self, state, mass, left=0.0):
         return state
 
 

@@ -189,14 +189,15 @@ class Objective(ABC):
             return None
         return self.exactly(self.evaluate(self.vector(self.pack(coef, intercept))))
 
-    def center(self, state: Evaluation, mass: Vector) -> Evaluation:
+    def center(self, state: Evaluation, mass: Vector, left: float = 0.0) -> Evaluation:
         """The state with intercepts that minimise the weighted risk, coefficients unchanged.
 
+        They may leave a gradient of the length ``left``.
         A class without mass may leave the model: its intercept has then gone to minus infinity.
         """
         if not self.features.fit_intercept:
             return state
-        shift, growths = center_shift(self, state, mass)
+        shift, growths = center_shift(self, state, mass, left)
         risks = state.risks + growths
         if np.any(np.isinf(shift)) and np.count_nonzero(mass) == 1:
             # The only class left is certain, however small it was.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from equipoise.arrays import Mask, Vector, library, like, to_numpy
+from equipoise.arrays import Mask, Vector, library, like, norm, to_numpy
 
 if TYPE_CHECKING:
     from equipoise.objectives.base import Evaluation, Objective
@@ -36,8 +36,13 @@ class ShiftMoments(NamedTuple):
     curvature: Any
 
 
-def center_shift(objective: Objective, state: Evaluation, mass: Vector) -> tuple[Vector, Vector]:
-    """The shift after which the weighted risk has no gradient, and growths of the risks."""
+def center_shift(
+    objective: Objective, state: Evaluation, mass: Vector, left: float = 0.0
+) -> tuple[Vector, Vector]:
+    """The shift after which the weighted risk has no gradient, and growths of the risks.
+
+    A gradient of the length ``left`` is none.
+    """
     shift = objective.kernel.departed(mass)
     live = np.isfinite(shift)
     if not np.any(live):
@@ -45,7 +50,7 @@ def center_shift(objective: Objective, state: Evaluation, mass: Vector) -> tuple
     here, reach = objective.moments_at(state, shift, mass), 1.0
     for _ in range(CENTER_STEPS):
         slope, no_gain = np.where(live, here.gradient, 0.0), objective.no_gain
-        if float(np.abs(slope).sum()) <= 1e-13:
+        if float(np.abs(slope).sum()) <= 1e-13 or norm(slope) <= left:
             break
         product = None
         if here.curvature.ndim == 1:

@@ -38,6 +38,10 @@ class SoftmaxTensors:
         out = kept * scale[:, None]
         return out.scatter_add_(1, labels[:, None], -scale[:, None])
 
+    def targets(self, of_classes: Any) -> Any:
+        """Sums over the rows of each class, as those over the rows of each score's own class."""
+        return of_classes
+
     def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         """Second derivative of the scaled losses by the scores, times a change of these."""
         return kept * (change - (kept * change).sum(1, keepdim=True)) * scale[:, None]
@@ -53,11 +57,11 @@ class SoftmaxTensors:
         blocks.diagonal(dim1=0, dim2=2).add_(diagonal.transpose(1, 2))
         return out
 
-    def moved(self, kept: Any, by: Any) -> Any:
-        """What is kept after a shift."""
-        out = kept * by.exp()
-        out /= positive(out.sum(1, keepdim=True))
-        return out
+    def moved(self, kept: Any, by: Any, room: Any = None) -> Any:
+        """What is kept after a shift, in memory for it if there is some: that before it, too."""
+        odds = by.exp()
+        sums = positive(kept @ odds)
+        return torch().mul(kept, odds, out=room).div_(sums[:, None])
 
     def growth(self, kept: Any, labels: Any, by: Any) -> Any:
         """How much a shift adds to the losses; infinite shifts add nothing."""
@@ -88,6 +92,9 @@ class LogisticTensors:
     def residual(self, kept: Any, labels: Any, scale: Any) -> Any:
         return (kept - labels[:, None]) * scale[:, None]
 
+    def targets(self, of_classes: Any) -> Any:
+        return of_classes[1:]
+
     def hessian_product(self, kept: Any, scale: Any, change: Any) -> Any:
         return kept * (1 - kept) * change * scale[:, None]
 
@@ -96,11 +103,13 @@ class LogisticTensors:
         scaled = rows * root
         return scaled.T @ scaled
 
-    def moved(self, kept: Any, by: Any) -> Any:
+    def moved(self, kept: Any, by: Any, room: Any = None) -> Any:
         if by.isinf().item():
-            return (by > 0).to(kept.dtype).expand(kept.shape)
-        out = kept * by.exp()
-        return out / ((1 - kept) + out)
+            moved = (by > 0).to(kept.dtype).expand(kept.shape)
+        else:
+            moved = kept * by.exp()
+            moved = moved / ((1 - kept) + moved)
+        return moved if room is None else room.copy_(moved)
 
     def growth(self, kept: Any, labels: Any, by: Any) -> Any:
         p = kept[:, 0]

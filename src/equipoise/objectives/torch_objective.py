@@ -37,6 +37,8 @@ from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, p
 CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
 # HESSIAN_ROWS: of which a Hessian is formed; more would hardly make its steps better.
 HESSIAN_ROWS = 1 << 19
+# PRODUCT_ROWS: rows whose sums by class are one product.
+PRODUCT_ROWS = 1 << 11
 # DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
 # CPU_KEPT, DEVICE_KEPT: of what is kept of the scores at a point, bytes in memory and a share of a
@@ -229,7 +231,8 @@ class TorchObjective(Objective):
         shares = self.rows.shares.to(self._dtype)
         for block in self._blocks():
             rows = self._load(block)
-            residual = self._residual(state, block, shares)
+            kept, labels = state.kept[block], self.rows.labels[block]
+            residual = self._tensors.residual(kept, labels, shares[block])
             for i, part in self._classes_in(block):
                 out[i] += residual[part].T @ rows[part]
         return self._handed(out[..., : self._shape[1]].reshape(self.n_classes, -1))
@@ -238,16 +241,41 @@ class TorchObjective(Objective):
         if state.kept is None:
             gradients = self.class_gradients(state)
             return (self._tensor(mass) if self._long else mass) @ gradients
-        scale = self._scale(mass)
-        return self._summed(lambda block, _: self._residual(state, block, scale))
+        scale, total = self._scale(mass), self._zeros(self._shape[0], self._padded)
+        for block in self._blocks():
+            total += state.kept[block].T @ (self._load(block) * scale[block][:, None])
+        # Not taken off the probabilities, which would be two more passes over all scores.
+        total -= self._tensors.targets(self._class_means * self._rounded(mass)[:, None])
+        return self._handed(total[:, : self._shape[1]].reshape(-1))
+
+    @cached_property
+    def _class_means(self) -> Any:
+        """Mean rows of the classes, by their shares."""
+        shares = self.rows.shares
+        out = shares.new_zeros(self.n_classes, self._padded)
+        for block in self._blocks():
+            classes, sums = self._class_rows(block, shares[block])
+            out[classes] += sums @ self.rows.values[block].to(shares)
+        return out.to(self._dtype)
+
+    def _class_rows(self, block: slice, weights: Any) -> tuple[slice, Any]:
+        """The classes of a block, which lie side by side, and a matrix that sums its rows by class.
+
+        Weighted; as one product it adds in a fixed order.
+        """
+        first, counts = self._counts(block)
+        out = weights.new_zeros((len(counts), len(weights)))
+        out.scatter_(0, self.rows.labels[block][None] - first, weights[None])
+        return slice(first, first + len(counts)), out
 
     def hessian_product(self, state: Evaluation, mass: Vector, direction: Vector) -> Any:
         kept, scale, along = self.exactly(state).kept, self._scale(mass), self._unfolded(direction)
-        return self._summed(
-            lambda block, rows: self._tensors.hessian_product(
-                kept[block], scale[block], rows @ along.T
-            )
-        )
+        total = self._zeros(self._shape[0], self._padded)
+        for block in self._blocks():
+            rows = self._load(block)
+            change = self._tensors.hessian_product(kept[block], scale[block], rows @ along.T)
+            total += change.T @ rows
+        return self._handed(total[:, : self._shape[1]].reshape(-1))
 
     @property
     def keeps_probabilities(self) -> bool:
@@ -305,7 +333,8 @@ class TorchObjective(Objective):
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         kept, by = self.exactly(state).kept, self._rounded(shift)
-        return self._class_sums([self._growth(kept[block], block, by) for block in self._blocks()])
+        grown = [self._growth(kept[block], block, by) for block in self._reads(kept)]
+        return self._class_sums(grown)
 
     def moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
         kept, by, scale = self.exactly(state).kept, self._rounded(shift), self._scale(mass)
@@ -331,11 +360,12 @@ class TorchObjective(Objective):
             here, labels, shares = kept[block], self.rows.labels[block], self.rows.shares[block]
             sums = positive(here @ by.exp())
             grown.append((sums.log() - by[labels]) * shares)
-            # Sums by class as one product: classes of few rows lie side by side.
-            first, counts = self._counts(block)
-            by_class = self._zeros(len(counts), len(here))
-            by_class.scatter_(0, labels[None] - first, (shares / sums).to(by_class)[None])
-            out[first : first + len(counts)] += by_class @ here
+            weights = (shares / sums).to(self._dtype)
+            for start in range(0, len(here), PRODUCT_ROWS):
+                part = slice(start, min(start + PRODUCT_ROWS, len(here)))
+                place = slice(block.start + part.start, block.start + part.stop)
+                classes, by_class = self._class_rows(place, weights[part])
+                out[classes] += by_class @ here[part]
         out *= by.exp()
         # Rows sum to zero: a small difference to one keeps its digits as a sum of the others.
         diagonal = out.diagonal().zero_()
@@ -344,18 +374,39 @@ class TorchObjective(Objective):
 
     def mean_probabilities(self, state: Evaluation, shift: Vector, mass: Vector) -> Vector:
         kept, odds, scale = self.exactly(state).kept, self._rounded(shift).exp(), self._scale(mass)
+        return to_numpy(self._weighted(kept, odds, scale, lambda sums, _: 1 / sums) * odds)
+
+    def intercept_product(
+        self, state: Evaluation, shift: Vector, mass: Vector
+    ) -> Callable[[Vector], Vector] | None:
+        if self._shape[0] == 1:
+            return None
+        kept, odds, scale = self.exactly(state).kept, self._rounded(shift).exp(), self._scale(mass)
+        mean = self._weighted(kept, odds, scale, lambda sums, _: 1 / sums) * odds
+
+        def product(direction: Vector) -> Vector:
+            along = self._rounded(direction)
+            moved = self._weighted(
+                kept, odds, scale, lambda sums, here: here @ (odds * along) / sums**2
+            )
+            return to_numpy(mean * along - odds * moved)
+
+        return product
+
+    def _weighted(self, kept: Any, odds: Any, scale: Any, weight: Callable[[Any, Any], Any]) -> Any:
+        """What is kept, times a weight of each row from its sum of odds, summed over rows."""
         total = self._zeros(self.n_classes)
-        for block in self._blocks():
+        for block in self._reads(kept):
             here = kept[block]
-            total += (scale[block] / positive(here @ odds)) @ here
-        return to_numpy(total * odds)
+            total += (scale[block] * weight(positive(here @ odds), here)) @ here
+        return total
 
     def shifted(self, state: Evaluation, shift: Vector, theta: Vector, risks: Vector) -> Evaluation:
         by = self._rounded(shift)
         kept, room = self.exactly(state).kept.changed(lambda part: self._tensors.moved(part, by))
         if room is not None:
-            for block in self._blocks():
-                room[block] = self._tensors.moved(room[block], by)
+            for block in self._reads(kept):
+                self._tensors.moved(room[block], by, room[block])
         return Evaluation(theta, risks, kept)
 
     def _with_step(self, theta: Any, step: Vector) -> Any:
@@ -400,21 +451,9 @@ class TorchObjective(Objective):
         """Each row's share of the weighted risk."""
         return (self.rows.shares * self._tensor(mass)[self.rows.labels]).to(self._dtype)
 
-    def _residual(self, state: Evaluation, block: slice, scale: Any) -> Any:
-        labels = self.rows.labels[block]
-        return self._tensors.residual(state.kept[block], labels, scale[block])
-
     def _growth(self, kept: Any, block: slice, by: Any) -> Any:
         growth = self._tensors.growth(kept, self.rows.labels[block], by)
         return growth * self.rows.shares[block]
-
-    def _summed(self, residual: Callable[[slice, Any], Any]) -> Any:
-        """Residuals times rows, summed over all blocks."""
-        total = self._zeros(self._shape[0], self._padded)
-        for block in self._blocks():
-            rows = self._load(block)
-            total += residual(block, rows).T @ rows
-        return self._handed(total[:, : self._shape[1]].reshape(-1))
 
     def _class_sums(self, blocks: list[Any]) -> Vector:
         """Values of all rows, a tensor a block, summed by class."""
@@ -449,6 +488,10 @@ class TorchObjective(Objective):
             present_counts = torch().as_tensor(counts[there[0] : there[-1] + 1])
             self._counted[place] = int(there[0]), present_counts.to(self.rows.shares.device)
         return self._counted[place]
+
+    def _reads(self, kept: Any) -> Iterator[slice]:
+        """Blocks for passes that only read what is kept: a single one where memory holds it."""
+        return self._blocks(self.n_rows if self._room.belongs_to(kept) else None)
 
     def _blocks(self, step: int | None = None) -> Iterator[slice]:
         step = step or self._block_rows

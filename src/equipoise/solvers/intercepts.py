@@ -14,6 +14,7 @@ along the intercepts, :math:`\bar p_{ij} - \delta_{ij}`.
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, logit, xlogy
 
 from equipoise.arrays import Vector, like, to_numpy
@@ -26,8 +27,9 @@ NEWTON, HALVINGS, PRODUCTS = 8, 12, 60
 # INEXACT: relative error of a Newton step; REACH: the longest one, in log-odds; SUFFICIENT: share
 # of the predicted decrease that it must bring; FLAT: relative difference of values, rounding.
 INEXACT, REACH, SUFFICIENT, FLAT = 0.1, 4.0, 1e-4, 1e-14
-# BISECTIONS: of the level that the masses belong to.
-BISECTIONS = 80
+# SPREAD: log-odds below and above all others between which the level of the masses lies; EXACT: its
+# accuracy.
+SPREAD, EXACT = 40.0, 1e-14
 
 
 class SmoothedMasses(NamedTuple):
@@ -53,11 +55,8 @@ def smoothed_masses(
     start = np.divide(anchor - lower, width, out=np.full(len(width), 0.5), where=width > 0)
     start = np.clip(start, floor, 1 - floor)
     odds, room = logit(start) + mu * (risks - risks.max()), 1 - float(lower.sum())
-    low, high = float(odds.min()) - 40.0, float(odds.max()) + 40.0
-    for _ in range(BISECTIONS):
-        level = 0.5 * (low + high)
-        more = float(width @ expit(odds - level)) > room
-        low, high = (level, high) if more else (low, level)
+    ends = float(odds.min()) - SPREAD, float(odds.max()) + SPREAD
+    level = brentq(lambda at: float(width @ expit(odds - at)) - room, *ends, xtol=EXACT)
     share, rest = expit(odds - level), expit(level - odds)
     apart = xlogy(share, share) - share * np.log(start) + xlogy(rest, rest)
     apart -= rest * np.log1p(-start)

@@ -10,9 +10,14 @@ the stationary distribution of a Markov chain, are never negative. So the value 
 convex function of the coefficients, whose gradient is that of the risk under these masses: while
 they lie in the set, the minimax problem is a smooth one, and no harder than a plain fit.
 
-A Newton step s towards equal risks solves :math:`G s = \langle m, R \rangle - R`. Both systems are
-solved by products with G: in units of :math:`1 - \bar p_{ii}` the chain forgets its start in a few
-steps.
+Risks are compared in margins, :math:`t_i = \log(e^{R_i} - 1)`: the risk of a class whose rows share
+one margin is linear in its intercept there, however small it is. With
+:math:`D_i = dR_i / dt_i = 1 - e^{-R_i}` a Newton step s towards equal margins solves
+
+.. math:: G s = D (\bar t - t), \qquad \bar t = \langle m, D t \rangle / \langle m, D 1 \rangle .
+
+Both systems are solved by products with G: in units of :math:`1 - \bar p_{ii}` the chain forgets
+its start in a few steps.
 """
 
 from dataclasses import dataclass
@@ -25,12 +30,14 @@ from equipoise.objectives import Evaluation, RiskGradients, moves_probabilities,
 from equipoise.solvers.problem import Problem
 from equipoise.solvers.systems import gmres, refined
 
-# STEPS: Newton steps at most. In log-odds: REACH, the longest step; TOO_FAR, steps from which equal
-# risks are given up; SETTLED, a step after which the next would be of its square, rounding.
-STEPS, REACH, TOO_FAR, SETTLED = 30, 2.0, 20.0, 1e-5
-# NEAR: the longest first step, in log-odds, by the gradients of another point; SHRINKING: of each
-# further step, relative to the last.
-NEAR, SHRINKING = 0.5, 0.5
+# STEPS: Newton steps at most. In log-odds: REACH, the longest step; SETTLED, a step after which the
+# next would be of its square, rounding.
+STEPS, REACH, SETTLED = 30, 8.0, 1e-5
+# LINEAR: a risk from which the margin is the risk itself, to all digits; LEAST: one whose margin is
+# still a number.
+LINEAR, LEAST = 40.0, 1e-300
+# SHRINKING: of each step by the gradients of another point, relative to the last.
+SHRINKING = 0.5
 # PRODUCTS: for one solution, at most (11 to 18 are usual, 60 where classes form groups). Relative
 # residuals in the end: ROUGHLY, of a step by the gradients of another point; NEARLY, of others;
 # EXACT, of masses, in units of the gradients' rounding; WRONG, above which there is no solution.
@@ -72,7 +79,11 @@ class MeanProbabilities:
 
     def step(self, risks: Vector, accuracy: float = NEARLY) -> Vector | None:
         """A Newton step from risks to equal ones; equal shifts change nothing."""
-        below = float(self.mass @ risks) - risks
+        risks = np.maximum(risks, LEAST)
+        slopes = -np.expm1(-risks)
+        margins = np.where(risks < LINEAR, np.log(np.expm1(np.minimum(risks, LINEAR))), risks)
+        weights = self.mass * slopes
+        below = slopes * (float(weights @ margins) / float(weights.sum()) - margins)
         step = _solved(self.gradients, self.inverse, below, accuracy, norm(risks))
         return None if step is None else step - step.mean()
 
@@ -131,12 +142,16 @@ class Leveling:
         for _ in range(STEPS):
             growths, gradients = oracle.risk_gradients(state, shift)
             self._last = MeanProbabilities.at(gradients, self._last)
-            step = None if self._last is None else self._last.step(state.risks + growths)
-            if self._last is None or step is None or not np.all(np.abs(step) <= TOO_FAR):
+            # No risk is less than the mean of what a probability lacks to one, which keeps its
+            # digits where the risk has lost them.
+            risks = np.maximum(state.risks + growths, -to_numpy(gradients.diagonal()))
+            step = None if self._last is None else self._last.step(risks)
+            if self._last is None or step is None or not np.all(np.isfinite(step)):
                 self._last = None
                 return None
-            shift = shift + np.clip(step, -REACH, REACH)
-            if float(np.abs(step).max()) <= SETTLED:
+            longest = float(np.abs(step).max())
+            shift = shift + min(1.0, REACH / max(longest, REACH)) * step
+            if longest <= SETTLED:
                 mass = np.asarray(problem.masses.project(self._last.mass))
                 if float(np.abs(mass - self._last.mass).max()) > INSIDE * float(mass.max()):
                     return None
@@ -146,7 +161,7 @@ class Leveling:
 
     def _approach(self, problem: Problem, state: Evaluation) -> Vector:
         """A shift towards equal risks, by the gradients at the last point."""
-        shift, risks, before = np.zeros(len(state.risks)), state.risks, 2 * NEAR
+        shift, risks, before = np.zeros(len(state.risks)), state.risks, REACH / SHRINKING
         while self._last is not None and before > SETTLED:
             step = self._last.step(risks, ROUGHLY)
             if step is None or not float(np.abs(step).max()) <= SHRINKING * before:

@@ -9,8 +9,9 @@ is smooth, and its maximiser is one projection. L-BFGS minimises it until its gr
 beside what the masses still miss; then :math:`m_{t+1}` is that maximiser (Rockafellar 1976). Only
 weighted gradients are formed, never one gradient per class.
 
-The first round is a plain fit under the masses of the start. Where intercepts can then make all
-risks equal, under masses of the set, one more round is enough: see ``level.py``.
+The first round is a plain fit under the masses of the start. Where the set has the uniform masses,
+under which all risks are equal without features, these are the start; and where intercepts can make
+all risks equal at the end of the round, one more round is enough: see ``level.py``.
 """
 
 from dataclasses import dataclass, replace
@@ -28,24 +29,25 @@ from equipoise.solvers.problem import Problem
 
 # INNER: rounds end when the gradient's part of the gap is below this share of the masses' part.
 INNER = 0.003
-# FIRST: the share at which the first round ends where equal risks are tried; LATER: its factor
-# after each failure; TRIES: failures after which equal risks are given up.
-FIRST, LATER, TRIES = 0.1, 0.1, 5
+# FIRST: share of the objective that the coefficients may still gain, at which the first round ends
+# where equal risks are tried; LATER: its factor after each failure; TRIES: failures after which
+# equal risks are given up.
+FIRST, LATER, TRIES = 0.005, 0.1, 5
 # TIGHTER: factor of INNER after a gradient that the memory had taken for small.
 TIGHTER = 0.01
 # BALANCED: smoothing parameter mu, relative to the objective, where intercepts are made best first;
 # NEAR: a round ends when the coefficients may gain less than this share of the masses' gap; LOOSE:
 # accuracy of intercepts, relative to the predicted decrease; FLOORS: nearest that masses of a round
 # count to floors and caps, relative to the gap, and its range.
-BALANCED, NEAR, LOOSE = 5.0, 0.3, 0.01
+BALANCED, NEAR, LOOSE = 5.0, 0.1, 0.01
 FLOORS = 0.01, 1e-15, 1e-3
-# WIDE_CAPS: caps of this multiple of the mean mass hardly ever bind.
-WIDE_CAPS = 10
 # GROWTH: of the smoothing parameter mu, when a round closes less than 3/4 of the masses' gap.
 GROWTH = 2.0
 # MEMORY: pairs of steps and gradient changes; FEWEST: where one of them is as long as a share of
 # KEPT, numbers that all pairs together may take (1 GiB).
 MEMORY, FEWEST, KEPT = 15, 4, 1 << 27
+# LONGER: the longest step, relative to the last, as shares of the whole one.
+LONGER = 2.0
 # SUFFICIENT: share of the predicted decrease that a step must bring; FLAT: relative difference of
 # values that is rounding; TRIALS: lengths of a step.
 SUFFICIENT, FLAT, TRIALS = 1e-4, 1e-12, 20
@@ -56,6 +58,7 @@ class MultiplierIterate(Iterate):
     """An iterate of the smooth problem around the masses of the round, ``anchor``."""
 
     anchor: Vector
+    leveling: Leveling  # handed on from step to step
     mu: float = 0.0
     value: float = np.inf
     last_gap: float = np.inf
@@ -63,7 +66,8 @@ class MultiplierIterate(Iterate):
     level: bool = False  # whether risks are kept equal
     tries: int = 0  # how often they could not be made equal
     balance: bool = False  # whether intercepts are made best against the masses first
-    steps: int = 0  # since the start
+    steps: int = 0  # since the start, or since risks are kept equal
+    length: float = 1.0  # of the last step, as a share of the whole one
     floor: float = FLOORS[-1]  # of the round: how near its masses count to floors and caps
 
 
@@ -78,19 +82,26 @@ class Seen(NamedTuple):
 class Multipliers(Solver[MultiplierIterate]):
     """Method of multipliers with L-BFGS inside."""
 
-    def __init__(self) -> None:
-        self._leveling = Leveling()
-
     def start(self, problem: Problem, theta: Vector, mass: Vector) -> MultiplierIterate:
         memory = max(FEWEST, min(MEMORY, KEPT // (3 * len(theta))))
         curvature = InverseCurvature(None, theta, memory, problem.objective.share, scaled=True)
         state = problem.objective.evaluate(theta)
         # The first round has no smoothing at all: a plain fit under the starting masses. For a
         # single weighting it is all there is to do: equal risks are of no use.
-        balance = can_balance(problem) and not may_be_equal(problem)
+        level = may_be_equal(problem)
+        balance = can_balance(problem) and not level
         tries = TRIES if problem.masses.is_point or balance else 0
+        if level and not bool((theta != 0).any()):
+            mass = np.full(len(mass), 1 / len(mass))
         iterate = MultiplierIterate(
-            state, mass, theta, curvature=curvature, anchor=mass, tries=tries, balance=balance
+            state,
+            mass,
+            theta,
+            curvature=curvature,
+            anchor=mass,
+            leveling=Leveling(),
+            tries=tries,
+            balance=balance,
         )
         if balance:
             iterate = replace(iterate, mu=BALANCED / max(FLOOR, problem.value(state)))
@@ -112,18 +123,20 @@ class Multipliers(Solver[MultiplierIterate]):
         iterate.curvature.update(step, moved.gradient - iterate.gradient)
         if moved.level:
             return moved
+        gain = 0.5 * float(moved.gradient @ moved.curvature.apply(moved.gradient))
         if moved.balance:
-            gain = 0.5 * float(moved.gradient @ moved.curvature.apply(moved.gradient))
             over = gain <= NEAR * TIGHTER**moved.doubts * moved.gaps[0]
             return self._next_round(problem, moved) if over else moved
         masses, gradient = moved.gaps if problem.has_bounds else _gaps(problem, moved)
         over = gradient <= INNER * TIGHTER**moved.doubts * masses
-        early = moved.mu == 0 and gradient <= FIRST * LATER**moved.tries * masses
+        early = moved.mu == 0 and gain <= FIRST * LATER**moved.tries * abs(moved.value)
         if (over or early) and moved.tries < TRIES:
             mu = moved.mu or self._first_mu(problem, moved)
-            level = replace(moved, level=True, mu=mu, anchor=moved.mass)
+            level = replace(moved, level=True, mu=mu, anchor=moved.mass, steps=0)
             seen = self._seen(problem, level, moved.state)
             if np.isfinite(seen.value):
+                # Those of the plain fit have the curvature of other masses.
+                moved.curvature.clear()
                 return self._at(problem, level, seen)
             # Balanced intercepts take over at once where they can.
             over = over or can_balance(problem)
@@ -138,14 +151,14 @@ class Multipliers(Solver[MultiplierIterate]):
     def _search(
         self, problem: Problem, iterate: MultiplierIterate, direction: Vector
     ) -> MultiplierIterate | None:
-        slope, length = float(iterate.gradient @ direction), 1.0
+        slope, length = float(iterate.gradient @ direction), min(1.0, LONGER * iterate.length)
         if not slope < 0:
             return None
         for _ in range(TRIALS):
             state = problem.objective.evaluate(iterate.state.theta + length * direction)
             seen = self._seen(problem, iterate, state, -slope)
             if seen.value <= iterate.value + SUFFICIENT * length * slope:
-                return self._at(problem, iterate, seen)
+                return replace(self._at(problem, iterate, seen), length=length)
             if seen.value <= iterate.value + FLAT * abs(iterate.value):
                 # Rounding hides the decrease; the directional derivative does not.
                 moved = self._at(problem, iterate, seen)
@@ -170,11 +183,12 @@ class Multipliers(Solver[MultiplierIterate]):
         if not np.all(np.isfinite(state.risks)):
             return Seen(state, np.inf, iterate.anchor)
         if iterate.level:
-            leveled = self._leveling.at(problem, state)
+            leveled = iterate.leveling.at(problem, state)
             if leveled is None:
                 return Seen(state, np.inf, iterate.anchor)
             state, mass = leveled
-            return Seen(state, problem.value(state), mass)
+            # The largest risk has the rounding of one class.
+            return Seen(state, problem.lagrangian(state, mass), mass)
         if iterate.balance:
             gap = min(sum(iterate.gaps), abs(problem.value(state)))
             accuracy, around = LOOSE * min(decrease, gap), (iterate.anchor, iterate.mu)
@@ -223,11 +237,11 @@ class Multipliers(Solver[MultiplierIterate]):
 
 
 def may_be_equal(problem: Problem) -> bool:
-    """Whether all risks can be equal under masses of the set, as far as floors and caps tell."""
+    """Whether all risks are equal under masses of the set where there are no features."""
     box, k = problem.masses.box, problem.masses.n_classes
-    if box is None or np.any(box[0]) or not can_balance(problem):
+    if box is None or not can_balance(problem):
         return False
-    return bool(box[1].min() >= min(WIDE_CAPS / k, 1.0))
+    return bool(box[0].max() < 1 / k < box[1].min())
 
 
 def _precondition(problem: Problem, iterate: MultiplierIterate) -> None:

@@ -128,10 +128,12 @@ class Problem:
             return -np.inf
         if self.exact is not self:
             return self.exact.certify(self.exactly(state), mass, target)
-        state = self.objective.center(state, mass)
+        left = 0.1 * target
+        # A longer gradient would cost the Newton step products with the whole Hessian.
+        state = self.objective.center(state, mass, 0.1 * left / INTERCEPT_REACH)
         gradient = self.gradient(state, mass)
         inverse = self.objective.intercept_inverse(state, mass)
-        step = self.newton_step(state, mass, gradient, inverse, INTERCEPT_REACH, 0.1 * target)
+        step = self.newton_step(state, mass, gradient, inverse, INTERCEPT_REACH, left)
         # Risks are sums of logarithms of scores that rounding may move both ways.
         bound = self.bound(state, mass, step.left) - step.gain
         bound -= 2 * self.objective.blur(state.theta)
