@@ -1,0 +1,72 @@
+"""Floors with rows that no class may claim: kept, at the least risk, wherever the rule goes."""
+
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from equipoise import tune_weights
+from equipoise.exceptions import UnattainableError
+from equipoise.goals import Floors, PrecisionFloors
+from equipoise.goals.labelled_predictions import Predictions, decide
+
+
+def value_of(y, decisions, weights, floors):
+    """The risk, with 1000 for a rate that is short by one, from the definitions of the rates."""
+    cost = 1 - weights[decisions == y].sum() / weights.sum()
+    for name, by_class in floors.items():
+        for label, floor in by_class.items():
+            mine, named = y == label, decisions == label
+            of = {"recall": mine, "precision": named, "false_positive_rate": ~mine}[name]
+            hits = {"recall": named, "precision": mine, "false_positive_rate": named}[name]
+            if weights[of].sum() > 0:
+                rate = weights[of & hits].sum() / weights[of].sum()
+                short = rate - floor if name == "false_positive_rate" else floor - rate
+                cost += 1e3 * max(short, 0)
+    return cost
+
+
+def tuned(table, y, weights, goal, k):
+    """Decisions of the tuned rule on the rows that it was tuned on."""
+    rows = Predictions(table, y, weights)
+    criterion = goal.resolve(rows.prior, np.arange(k))
+    every = [np.ones(len(y), dtype=bool)]
+    (rule,) = criterion.tune(rows, every, pooling=0.0, seed=0)
+    return decide(table, rule)
+
+
+def by_cuts(p):
+    """Decisions of all rules for two classes: the first below a cut, the second from another on."""
+    for low, high in combinations_with_replacement([*np.unique(p), np.inf], 2):
+        yield np.where(p < low, 0, np.where(p >= high, 1, 2))
+
+
+levels = st.none() | st.sampled_from([0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
+some_rows = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(1, 29), st.sampled_from([1.0, 2.0, 3.0])),
+    min_size=2,
+    max_size=9,
+).filter(lambda rows: len({label for label, *_ in rows}) == 2)
+
+
+@settings(max_examples=300, deadline=None)
+@given(rows=some_rows, precision=st.tuples(levels, levels), recall=levels, alarms=levels)
+def test_two_classes_have_the_best_rule_of_all(rows, precision, recall, alarms):
+    y, p, weights = (np.array(each) for each in zip(*rows, strict=True))
+    p = p / 30
+    table = np.column_stack([1 - p, p])
+    floors = {
+        "recall": {} if recall is None else {1: recall},
+        "precision": {i: each for i, each in enumerate(precision) if each is not None},
+        "false_positive_rate": {} if alarms is None else {0: 1 - alarms},
+    }
+    least = min(value_of(y, each, weights, floors) for each in by_cuts(p))
+    goal = Floors(**floors, abstain=True)
+    if least > 2:
+        with pytest.raises(UnattainableError, match="No decision weights"):
+            tuned(table, y, weights, goal, 2)
+        return
+    decisions = tuned(table, y, weights, goal, 2)
+    assert value_of(y, decisions, weights, floors) == pytest.approx(least, abs=1e-9)
