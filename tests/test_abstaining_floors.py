@@ -1,13 +1,12 @@
 """Floors with rows that no class may claim: kept, at the least risk, wherever the rule goes."""
 
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from equipoise import tune_weights
 from equipoise.exceptions import UnattainableError
 from equipoise.goals import Floors, PrecisionFloors
 from equipoise.goals.labelled_predictions import Predictions, decide
@@ -70,3 +69,36 @@ def test_two_classes_have_the_best_rule_of_all(rows, precision, recall, alarms):
         return
     decisions = tuned(table, y, weights, goal, 2)
     assert value_of(y, decisions, weights, floors) == pytest.approx(least, abs=1e-9)
+
+
+def claimed(rng, n, k, lead=1.5):
+    """Labels and probabilities of classes that differ in their own column."""
+    y = rng.choice(k, n, p=np.arange(k, 0, -1) / np.arange(k + 1).sum())
+    logits = np.log(np.arange(k, 0, -1)) + lead * (np.eye(k)[y] + rng.normal(size=(n, k)))
+    table = np.exp(logits)
+    return y, table / table.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("floor", [0.6, 0.95, 1.0])
+def test_precisions_of_all_classes_are_always_kept(k, floor):
+    y, table = claimed(np.random.default_rng(k), 600, k)
+    weights = np.random.default_rng(0).choice([0.5, 1.0, 2.0], 600)
+    decisions = tuned(table, y, weights, PrecisionFloors(floor, abstain=True), k)
+    for label in range(k):
+        named = decisions == label
+        assert weights[named] @ (y[named] == label) >= (floor - 1e-9) * weights[named].sum()
+    assert np.any(decisions < k)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_abstaining_is_never_worse_and_only_where_it_helps(seed):
+    rng = np.random.default_rng(seed)
+    y, table = claimed(rng, 300, 3)
+    weights, floors = np.ones(300), {"recall": {2: 0.3}, "precision": {0: 0.5, 2: 0.3}}
+    without = tuned(table, y, weights, Floors(**floors), 3)
+    abstaining = tuned(table, y, weights, Floors(**floors, abstain=True), 3)
+    least = value_of(y, without, weights, floors)
+    assert value_of(y, abstaining, weights, floors) <= least + 1e-9
+    free = tuned(table, y, weights, Floors(recall={2: 0.3}, abstain=True), 3)
+    assert not np.any(free == 3)

@@ -105,8 +105,7 @@ class SearchedRows:
         predicted[1:, i] = np.cumsum(shares)
         right[1:, i] = np.cumsum(shares * (labels == i))
         predicted[0, i] = right[0, i] = 0.0
-        totals = np.bincount(labels, shares, minlength=k)
-        values = value(Counted(right[:, :k], predicted[:, :k], totals))
+        values = value(Counted(right[:, :k], predicted[:, :k], _totals(labels, shares, k)))
         values[_within_ties(gaps)] = np.inf
         at = int(np.argmin(values))
         return float(values[at]), float(_cuts(gaps)[at])
@@ -138,7 +137,7 @@ class SearchedRows:
         # The second class claims what comes from a row on.
         right[:, 1] = right[-1, 1] - right[:, 1]
         predicted[:, 1] = predicted[-1, 1] - predicted[:, 1]
-        values = by_class(Counted(right, predicted, np.bincount(labels, shares, minlength=2)))
+        values = by_class(Counted(right, predicted, _totals(labels, shares, 2)))
         values[_within_ties(gaps)] = np.inf
         first, second = values.T
         least, places = np.minimum.accumulate(first), np.arange(len(first))
@@ -149,6 +148,10 @@ class SearchedRows:
         cuts = _cuts(gaps)[[last[at], at]]
         # The probability of the first class at its cut is 1 / (1 + exp(cut)).
         return np.array([*np.logaddexp(0, [cuts[0], -cuts[1]]), 0.0])
+
+
+def _totals(labels: Indices, shares: Vector, k: int) -> Vector:
+    return np.asarray(np.bincount(labels, shares, minlength=k), dtype=np.float64)
 
 
 def _within_ties(gaps: Vector) -> Mask:
