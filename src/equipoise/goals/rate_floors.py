@@ -5,6 +5,13 @@ and :math:`10^3` for a rate that is short by one, is the least over all its valu
 rises, row after row moves to its class, so that all tables along the way are sums over the first
 rows. For two classes this is the best rule.
 
+With ``abstain`` there is one more decision, that no class is predicted: an argmax over one more
+column, whose probability and weight are 1 (:mod:`equipoise.goals.weight_search`). Its rows are not
+right, and count for no precision. The searches start from the rule that always predicts a class,
+from the one that never does, and for two classes from the best pair of thresholds: then no rule has
+a lower value. For more classes the rule is no worse than without ``abstain``, and no single weight
+improves it; floors of precisions alone are always kept.
+
 With a ``confidence`` :math:`1 - \delta` the rows are parted at random. On the first half rules are
 tuned for floors that are raised by some standard errors, and ordered by how well that half shows
 their floors. On the second half each floor of a rule is tested exactly: of ``N`` rows that count,
@@ -140,7 +147,12 @@ class FlooredRates(Criterion):
         if len(theta) == 2:
             starts.append(searched.least_pair(self._of_class))
         ends = [self._moved(rows, searched, start) for start in starts]
-        return min(ends, key=lambda end: float(self._of(self._counted(rows, end))))
+        values = [float(self._of(self._counted(rows, end))) for end in ends]
+        best = ends[int(np.argmin(values))]
+        # The same order of classes, where it does as well without abstaining.
+        lifted = searched.without_abstaining(best[:-1])
+        value = float(self._of(self._counted(rows, lifted)))
+        return lifted if value <= min(values) + ROUNDING else best
 
     def _moved(self, rows: Predictions, searched: SearchedRows, theta: Vector) -> Vector:
         """Log-weights of classes moved one after another, until no single one gains."""
@@ -258,9 +270,17 @@ class Floors(Goal):
     confidence : float in (0, 1), default=None
         The probability with which all floors together shall hold for new rows of the population.
         None keeps them on the tuning rows alone.
+    abstain : bool, default=False
+        Whether rows may have no class, where that helps to keep a floor: ``predict`` then gives
+        None. They count as errors, in recalls too, and for no precision.
 
     Notes
     -----
+    With ``abstain`` a class is predicted where its weighted probability is the largest and reaches
+    that of abstaining (``abstain_below``). A class without a floor of its precision and without a
+    largest false-positive rate claims what no other does, of two classes all of it: with a floor
+    for every class there are rows without one.
+
     With a confidence a half of the tuning rows tests what the other half has tuned: the returned
     rule breaks a floor with probability ``1 - confidence`` at most over the draw of independent
     rows of the population, for any model. Where the rows cannot show that, there is an
@@ -273,6 +293,14 @@ class Floors(Goal):
     >>> goal = Floors(recall={"ill": 0.8}, precision={"ill": 0.5})
     >>> goal.resolve([0.9, 0.1], ["well", "ill"]).floors["precision"]
     array([0. , 0.5])
+
+    Of the rows in the middle neither class has a precision of 90%:
+
+    >>> from equipoise import tune_weights
+    >>> y, eta = [0] * 60 + [1] * 60, [0.1] * 50 + [0.5] * 20 + [0.9] * 50
+    >>> tuned = tune_weights(y, eta, Floors(precision=0.9, abstain=True))
+    >>> tuned.decide([0.1, 0.5, 0.9]).tolist(), round(tuned.abstained, 3)
+    ([0, None, 1], 0.167)
     """
 
     def __init__(
@@ -330,8 +358,12 @@ class Floors(Goal):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Floors that are kept on the rows at hand."""
-        return [cls(recall=0.1), cls(precision=0.05, false_positive_rate=0.99)]
+        """Floors that are kept on the rows at hand, with and without abstaining."""
+        return [
+            cls(recall=0.1),
+            cls(precision=0.05, false_positive_rate=0.99),
+            cls(precision=0.3, abstain=True),
+        ]
 
 
 class PrecisionFloors(Goal):
@@ -343,6 +375,9 @@ class PrecisionFloors(Goal):
         Smallest precisions, as in :class:`Floors`.
     confidence : float in (0, 1), default=None
         As in :class:`Floors`.
+    abstain : bool, default=False
+        As in :class:`Floors`: whether rows that no class may claim have no class. With a floor for
+        every class, such rules always exist.
 
     Notes
     -----
